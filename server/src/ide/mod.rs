@@ -1,0 +1,3 @@
+//! What the product does, one file a feature: plain data in, plain data out. Never names `lsp_types` or `rmcp`.
+
+pub mod diagnostic;

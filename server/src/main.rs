@@ -1,0 +1,3 @@
+//! The `consort` binary: arguments -> a subcommand.
+
+fn main() {}

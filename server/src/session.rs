@@ -1,0 +1,1 @@
+//! The actor that owns documents, jobs and the image handle.

@@ -1,0 +1,23 @@
+//! Pure text: documents, positions, the scanner. No protocol, no image, no I/O.
+
+/// A half-open range of a text, in characters (Unicode code points, as SBCL counts them), 0-based.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(from = "(usize, usize)", into = "(usize, usize)")]
+pub struct Span {
+    /// The first character.
+    pub start: usize,
+    /// One past the last character.
+    pub end: usize,
+}
+
+impl From<(usize, usize)> for Span {
+    fn from((start, end): (usize, usize)) -> Self {
+        Span { start, end }
+    }
+}
+
+impl From<Span> for (usize, usize) {
+    fn from(span: Span) -> Self {
+        (span.start, span.end)
+    }
+}
