@@ -1,1 +1,6 @@
-//! What every end-to-end test needs: a host of its own, clients for both doors, and a check that nothing is left behind.
+//! What every end-to-end test needs: a world of its own (directories, host, image), clients for both doors, and a check that
+//! nothing is left behind.
+
+pub mod doors;
+pub mod rpc;
+pub mod world;

@@ -1,0 +1,319 @@
+//! What a running server must survive, over both doors: answered clearly, nothing lost, no process left.
+
+use std::time::{Duration, Instant};
+
+use consort_tests::doors::{Answer, Door};
+use consort_tests::world::World;
+use serde_json::json;
+
+/// Run `test` over each door in a world of its own.
+fn over_both_doors(test: impl Fn(&World, &mut Door)) {
+    for lsp in [true, false] {
+        let world = World::new();
+        let mut door = if lsp { Door::Lsp(world.lsp()) } else { Door::Mcp(world.mcp()) };
+        test(&world, &mut door);
+        drop(door);
+        world.finish();
+    }
+}
+
+/// Keep something in the image, and its id, to see that nothing is lost.
+fn remember(door: &mut Door) -> String {
+    door.value(
+        "(progn (defvar cl-user::*kept* (list 1 2 3)) (defun cl-user::kept () cl-user::*kept*) (consort:image-id))",
+    )
+}
+
+fn nothing_lost(door: &mut Door, image: &str) {
+    assert_eq!(door.value("(consort:image-id)"), image, "{}: the image is another one", door.name());
+    assert_eq!(door.value("(cl-user::kept)"), "(1 2 3)", "{}: state was lost", door.name());
+}
+
+/// Each program is answered with a failure whose text has all the words, and costs nothing.
+fn each_fails_clearly(programs: &[(&str, f64, &[&str])]) {
+    over_both_doors(|_, door| {
+        let image = remember(door);
+        for (code, timeout, words) in programs {
+            let answer = door.eval(code, *timeout);
+            assert!(answer.failed, "{} {code}: {answer:?}", door.name());
+            for word in *words {
+                assert!(answer.text.contains(word), "{} {code}: no {word:?} in {}", door.name(), answer.text);
+            }
+            nothing_lost(door, &image);
+        }
+    });
+}
+
+type Holds = fn(&Answer) -> bool;
+
+/// Each program is answered with a success for which `holds` is true, and costs nothing.
+fn each_succeeds(programs: &[(&str, Holds)]) {
+    over_both_doors(|_, door| {
+        let image = remember(door);
+        for (code, holds) in programs {
+            let answer = door.eval(code, 30.0);
+            assert!(!answer.failed && holds(&answer), "{} {code}: {:.2000}", door.name(), format!("{answer:?}"));
+            nothing_lost(door, &image);
+        }
+    });
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn busy(world: &World) -> bool {
+    world.status()["image"]["running"].as_array().is_some_and(|running| !running.is_empty())
+}
+
+#[test]
+fn endless_loops_meet_their_deadline() {
+    each_fails_clearly(&[
+        ("(loop)", 1.0, &["1 s"]),
+        ("(loop (ignore-errors (loop)))", 1.0, &["1 s"]),
+        ("(loop (handler-case (loop) (serious-condition () nil) (condition () nil)))", 1.0, &["1 s"]),
+        ("(unwind-protect (loop) (loop))", 1.0, &["1 s"]),
+        ("(loop (print 1))", 1.0, &["1 s", "left out"]),
+        ("(sleep 100)", 1.0, &["1 s"]),
+    ]);
+}
+
+#[test]
+fn exhaustion_is_reported() {
+    each_fails_clearly(&[
+        ("(labels ((f (x) (1+ (f x)))) (f 1))", 30.0, &["STACK-EXHAUSTED"]),
+        ("(defun deep (x) (list (deep x))) (deep 1)", 30.0, &["STACK-EXHAUSTED"]),
+        ("(make-array (expt 10 9))", 30.0, &["HEAP-EXHAUSTED"]),
+    ]);
+}
+
+#[test]
+fn a_heap_that_fills_costs_the_evaluation_alone() {
+    each_fails_clearly(&[
+        ("(let ((all '())) (loop (push (make-array 1000000) all)))", 60.0, &["eap"]),
+        ("(let ((all '())) (loop (push (list 1 2 3) all)))", 60.0, &["eap"]),
+    ]);
+}
+
+#[test]
+fn leaving_is_refused() {
+    each_fails_clearly(&[
+        ("(sb-ext:exit)", 10.0, &["exit"]),
+        ("(sb-ext:exit :code 3 :abort t)", 10.0, &["exit"]),
+        ("(sb-ext:quit)", 10.0, &["exit"]),
+        ("(uiop:quit 2)", 10.0, &["exit"]),
+    ]);
+}
+
+#[test]
+fn the_debugger_never_opens() {
+    each_fails_clearly(&[
+        ("(error \"boom ~a\" 7)", 10.0, &["SIMPLE-ERROR", "boom 7"]),
+        ("(break)", 10.0, &["reak"]),
+        (
+            "(invoke-debugger (make-condition 'simple-error :format-control \"asked\"))",
+            10.0,
+            &["SIMPLE-ERROR", "asked"],
+        ),
+        ("(abort)", 10.0, &["bort"]),
+        ("(error 'sb-sys:interactive-interrupt)", 10.0, &["INTERACTIVE-INTERRUPT"]),
+        ("(error 'sb-ext:timeout)", 10.0, &["TIMEOUT"]),
+        ("(car 1)", 10.0, &["TYPE-ERROR"]),
+        ("(defun incomplete (x)", 10.0, &["end of file on #<STRING-INPUT-STREAM>"]),
+        ("(no-such-package::foo)", 10.0, &["NO-SUCH-PACKAGE"]),
+    ]);
+}
+
+#[test]
+fn output_and_values_are_bounded_and_kept() {
+    each_succeeds(&[
+        ("(dotimes (i 1000000) (write-string \"0123456789\"))", |a| {
+            a.text.len() < 300_000 && a.text.contains("left out")
+        }),
+        ("(make-string 10000000 :initial-element #\\x)", |a| a.text.len() < 300_000 && a.text.contains("left out")),
+        ("(read-line *standard-input* nil :end)", |a| a.values == [":END"]),
+        ("(string (code-char #xD800))", |a| a.text.contains('\u{FFFD}')),
+        ("(progn (sb-ext:run-program \"/bin/sh\" '(\"-c\" \"echo from-child >&1\") :output t) :ran)", |a| {
+            a.values == [":RAN"] && a.text.contains("from-child")
+        }),
+        ("(progn (alien-funcall (extern-alien \"puts\" (function int c-string)) \"from-foreign\") :put)", |a| {
+            a.values == [":PUT"]
+        }),
+        ("(let ((l (list 1))) (setf (cdr l) l) l)", |a| a.text.contains("#1=")),
+        ("(values)", |a| a.values.is_empty()),
+        ("(values 1 2)", |a| a.values == ["1", "2"]),
+        ("(sb-thread:join-thread (sb-thread:make-thread (lambda () (error \"elsewhere\"))) :default :gone)", |a| {
+            a.values == [":GONE"]
+        }),
+        ("(progn (setf *standard-output* 42) :vandal)", |a| a.values == [":VANDAL"]),
+        ("(signal 'error)", |a| a.values == ["NIL"]),
+    ]);
+}
+
+#[test]
+fn an_evaluation_that_masks_interrupts_costs_the_image_and_says_so() {
+    over_both_doors(|world, door| {
+        let before = door.value("(consort:image-id)");
+        let answer = door.eval("(sb-sys:without-interrupts (loop))", 1.0);
+        assert!(answer.failed && answer.text.contains("restart"), "{}: {answer:?}", door.name());
+        assert_ne!(door.value("(consort:image-id)"), before);
+        assert_eq!(world.status()["image"]["state"], "ready");
+    });
+}
+
+#[test]
+fn other_calls_answer_while_lisp_loops_and_a_cancel_keeps_the_state() {
+    over_both_doors(|world, door| {
+        let image = remember(door);
+        let id = door.begin("(loop)", 300.0);
+        wait_until("the loop to run", || busy(world));
+        // The ping of MCP, any request of LSP, and the command line: none of them waits for Lisp.
+        match door {
+            Door::Mcp(rpc) => drop(rpc.request("ping", json!({}))),
+            Door::Lsp(rpc) => drop(rpc.call("textDocument/diagnostic", json!({"textDocument": {"uri": "file:///x"}}))),
+        }
+        assert_eq!(world.status()["image"]["state"], "ready");
+        door.cancel(id);
+        if let Door::Lsp(rpc) = door {
+            let answer = rpc.wait(id);
+            assert_eq!(answer["error"]["code"], -32800, "RequestCancelled: {answer}");
+        }
+        nothing_lost(door, &image);
+        wait_until("the loop to end", || !busy(world));
+    });
+}
+
+#[test]
+fn a_killed_image_comes_back_with_its_systems() {
+    over_both_doors(|world, door| {
+        world.write("fixture.asd", "(defsystem \"fixture\" :components ((:file \"fixture\")))");
+        world.write(
+            "fixture.lisp",
+            "(defpackage :fixture (:use :cl) (:export #:answer))\n(in-package :fixture)\n(defun answer () 42)\n",
+        );
+        let mut editor = Door::Lsp(world.lsp());
+        let load = json!({"command": "consort.loadSystem", "arguments": [{"system": "fixture"}]});
+        let loaded = editor.rpc().request("workspace/executeCommand", load);
+        assert_eq!(loaded["loaded"], true, "{loaded}");
+        assert_eq!(door.value("(fixture:answer)"), "42");
+
+        let id = door.begin("(sleep 1000)", 300.0);
+        wait_until("the evaluation to run", || busy(world));
+        let pid = world.status()["image"]["pid"].as_i64().expect("the image has a pid");
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid is small")).expect("a pid is not 0");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it can be killed");
+
+        let answer = door.wait(id);
+        assert!(answer.failed && answer.text.contains("fixture"), "what was restored is named: {answer:?}");
+        editor
+            .rpc()
+            .notification("window/showMessage", |p| p["message"].as_str().is_some_and(|m| m.contains("fixture")));
+        assert_eq!(door.value("(fixture:answer)"), "42");
+    });
+}
+
+#[test]
+fn a_client_that_vanishes_leaves_nothing_running() {
+    let world = World::new();
+    let mut stays = Door::Mcp(world.mcp());
+    let image = remember(&mut stays);
+    for lsp in [true, false] {
+        let mut door = if lsp { Door::Lsp(world.lsp()) } else { Door::Mcp(world.mcp()) };
+        door.begin("(loop)", 300.0);
+        wait_until("the loop to run", || busy(&world));
+        match door {
+            Door::Lsp(rpc) | Door::Mcp(rpc) => rpc.vanish(),
+        }
+        wait_until("the loop to end", || !busy(&world));
+        nothing_lost(&mut stays, &image);
+    }
+    drop(stays);
+    world.finish();
+}
+
+#[test]
+fn a_killed_host_is_replaced() {
+    let world = World::new();
+    let mut agent = Door::Mcp(world.mcp());
+    assert_eq!(agent.value("(+ 1 2)"), "3");
+    let status = world.status();
+    let pid = status["host_pid"].as_i64().expect("the host has a pid");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid is small")).expect("a pid is not 0");
+    let image = status["image"]["pid"].to_string();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it can be killed");
+    // The image leaves by itself, and the agent's client, which restarts no server, goes on.
+    wait_until("the image to leave", || !world.processes().iter().any(|line| line.starts_with(&format!("{image} "))));
+    let answer = agent.eval("(+ 1 2)", 30.0);
+    if answer.failed {
+        assert!(answer.text.contains("host"), "what happened is said: {answer:?}");
+        assert_eq!(agent.value("(+ 1 2)"), "3");
+    }
+    drop(agent);
+    world.finish();
+}
+
+#[test]
+fn malformed_input_is_answered_and_the_connection_lives() {
+    let world = World::new();
+    let mut agent = world.mcp();
+    agent.send_raw(b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\"\n");
+    agent.send_raw(format!("{}\n", "[".repeat(200_000)).as_bytes());
+    for _ in 0..2 {
+        agent.until("a parse error", |rpc| {
+            let at = rpc.notifications.iter().position(|m| m["error"]["code"] == -32700)?;
+            Some(rpc.notifications.remove(at))
+        });
+    }
+    let long = "x".repeat(20_000_000);
+    let answer =
+        agent.call("tools/call", json!({"name": "evaluate-lisp", "arguments": {"code": format!("\"{long}\"")}}));
+    assert!(answer.to_string().len() < 1_000_000, "a 20 MB line has a bounded answer");
+    let unknown = agent.call("tools/call", json!({"name": "no-such-tool", "arguments": {}}));
+    assert!(unknown.to_string().contains("evaluate-lisp"), "the tools there are, are named: {unknown}");
+    let mut agent = Door::Mcp(agent);
+    assert_eq!(agent.value("(+ 1 2)"), "3");
+    drop(agent);
+    world.finish();
+}
+
+#[test]
+fn a_client_that_never_reads_holds_nobody_up() {
+    let world = World::new();
+    let mut deaf = world.consort(&["mcp"]);
+    let mut deaf = deaf
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("consort mcp starts");
+    let mut stdin = deaf.stdin.take().expect("stdin is piped");
+    std::thread::spawn(move || {
+        use std::io::Write;
+        let _ = writeln!(
+            stdin,
+            "{}",
+            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
+                "capabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}}})
+        );
+        let _ = writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        for id in 1..200 {
+            let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params":
+                {"name": "evaluate-lisp", "arguments": {"code": "(dotimes (i 10000) (write-string \"0123456789\"))"}}});
+            if writeln!(stdin, "{call}").is_err() {
+                break;
+            }
+        }
+        std::thread::sleep(Duration::from_secs(600));
+    });
+    let mut hears = Door::Mcp(world.mcp());
+    for _ in 0..20 {
+        assert_eq!(hears.value("(+ 1 2)"), "3");
+    }
+    deaf.kill().expect("it can be killed");
+    deaf.wait().expect("it can be waited for");
+    drop(hears);
+    world.finish();
+}

@@ -1,0 +1,110 @@
+//! The same evaluation over either door, so that a test can say once what must hold over both.
+
+use serde_json::{Value, json};
+
+use crate::rpc::Rpc;
+
+/// A client of one door.
+pub enum Door {
+    /// `consort lsp`.
+    Lsp(Rpc),
+    /// `consort mcp`.
+    Mcp(Rpc),
+}
+
+/// What came back, in words both doors share.
+#[derive(Debug)]
+pub struct Answer {
+    /// Whether the evaluation failed.
+    pub failed: bool,
+    /// Everything a person or an agent reads: the tool's text, or the command's result, or the error's message.
+    pub text: String,
+    /// The values, printed.
+    pub values: Vec<String>,
+}
+
+impl Door {
+    /// Its name, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Door::Lsp(_) => "LSP",
+            Door::Mcp(_) => "MCP",
+        }
+    }
+
+    /// The client beneath.
+    pub fn rpc(&mut self) -> &mut Rpc {
+        match self {
+            Door::Lsp(rpc) | Door::Mcp(rpc) => rpc,
+        }
+    }
+
+    /// Ask to evaluate, without waiting.
+    pub fn begin(&mut self, code: &str, timeout: f64) -> u64 {
+        match self {
+            Door::Lsp(rpc) => rpc.begin(
+                "workspace/executeCommand",
+                json!({"command": "consort.eval", "arguments": [{"code": code, "timeout": timeout}]}),
+            ),
+            Door::Mcp(rpc) => rpc
+                .begin("tools/call", json!({"name": "evaluate-lisp", "arguments": {"code": code, "timeout": timeout}})),
+        }
+    }
+
+    /// Cancel a request, in the protocol's own way.
+    pub fn cancel(&mut self, id: u64) {
+        match self {
+            Door::Lsp(rpc) => rpc.notify("$/cancelRequest", json!({"id": id})),
+            Door::Mcp(rpc) => rpc.notify("notifications/cancelled", json!({"requestId": id, "reason": "test"})),
+        }
+    }
+
+    /// Wait for an evaluation.
+    pub fn wait(&mut self, id: u64) -> Answer {
+        let lsp = matches!(self, Door::Lsp(_));
+        let answer = self.rpc().wait(id);
+        if lsp { lsp_answer(&answer) } else { mcp_answer(&answer) }
+    }
+
+    /// Evaluate.
+    pub fn eval(&mut self, code: &str, timeout: f64) -> Answer {
+        let id = self.begin(code, timeout);
+        self.wait(id)
+    }
+
+    /// Evaluate what cannot fail, and give its first value.
+    pub fn value(&mut self, code: &str) -> String {
+        let answer = self.eval(code, 30.0);
+        assert!(!answer.failed, "{} {code}: {answer:?}", self.name());
+        answer.values.into_iter().next().unwrap_or_default()
+    }
+}
+
+fn lsp_answer(answer: &Value) -> Answer {
+    let result = &answer["result"];
+    let values = texts(&result["values"]);
+    let failed = answer.get("error").is_some() || result["status"] != "ok";
+    Answer { failed, text: if failed { answer.to_string() } else { result.to_string() }, values }
+}
+
+fn mcp_answer(answer: &Value) -> Answer {
+    let result = &answer["result"];
+    let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+    assert!(answer.get("error").is_some() || blocks.len() == 1, "one text block a result: {answer}");
+    let text =
+        blocks.first().and_then(|block| block["text"].as_str()).map_or_else(|| answer.to_string(), str::to_owned);
+    Answer {
+        failed: answer.get("error").is_some() || result["isError"] == true,
+        text,
+        values: texts(&result["structuredContent"]["values"]),
+    }
+}
+
+fn texts(values: &Value) -> Vec<String> {
+    values
+        .as_array()
+        .map(|values| {
+            values.iter().filter_map(|v| v.as_str().or_else(|| v["text"].as_str())).map(str::to_owned).collect()
+        })
+        .unwrap_or_default()
+}
