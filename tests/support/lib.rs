@@ -2,5 +2,6 @@
 //! nothing is left behind.
 
 pub mod doors;
+pub mod lone_image;
 pub mod rpc;
 pub mod world;

@@ -1,0 +1,156 @@
+//! Code under check achieves nothing outside its throw-away copy: each attempt, from a macro, from `eval-when` and from a reader
+//! macro, is refused by the system, and the world outside is as before.
+
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use consort::image::api::CheckReport;
+use consort_tests::lone_image::LoneImage;
+
+/// Three ways in which text under check runs code at compile time. Each tells what came of `ATTEMPT` in a warning.
+fn programs(attempt: &str) -> [(&'static str, String); 3] {
+    let told = format!(
+        "(warn \"attempt: ~a\" (handler-case (let ((value {attempt})) (format nil \"SUCCEEDED with ~s\" value)) (error (c) (format nil \"refused: ~a\" c))))"
+    );
+    [
+        ("macro", format!("(defmacro try-it () {told} nil)\n(try-it)\n")),
+        ("eval-when", format!("(eval-when (:compile-toplevel) {told})\n")),
+        (
+            "reader macro",
+            format!(
+                "(eval-when (:compile-toplevel)\n  (set-macro-character #\\! (lambda (stream char) (declare (ignore stream char)) {told} nil)))\n(print '!)\n"
+            ),
+        ),
+    ]
+}
+
+fn told(report: &CheckReport) -> Vec<&str> {
+    report.diagnostics.iter().filter_map(|d| d.message.split("attempt: ").nth(1)).collect()
+}
+
+/// Run each attempt in each way; all must be refused with an error of the system.
+async fn all_refused(lone: &LoneImage, attempts: &[(&str, String)]) {
+    for (what, attempt) in attempts {
+        for (way, program) in programs(attempt) {
+            let report = lone.check(&program).await;
+            let outcomes = told(&report);
+            assert!(!outcomes.is_empty(), "{what} in a {way}: nothing told: {report:?}");
+            for outcome in outcomes {
+                println!("{what:<28} {way:<13} {outcome}");
+                assert!(outcome.starts_with("refused"), "{what} in a {way}: {outcome}");
+            }
+        }
+    }
+}
+
+fn lisp_path(path: &Path) -> String {
+    format!("{:?}", path.display().to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_outside_are_untouchable() {
+    let lone = LoneImage::start();
+    let dir = lone.workspace();
+    let victim = dir.join("victim.txt");
+    std::fs::write(&victim, "precious").expect("a file");
+    let fresh = dir.join("fresh.txt");
+    let (v, f, d) = (lisp_path(&victim), lisp_path(&fresh), lisp_path(&dir));
+    all_refused(
+        &lone,
+        &[
+            ("delete", format!("(delete-file {v})")),
+            ("overwrite", format!("(with-open-file (s {v} :direction :output :if-exists :supersede) (print 1 s))")),
+            ("append", format!("(with-open-file (s {v} :direction :output :if-exists :append) (print 1 s))")),
+            ("create", format!("(with-open-file (s {f} :direction :output) (print 1 s))")),
+            ("rename", format!("(rename-file {v} {f})")),
+            ("truncate", format!("(sb-posix:truncate {v} 0)")),
+            ("chmod", format!("(sb-posix:chmod {v} 0)")),
+            ("chown", format!("(sb-posix:chown {v} 1 1)")),
+            ("utime", format!("(sb-posix:utime {v} 1 1)")),
+            ("link", format!("(sb-posix:link {v} {f})")),
+            ("symlink", format!("(sb-posix:symlink {v} {f})")),
+            ("mkdir", format!("(sb-posix:mkdir (concatenate 'string {d} \"/new\") #o700)")),
+            ("mkfifo", format!("(sb-posix:mkfifo {f} #o600)")),
+        ],
+    )
+    .await;
+    assert_eq!(std::fs::read_to_string(&victim).expect("it is still there"), "precious");
+    assert_eq!(std::fs::metadata(&fresh).expect_err("never made").kind(), ErrorKind::NotFound);
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_program_thread_or_process_starts() {
+    let lone = LoneImage::start();
+    let mark = lisp_path(&lone.workspace().join("mark"));
+    all_refused(
+        &lone,
+        &[
+            ("run-program", format!("(sb-ext:run-program \"/usr/bin/touch\" (list {mark}))")),
+            ("run-program by path", format!("(sb-ext:run-program \"touch\" (list {mark}) :search t)")),
+            ("fork", "(let ((pid (sb-posix:fork))) (if (zerop pid) (loop) pid))".into()),
+            ("system(3)", format!("(let ((rc (alien-funcall (extern-alien \"system\" (function int c-string)) (concatenate 'string \"touch \" {mark})))) (if (zerop rc) rc (error \"system gave ~d\" rc)))").replace("(alien-funcall (extern-alien", "(sb-alien:alien-funcall (sb-alien:extern-alien").replace("(function int c-string)", "(function sb-alien:int sb-alien:c-string)")),
+            ("thread", "(sb-thread:make-thread (lambda () (loop)))".into()),
+        ],
+    )
+    .await;
+    assert!(!lone.workspace().join("mark").exists());
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_reached_or_signalled() {
+    let lone = LoneImage::start();
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = tcp.local_addr().expect("it is bound").port();
+    let socket = lone.workspace().join("socket");
+    let unix = UnixListener::bind(&socket).expect("a socket");
+    let me = std::process::id();
+    let socket = lisp_path(&socket);
+    all_refused(
+        &lone,
+        &[
+            ("TCP connect", format!("(progn (require :sb-bsd-sockets) (funcall (intern \"SOCKET-CONNECT\" :sb-bsd-sockets) (make-instance (intern \"INET-SOCKET\" :sb-bsd-sockets) :type :stream :protocol :tcp) #(127 0 0 1) {port}))")),
+            ("Unix connect", format!("(progn (require :sb-bsd-sockets) (funcall (intern \"SOCKET-CONNECT\" :sb-bsd-sockets) (make-instance (intern \"LOCAL-SOCKET\" :sb-bsd-sockets) :type :stream) {socket}))")),
+            ("signal 0 to the host", format!("(sb-posix:kill {me} 0)")),
+            ("signal to the image", "(sb-posix:kill (sb-posix:getppid) sb-posix:sigterm)".into()),
+            ("signal to the group", "(sb-posix:killpg (sb-posix:getpgrp) sb-posix:sigterm)".into()),
+            ("signal to all", "(sb-posix:kill -1 0)".into()),
+        ],
+    )
+    .await;
+    tcp.set_nonblocking(true).expect("it can be");
+    unix.set_nonblocking(true).expect("it can be");
+    assert_eq!(tcp.accept().expect_err("nobody came").kind(), ErrorKind::WouldBlock);
+    assert_eq!(unix.accept().expect_err("nobody came").kind(), ErrorKind::WouldBlock);
+    assert_eq!(lone.eval("(+ 1 2)").await.values[0].text, "3");
+    lone.finish().await;
+}
+
+/// Code that never ends, or takes all memory, costs a diagnostic on the form it was at, and the form before is still checked.
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_end_the_copy_alone() {
+    let lone = LoneImage::start();
+    let before = "(defun before () (undefined-before))\n";
+    for runaway in [
+        "(defmacro runaway () (loop))",
+        "(defmacro runaway () (loop (ignore-errors (sb-posix:fork))))",
+        "(defmacro runaway () (let ((all '())) (loop (push (make-array 100000 :initial-element 1) all))))",
+        "(defmacro runaway () (labels ((f (x) (1+ (f x)))) (f 1)))",
+        "(defmacro runaway () (sb-sys:without-interrupts (loop)))",
+    ] {
+        let text = format!("{before}{runaway}\n(runaway)\n");
+        let mut params = lone.params(&text, Some(&lone.workspace().join("checked.lisp")));
+        params.deadline = 3.0;
+        params.memory = 512 << 20;
+        let report = lone.image.check(params).await.expect("a check answers");
+        assert!(report.diagnostics.iter().any(|d| d.code == "undefined-function"), "{runaway}: {report:?}");
+        let at = text.find("(runaway)").expect("it is there");
+        let here: Vec<_> = report.diagnostics.iter().filter(|d| d.span.start == at).collect();
+        assert!(!here.is_empty(), "{runaway}: nothing at the form it was at: {report:?}");
+        assert_eq!(lone.eval("(+ 1 2)").await.values[0].text, "3");
+    }
+    lone.finish().await;
+}

@@ -1,0 +1,165 @@
+//! Checking never touches the session: a fingerprint of the image is the same before and after.
+
+use std::path::{Path, PathBuf};
+
+use consort::image::api::CheckMode;
+use consort_tests::lone_image::LoneImage;
+use serde_json::Value;
+
+/// Nothing but compile-time side effects.
+const SIDE_EFFECTS: &str = r#"
+(defpackage :ghost-package (:use :cl) (:nicknames :gp) (:export #:ghost #:*ghost*))
+(in-package :ghost-package)
+(eval-when (:compile-toplevel :load-toplevel :execute)
+  (defvar *ghost* 1)
+  (defparameter *ghosts* (list 1 2 3))
+  (setf (symbol-function 'eval-ghost) (lambda () :ghost))
+  (setf (get 'ghost 'indicator) t)
+  (push :ghost-feature *features*)
+  (intern "GHOST-SYMBOL" :cl-user)
+  (export (intern "GHOST-EXPORT" :cl-user) :cl-user)
+  (set-macro-character #\! (lambda (s c) (declare (ignore s c)) nil))
+  (proclaim '(optimize (debug 3) (speed 0)))
+  (proclaim '(special ghost-special))
+  (setf *print-base* 7 *read-default-float-format* 'double-float)
+  (provide :ghost-module)
+  (open "/dev/null"))
+(defmacro ghost-macro () (defvar *made-by-macro* t) nil)
+(ghost-macro)
+(define-compiler-macro ghost-compiler-macro (x) x)
+(deftype ghost-type () '(integer 0 7))
+(defstruct ghost-struct a b)
+(defclass ghost-class () ((slot :accessor ghost-slot)))
+(define-condition ghost-condition (error) ())
+(defgeneric ghost-generic (x))
+(defmethod ghost-generic ((x integer)) x)
+(defmethod print-object ((x ghost-class) stream) (write-string "ghost" stream))
+(defsetf ghost-setf (x) (v) `(list ,x ,v))
+(define-setf-expander ghost-expander (x) (get-setf-expansion x))
+(define-symbol-macro ghost-symbol-macro 42)
+(define-method-combination ghost-combination)
+(define-modify-macro ghost-incf () 1+)
+(defconstant +ghost+ 42)
+(declaim (inline ghost-inline) (ftype (function (integer) integer) ghost-inline) (optimize (safety 0)))
+(defun ghost-inline (x) (1+ x))
+(sb-ext:defglobal **ghost-global** 1)
+(sb-ext:without-package-locks (eval-when (:compile-toplevel) (defun cl-user::car-ghost () 1)))
+(sb-ext:add-package-local-nickname :ghost-nick :cl :ghost-package)
+(defun calls-ghost () (ghost-undefined))
+"#;
+
+async fn fingerprint(lone: &LoneImage) -> Value {
+    lone.image.fingerprint().await.expect("a fingerprint")
+}
+
+fn assert_same(before: &Value, after: &Value, what: &str) {
+    let parts = before["parts"].as_object().expect("a fingerprint has parts");
+    let changed: Vec<&String> = parts.keys().filter(|part| before["parts"][*part] != after["parts"][*part]).collect();
+    assert!(changed.is_empty() && before["digest"] == after["digest"], "{what} changed the image: {changed:?}");
+}
+
+fn sources(system: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut dirs = vec![PathBuf::from("/usr/share/common-lisp/source").join(system)];
+    while let Some(dir) = dirs.pop() {
+        let entries = std::fs::read_dir(&dir)
+            .unwrap_or_else(|error| panic!("{}: {error}: install cl-{system} (make test does)", dir.display()));
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "lisp") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    assert!(!files.is_empty(), "no sources of {system}");
+    files
+}
+
+async fn check_file(lone: &LoneImage, path: &Path) {
+    let bytes = std::fs::read(path).expect("a readable file");
+    let text = String::from_utf8(bytes).unwrap_or_else(|error| error.into_bytes().iter().map(|&b| b as char).collect());
+    let mut params = lone.params(&text, Some(path));
+    params.deadline = 120.0;
+    lone.image.check(params).await.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// The fingerprint must see what it is to see, or its equality says nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fingerprint_sees_each_change() {
+    let lone = LoneImage::start();
+    lone.eval("(defpackage :seen (:use :cl))").await;
+    let mut before = fingerprint(&lone).await;
+    assert_same(&before, &fingerprint(&lone).await, "nothing");
+    for change in [
+        "(progn (intern \"NEW-SYMBOL\" :seen) nil)",
+        "(progn (export (intern \"NEW-SYMBOL\" :seen) :seen) nil)",
+        "(defun seen::f (x) x)",
+        "(defun seen::f (x) (1+ x))",
+        "(defmacro seen::m (x) x)",
+        "(defvar seen::*v* 1)",
+        "(setf seen::*v* 2)",
+        "(deftype seen::ty () 'integer)",
+        "(defclass seen::c () ())",
+        "(defclass seen::c () (slot))",
+        "(defmethod seen::g ((x seen::c)) x)",
+        "(declaim (ftype (function (integer) integer) seen::later))",
+        "(declaim (optimize (debug 3)))",
+        "(push :seen-feature *features*)",
+        "(progn (set-macro-character #\\! (lambda (s c) (declare (ignore s c)) nil)) nil)",
+        "(progn (open \"/dev/null\") nil)",
+        "(progn (provide :seen-module) nil)",
+        "(define-compiler-macro seen::f (x) x)",
+        "(defsetf seen::f (x) (v) `(list ,x ,v))",
+    ] {
+        let outcome = lone.eval(change).await;
+        assert!(outcome.error.is_none(), "{change}: {outcome:?}");
+        let after = fingerprint(&lone).await;
+        assert_ne!(before["digest"], after["digest"], "{change} is not seen");
+        before = after;
+    }
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checking_whole_systems_leaves_no_trace() {
+    let lone = LoneImage::start();
+    let before = fingerprint(&lone).await;
+    for path in sources("cl-ppcre").iter().chain(&sources("ironclad")) {
+        check_file(&lone, path).await;
+    }
+    assert_same(&before, &fingerprint(&lone).await, "checking cl-ppcre and ironclad");
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checking_a_loaded_system_leaves_no_trace() {
+    let lone = LoneImage::start();
+    let loaded = lone.eval("(progn (asdf:load-system :cl-ppcre) :loaded)").await;
+    assert!(loaded.error.is_none(), "{loaded:?}");
+    let before = fingerprint(&lone).await;
+    for path in sources("cl-ppcre") {
+        check_file(&lone, &path).await;
+    }
+    assert_same(&before, &fingerprint(&lone).await, "checking the loaded cl-ppcre");
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checking_side_effects_leaves_no_trace() {
+    let lone = LoneImage::start();
+    let before = fingerprint(&lone).await;
+    for mode in [CheckMode::File, CheckMode::Form] {
+        let path = lone.workspace().join("side-effects.lisp");
+        let mut params = lone.params(SIDE_EFFECTS, Some(&path));
+        params.mode = mode;
+        let report = lone.image.check(params).await.expect("a check answers");
+        assert!(report.forms > 25, "they were compiled: {report:?}");
+    }
+    assert_same(&before, &fingerprint(&lone).await, "a file of side effects");
+    let ghost = lone.eval("(list (find-package :ghost-package) (find-symbol \"GHOST-SYMBOL\" :cl-user))").await;
+    assert_eq!(ghost.values[0].text, "(NIL NIL)");
+    lone.finish().await;
+}

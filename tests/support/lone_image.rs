@@ -1,0 +1,85 @@
+//! An image without host or doors, for tests of what happens inside it.
+
+use std::path::{Path, PathBuf};
+
+use consort::config::{Config, InitFile, LispConfig};
+use consort::image::api::{CheckMode, CheckParams, CheckReport, EvalOutcome, EvalParams};
+use consort::image::{Image, ImageEvent};
+use tempfile::TempDir;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// An image in directories of its own. End it with [`LoneImage::finish`].
+pub struct LoneImage {
+    /// The handle.
+    pub image: Image,
+    /// What it volunteers.
+    pub events: UnboundedReceiver<ImageEvent>,
+    dir: TempDir,
+}
+
+impl LoneImage {
+    /// Start one from the user's `sbcl`, without an init file.
+    pub fn start() -> LoneImage {
+        let dir = tempfile::Builder::new().prefix("consort-test-").tempdir().expect("a temporary directory");
+        for name in ["private", "work"] {
+            std::fs::create_dir(dir.path().join(name)).expect("a directory in the test's own");
+        }
+        let config = LispConfig { init_file: InitFile::None, ..Config::default().lisp };
+        let (image, events) = Image::start(config, &dir.path().join("work"), dir.path().join("private"));
+        LoneImage { image, events, dir }
+    }
+
+    /// The workspace.
+    pub fn workspace(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    /// What a check of this text as this file would be asked with.
+    pub fn params(&self, text: &str, path: Option<&Path>) -> CheckParams {
+        let check = Config::default().check;
+        CheckParams {
+            text: text.into(),
+            path: path.map(Path::to_owned),
+            mode: CheckMode::File,
+            package: None,
+            withheld: Vec::new(),
+            asd_files: Vec::new(),
+            notes: false,
+            unreachable: false,
+            confine: true,
+            deadline: check.deadline.as_secs_f64(),
+            memory: check.memory,
+        }
+    }
+
+    /// Check a text as a file of the workspace.
+    pub async fn check(&self, text: &str) -> CheckReport {
+        let path = self.workspace().join("checked.lisp");
+        self.image.check(self.params(text, Some(&path))).await.expect("a check answers")
+    }
+
+    /// Evaluate.
+    pub async fn eval(&self, code: &str) -> EvalOutcome {
+        let params = EvalParams {
+            session: "test".into(),
+            code: code.into(),
+            package: None,
+            capture_time: false,
+            timeout: 60.0,
+            origin: None,
+            stream: false,
+        };
+        self.image.eval(params, None).await.expect("an evaluation answers")
+    }
+
+    /// End it; fail if it left a file.
+    pub async fn finish(self) {
+        self.image.shutdown().await;
+        let left: Vec<_> = std::fs::read_dir(self.dir.path().join("private"))
+            .expect("the directory is there")
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
+        assert!(left.is_empty(), "left behind: {left:?}");
+    }
+}
