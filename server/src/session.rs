@@ -112,6 +112,26 @@ pub struct CheckRequest {
     pub timeout: Option<f64>,
 }
 
+/// One check of a whole system, or of some of its files, with what it depends on loaded in the copy first.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct CheckSystemRequest {
+    /// ASDF's name of it; `None`: the primary system of `asd`.
+    pub system: Option<String>,
+    /// Its definition, when it is known.
+    pub asd: Option<PathBuf>,
+    /// Report these files only; empty: all of the system's.
+    pub only: Vec<PathBuf>,
+    /// Seconds; `None`: the configured default.
+    pub timeout: Option<f64>,
+}
+
+/// The answer to [`CheckSystemRequest`].
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct SystemReport {
+    /// Each file with its report, in the order they are compiled in.
+    pub files: Vec<(PathBuf, CheckReport)>,
+}
+
 /// `consort status`.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Status {
@@ -137,7 +157,12 @@ pub struct Session;
 
 impl Session {
     /// Start the actor. It ends when every handle is dropped.
-    pub fn start(_config: Config, _workspace: PathBuf, _image: Image, _events: mpsc::UnboundedReceiver<ImageEvent>) -> Session {
+    pub fn start(
+        _config: Config,
+        _workspace: PathBuf,
+        _image: Image,
+        _events: mpsc::UnboundedReceiver<ImageEvent>,
+    ) -> Session {
         todo!()
     }
 
@@ -188,6 +213,15 @@ impl Session {
 
     /// Check a text: structure from the scanner, the rest from a copy of the image, sorted and without duplicates.
     pub async fn check(&self, _client: ClientId, _request: CheckRequest) -> Result<CheckReport, ImageError> {
+        todo!()
+    }
+
+    /// Check a system in a copy of the image, in which it and what it depends on are loaded.
+    pub async fn check_system(
+        &self,
+        _client: ClientId,
+        _request: CheckSystemRequest,
+    ) -> Result<SystemReport, ImageError> {
         todo!()
     }
 
