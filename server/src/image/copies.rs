@@ -123,11 +123,17 @@ struct Hunt {
 
 impl Hunt {
     /// Ask for a copy.
-    async fn start(shared: &Arc<Shared>, params: &CheckParams, permit: Arc<OwnedSemaphorePermit>) -> Result<Hunt, Failed> {
+    async fn start(
+        shared: &Arc<Shared>,
+        params: &CheckParams,
+        permit: Arc<OwnedSemaphorePermit>,
+    ) -> Result<Hunt, Failed> {
         let live = shared.live().await.map_err(Failed::Error)?;
         let scratch = Scratch::new(&shared.private).map_err(|error| {
             let directory = shared.private.display();
-            Failed::Error(ImageError::Unavailable(format!("Nothing can be checked: no scratch directory in {directory}: {error}")))
+            Failed::Error(ImageError::Unavailable(format!(
+                "Nothing can be checked: no scratch directory in {directory}: {error}"
+            )))
         })?;
         let (sender, copied) = oneshot::channel();
         let wire = WireCheck { params, socket: scratch.socket(), token: &scratch.token, scratch: scratch.path() };
@@ -192,6 +198,7 @@ impl Hunt {
         let (Some(call), Some(scratch)) = (&mut self.call, &self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
+        let quarry = self.quarry.clone();
         let deadline = Instant::now() + within;
         let mut lines = Lines::new(stream, LINE_LIMIT);
         let mut ticks = interval(WATCH);
@@ -202,46 +209,41 @@ impl Hunt {
         let mut impatient: Option<Instant> = None;
         let mut open = true;
         while open || end.is_none() {
-            let mut pass = |limit, reason| {
-                if let Some(quarry) = &self.quarry {
-                    quarry.kill();
-                }
-                passed.get_or_insert((limit, reason));
-            };
+            let mut over: Option<(Limit, String)> = None;
             tokio::select! {
-                line = lines.next(), if open => match line {
-                    Ok(Some(line)) => {
-                        if let Err(why) = findings.take(line, &scratch.token) {
-                            pass(Limit::Other, format!("The copy of the image was stopped: {why}."));
+                line = lines.next(), if open => {
+                    let why = match line {
+                        Ok(Some(line)) => findings.take(line, &scratch.token).err(),
+                        Ok(None) => {
                             open = false;
+                            None
                         }
-                    }
-                    Ok(None) => open = false,
-                    Err(error) => {
-                        pass(Limit::Other, format!("The copy of the image was stopped: {error}."));
+                        Err(error) => Some(error.to_string()),
+                    };
+                    if let Some(why) = why {
                         open = false;
+                        over = Some((Limit::Other, format!("The copy of the image was stopped: {why}.")));
                     }
-                },
+                }
                 result = call.result::<CopyEnd>(), if end.is_none() => match result {
                     Ok(how) => end = Some(how),
                     Err(error) => return Err(early(Err(error), &self.live)),
                 },
-                now = ticks.tick() => {
-                    let memory_passed = || self.quarry.as_ref().and_then(|quarry| memory::exceeds(quarry.pid(), memory)) == Some(true);
-                    if impatient.is_some_and(|since| now > since + AFTERWARDS) {
-                        if end.is_none() && passed.is_none() {
-                            pass(Limit::Other, "The copy of the image did not end.".into());
-                            impatient = Some(now);
-                            continue;
-                        }
-                        break;
-                    } else if passed.is_some() || end.is_some() {
-                    } else if now > deadline {
-                        pass(Limit::Time, format!("It took longer than the {} s that a check may take.", within.as_secs_f64()));
-                    } else if memory_passed() {
-                        pass(Limit::Memory, format!("It took more than the {} MB of memory that a check may take.", memory >> 20));
+                now = ticks.tick() => match impatient {
+                    Some(since) if now <= since + AFTERWARDS => {}
+                    Some(_) if end.is_none() && passed.is_none() => {
+                        impatient = Some(now);
+                        over = Some((Limit::Other, "The copy of the image did not end.".into()));
                     }
+                    Some(_) => break,
+                    None => over = passed_limit(quarry.as_deref(), now > deadline, within, memory),
+                },
+            }
+            if let Some(over) = over {
+                if let Some(quarry) = &quarry {
+                    quarry.kill();
                 }
+                passed.get_or_insert(over);
             }
             if (!open || end.is_some() || passed.is_some()) && impatient.is_none() {
                 impatient = Some(Instant::now());
@@ -265,6 +267,19 @@ impl Hunt {
             scratch.remove(&self.shared);
         }
     }
+}
+
+/// The limit that a copy has passed, if it has.
+fn passed_limit(quarry: Option<&Quarry>, late: bool, within: Duration, memory: u64) -> Option<(Limit, String)> {
+    if late {
+        let seconds = within.as_secs_f64();
+        return Some((Limit::Time, format!("It took longer than the {seconds} s that a check may take.")));
+    }
+    if memory::exceeds(quarry?.pid(), memory)? {
+        let megabytes = memory >> 20;
+        return Some((Limit::Memory, format!("It took more than the {megabytes} MB of memory that a check may take.")));
+    }
+    None
 }
 
 fn no_socket(error: std::io::Error) -> Failed {

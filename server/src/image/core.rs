@@ -31,7 +31,9 @@ const LAST_LINES: usize = 25;
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum CoreError {
     /// The cache directory cannot be used.
-    #[error("The cache directory {directory} cannot be used: {error}. Make it writable, or set XDG_CACHE_HOME to another one.")]
+    #[error(
+        "The cache directory {directory} cannot be used: {error}. Make it writable, or set XDG_CACHE_HOME to another one."
+    )]
     Cache {
         /// Which.
         directory: String,
@@ -170,7 +172,8 @@ impl Cache {
                 () if name.starts_with("build-") => 4 * BUILD_LIMIT,
                 () => continue,
             };
-            let age = entry.metadata().and_then(|facts| facts.modified()).map(|time| time.elapsed().unwrap_or_default());
+            let age =
+                entry.metadata().and_then(|facts| facts.modified()).map(|time| time.elapsed().unwrap_or_default());
             if age.is_ok_and(|age| age > limit) {
                 let path = entry.path();
                 let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
@@ -215,7 +218,8 @@ fn is_tests(directory: &Dir<'_>) -> bool {
 
 /// Run lisp/boot.lisp, which writes what `CONSORT_OUTPUT` names.
 async fn run_build(program: &Program, workspace: &Path, boot: &Path, output: &Path) -> Result<(), CoreError> {
-    let failed = |how: String, last: String| CoreError::Build { program: program.path.display().to_string(), how, last };
+    let failed =
+        |how: String, last: String| CoreError::Build { program: program.path.display().to_string(), how, last };
     // Both streams into one pipe, so that the lines stand in the order in which they were written.
     let (mut reader, child) = (|| {
         let (read, write) = io::pipe()?;

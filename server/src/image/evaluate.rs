@@ -62,7 +62,11 @@ impl Work {
 }
 
 /// A call whose code was interrupted and has had its grace: wait a little longer if the whole image stands still, then end the image.
-async fn end_unless_answered<T: DeserializeOwned>(live: &Live, call: &mut Call, reason: String) -> Result<T, CallError> {
+async fn end_unless_answered<T: DeserializeOwned>(
+    live: &Live,
+    call: &mut Call,
+    reason: String,
+) -> Result<T, CallError> {
     tokio::select! {
         biased;
         answer = call.result() => return answer,
@@ -92,7 +96,8 @@ impl Drop for Work {
             type Any = serde::de::IgnoredAny;
             let stopped = tokio::time::timeout(grace, call.result::<Any>()).await;
             if stopped.is_err() {
-                let reason = "Code that was cancelled could not be stopped, so the Lisp image had to be ended.".to_owned();
+                let reason =
+                    "Code that was cancelled could not be stopped, so the Lisp image had to be ended.".to_owned();
                 // Either way it runs no more, which is all that counts here.
                 let _ = end_unless_answered::<Any>(&live, &mut call, reason).await;
             }
@@ -150,7 +155,8 @@ pub(super) async fn load_system(
     let listener = progress.map_or(Listener::None, Listener::Progress);
     let call = Some(live.link.call("load-system", &params, None, listener)?);
     let (shared_, live_) = (shared.clone(), live.clone());
-    let mut work = Work { shared: shared_, live: live_, call, grace: LOAD_GRACE, captured: false, turn: None, answered: false };
+    let mut work =
+        Work { shared: shared_, live: live_, call, grace: LOAD_GRACE, captured: false, turn: None, answered: false };
     match work.answer::<LoadSystemOutcome>(None).await {
         Ok(outcome) => {
             if outcome.loaded {

@@ -107,7 +107,11 @@ pub(super) async fn lost(shared: &Shared, live: &Live) -> ImageError {
 impl Image {
     /// Start the supervisor, which builds the core if need be and starts the image in `workspace`. `private` is the host's 0700
     /// directory. To be called on a Tokio runtime.
-    pub fn start(config: LispConfig, workspace: &Path, private: PathBuf) -> (Image, mpsc::UnboundedReceiver<ImageEvent>) {
+    pub fn start(
+        config: LispConfig,
+        workspace: &Path,
+        private: PathBuf,
+    ) -> (Image, mpsc::UnboundedReceiver<ImageEvent>) {
         Image::start_with_cache(config, workspace, private, Cache::default_directory())
     }
 

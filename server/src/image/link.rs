@@ -20,7 +20,8 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::frames::{
-    CopyFrame, FRAME_LIMIT, Found, Frame, HeapFrame, OutputFrame, ProgressFrame, Ready, Refusal, Request, ThreadErrorFrame,
+    CopyFrame, FRAME_LIMIT, Found, Frame, HeapFrame, OutputFrame, ProgressFrame, Ready, Refusal, Request,
+    ThreadErrorFrame,
 };
 use super::lines::{LineError, Lines};
 use super::state::{ImageError, OutputChunk, Progress};
@@ -155,8 +156,10 @@ impl Link {
         listener: Listener,
     ) -> Result<Call, ImageError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut frame = serde_json::to_vec(&Request { id, op, params })
-            .map_err(|error| ImageError::Refused { kind: "bad-params".into(), message: format!("cannot be sent: {error}") })?;
+        let mut frame = serde_json::to_vec(&Request { id, op, params }).map_err(|error| ImageError::Refused {
+            kind: "bad-params".into(),
+            message: format!("cannot be sent: {error}"),
+        })?;
         if frame.len() >= FRAME_LIMIT {
             return Err(ImageError::Refused {
                 kind: "bad-params".into(),
@@ -279,7 +282,9 @@ impl Link {
     fn receive(&self, line: &[u8], volunteer: &impl Fn(Volunteered)) -> Result<(), String> {
         let frame: Frame<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         match (frame.id, frame.event.as_deref()) {
-            (id, Some(event)) => self.event(id, event, line, volunteer).map_err(|error| format!("event {event}: {error}")),
+            (id, Some(event)) => {
+                self.event(id, event, line, volunteer).map_err(|error| format!("event {event}: {error}"))
+            }
             (Some(id), None) => {
                 match (frame.error, frame.result) {
                     (Some(refusal), _) => self.answer(id, Err(NoResult::Refused(refusal))),
@@ -313,7 +318,9 @@ impl Link {
                 let mut table = lock(&self.table);
                 let pending = id.and_then(|id| table.pending.get_mut(&id));
                 match (event, pending.map(|pending| &mut pending.listener)) {
-                    ("output", Some(Listener::Output(sender, streamed))) => pass_on(serde_json::from_slice(line)?, sender, streamed),
+                    ("output", Some(Listener::Output(sender, streamed))) => {
+                        pass_on(serde_json::from_slice(line)?, sender, streamed)
+                    }
                     ("progress", Some(Listener::Progress(sender))) => {
                         let ProgressFrame { message, done, total } = serde_json::from_slice(line)?;
                         let _ = sender.send(Progress { message, done, total }); // the listener may have left

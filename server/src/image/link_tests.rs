@@ -45,7 +45,9 @@ async fn answers_find_their_calls_in_any_order() {
     let (one, two) = (other.read(), other.read());
     assert_eq!((&one["op"], &one["params"]["n"]), (&json!("eval"), &json!(1)));
     other.answer(&two, json!("two"));
-    other.write(&json!({"id": one["id"], "error": {"kind": "package-not-found", "message": "Package X not found"}}).to_string());
+    other.write(
+        &json!({"id": one["id"], "error": {"kind": "package-not-found", "message": "Package X not found"}}).to_string(),
+    );
     assert_eq!(second.result::<String>().await.unwrap(), "two");
     match first.result::<String>().await {
         Err(CallError::Refused(ImageError::Refused { kind, message })) => {

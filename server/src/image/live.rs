@@ -69,8 +69,8 @@ impl Live {
 
     /// Whether the image as a whole answers within `limit`: it does not while it collects garbage.
     pub(super) async fn answers(&self, limit: Duration) -> bool {
-        let status = self.link.ask::<IgnoredAny>("status", &serde_json::json!({}));
-        matches!(tokio::time::timeout(limit, status).await, Ok(Ok(_)))
+        let nothing = serde_json::json!({});
+        matches!(tokio::time::timeout(limit, self.link.ask::<IgnoredAny>("status", &nothing)).await, Ok(Ok(_)))
     }
 
     /// Remember a copy, so that it does not outlive the image.
@@ -88,10 +88,5 @@ impl Live {
         let copies = lock(&self.copies);
         copies.values().for_each(|copy| copy.kill());
         copies.len()
-    }
-
-    /// How many copies are known.
-    pub(super) fn copies(&self) -> usize {
-        lock(&self.copies).len()
     }
 }

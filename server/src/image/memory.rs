@@ -6,19 +6,15 @@ use rustix::process::Pid;
 #[cfg(target_os = "linux")]
 pub(super) fn exceeds(pid: Pid, limit: u64) -> Option<bool> {
     let directory = format!("/proc/{}", pid.as_raw_nonzero());
-    let statm = std::fs::read_to_string(format!("{directory}/statm")).ok()?;
-    let pages = |field: usize| statm.split_whitespace().nth(field)?.parse::<u64>().ok();
-    let resident = (pages(1)?.saturating_sub(pages(2)?)).saturating_mul(rustix::param::page_size() as u64);
+    let kilobytes = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
+    let status = std::fs::read_to_string(format!("{directory}/status")).ok()?;
     // What is its own is at most what is resident, and cheap to know; walking the page tables of a large heap is not.
-    if resident <= limit {
+    let resident = status.lines().find(|line| line.starts_with("RssAnon:")).and_then(kilobytes)?;
+    if resident.saturating_mul(1024) <= limit {
         return Some(false);
     }
     let rollup = std::fs::read_to_string(format!("{directory}/smaps_rollup")).ok()?;
-    let own: u64 = rollup
-        .lines()
-        .filter(|line| line.starts_with("Private_"))
-        .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
-        .sum();
+    let own: u64 = rollup.lines().filter(|line| line.starts_with("Private_")).filter_map(kilobytes).sum();
     Some(own.saturating_mul(1024) > limit)
 }
 

@@ -5,11 +5,10 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::Receiver;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -130,74 +129,65 @@ impl Sink {
     }
 }
 
-/// What a drain met.
-enum Drained {
-    /// Nothing more for now.
-    Empty,
-    /// There may be more.
-    More,
-    /// The end.
-    End,
-}
-
 /// One descriptor.
 struct Pipe {
-    descriptor: AsyncFd<OwnedFd>,
+    descriptor: Receiver,
     sink: Mutex<Sink>,
 }
 
 impl Pipe {
     fn open(descriptor: OwnedFd, stderr: bool, tell: Tell, runtime: &Handle) -> io::Result<Arc<Pipe>> {
-        rustix::io::ioctl_fionbio(&descriptor, true)?;
         let _entered = runtime.enter();
-        let descriptor = AsyncFd::with_interest(descriptor, Interest::READABLE)?;
-        let sink = Sink { stderr, captures: Vec::new(), line: Vec::new(), rate: Rate::new(), tell, last: VecDeque::new() };
+        let descriptor = Receiver::from_owned_fd(descriptor)?;
+        let sink =
+            Sink { stderr, captures: Vec::new(), line: Vec::new(), rate: Rate::new(), tell, last: VecDeque::new() };
         let pipe = Arc::new(Pipe { descriptor, sink: Mutex::new(sink) });
         runtime.spawn(pipe.clone().read_all());
         Ok(pipe)
     }
 
-    /// Read what is there now. Straight from the descriptor: the runtime may not have heard yet that there is something.
-    fn drain(&self) -> Drained {
-        let mut sink = lock(&self.sink);
+    async fn read_all(self: Arc<Self>) {
+        let end = loop {
+            if let Err(error) = self.descriptor.readable().await {
+                break error;
+            }
+            let mut sink = lock(&self.sink);
+            let mut bytes = [0; 8192];
+            match self.descriptor.try_read(&mut bytes) {
+                Ok(0) => break io::ErrorKind::UnexpectedEof.into(),
+                Ok(count) => sink.take(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => break error,
+            }
+        };
+        tracing::debug!(%end, "a descriptor of the image");
+        lock(&self.sink).tell_line();
+    }
+
+    /// Read what is there now, straight from the descriptor: the runtime may not have heard yet that there is something.
+    fn drain(&self, sink: &mut Sink) {
         let mut bytes = [0; 8192];
         // A writer that never stops must not hold the caller.
         for _ in 0..64 {
-            match rustix::io::read(self.descriptor.get_ref(), &mut bytes) {
-                Ok(0) => return Drained::End,
+            match rustix::io::read(self.descriptor.as_fd(), &mut bytes) {
+                Ok(0) => return,
                 Ok(count) => sink.take(&bytes[..count]),
                 Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::AGAIN) => return Drained::Empty,
-                Err(error) => {
-                    tracing::warn!(%error, "reading what the image printed");
-                    return Drained::End;
-                }
-            }
-        }
-        Drained::More
-    }
-
-    async fn read_all(self: Arc<Self>) {
-        loop {
-            let Ok(mut ready) = self.descriptor.readable().await else { return };
-            match self.drain() {
-                Drained::Empty => ready.clear_ready(),
-                Drained::More => tokio::task::yield_now().await,
-                Drained::End => return lock(&self.sink).tell_line(),
+                Err(_) => return, // empty, or an error that the reading task meets too
             }
         }
     }
 
     fn begin(&self, id: u64, stream: Option<mpsc::UnboundedSender<OutputChunk>>) {
-        self.drain();
         let mut sink = lock(&self.sink);
+        self.drain(&mut sink);
         sink.tell_line();
         sink.captures.push(Capture { id, clip: Clip::default(), stream, streamed: 0 });
     }
 
     fn end(&self, id: u64) -> Clipped {
-        self.drain();
         let mut sink = lock(&self.sink);
+        self.drain(&mut sink);
         match sink.captures.iter().position(|capture| capture.id == id) {
             Some(at) => sink.captures.swap_remove(at).clip.finish(),
             None => Clipped::default(),
@@ -232,8 +222,8 @@ impl Pipes {
     /// The last lines that belonged to no evaluation, to explain a death: those of descriptor 2, else of 1.
     pub(super) fn last_lines(&self) -> Vec<String> {
         for pipe in [&self.err, &self.out] {
-            pipe.drain();
             let mut sink = lock(&pipe.sink);
+            pipe.drain(&mut sink);
             sink.tell_line();
             if !sink.last.is_empty() {
                 return sink.last.iter().cloned().collect();
@@ -276,7 +266,7 @@ mod tests {
         pipes.begin(1, None);
         out.write_all(b"alone").unwrap();
         err.write_all("gr\u{fc}n\n\u{ff}".as_bytes()).unwrap();
-        pipes.out.drain();
+        pipes.out.drain(&mut lock(&pipes.out.sink));
         pipes.begin(2, None);
         out.write_all(b"whose?\n").unwrap();
         assert_eq!(pipes.end(2).0, Clipped::default());
@@ -298,7 +288,7 @@ mod tests {
             out
         });
         while !flood.is_finished() {
-            pipes.out.drain();
+            pipes.out.drain(&mut lock(&pipes.out.sink));
             tokio::task::yield_now().await;
         }
         let mut out = flood.join().unwrap();
@@ -307,7 +297,7 @@ mod tests {
         assert_eq!(stdout.omitted, 1_000_011 - 2 * HALF);
         for _ in 0..200 {
             out.write_all(&b"line\n".repeat(100)).unwrap();
-            pipes.out.drain();
+            pipes.out.drain(&mut lock(&pipes.out.sink));
         }
         let lines = lock(&told).len();
         assert!((500..2000).contains(&lines), "{lines}");

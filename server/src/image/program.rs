@@ -20,7 +20,9 @@ pub(super) enum ProgramError {
     #[error("{0}")]
     NotFound(String),
     /// `lisp.command` is empty.
-    #[error("The configuration's lisp.command is empty. Write `command = [\"sbcl\"]` in the table [lisp], or leave it out.")]
+    #[error(
+        "The configuration's lisp.command is empty. Write `command = [\"sbcl\"]` in the table [lisp], or leave it out."
+    )]
     Empty,
 }
 
@@ -43,7 +45,9 @@ pub(super) fn find(command: &[String], workspace: &Path, path: &str) -> Result<P
     let found = if name.contains('/') {
         Some(workspace.join(name)).filter(|file| is_executable(file))
     } else {
-        std::env::split_paths(path).map(|directory| workspace.join(directory).join(name)).find(|file| is_executable(file))
+        std::env::split_paths(path)
+            .map(|directory| workspace.join(directory).join(name))
+            .find(|file| is_executable(file))
     };
     let Some(found) = found else {
         let searched = if name.contains('/') {
@@ -112,7 +116,9 @@ mod tests {
     #[test]
     fn a_missing_program_is_told_with_what_to_do() {
         let error = find(&command(&["sbcl"]), Path::new("/"), "/nowhere").unwrap_err().to_string();
-        for part in ["SBCL is not installed", "/nowhere", "apt install sbcl", "dnf install", "pacman -S", "brew install"] {
+        for part in
+            ["SBCL is not installed", "/nowhere", "apt install sbcl", "dnf install", "pacman -S", "brew install"]
+        {
             assert!(error.contains(part), "{error}");
         }
         assert!(matches!(find(&[], Path::new("/"), ""), Err(ProgramError::Empty)));

@@ -174,7 +174,11 @@ async fn take(live: &Live, step: &Step) -> Result<(), Option<String>> {
             match tokio::time::timeout(STOP_LIMIT, &mut outcome).await {
                 Ok(outcome) => outcome,
                 Err(_) => {
-                    live.end(format!("{} took more than {} s and could not be interrupted", step.name(), limit.as_secs()));
+                    live.end(format!(
+                        "{} took more than {} s and could not be interrupted",
+                        step.name(),
+                        limit.as_secs()
+                    ));
                     outcome.await
                 }
             }
@@ -183,7 +187,9 @@ async fn take(live: &Live, step: &Step) -> Result<(), Option<String>> {
     match outcome {
         Ok(EvalOutcome { status: EvalStatus::Ok, .. }) => Ok(()),
         Ok(EvalOutcome { error: Some(error), .. }) => Err(Some(format!("{}: {}", error.kind, error.message))),
-        Ok(EvalOutcome { status: EvalStatus::Timeout, .. }) => Err(Some(format!("it took more than {} s", limit.as_secs()))),
+        Ok(EvalOutcome { status: EvalStatus::Timeout, .. }) => {
+            Err(Some(format!("it took more than {} s", limit.as_secs())))
+        }
         Ok(_) => Err(Some("it was interrupted".into())),
         Err(CallError::Refused(error)) => Err(Some(error.to_string())),
         Err(CallError::Gone) => Err(None),

@@ -171,7 +171,10 @@ impl Running {
 }
 
 /// What hears the image from its first frame on.
-fn listener(shared: &Arc<Shared>, ready: oneshot::Sender<super::frames::Ready>) -> impl Fn(Volunteered) + Send + 'static {
+fn listener(
+    shared: &Arc<Shared>,
+    ready: oneshot::Sender<super::frames::Ready>,
+) -> impl Fn(Volunteered) + Send + 'static {
     let ready = Mutex::new(Some(ready));
     let rate = Mutex::new(Rate::new());
     let events = shared.events.clone();
@@ -191,7 +194,11 @@ fn listener(shared: &Arc<Shared>, ready: oneshot::Sender<super::frames::Ready>) 
                 "Little of the Lisp heap is left ({} of {} MB in use): {} stopped. A larger one: `heap = \"8GB\"` in the table [lisp].",
                 usage >> 20,
                 size >> 20,
-                if stopped.len() == 1 { "1 evaluation was".into() } else { format!("{} evaluations were", stopped.len()) },
+                if stopped.len() == 1 {
+                    "1 evaluation was".into()
+                } else {
+                    format!("{} evaluations were", stopped.len())
+                },
             );
             let _ = events.send(ImageEvent::Printed { text, stderr: true }); // the session may have ended
         }

@@ -22,7 +22,8 @@ pub(super) struct Scratch {
 impl Scratch {
     /// Below `private`, which is the host's own.
     pub(super) fn new(private: &Path) -> io::Result<Scratch> {
-        let directory = tempfile::Builder::new().prefix("c-").permissions(Permissions::from_mode(0o700)).tempdir_in(private)?;
+        let directory =
+            tempfile::Builder::new().prefix("c-").permissions(Permissions::from_mode(0o700)).tempdir_in(private)?;
         let socket = directory.path().join("s");
         let listener = UnixListener::bind(&socket)?;
         fs::set_permissions(&socket, Permissions::from_mode(0o600))?;

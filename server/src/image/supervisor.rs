@@ -290,7 +290,8 @@ impl Supervisor {
             Some(reason) => self.shared.tell(ImageEvent::Restored { reason, restored, failed }),
             None => {
                 for (name, why) in failed {
-                    self.shared.tell(ImageEvent::Printed { text: format!("{name} could not be loaded: {why}"), stderr: true });
+                    self.shared
+                        .tell(ImageEvent::Printed { text: format!("{name} could not be loaded: {why}"), stderr: true });
                 }
             }
         }
