@@ -6,7 +6,7 @@
   :depends-on ("sb-posix" "sb-introspect" "sb-cltl2" "sb-sprof" "sb-bsd-sockets")
   :serial t
   :pathname "src/"
-  :components ((:file "package") (:file "sbcl") (:file "json") (:file "wire") (:file "streams") (:file "backtrace")
+  :components ((:file "package") (:file "sbcl") (:file "json") (:file "wire") (:file "timers") (:file "streams") (:file "backtrace")
                (:file "workers") (:file "dispatch")
                (:module "ops" :serial t
                 :components ((:file "status") (:file "interrupt") (:file "eval") (:file "load-file") (:file "load-system")
