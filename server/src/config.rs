@@ -53,6 +53,32 @@ pub struct Config {
     pub eval_timeout: Duration,
     /// `host.linger_s`: how long the host stays after its last client. Default 60 s.
     pub linger: Duration,
+    /// What was wrong with the settings, to be shown to a person. Empty when all is well.
+    pub problems: Vec<Problem>,
+}
+
+/// A setting that could not be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The file it stands in; `None`: the editor's settings.
+    pub file: Option<PathBuf>,
+    /// Its line in that file, 1-based.
+    pub line: Option<usize>,
+    /// What is wrong and what to do, one sentence or two.
+    pub message: String,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.message)
+    }
+}
+
+impl Config {
+    /// Lay an editor's settings over these (w/host has the real one).
+    pub fn with_client_settings(self, _settings: &serde_json::Value) -> Config {
+        self
+    }
 }
 
 impl Default for Config {
@@ -69,6 +95,7 @@ impl Default for Config {
             },
             eval_timeout: Duration::from_secs(30),
             linger: Duration::from_secs(60),
+            problems: Vec::new(),
         }
     }
 }
