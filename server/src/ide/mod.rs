@@ -3,3 +3,4 @@
 pub mod asd;
 pub mod diagnostic;
 pub mod diagnostics;
+pub mod structure;
