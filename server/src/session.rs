@@ -25,6 +25,7 @@ use crate::text::document::Edit;
 use crate::text::position::{Position, PositionEncoding};
 use event::{Event, Place};
 pub use file_uri::{path_of_uri, uri_of_path};
+pub use status::describe as describe_image;
 
 /// Which door a client came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
@@ -183,7 +184,12 @@ struct Inner {
 
 impl Session {
     /// Start the actor. It ends when every handle is dropped.
-    pub fn start(config: Config, workspace: PathBuf, image: Image, events: mpsc::UnboundedReceiver<ImageEvent>) -> Session {
+    pub fn start(
+        config: Config,
+        workspace: PathBuf,
+        image: Image,
+        events: mpsc::UnboundedReceiver<ImageEvent>,
+    ) -> Session {
         let (sender, receiver) = mpsc::unbounded_channel();
         let actor = actor::Actor::new(config, workspace.clone(), image.clone());
         tokio::spawn(actor.run(receiver, events));
@@ -260,7 +266,12 @@ impl Session {
 
     /// An open document and its diagnostics; `None` when it is not open. `settled`: wait until no check of it is running or due (at once when
     /// there is no image to check with).
-    pub fn snapshot(&self, client: ClientId, uri: &str, settled: bool) -> impl Future<Output = Option<Snapshot>> + Send + use<> {
+    pub fn snapshot(
+        &self,
+        client: ClientId,
+        uri: &str,
+        settled: bool,
+    ) -> impl Future<Output = Option<Snapshot>> + Send + use<> {
         let uri = uri.into();
         let answer = self.ask(|reply| Event::Snapshot { client, uri, settled, reply });
         async { answer.await.ok().flatten() }
@@ -278,7 +289,7 @@ impl Session {
         client: ClientId,
         request: EvalRequest,
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
-        self.ask_image(|reply| Event::Evaluate { client, request, place: None, reply })
+        settle(self.ask(|reply| Event::Evaluate { client, request, place: None, reply }))
     }
 
     /// [`Session::evaluate`] of code that stands in a document at a position (in the client's units): what it defines is found there, and
@@ -291,7 +302,7 @@ impl Session {
         position: Option<Position>,
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
         let place = Some(Place { uri: uri.into(), position });
-        self.ask_image(|reply| Event::Evaluate { client, request, place, reply })
+        settle(self.ask(|reply| Event::Evaluate { client, request, place, reply }))
     }
 
     /// Check a text: structure from the scanner, the rest from a copy of the image, sorted and without duplicates.
@@ -300,7 +311,7 @@ impl Session {
         client: ClientId,
         request: CheckRequest,
     ) -> impl Future<Output = Result<CheckReport, ImageError>> + Send + use<> {
-        self.ask_image(|reply| Event::Check { client, request, reply })
+        settle(self.ask(|reply| Event::Check { client, request, reply }))
     }
 
     /// Load a system.
@@ -311,7 +322,7 @@ impl Session {
         force: bool,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> impl Future<Output = Result<LoadSystemOutcome, ImageError>> + Send + use<> {
-        self.ask_image(|reply| Event::LoadSystem { client, system, force, progress, reply })
+        settle(self.ask(|reply| Event::LoadSystem { client, system, force, progress, reply }))
     }
 
     /// Interrupt this client's evaluations and loads, or everybody's; how many were.
@@ -320,12 +331,12 @@ impl Session {
         client: ClientId,
         everything: bool,
     ) -> impl Future<Output = Result<usize, ImageError>> + Send + use<> {
-        self.ask_image(|reply| Event::Interrupt { client, everything, reply })
+        settle(self.ask(|reply| Event::Interrupt { client, everything, reply }))
     }
 
     /// End the image and start a new one.
     pub fn restart_image(&self, client: ClientId) -> impl Future<Output = Result<(), ImageError>> + Send + use<> {
-        self.ask_image(|reply| Event::Restart { client, reply })
+        settle(self.ask(|reply| Event::Restart { client, reply }))
     }
 
     /// Everything `consort status` shows; answers while Lisp loops.
@@ -346,16 +357,10 @@ impl Session {
         self.send(event(reply));
         answer
     }
+}
 
-    fn ask_image<T: Send>(
-        &self,
-        event: impl FnOnce(oneshot::Sender<Result<T, ImageError>>) -> Event,
-    ) -> impl Future<Output = Result<T, ImageError>> + Send + use<T> {
-        let answer = self.ask(event);
-        async {
-            answer.await.unwrap_or_else(|_| {
-                Err(ImageError::Unavailable("The work was given up: its client left, or Consort is ending.".into()))
-            })
-        }
-    }
+async fn settle<T>(answer: oneshot::Receiver<Result<T, ImageError>>) -> Result<T, ImageError> {
+    let given_up =
+        |_| Err(ImageError::Unavailable("The work was given up: its client left, or Consort is ending.".into()));
+    answer.await.unwrap_or_else(given_up)
 }

@@ -65,7 +65,13 @@ impl AsdFiles {
 
     /// Those that may hold `file`'s system: in its directory, then in each above up to the workspace's, then the others.
     pub fn nearest(&self, file: &Path) -> Vec<PathBuf> {
-        let root = self.lock().roots.iter().filter(|root| file.starts_with(root)).max_by_key(|root| root.as_os_str().len()).cloned();
+        let root = self
+            .lock()
+            .roots
+            .iter()
+            .filter(|root| file.starts_with(root))
+            .max_by_key(|root| root.as_os_str().len())
+            .cloned();
         let mut found = Vec::new();
         for (above, directory) in file.ancestors().skip(1).enumerate() {
             if root.is_none() && above > ABOVE {
@@ -121,7 +127,9 @@ fn in_directory(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
         match entry.file_type() {
             // Links are not followed: they may lead out of the workspace, or round in circles.
             Ok(kind) if kind.is_dir() && !name.starts_with('.') && !SKIPPED.contains(&&*name) => directories.push(path),
-            Ok(kind) if !kind.is_dir() && path.extension().is_some_and(|e| e.eq_ignore_ascii_case("asd")) => files.push(path),
+            Ok(kind) if !kind.is_dir() && path.extension().is_some_and(|e| e.eq_ignore_ascii_case("asd")) => {
+                files.push(path)
+            }
             _ => {}
         }
     }
@@ -151,7 +159,15 @@ mod tests {
 
     #[test]
     fn the_nearest_come_first_and_the_workspace_s_others_after() {
-        let root = tree(&["top.asd", "a/a.asd", "a/a-tests.asd", "a/src/x.lisp", "b/b.asd", ".git/no.asd", "node_modules/m/no.asd"]);
+        let root = tree(&[
+            "top.asd",
+            "a/a.asd",
+            "a/a-tests.asd",
+            "a/src/x.lisp",
+            "b/b.asd",
+            ".git/no.asd",
+            "node_modules/m/no.asd",
+        ]);
         let asd = AsdFiles::new(root.path().into());
         let found = asd.nearest(&root.path().join("a/src/x.lisp"));
         assert_eq!(names(root.path(), &found), ["a/a.asd", "a/a-tests.asd", "top.asd", "b/b.asd"]);

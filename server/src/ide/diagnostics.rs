@@ -40,7 +40,10 @@ impl Found {
         if let Some(form) = self.form {
             let moved = applied.shift(form)?;
             // Inside an untouched form everything moves alike.
-            let along = |span: Span| Span { start: span.start + moved.start - form.start, end: span.end + moved.start - form.start };
+            let along = |span: Span| Span {
+                start: span.start + moved.start - form.start,
+                end: span.end + moved.start - form.start,
+            };
             self.diagnostic.span = along(self.diagnostic.span);
             self.diagnostic.toplevel = self.diagnostic.toplevel.map(along);
             self.form = Some(moved);

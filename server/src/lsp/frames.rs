@@ -197,7 +197,10 @@ mod tests {
             let all = read((bad.clone() + &frame("1")).as_bytes(), 1 << 16).await;
             let (last, others) = all.split_last().unwrap();
             assert_eq!(last, &Frame::Message(json!(1)));
-            assert!(!others.is_empty() && others.iter().all(|frame| matches!(frame, Frame::Malformed(_))), "{others:?}");
+            assert!(
+                !others.is_empty() && others.iter().all(|frame| matches!(frame, Frame::Malformed(_))),
+                "{others:?}"
+            );
         }
     }
 

@@ -228,7 +228,10 @@ fn sort(mut message: Value) -> Sorted {
         if message.get("id").is_some() && (message.get("result").is_some() || message.get("error").is_some()) {
             return Sorted::Answer(message);
         }
-        return invalid(&message, "a message is an object with a `method`, or with an `id` and a `result` or an `error`");
+        return invalid(
+            &message,
+            "a message is an object with a `method`, or with an `id` and a `result` or an `error`",
+        );
     }
     // These take no parameters, and clients send `null` for none; tower-lsp would refuse that.
     if matches!(message["method"].as_str(), Some("shutdown" | "exit"))

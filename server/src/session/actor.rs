@@ -489,8 +489,12 @@ impl Actor {
     fn status(&mut self, reply: oneshot::Sender<super::Status>) {
         let clients = self.clients.values().map(|client| client.info.clone()).collect();
         let waiting: usize = self.clients.values().map(|client| client.waiting.len()).sum();
-        let mut work: Vec<String> =
-            self.jobs.list().iter().map(|job| format!("{} ({:.1} s)", job.what, job.since.elapsed().as_secs_f64())).collect();
+        let mut work: Vec<String> = self
+            .jobs
+            .list()
+            .iter()
+            .map(|job| format!("{} ({:.1} s)", job.what, job.since.elapsed().as_secs_f64()))
+            .collect();
         if waiting > 0 {
             work.push(format!("{waiting} evaluation(s) waiting for their turn"));
         }
@@ -595,7 +599,12 @@ async fn sleep_until(at: Option<Instant>) {
 }
 
 /// What an image is asked; reads directories for the `.asd` files.
-fn check_params(config: &Config, request: CheckRequest, withheld: Vec<crate::text::Span>, asd: &AsdFiles) -> CheckParams {
+fn check_params(
+    config: &Config,
+    request: CheckRequest,
+    withheld: Vec<crate::text::Span>,
+    asd: &AsdFiles,
+) -> CheckParams {
     CheckParams {
         asd_files: request.path.as_deref().map(|path| asd.nearest(path)).unwrap_or_default(),
         text: request.text,

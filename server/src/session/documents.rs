@@ -42,6 +42,10 @@ pub(super) struct Open {
     /// The text or what is known of it changed since it was published.
     pub(super) dirty: bool,
     published: Option<(i32, Vec<Diagnostic>)>,
+    /// A check of this version came to its end.
+    checked: Option<i32>,
+    /// The diagnostics that `result_id` stands for.
+    told: Vec<Diagnostic>,
     result_id: u64,
     waiting: Vec<oneshot::Sender<Option<Snapshot>>>,
 }
@@ -57,6 +61,8 @@ impl Open {
             took: Duration::ZERO,
             dirty: true,
             published: None,
+            checked: None,
+            told: Vec::new(),
             result_id: 0,
             waiting: Vec::new(),
         }
@@ -64,12 +70,20 @@ impl Open {
 
     /// A system definition, which is read in ASDF's package.
     pub(super) fn is_asd(&self) -> bool {
-        self.path.as_deref().and_then(|path| path.extension()).is_some_and(|extension| extension.eq_ignore_ascii_case("asd"))
+        self.path
+            .as_deref()
+            .and_then(|path| path.extension())
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("asd"))
     }
 
-    /// A check came to its end: publish, even if nothing is new, unless another has been published for this version already.
+    /// A check came to its end. The first of a version is published even when it brought nothing new, so that a client can tell.
     pub(super) fn checked(&mut self) {
         self.dirty = true;
+        let version = Some(self.document.version());
+        if self.checked != version {
+            self.checked = version;
+            self.published = None;
+        }
     }
 
     /// The text changed: a running check is of a text that is gone.
@@ -90,8 +104,9 @@ impl Open {
         if self.published.as_ref() == Some(&now) {
             return None;
         }
-        if self.published.as_ref().is_none_or(|(_, items)| *items != now.1) {
+        if self.told != now.1 {
             self.result_id += 1;
+            self.told.clone_from(&now.1);
         }
         self.published = Some(now.clone());
         Some(now)
@@ -102,7 +117,8 @@ impl Open {
     }
 
     fn snapshot(&self, uri: &str) -> Snapshot {
-        let (version, items) = self.published.clone().unwrap_or_else(|| (self.document.version(), self.findings.merged(&self.document)));
+        let (version, items) =
+            self.published.clone().unwrap_or_else(|| (self.document.version(), self.findings.merged(&self.document)));
         Snapshot { uri: uri.into(), version, text: self.document.text().clone(), items, result_id: self.result_id }
     }
 }

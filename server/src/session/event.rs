@@ -25,23 +25,73 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) enum Event {
     // Clients.
-    Attach { client: ClientId, info: ClientInfo, feedback: mpsc::UnboundedSender<Feedback> },
-    Rename { client: ClientId, name: String },
-    Detach { client: ClientId },
-    Encoding { client: ClientId, encoding: PositionEncoding },
-    Configure { client: ClientId, settings: Value },
-    Folder { folder: PathBuf },
+    Attach {
+        client: ClientId,
+        info: ClientInfo,
+        feedback: mpsc::UnboundedSender<Feedback>,
+    },
+    Rename {
+        client: ClientId,
+        name: String,
+    },
+    Detach {
+        client: ClientId,
+    },
+    Encoding {
+        client: ClientId,
+        encoding: PositionEncoding,
+    },
+    Configure {
+        client: ClientId,
+        settings: Value,
+    },
+    Folder {
+        folder: PathBuf,
+    },
     FilesChanged,
     // Documents.
-    Open { client: ClientId, uri: String, version: i32, text: String },
-    Change { client: ClientId, uri: String, version: i32, edits: Vec<Edit> },
-    Save { client: ClientId, uri: String },
-    Close { client: ClientId, uri: String },
-    Snapshot { client: ClientId, uri: String, settled: bool, reply: oneshot::Sender<Option<Snapshot>> },
-    Snapshots { client: ClientId, reply: oneshot::Sender<Vec<Snapshot>> },
+    Open {
+        client: ClientId,
+        uri: String,
+        version: i32,
+        text: String,
+    },
+    Change {
+        client: ClientId,
+        uri: String,
+        version: i32,
+        edits: Vec<Edit>,
+    },
+    Save {
+        client: ClientId,
+        uri: String,
+    },
+    Close {
+        client: ClientId,
+        uri: String,
+    },
+    Snapshot {
+        client: ClientId,
+        uri: String,
+        settled: bool,
+        reply: oneshot::Sender<Option<Snapshot>>,
+    },
+    Snapshots {
+        client: ClientId,
+        reply: oneshot::Sender<Vec<Snapshot>>,
+    },
     // Work.
-    Evaluate { client: ClientId, request: EvalRequest, place: Option<Place>, reply: Reply<EvalOutcome> },
-    Check { client: ClientId, request: CheckRequest, reply: Reply<CheckReport> },
+    Evaluate {
+        client: ClientId,
+        request: EvalRequest,
+        place: Option<Place>,
+        reply: Reply<EvalOutcome>,
+    },
+    Check {
+        client: ClientId,
+        request: CheckRequest,
+        reply: Reply<CheckReport>,
+    },
     LoadSystem {
         client: ClientId,
         system: String,
@@ -49,9 +99,18 @@ pub(super) enum Event {
         progress: Option<mpsc::UnboundedSender<Progress>>,
         reply: Reply<LoadSystemOutcome>,
     },
-    Interrupt { client: ClientId, everything: bool, reply: Reply<usize> },
-    Restart { client: ClientId, reply: Reply<()> },
-    Status { reply: oneshot::Sender<Status> },
+    Interrupt {
+        client: ClientId,
+        everything: bool,
+        reply: Reply<usize>,
+    },
+    Restart {
+        client: ClientId,
+        reply: Reply<()>,
+    },
+    Status {
+        reply: oneshot::Sender<Status>,
+    },
     // From below, and from the clock.
     Image(ImageEvent),
     Finished(Finished),

@@ -31,7 +31,9 @@ pub fn uri_of_path(path: &Path) -> String {
     let mut uri = String::from("file://");
     for &byte in path.as_os_str().as_bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' | b'+' | b'@' => uri.push(byte.into()),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' | b'+' | b'@' => {
+                uri.push(byte.into())
+            }
             byte => uri.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -54,7 +56,9 @@ mod tests {
         assert_eq!(path_of_uri("file:///c%3A/x.lisp"), Some("/c:/x.lisp".into()));
         assert_eq!(path_of_uri("file://localhost/x"), Some("/x".into()));
         assert_eq!(path_of_uri("file:/x"), Some("/x".into()));
-        for other in ["untitled:Untitled-1", "file://host/x", "file://", "file:x", "http://h/x", "file:///%4", "file:///%zz"] {
+        for other in
+            ["untitled:Untitled-1", "file://host/x", "file://", "file:x", "http://h/x", "file:///%4", "file:///%zz"]
+        {
             assert_eq!(path_of_uri(other), None, "{other}");
         }
     }

@@ -81,11 +81,7 @@ impl Jobs {
     }
 
     /// The check of a document.
-    pub(super) fn start_check(
-        &mut self,
-        job: Job,
-        work: impl Future<Output = Report> + Send + 'static,
-    ) -> AbortHandle {
+    pub(super) fn start_check(&mut self, job: Job, work: impl Future<Output = Report> + Send + 'static) -> AbortHandle {
         self.spawn(job, async move { Some(work.await) })
     }
 

@@ -168,7 +168,9 @@ async fn a_client_that_vanishes_cancels_its_requests() {
 #[tokio::test]
 async fn a_client_that_never_reads_is_given_up() {
     let mut client = Client::start().await;
-    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "workspace/executeCommand", "params": {"command": "big"}}).to_string();
+    let request =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "workspace/executeCommand", "params": {"command": "big"}})
+            .to_string();
     let frame = format!("Content-Length: {}\r\n\r\n{request}", request.len());
     // The server stops reading when it gives up, so a write may fail before all are sent.
     for _ in 0..(MAX_QUEUED >> 20) + 2 {
