@@ -1,6 +1,7 @@
 //! Pure text: documents, positions, the scanner. No protocol, no image, no I/O.
 
 pub mod document;
+pub mod forms;
 mod pass;
 pub mod position;
 pub mod scanner;

@@ -85,7 +85,6 @@ enum Step {
     Cut {
         form: Found,
         resume: usize,
-        reuse: Option<usize>,
     },
     /// The form takes the rest of the text.
     Swallowed {
@@ -108,7 +107,7 @@ pub(super) struct Pass<'a> {
 impl<'a> Pass<'a> {
     /// Walk over `text`, the part of a text after the byte `before`, which begins outside of every form.
     pub(super) fn new(text: &'a str, before: Option<u8>, reuse: Option<Reuse<'a>>) -> Self {
-        Pass { text, scanner: Scanner::within(text, 0, before), reuse, frames: Vec::new(), forms: Vec::new() }
+        Pass { text, scanner: Scanner::within(text, before), reuse, frames: Vec::new(), forms: Vec::new() }
     }
 
     /// Find all forms. `None` when `partial` (more text follows the part) and the part does not suffice to tell.
@@ -129,11 +128,8 @@ impl<'a> Pass<'a> {
                     }
                     continue;
                 }
-                Step::Cut { form, resume, reuse } => {
+                Step::Cut { form, resume } => {
                     self.forms.push(form);
-                    if let Some(index) = reuse {
-                        return Some(Outcome::Reuse(index));
-                    }
                     resume
                 }
                 Step::Swallowed { form, fault, mark } => match self.recover(base, form, fault, mark) {
@@ -204,21 +200,25 @@ impl<'a> Pass<'a> {
             }
             let first = *start.get_or_insert(token.start);
             if let Some(fault) = fault_of(token.cut) {
-                let form = Found { start: first, end: token.end, fault: None, suspect: suspect.or(token.suspect) };
+                let suspect = suspect.or_else(|| self.scanner.take_suspect());
+                let form = Found { start: first, end: token.end, fault: None, suspect };
                 return Step::Swallowed { form, fault, mark };
             }
             let mut done = false;
             match token.kind {
                 TokenKind::Open => {
-                    if depth > 0 && mark.is_none() {
-                        mark = self.mark(token, last_end);
-                        if let Some(mark) = mark.filter(|_| suspect.is_none()) {
-                            let reuse = self.reuse.and_then(|reuse| reuse.resumes_at(mark.at));
-                            if reuse.is_some() || strict {
-                                let fault = Some(Fault::UnclosedList);
-                                let form = Found { start: first, end: mark.before, fault, suspect: None };
-                                return Step::Cut { form, resume: mark.at, reuse };
-                            }
+                    if depth > 0
+                        && let Some(here) = self.mark(token, last_end)
+                    {
+                        let mark = *mark.get_or_insert(here);
+                        let unclosed =
+                            Found { start: first, end: mark.before, fault: Some(Fault::UnclosedList), suspect };
+                        if strict {
+                            return Step::Cut { form: unclosed, resume: mark.at };
+                        }
+                        if self.reuse.is_some_and(|reuse| reuse.resumes_at(here.at).is_some()) {
+                            // The rest closes no list of this form: no need to go through it again.
+                            return Step::Swallowed { form: unclosed, fault: Fault::UnclosedList, mark: Some(mark) };
                         }
                     }
                     self.frames.push(Frame {
@@ -256,10 +256,9 @@ impl<'a> Pass<'a> {
                 TokenKind::Unknown => self.push_prefix(token, last_end, 1),
                 TokenKind::LineComment | TokenKind::BlockComment => {}
             }
-            if let Some(found) = token.suspect.filter(|found| found.strong) {
+            if let Some(found) = self.scanner.take_suspect() {
                 if strict {
-                    let form = self.ended_by(first, found);
-                    return Step::Cut { form, resume: found.resume, reuse: None };
+                    return Step::Cut { form: self.ended_by(first, found), resume: found.resume };
                 }
                 suspect = suspect.or(Some(found));
             }
@@ -304,12 +303,19 @@ impl<'a> Pass<'a> {
     /// Whether the list that `open` begins, with its guards, is at the start of a line.
     #[inline]
     fn mark(&self, open: Token, last_end: usize) -> Option<Mark> {
-        let waiting = self.frames.iter().rev().take_while(|frame| frame.takes > 0);
-        let outermost = waiting.last().filter(|frame| frame.guard && frame.takes == 1);
-        if let Some(frame) = outermost.filter(|frame| self.scanner.at_line_start(frame.start)) {
-            return Some(Mark { at: frame.start, before: frame.before });
+        if self.frames.last().is_some_and(|frame| frame.takes > 0)
+            && let Some(mark) = self.guard_mark()
+        {
+            return Some(mark);
         }
         self.scanner.at_line_start(open.start).then_some(Mark { at: open.start, before: last_end })
+    }
+
+    #[cold]
+    fn guard_mark(&self) -> Option<Mark> {
+        let waiting = self.frames.iter().rev().take_while(|frame| frame.takes > 0);
+        let outermost = waiting.last().filter(|frame| frame.guard && frame.takes == 1)?;
+        self.scanner.at_line_start(outermost.start).then_some(Mark { at: outermost.start, before: outermost.before })
     }
 }
 
@@ -318,7 +324,7 @@ fn fault_of(cut: Cut) -> Option<Fault> {
         Cut::None => None,
         Cut::String => Some(Fault::UnterminatedString),
         Cut::Comment => Some(Fault::UnterminatedComment),
-        Cut::Bar(_) => Some(Fault::UnterminatedBar),
-        Cut::Escape(_) => Some(Fault::DanglingEscape),
+        Cut::Bar => Some(Fault::UnterminatedBar),
+        Cut::Escape => Some(Fault::DanglingEscape),
     }
 }

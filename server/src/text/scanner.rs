@@ -35,10 +35,10 @@ pub enum Cut {
     String,
     /// A closing `|#`.
     Comment,
-    /// The closing `|` of the one at this byte.
-    Bar(usize),
-    /// The character after the `\` at this byte, or after `#\`.
-    Escape(usize),
+    /// The closing `|`.
+    Bar,
+    /// The character after a `\` or `#\`.
+    Escape,
 }
 
 /// A token and where it is, in bytes.
@@ -46,25 +46,21 @@ pub enum Cut {
 pub struct Token {
     /// What it is.
     pub kind: TokenKind,
+    /// What is missing of it.
+    pub cut: Cut,
     /// Its first byte.
     pub start: usize,
     /// One past its last byte.
     pub end: usize,
-    /// What is missing of it.
-    pub cut: Cut,
-    /// The first `(` at the start of a line inside a string or `|...|`: a sign that its end is missing. See [`Suspect`].
-    pub suspect: Option<Suspect>,
 }
 
-/// Where a definition seems to begin inside a string or a `|...|`.
+/// Where a definition seems to begin inside a string or a `|...|`: a sign that its end is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspect {
     /// The `"` or `|` that opens it.
     pub opening: usize,
     /// The `(` at the start of a line inside it.
     pub resume: usize,
-    /// Whether the text after the line start reads like a definition, or what follows the end does not look like an end.
-    pub strong: bool,
 }
 
 const CONSTITUENT: u8 = 0;
@@ -100,107 +96,166 @@ pub struct Scanner<'a> {
     at: usize,
     /// The byte before the text; `None` at the very start.
     before: Option<u8>,
+    suspect: Option<Suspect>,
+    opening: usize,
+}
+
+/// The first byte from `at` on that `stop` accepts, or the end. Sixteen at a time, which the compiler makes into vector code.
+#[inline(always)]
+fn find(text: &[u8], mut at: usize, stop: impl Fn(u8) -> bool) -> usize {
+    while let Some(block) = text.get(at..at + 16) {
+        if block.iter().fold(false, |found, byte| found | stop(*byte)) {
+            break;
+        }
+        at += 16;
+    }
+    while at < text.len() && !stop(text[at]) {
+        at += 1;
+    }
+    at
 }
 
 impl<'a> Scanner<'a> {
     /// Scan a text from its start.
     pub fn new(text: &'a str) -> Self {
-        Scanner { text: text.as_bytes(), at: 0, before: None }
+        Self::within(text, None)
     }
 
-    /// Scan part of a text, from byte `at` of it, where no token is under way. `before` is the byte before the part, if any.
-    pub(crate) fn within(text: &'a str, at: usize, before: Option<u8>) -> Self {
-        Scanner { text: text.as_bytes(), at, before }
+    /// Scan a part of a text that begins outside of every token. `before` is the byte before the part, if any.
+    pub(super) fn within(text: &'a str, before: Option<u8>) -> Self {
+        Scanner { text: text.as_bytes(), at: 0, before, suspect: None, opening: 0 }
     }
 
     /// The byte the next token is looked for at.
-    pub(crate) fn position(&self) -> usize {
+    pub(super) fn position(&self) -> usize {
         self.at
     }
 
     /// Go back (or on) to a byte at which a token begins.
-    pub(crate) fn seek(&mut self, at: usize) {
+    pub(super) fn seek(&mut self, at: usize) {
         self.at = at;
+        self.suspect = None;
     }
 
+    /// The first suspect since this was asked last.
     #[inline]
-    fn peek(&self, ahead: usize) -> Option<u8> {
-        self.text.get(self.at + ahead).copied()
+    pub(super) fn take_suspect(&mut self) -> Option<Suspect> {
+        self.suspect.take()
     }
 
-    #[inline]
-    fn token(&self, kind: TokenKind, start: usize) -> Token {
-        Token { kind, start, end: self.at, cut: Cut::None, suspect: None }
+    /// Of a token that is cut ([`Cut::Bar`], [`Cut::Escape`]): the byte of the `|` or `\` to blame.
+    pub fn cut_opening(&self) -> usize {
+        self.opening
     }
 
     /// Whether a byte is the first of a line.
     #[inline]
-    pub(crate) fn at_line_start(&self, at: usize) -> bool {
+    pub(super) fn at_line_start(&self, at: usize) -> bool {
         let before = if at == 0 { self.before } else { self.text.get(at - 1).copied() };
         matches!(before, None | Some(b'\n' | b'\r'))
     }
 
-    fn string(&mut self, start: usize) -> Token {
-        self.at += 1;
-        let mut resume = None;
-        let mut cut = Cut::String;
-        while let Some(byte) = self.peek(0) {
-            match byte {
-                b'"' => {
-                    self.at += 1;
-                    cut = Cut::None;
-                    break;
-                }
-                b'\\' => self.at += 2,
-                b'(' => {
-                    if resume.is_none() && self.at_line_start(self.at) {
-                        resume = Some(self.at);
-                    }
-                    self.at += 1;
-                }
-                _ => self.at += 1,
-            }
-        }
-        self.at = self.at.min(self.text.len());
-        let suspect = resume.map(|resume| self.suspect(start, resume, cut == Cut::None));
-        Token { cut, suspect, ..self.token(TokenKind::String, start) }
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
     }
 
+    #[inline]
+    fn token(&self, kind: TokenKind, start: usize) -> Token {
+        Token { kind, start, end: self.at, cut: Cut::None }
+    }
+
+    #[inline]
+    fn single(&mut self, kind: TokenKind, start: usize) -> Token {
+        self.at += 1;
+        self.token(kind, start)
+    }
+
+    /// From an opening `"` or `|` to beyond the same character; false if the text ends first.
+    #[inline(always)]
+    fn delimited(&mut self, delimiter: u8) -> bool {
+        let opening = self.at;
+        let mut resume = None;
+        let mut at = opening + 1;
+        let closed = loop {
+            at = find(self.text, at, |byte| byte == delimiter || byte == b'\\' || byte == b'(');
+            match self.text.get(at) {
+                None => break false,
+                Some(b'\\') => at += 2,
+                Some(b'(') => {
+                    if resume.is_none() && self.at_line_start(at) {
+                        resume = Some(at);
+                    }
+                    at += 1;
+                }
+                Some(_) => {
+                    at += 1;
+                    break true;
+                }
+            }
+        };
+        self.at = at.min(self.text.len());
+        if let Some(resume) = resume {
+            self.consider(opening, resume, closed);
+        }
+        closed
+    }
+
+    /// Whether what was read as a string from `opening` seems to have lost its end before `resume`: what begins there looks like a
+    /// definition, or the text goes on right behind the string's end as it does behind no string.
     #[cold]
-    fn suspect(&self, opening: usize, resume: usize, closed: bool) -> Suspect {
+    fn consider(&mut self, opening: usize, resume: usize, closed: bool) {
         let rest = &self.text[resume + 1..];
         let starts = |word: &str| rest.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word.as_bytes()));
         let defines = ["def", "in-package", "declaim", "eval-when", "cl:def"].into_iter().any(starts);
-        let glued = closed && self.peek(0).is_some_and(|next| SYNTAX[next as usize] == CONSTITUENT);
-        Suspect { opening, resume, strong: defines || glued || !closed }
+        let glued = self.peek().is_some_and(|next| SYNTAX[next as usize] == CONSTITUENT);
+        if self.suspect.is_none() && (!closed || defines || glued) {
+            self.suspect = Some(Suspect { opening, resume });
+        }
     }
 
     /// The rest of a symbol or number, from a constituent or an escape on; nothing if there is none.
+    #[inline]
     fn token_tail(&mut self, start: usize) -> Token {
+        let mut at = self.at;
+        while at < self.text.len() && SYNTAX[self.text[at] as usize] == CONSTITUENT {
+            at += 1;
+        }
+        self.at = at;
+        match self.text.get(at) {
+            Some(b'\\' | b'|') => self.escaped_tail(start),
+            _ => self.token(TokenKind::Atom, start),
+        }
+    }
+
+    #[cold]
+    fn escaped_tail(&mut self, start: usize) -> Token {
         let mut cut = Cut::None;
-        let mut suspect = None;
-        while let Some(byte) = self.peek(0) {
+        while let Some(byte) = self.peek() {
             match SYNTAX[byte as usize] {
                 CONSTITUENT => self.at += 1,
                 ESCAPE => {
                     if self.at + 1 >= self.text.len() {
-                        cut = Cut::Escape(self.at);
+                        cut = Cut::Escape;
+                        self.opening = self.at;
                     }
-                    self.at = self.past_escaped(self.at + 1);
+                    self.at = self.past_character(self.at + 1);
                 }
                 BAR => {
-                    let (bar_cut, bar_suspect) = self.bar();
-                    cut = bar_cut;
-                    suspect = suspect.or(bar_suspect);
+                    let opening = self.at;
+                    if !self.delimited(b'|') {
+                        cut = Cut::Bar;
+                        self.opening = opening;
+                    }
                 }
                 _ => break,
             }
         }
-        Token { cut, suspect, ..self.token(TokenKind::Atom, start) }
+        Token { cut, ..self.token(TokenKind::Atom, start) }
     }
 
     /// One past the whole character at `at`, so that a token never ends inside a character.
-    fn past_escaped(&self, at: usize) -> usize {
+    fn past_character(&self, at: usize) -> usize {
         let mut end = (at + 1).min(self.text.len());
         while end < self.text.len() && self.text[end] & 0xC0 == 0x80 {
             end += 1;
@@ -208,48 +263,21 @@ impl<'a> Scanner<'a> {
         end
     }
 
-    fn bar(&mut self) -> (Cut, Option<Suspect>) {
-        let opening = self.at;
-        self.at += 1;
-        let mut resume = None;
-        let mut cut = Cut::Bar(opening);
-        while let Some(byte) = self.peek(0) {
-            match byte {
-                b'|' => {
-                    self.at += 1;
-                    cut = Cut::None;
-                    break;
-                }
-                b'\\' => self.at += 2,
-                b'(' => {
-                    if resume.is_none() && self.at_line_start(self.at) {
-                        resume = Some(self.at);
-                    }
-                    self.at += 1;
-                }
-                _ => self.at += 1,
-            }
-        }
-        self.at = self.at.min(self.text.len());
-        (cut, resume.map(|resume| self.suspect(opening, resume, cut == Cut::None)))
-    }
-
     fn line_comment(&mut self, start: usize) -> Token {
-        while let Some(byte) = self.peek(0) {
-            if byte == b'\n' {
-                break;
-            }
-            self.at += 1;
-        }
+        self.at = find(self.text, self.at, |byte| byte == b'\n');
         self.token(TokenKind::LineComment, start)
     }
 
     /// From after `#|`; pairs do not overlap (SBCL `sharp-vertical-bar`).
     fn block_comment(&mut self, start: usize) -> Token {
         let mut level = 1usize;
-        while let Some(byte) = self.peek(0) {
+        loop {
+            self.at = find(self.text, self.at, |byte| byte == b'|' || byte == b'#');
+            let Some(byte) = self.peek() else {
+                return Token { cut: Cut::Comment, ..self.token(TokenKind::BlockComment, start) };
+            };
             self.at += 1;
-            match (byte, self.peek(0)) {
+            match (byte, self.peek()) {
                 (b'|', Some(b'#')) => {
                     self.at += 1;
                     level -= 1;
@@ -264,15 +292,14 @@ impl<'a> Scanner<'a> {
                 _ => {}
             }
         }
-        Token { cut: Cut::Comment, ..self.token(TokenKind::BlockComment, start) }
     }
 
     fn sharp(&mut self, start: usize) -> Token {
         self.at += 1;
-        while self.peek(0).is_some_and(|byte| byte.is_ascii_digit()) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
-        let Some(byte) = self.peek(0) else {
+        let Some(byte) = self.peek() else {
             return self.token(TokenKind::Atom, start);
         };
         match byte {
@@ -297,16 +324,10 @@ impl<'a> Scanner<'a> {
             b'"' => self.token(TokenKind::Unknown, start),
             _ if SYNTAX[byte as usize] == WHITE => self.token(TokenKind::Atom, start),
             _ => {
-                self.at = self.past_escaped(self.at);
+                self.at = self.past_character(self.at);
                 self.token(TokenKind::Unknown, start)
             }
         }
-    }
-
-    #[inline]
-    fn single(&mut self, kind: TokenKind, start: usize) -> Token {
-        self.at += 1;
-        self.token(kind, start)
     }
 }
 
@@ -315,24 +336,29 @@ impl Iterator for Scanner<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Token> {
+        let mut at = self.at;
         let byte = loop {
-            let byte = self.peek(0)?;
+            let byte = *self.text.get(at)?;
             if SYNTAX[byte as usize] != WHITE {
                 break byte;
             }
-            self.at += 1;
+            at += 1;
         };
-        let start = self.at;
+        self.at = at;
+        let start = at;
         Some(match byte {
             b'(' => self.single(TokenKind::Open, start),
             b')' => self.single(TokenKind::Close, start),
-            b'"' => self.string(start),
+            b'"' => {
+                let cut = if self.delimited(b'"') { Cut::None } else { Cut::String };
+                Token { cut, ..self.token(TokenKind::String, start) }
+            }
             b';' => self.line_comment(start),
             b'#' => self.sharp(start),
             b'\'' | b'`' => self.single(TokenKind::Prefix, start),
             b',' => {
                 self.at += 1;
-                if matches!(self.peek(0), Some(b'@' | b'.')) {
+                if matches!(self.peek(), Some(b'@' | b'.')) {
                     self.at += 1;
                 }
                 self.token(TokenKind::Prefix, start)
