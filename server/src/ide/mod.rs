@@ -1,3 +1,6 @@
 //! What the product does, one file a feature: plain data in, plain data out. Never names `lsp_types` or `rmcp`.
 
+pub mod clip;
+pub mod compile_form;
 pub mod diagnostic;
+pub mod evaluate;
