@@ -25,6 +25,7 @@ pub fn clip(text: &str, limit: usize) -> Clipped {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::clip;
 

@@ -210,7 +210,10 @@ pub fn render(compilation: &Compilation) -> String {
         text.push_str("\n\n");
         text.push_str(&render_finding(finding));
     }
-    if let Some(reason) = &compilation.stopped {
+    // The finding on the form it was at says so too, when there is one.
+    if let Some(reason) = &compilation.stopped
+        && !compilation.conditions.iter().any(|finding| finding.message.contains(reason))
+    {
         let _ = write!(text, "\n\nThe check was stopped: {reason}");
     }
     if let Some(summary) = summary(compilation) {
@@ -256,6 +259,7 @@ fn summary(compilation: &Compilation) -> Option<String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::text::Span;

@@ -229,6 +229,7 @@ pub fn render(evaluation: &Evaluation) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::image::api::{EvalError, EvalWarning, Timing};

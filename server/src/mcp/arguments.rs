@@ -107,6 +107,7 @@ fn signature(known: &JsonObject, required: &[&str]) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use serde_json::json;

@@ -394,4 +394,5 @@ impl<R> Drop for Ndjson<R> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests;

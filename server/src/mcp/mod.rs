@@ -97,6 +97,7 @@ pub fn initialize_result(params: &Value) -> Value {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -9,11 +9,12 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::progress::Reporter;
 use super::tools::{self, Call};
-use crate::session::{ClientId, ClientInfo, Door, Feedback, Level, Session};
+use crate::session::{ClientId, ClientInfo, Door, Feedback, Session};
 
 /// What an agent reads first.
 const INSTRUCTIONS: &str = "Consort is one live Common Lisp image that you share with the user's editor: what you define they see \
@@ -43,35 +44,57 @@ impl ServerHandler for Greeting {
 pub(crate) struct Client {
     session: Session,
     id: ClientId,
-    /// What a person would have been shown; the next answer tells it.
-    notices: Arc<Mutex<VecDeque<String>>>,
+    notices: Arc<Mutex<Notices>>,
+}
+
+/// What a person would have been shown, for the client's next answer to tell: the image died, what was restored.
+#[derive(Default)]
+struct Notices {
+    kept: VecDeque<String>,
+    /// A call was just told itself that the image was lost: what comes until then only repeats it.
+    told_until: Option<Instant>,
 }
 
 /// Notices kept for a client that asks for nothing.
 const NOTICES: usize = 4;
+/// How long after a call was told of the loss of its image the same news may still arrive.
+const REPEATS: Duration = Duration::from_secs(5);
 
 impl Client {
     fn attach(session: &Session, name: &str) -> Client {
         let (id, mut feedback) = session.attach(ClientInfo { door: Door::Mcp, name: name.to_owned() });
-        let notices = Arc::new(Mutex::new(VecDeque::new()));
-        let kept = notices.clone();
+        let notices = Arc::new(Mutex::new(Notices::default()));
+        let shared = notices.clone();
         // Ends when the session forgets the client.
         tokio::spawn(async move {
             while let Some(feedback) = feedback.recv().await {
-                if let Feedback::Message { level: Level::Error | Level::Warning, text } = feedback {
-                    let mut kept = lock(&kept);
-                    if kept.len() == NOTICES {
-                        kept.pop_front();
-                    }
-                    kept.push_back(text);
+                if let Feedback::Message { text, .. } = feedback {
+                    lock(&shared).add(text);
                 }
             }
         });
         Client { session: session.clone(), id, notices }
     }
+}
 
-    fn take_notices(&self) -> Vec<String> {
-        lock(&self.notices).drain(..).collect()
+impl Notices {
+    fn add(&mut self, notice: String) {
+        if self.told_until.is_some_and(|until| Instant::now() < until) {
+            return;
+        }
+        if self.kept.len() == NOTICES {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(notice);
+    }
+
+    /// Those that an answer is to tell; none beside an answer that tells of the loss itself.
+    fn take(&mut self, told: bool) -> Vec<String> {
+        if told {
+            self.told_until = Some(Instant::now() + REPEATS);
+            self.kept.clear();
+        }
+        self.kept.drain(..).collect()
     }
 }
 
@@ -185,7 +208,7 @@ impl ServerHandler for Handler {
         let work = entry.call(call, request.arguments.unwrap_or_default());
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the image's state.
         let result = tokio::select! {
-            result = work => with_notices(result, client.take_notices()),
+            result = work => with_notices(result, &client.notices),
             () = context.ct.cancelled() => stopped("The client cancelled the call; what it had done so far is kept."),
             () = self.gone.cancelled() => stopped("The connection ended before the call did; it was interrupted."),
         };
@@ -198,22 +221,68 @@ fn stopped(why: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(why)])
 }
 
-/// Add what happened between this client's calls (the image died and was restarted) to an answer.
-fn with_notices(mut result: CallToolResult, notices: Vec<String>) -> CallToolResult {
-    let mut text =
+/// Add what happened between this client's calls to an answer.
+fn with_notices(mut result: CallToolResult, notices: &Mutex<Notices>) -> CallToolResult {
+    let text =
         result.content.first().and_then(|block| block.as_text()).map(|text| text.text.clone()).unwrap_or_default();
-    // A call that was told itself needs no second telling.
-    for notice in
-        notices.iter().filter(|notice| !text.contains(notice.as_str()) || text.is_empty()).cloned().collect::<Vec<_>>()
-    {
-        text.push_str("\n\n; Note: ");
-        text.push_str(&notice.replace('\n', "\n; "));
+    let facts = result.structured_content.as_mut().and_then(|facts| facts.as_object_mut());
+    let told = facts.as_ref().is_some_and(|facts| facts.get("status").is_some_and(|status| status == "lost"))
+        || facts.as_ref().is_some_and(|facts| facts.get("error").is_some_and(|error| error["type"] == "image-lost"));
+    let notices = lock(notices).take(told);
+    if notices.is_empty() {
+        return result;
     }
-    if !notices.is_empty() {
-        result.content = vec![ContentBlock::text(text)];
-        if let Some(facts) = result.structured_content.as_mut().and_then(|facts| facts.as_object_mut()) {
-            facts.insert("notices".into(), notices.into());
-        }
+    let notes: Vec<String> =
+        notices.iter().map(|notice| format!("\n\n; Note: {}", notice.replace('\n', "\n; "))).collect();
+    result.content = vec![ContentBlock::text(text + &notes.concat())];
+    if let Some(facts) = facts {
+        facts.insert("notices".into(), notices.into());
     }
     result
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn answer(facts: Value) -> CallToolResult {
+        let mut result = CallToolResult::success(vec![ContentBlock::text("=> 3")]);
+        result.structured_content = Some(facts);
+        result
+    }
+
+    fn text(result: &CallToolResult) -> &str {
+        &result.content[0].as_text().unwrap().text
+    }
+
+    #[test]
+    fn an_answer_tells_once_what_happened_since_the_last() {
+        let notices = Mutex::new(Notices::default());
+        assert_eq!(text(&with_notices(answer(json!({"status": "ok"})), &notices)), "=> 3");
+        lock(&notices).add("A new image runs.\nLoaded again: x.".into());
+        let told = with_notices(answer(json!({"status": "ok"})), &notices);
+        assert_eq!(text(&told), "=> 3\n\n; Note: A new image runs.\n; Loaded again: x.");
+        assert_eq!(told.structured_content.unwrap()["notices"][0], "A new image runs.\nLoaded again: x.");
+        assert_eq!(text(&with_notices(answer(json!({"status": "ok"})), &notices)), "=> 3");
+    }
+
+    #[test]
+    fn a_call_that_was_told_of_the_loss_itself_is_not_told_again() {
+        for facts in [json!({"status": "lost"}), json!({"success": false, "error": {"type": "image-lost"}})] {
+            let notices = Mutex::new(Notices::default());
+            lock(&notices).add("before".into());
+            assert_eq!(text(&with_notices(answer(facts), &notices)), "=> 3");
+            lock(&notices).add("after".into());
+            assert_eq!(text(&with_notices(answer(json!({"status": "ok"})), &notices)), "=> 3");
+        }
+    }
+
+    #[test]
+    fn a_client_that_asks_for_nothing_keeps_the_last_notices() {
+        let mut notices = Notices::default();
+        (0..100).for_each(|number| notices.add(number.to_string()));
+        assert_eq!(notices.take(false), ["96", "97", "98", "99"]);
+    }
 }

@@ -166,6 +166,7 @@ async fn run<T: Tool>(entry: &'static Entry, call: Call, arguments: JsonObject) 
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
