@@ -228,7 +228,8 @@ KIND is one of
   "Call FUNCTION with a number that tells the kind and the value of each thing the compiler's database has on SYMBOL and on names made from
 it, such as (SETF SYMBOL), but for how often it was called in what was compiled."
   (call-with-each-info (lambda (name kind value)
-                         (unless (string= (meta-info-kind (svref *info-types* kind)) "EMITTED-FULL-CALLS")
+                         (unless (let ((type (svref *info-types* kind))) ; none for what is not of a kind, such as the function itself
+                                   (and type (string= (meta-info-kind type) "EMITTED-FULL-CALLS")))
                            (funcall function (logxor kind (if (symbolp name) 0 (sxhash (prin1-to-string name)))) value)))
                        symbol))
 
