@@ -77,3 +77,58 @@ KIND is one of
              for value in (list ,@(mapcar #'second bindings))
              when symbol collect value)
      ,@body))
+
+
+;;; The checker (check/)
+
+(define-internal encapsulate-function :function "checking" ("SB-INT" "ENCAPSULATE"))
+(define-internal encapsulated-condition :function "checking" ("SB-INT" "ENCAPSULATED-CONDITION"))
+(define-internal compiler-error-type :symbol "checking" ("SB-C" "COMPILER-ERROR"))
+
+;; Reading: the stream that tells where every object it reads begins and ends.
+(define-internal tracking-stream-class :symbol "exact positions" ("SB-INT" "FORM-TRACKING-STREAM"))
+(define-internal tracking-stream-observer :place "exact positions" ("SB-IMPL" "FORM-TRACKING-STREAM-OBSERVER"))
+(define-internal tracking-stream-form-start :place "exact positions" ("SB-IMPL" "FORM-TRACKING-STREAM-FORM-START-CHAR-POS"))
+(define-internal tracking-stream-position :function "exact positions"
+  ("SB-IMPL" "FORM-TRACKING-STREAM-CURRENT-CHAR-POS")        ; 2.5
+  ("SB-IMPL" "FORM-TRACKING-STREAM-INPUT-CHAR-POS"))
+(define-internal stream-descriptor :function "checking" ("SB-SYS" "FD-STREAM-FD"))
+(define-internal stream-file-name :place "checking" ("SB-IMPL" "FD-STREAM-PATHNAME"))
+(define-internal reader-package-error-type :symbol "reading after an unknown package"
+  ("SB-INT" "SIMPLE-READER-PACKAGE-ERROR") ("SB-KERNEL" "SIMPLE-READER-PACKAGE-ERROR"))
+(define-internal comma-p :function "positions in backquotes" ("SB-INT" "COMMA-P") ("SB-IMPL" "COMMA-P"))
+(define-internal comma-expression :function "positions in backquotes" ("SB-INT" "COMMA-EXPR") ("SB-IMPL" "COMMA-EXPR"))
+
+;; COMPILE-FILE's loop over the forms of a file.
+(define-internal do-forms-name :symbol "checking" ("SB-C" "%DO-FORMS-FROM-INFO"))
+(define-internal source-info-file :function "checking" ("SB-C" "SOURCE-INFO-FILE-INFO"))
+(define-internal source-info-stream :place "checking" ("SB-C" "SOURCE-INFO-STREAM"))
+(define-internal file-info-forms :function "checking" ("SB-C" "FILE-INFO-FORMS"))
+(define-internal file-info-positions :function "checking" ("SB-C" "FILE-INFO-POSITIONS"))
+(define-internal file-info-subforms :function "checking" ("SB-C" "FILE-INFO-SUBFORMS"))
+(define-internal file-info-truename :place "checking" ("SB-C" "FILE-INFO-%TRUENAME") ("SB-C" "FILE-INFO-TRUENAME"))
+(define-internal file-info-pathname :function "checking" ("SB-C" "FILE-INFO-PATHNAME"))
+(define-internal current-source-info :variable "checking" ("SB-C" "*SOURCE-INFO*"))
+
+;; What the compiler says and where it is.
+(define-internal find-error-context :function "exact positions" ("SB-C" "FIND-ERROR-CONTEXT"))
+(define-internal error-context-form :function "exact positions" ("SB-C" "COMPILER-ERROR-CONTEXT-ORIGINAL-FORM"))
+(define-internal error-context-path :function "exact positions" ("SB-C" "COMPILER-ERROR-CONTEXT-ORIGINAL-SOURCE-PATH"))
+(define-internal find-source-root :function "exact positions" ("SB-C" "FIND-SOURCE-ROOT"))
+(define-internal print-compiler-message-name :symbol "checking" ("SB-C" "PRINT-COMPILER-MESSAGE"))
+(define-internal warning-handler-name :symbol "checking" ("SB-C" "COMPILER-WARNING-HANDLER"))
+(define-internal style-warning-handler-name :symbol "checking" ("SB-C" "COMPILER-STYLE-WARNING-HANDLER"))
+(define-internal note-undefined-name :symbol "undefined names" ("SB-C" "NOTE-UNDEFINED-REFERENCE"))
+(define-internal summarize-name :symbol "undefined names" ("SB-C" "SUMMARIZE-COMPILATION-UNIT"))
+(define-internal undefined-warnings :variable "undefined names" ("SB-C" "*UNDEFINED-WARNINGS*"))
+(define-internal undefined-warning-name :function "undefined names" ("SB-C" "UNDEFINED-WARNING-NAME"))
+(define-internal undefined-warning-kind :function "undefined names" ("SB-C" "UNDEFINED-WARNING-KIND"))
+
+;; What an earlier load of the same file left behind.
+(define-internal redefinition-warning-type :symbol "checking" ("SB-KERNEL" "REDEFINITION-WARNING"))
+(define-internal redefinition-name :function "checking" ("SB-KERNEL" "REDEFINITION-WARNING-NAME"))
+(define-internal duplicate-definition-type :symbol "checking" ("SB-INT" "DUPLICATE-DEFINITION") ("SB-KERNEL" "DUPLICATE-DEFINITION"))
+(define-internal duplicate-definition-name :function "checking"
+  ("SB-INT" "DUPLICATE-DEFINITION-NAME") ("SB-KERNEL" "DUPLICATE-DEFINITION-NAME"))
+(define-internal package-variance-type :symbol "checking" ("SB-INT" "PACKAGE-AT-VARIANCE") ("SB-KERNEL" "PACKAGE-AT-VARIANCE"))
+(define-internal print-condition-references :variable "clean messages" ("SB-INT" "*PRINT-CONDITION-REFERENCES*"))
