@@ -120,7 +120,7 @@ KIND is one of
 (define-internal style-warning-handler-name :symbol "checking" ("SB-C" "COMPILER-STYLE-WARNING-HANDLER"))
 (define-internal note-undefined-name :symbol "undefined names" ("SB-C" "NOTE-UNDEFINED-REFERENCE"))
 (define-internal summarize-name :symbol "undefined names" ("SB-C" "SUMMARIZE-COMPILATION-UNIT"))
-(define-internal undefined-warnings :variable "undefined names" ("SB-C" "*UNDEFINED-WARNINGS*"))
+(define-internal undefined-warnings-name :symbol "undefined names" ("SB-C" "*UNDEFINED-WARNINGS*"))
 (define-internal undefined-warning-name :function "undefined names" ("SB-C" "UNDEFINED-WARNING-NAME"))
 (define-internal undefined-warning-kind :function "undefined names" ("SB-C" "UNDEFINED-WARNING-KIND"))
 
@@ -154,3 +154,45 @@ KIND is one of
 (define-internal sap-word :place "copying the image" ("SB-SYS" "SAP-REF-WORD"))
 (define-internal system-message :function "copying the image" ("SB-INT" "STRERROR"))
 (define-internal sap-integer :macro "confining a copy" ("SB-SYS" "SAP-INT"))
+
+;; Every use of an undefined function, from the compiler's own graph of the code: it tells only of the first.
+(define-internal compile-toplevel-name :symbol "every use of an undefined function" ("SB-C" "COMPILE-TOPLEVEL"))
+(define-internal ir1-namespace :symbol "every use of an undefined function" ("SB-C" "*IR1-NAMESPACE*"))
+(define-internal free-functions :function "every use of an undefined function" ("SB-C" "FREE-FUNS"))
+(define-internal leaf-references :function "every use of an undefined function" ("SB-C" "LEAF-REFS"))
+(define-internal node-source-path :function "every use of an undefined function" ("SB-C" "NODE-SOURCE-PATH"))
+(define-internal original-source-path :function "every use of an undefined function" ("SB-C" "SOURCE-PATH-ORIGINAL-SOURCE"))
+
+(defun undefined-warnings ()
+  "What the compiler has met in this compilation unit and found undefined."
+  (and (boundp undefined-warnings-name) (symbol-value undefined-warnings-name)))
+
+(defun forget-undefined-warnings ()
+  "Keep the compiler from telling of them itself."
+  (when (boundp undefined-warnings-name)
+    (setf (symbol-value undefined-warnings-name) '())))
+
+(defun paths-of-references (function-name)
+  "The source path, innermost first, of every place in the code being compiled now that refers to the global FUNCTION-NAME."
+  (let ((leaf (and (boundp ir1-namespace) (gethash function-name (free-functions (symbol-value ir1-namespace))))))
+    (and leaf (mapcar (lambda (node) (original-source-path (node-source-path node))) (leaf-references leaf)))))
+
+;; Whether code asks for speed above all, by the policy in force where the compiler is.
+(define-internal policy-quality :function "notes where code asks for speed" ("SB-C" "POLICY-QUALITY"))
+(define-internal lexenv-policy :function "notes where code asks for speed" ("SB-C" "LEXENV-POLICY"))
+(define-internal node-lexenv :function "notes where code asks for speed" ("SB-C" "NODE-LEXENV"))
+(define-internal node-type :type "notes where code asks for speed" ("SB-C" "NODE"))
+(define-internal lexenv-name :symbol "notes where code asks for speed" ("SB-C" "*LEXENV*"))
+(define-internal error-context :symbol "notes where code asks for speed" ("SB-C" "*COMPILER-ERROR-CONTEXT*"))
+
+(defun speed-wanted-p ()
+  "Whether the code that the compiler is at is to be faster rather than anything else."
+  (let* ((context (symbol-value error-context))
+         (lexenv (cond ((typep context 'node-type) (node-lexenv context))
+                       ((boundp lexenv-name) (symbol-value lexenv-name))))
+         (policy (and lexenv (lexenv-policy lexenv))))
+    (when policy
+      (let ((speed (policy-quality policy 'speed)))
+        (and (> speed 1)
+             (loop for other in '(safety debug space compilation-speed)
+                   always (> speed (policy-quality policy other))))))))

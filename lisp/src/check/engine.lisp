@@ -5,18 +5,21 @@
 
 (defvar *reading* nil "The READING of the text that is being compiled.")
 
-(defun form-failed (check condition)
-  "Report that compiling the current form was ended by CONDITION, or by a THROW or ABORT when that is NIL."
+(defun form-failed (check condition where)
+  "Report that compiling the current form was ended by CONDITION, or by a THROW or ABORT when that is NIL. WHERE: the compiler's place
+then, if it is known."
   (let* ((span (form-span check))
          (message (cond ((null condition) "Compiling this form was left by a THROW or ABORT.")
                         ((typep condition 'storage-condition)
-                         (format nil "~A Compiling this form used up the memory or the stack: does a macro expand without end?" (say condition)))
+                         (let ((words (say condition)))
+                           (format nil "~A. Is there a macro that never ends?"
+                                   (subseq words 0 (or (search " (" words) (position #\. words) (length words))))))
                         (t (say condition))))
          (refused (and condition (confinement-errno condition) (check-confined check)))
          (package (and condition (typep condition 'package-error) (in-package-form-p (check-form check))))
          (place (or (and package
                          (ignore-errors (designator-place check (check-form check) (package-error-package condition))))
-                    (failure-place check)
+                    where
                     span)))
     (when package
       (setf (check-lost-package check) t
@@ -31,19 +34,11 @@
                               :data (and package
                                          (list "package" (ignore-errors (string (package-error-package condition)))))))))
 
-(defvar *failure-trail* nil "Where the compiler was when the current form failed: set before it is left.")
-
-(defun failure-place (check)
-  "The span of where the compiler was when the form failed."
-  (declare (ignore check))
-  *failure-trail*)
-
 (defun compile-one (check function form info)
   "Let the compiler have FORM, the next of the file that INFO describes."
   (let* ((file (source-info-file info))
          (forms (file-info-forms file))
-         (index (fill-pointer forms))
-         (*failure-trail* nil))
+         (index (fill-pointer forms)))
     (vector-push-extend form forms)
     (vector-push-extend (check-form-start check) (file-info-positions file))
     (incf (check-forms check))
@@ -53,7 +48,8 @@
     (handler-case (note-definition check form) (error () nil))
     (call-guarded (lambda ()
                     (funcall function form :current-index index))
-                  (lambda (condition) (form-failed check condition)))))
+                  (lambda (condition where) (form-failed check condition where))
+                  (lambda () (nth-value 1 (locate-context check))))))
 
 (defun compile-text (check function info)
   "Read the text of CHECK form by form and call FUNCTION, the compiler's, with each, as SB-C::%DO-FORMS-FROM-INFO would."
@@ -68,6 +64,8 @@
          (loop
            (let ((start (skip-blank text (reading-position reading))))
              (setf (check-form check) nil
+                   (check-failures check) '()
+                   (check-form-line check) nil
                    (check-index check) nil
                    (check-form-start check) start
                    (check-form-end check) (min (length text) (1+ start))
@@ -103,11 +101,17 @@
                           (when (and *check* (undefined-now-p name kind))
                             (handler-case (note-undefined-use *check* name kind)
                               (error () nil)))))
+  (encapsulate-function compile-toplevel-name 'consort
+                        (lambda (original &rest arguments)
+                          (when *check*
+                            (handler-case (note-function-uses *check*)
+                              (error () nil)))
+                          (apply original arguments)))
   (encapsulate-function summarize-name 'consort
                         (lambda (original abort)
                           (when *check*
                             (mapc (lambda (finding) (found *check* finding)) (take-undefined *check*))
-                            (setf undefined-warnings '()))
+                            (forget-undefined-warnings))
                           (funcall original abort)))
   ;; What the compiler would print is discarded anyway.
   (encapsulate-function print-compiler-message-name 'consort (constantly nil))
@@ -161,4 +165,4 @@
                            (lambda ()
                              (with-compilation-unit (:source-namestring (and (check-path check) (namestring (check-path check))))
                                (values (compile-file stub :output-file fasl :external-format :utf-8))))))
-         (lambda (condition) (form-failed check condition)))))))
+         (lambda (condition where) (form-failed check condition where)))))))

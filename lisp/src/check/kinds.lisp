@@ -31,7 +31,7 @@
     ("deprecated" "deprecated")
     ("unknown-class" "Cannot find type for specializer")
     ("unknown-package" "does not designate any package")
-    ("redefinition" "redefin"))
+    ("redefinition" "redefin" "previously defined as"))
   "Codes, and what SBCL says when it is that.")
 
 (defun kind-of (message)

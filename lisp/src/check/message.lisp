@@ -54,6 +54,9 @@
           (setf text (concatenate 'string (subseq text 0 stream) (subseq text (1+ end))))))))
   (let ((stream (search "Stream: #<" text)))
     (when stream (setf text (string-right-trim " ," (subseq text 0 stream)))))
+  (let ((place (search " Line: " text)))
+    (when (and place (search ", Column: " text :start2 place) (search ", File-Position: " text :start2 place))
+      (setf text (subseq text 0 place))))
   (string-trim " " text))
 
 (defun say (condition &optional (package *package*))
@@ -64,7 +67,17 @@
                     (with-internals ((print-condition-references nil))
                       (princ-to-string condition)))
                 (error () (format nil "A ~(~A~) that cannot be printed." (type-of condition))))))
-    (drop-noise (drop-addresses (collapse-space text)))))
+    (drop-prefix (drop-noise (drop-addresses (collapse-space text))) package)))
+
+(defun drop-prefix (text package)
+  "TEXT with the prefix of PACKAGE dropped, which SBCL prints even where that is the current one."
+  (let ((prefix (concatenate 'string (package-name package) "::")))
+    (with-output-to-string (out)
+      (loop with start = 0
+            for found = (search prefix text :start2 start)
+            do (write-string text out :start start :end found)
+            while found
+            do (setf start (+ found (length prefix)))))))
 
 (defun type-name-for-user (condition)
   "The name of CONDITION's type as CL-USER prints it."
@@ -74,7 +87,7 @@
 (defun abbreviate (form &optional (limit 80))
   "FORM on one line, in upper case, of at most LIMIT characters."
   (let ((text (handler-case
-                  (let ((*print-pretty* nil) (*print-length* 12) (*print-level* 6) (*print-case* :upcase) (*print-readably* nil)
+                  (let ((*print-pretty* t) (*print-right-margin* 100000) (*print-lines* nil) (*print-length* 12) (*print-level* 6) (*print-case* :upcase) (*print-readably* nil)
                         (*print-circle* nil) (*print-base* 10) (*print-radix* nil))
                     (collapse-space (drop-addresses (write-to-string form :escape t))))
                 (error () "(...)"))))

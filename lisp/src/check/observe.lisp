@@ -11,7 +11,8 @@
 
 (defun check-form-text (check)
   "The top-level form on one line."
-  (abbreviate (check-form check)))
+  (or (check-form-line check)
+      (setf (check-form-line check) (abbreviate (check-form check)))))
 
 (defun confinement-errno (condition)
   "Whether CONDITION is one that code gets when the system refuses it something."
@@ -63,6 +64,7 @@ If it must, load the file's system first.)" message))
                      ((typep inner 'package-error) "unknown-package")
                      (t (ecase severity (:error "malformed-form") (:warning "compiler") (:style-warning "style") (:note "note")))))
          (place (or (handler-case (narrow check code inner form cons span) (error () nil)) span)))
+    (when (eq severity :error) (push form (check-failures check)))
     (cond ((and (eq severity :error) (confinement-errno inner) (check-confined check))
            (setf code "confined" message (confined-message message)))
           ((and (string= code "unknown-package") (in-package-form-p (check-form check)))
@@ -77,6 +79,16 @@ If it must, load the file's system first.)" message))
                                             ((string= code "deprecated") '(:deprecated)))
                                 :related (related-places check code inner)
                                 :data (finding-facts code inner))))))
+
+(defun unused-through-failure-p (check condition)
+  "Whether the variable that CONDITION calls unused is named in a list that could not be compiled: then nobody knows."
+  (let ((variable (find-if (lambda (a) (and a (symbolp a))) (condition-arguments condition))))
+    (and variable
+         (some (lambda (failure)
+                 (block search
+                   (map-read (lambda (cons) (when (eq (uncomma (car cons)) variable) (return-from search t))) failure)
+                   nil))
+               (check-failures check)))))
 
 (defun in-package-form-p (form)
   "Whether FORM is an IN-PACKAGE."
@@ -102,5 +114,7 @@ If it must, load the file's system first.)" message))
   (or (and (typep condition 'sb-ext:compiler-note)
            (if (typep condition 'sb-ext:code-deletion-note)
                (not (or (check-unreachable check) (check-notes check)))
-               (not (check-notes check))))
+               (not (or (check-notes check) (speed-wanted-p)))))
+      (and (member code '("unused-variable" "unused-function" "unread-variable") :test #'string=)
+           (unused-through-failure-p check condition))
       (stale-p check code condition)))

@@ -122,11 +122,10 @@ is true. Ends on circular structure too."
 
 ;;; From the compiler's context to what was read
 
-(defun context-trail ()
-  "The forms, outermost first, that lead to where the compiler is, as conses of what was read: for a list the list itself, and last,
-when the place is an atom, a vector of the cons whose car it is. NIL when the compiler does not know."
-  (let* ((context (find-error-context nil))
-         (path (and context (reverse (error-context-path context))))
+(defun path-trail (path)
+  "The forms, outermost first, that lead along PATH, a source path of the compiler's, innermost first, as conses of what was read: for a
+list the list itself, and last, when the place is an atom, a vector of the cons whose car it is."
+  (let* ((path (reverse path))
          (form (and path current-source-info (find-source-root (first path) current-source-info)))
          (trail (list (uncomma form))))
     (dolist (step (rest path))
@@ -139,18 +138,29 @@ when the place is an atom, a vector of the cons whose car it is. NIL when the co
         (unless (consp cons) (return))
         (setf form (uncomma (car cons)))
         (push (if (consp form) form (vector cons)) trail)))
-    (let ((original (and context (error-context-form context))))
-      (when (and (consp original) (not (member original trail :test #'eq)))
-        (push original trail)))
     (nreverse trail)))
 
-(defun locate-context (check)
-  "Where the compiler is: the innermost list that was read, and its span; the top-level form when nothing better is known. The third
-value is the cons whose car is meant when that is an atom."
-  (let ((trail (reverse (context-trail))) (cons nil))
-    (loop for form in trail
+(defun context-trail ()
+  "The PATH-TRAIL to where the compiler is; NIL when it does not know."
+  (let ((context (find-error-context nil)))
+    (when context
+      (let ((trail (path-trail (error-context-path context)))
+            (original (error-context-form context)))
+        (if (and (consp original) (not (member original trail :test #'eq)))
+            (append trail (list original))
+            trail)))))
+
+(defun locate-trail (check trail)
+  "Where TRAIL leads: the innermost list that was read, and its span; the top-level form when nothing better is known. The third value
+is the cons whose car is meant when that is an atom."
+  (let ((cons nil))
+    (loop for form in (reverse trail)
           do (cond ((simple-vector-p form)
                     (when (car-span check (svref form 0)) (setf cons (svref form 0))))
                    ((and (consp form) (object-span check form))
-                    (return-from locate-context (values form (object-span check form) cons)))))
+                    (return-from locate-trail (values form (object-span check form) cons)))))
     (values (check-form check) (form-span check) nil)))
+
+(defun locate-context (check)
+  "Where the compiler is, as LOCATE-TRAIL tells it."
+  (locate-trail check (context-trail)))

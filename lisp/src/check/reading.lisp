@@ -55,7 +55,7 @@
   "Report an unknown package or symbol in a token."
   (let* ((check (reading-check reading))
          (unknown (not (packagep (package-error-package condition))))
-         (span (token-around (check-text check) (reading-position reading))))
+         (span (token-around (check-text check) (reading-position reading) :delimiter t)))
     (when unknown (setf (check-unknown-packages check) t))
     (reader-finding check (car span) (cdr span) (if unknown "unknown-package" "unknown-symbol")
                     (package-message check condition) condition)))
@@ -68,7 +68,10 @@
     (cond ((typep condition 'end-of-file)
            (let ((start (unclosed-construct text (check-form-start check))))
              (reader-finding check start (min (length text) (1+ start)) "end-of-file"
-                             (format nil "End of file: what begins here never ends.") condition)))
+                             (format nil "end of file: the ~A that begins here never ends"
+                                     (case (char text (min start (1- (length text))))
+                                       (#\( "list") (#\" "string") (#\| "symbol") (#\# "comment") (t "form")))
+                             condition)))
           (t
            (let* ((evaluated (read-eval-place reading text))
                   (span (or evaluated (token-around text position)))
@@ -92,16 +95,17 @@
 
 ;;; One form
 
-(defun call-guarded (function on-failure)
+(defun call-guarded (function on-failure &optional (where (constantly nil)))
   "Call FUNCTION; when it would end any other way than by returning (an unhandled condition, a throw, ABORT) call ON-FAILURE with the
-condition or NIL, and return NIL."
-  (let ((failure nil) (done nil) (values nil))
+condition or NIL, and what WHERE returned where the condition was met, and return NIL."
+  (let ((failure nil) (place nil) (done nil) (values nil))
     (block guarded
       (unwind-protect
            (let ((sb-ext:*invoke-debugger-hook*
                    (lambda (condition hook)
                      (declare (ignore hook))
-                     (setf failure condition)
+                     (setf failure condition
+                           place (handler-case (funcall where) (error () nil)))
                      (return-from guarded)))
                  (*debugger-hook* nil))
              (restart-case
@@ -111,13 +115,13 @@ condition or NIL, and return NIL."
         ;; A throw past us ends here too.
         (unless done (return-from guarded))))
     (cond (done (values-list values))
-          (t (funcall on-failure failure) nil))))
+          (t (funcall on-failure failure place) nil))))
 
 (defun read-one (reading)
   "Read the next form. Return it, and :FORM, :END at the end of the text, or :UNREADABLE when it failed, which has then been reported."
   (let* ((check (reading-check reading))
          (stream (reading-stream reading))
-         (state :unreadable) (form nil))
+         (state :unreadable) (form nil) (unlocked '()))
     (setf (reading-unreadable reading) nil
           (fill-pointer (reading-subforms reading)) 0
           (tracking-stream-form-start stream) nil)
@@ -131,17 +135,23 @@ condition or NIL, and return NIL."
                                  (when continue
                                    (tell-package-error reading condition)
                                    (setf (reading-unreadable reading) t)
+                                   (let ((package (package-error-package condition)))
+                                     (when (and (packagep package) (sb-ext:package-locked-p package))
+                                       (sb-ext:unlock-package package)
+                                       (push package unlocked)))
                                    (invoke-restart continue))))))
          (setf form (read-preserving-whitespace stream nil stream)
                state (cond ((eq form stream) :end)
                            ((reading-unreadable reading) :unreadable)
                            (t :form)))))
-     (lambda (condition)
+     (lambda (condition where)
+       (declare (ignore where))
        (cond ((null condition)
               (reader-finding check (check-form-start check) (1+ (check-form-start check)) "reader-error"
                               "Reading this form was left by a THROW or ABORT." (make-condition 'simple-error :format-control "")))
              ((typep condition reader-package-error-type) (tell-package-error reading condition))
              (t (tell-reader-error reading condition)))))
+    (mapc #'sb-ext:lock-package unlocked)
     (values form state)))
 
 (defun skip-unreadable (reading start)

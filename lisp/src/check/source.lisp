@@ -39,17 +39,20 @@ object that is read (counted from OFFSET) and the object. It says that its file 
   "Whether CHAR ends a token in the standard syntax."
   (find char '(#\Space #\Tab #\Newline #\Return #\Page #\Linefeed #\( #\) #\" #\' #\` #\, #\;)))
 
-(defun token-around (text position)
-  "The span (START . END) of the token that ends at POSITION or holds the character before it."
+(defun token-around (text position &key (delimiter nil))
+  "The span (START . END) of the token that ends at POSITION, or of the macro character before it; DELIMITER: the reader may have taken
+the delimiter behind the token too."
   (let* ((length (length text))
-         (end (min position length))
-         (at (max 0 (1- end))))
-    ;; The reader may have taken the delimiter behind the token.
-    (loop while (and (plusp at) (delimiter-p (char text at))) do (decf at) (setf end (1+ at)))
-    (let ((start (or (let ((p (position-if #'delimiter-p text :end (min length (1+ at)) :from-end t))) (and p (1+ p))) 0)))
-      (if (< start end)
-          (cons start (min length (max end (or (position-if #'delimiter-p text :start at) length))))
-          (cons (min position length) (min length (1+ position)))))))
+         (at (max 0 (1- (min position length)))))
+    (flet ((blank-p (i) (member (char text i) '(#\Space #\Tab #\Newline #\Return #\Page))))
+      (when (zerop length) (return-from token-around (cons 0 0)))
+      (loop while (and (plusp at) (blank-p at)) do (decf at))
+      (when (and delimiter (plusp at) (delimiter-p (char text at)) (not (delimiter-p (char text (1- at)))))
+        (decf at))
+      (if (delimiter-p (char text at))
+          (cons at (1+ at))
+          (cons (let ((before (position-if #'delimiter-p text :end at :from-end t))) (if before (1+ before) 0))
+                (or (position-if #'delimiter-p text :start at) length))))))
 
 (defun end-of-line (text position)
   "Where the line of POSITION ends."

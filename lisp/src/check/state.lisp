@@ -17,9 +17,10 @@
   (data '() :type list)                 ; plist of strings
   (file nil))                           ; a path, when a system is checked
 
-(defstruct (undefined-use (:constructor make-undefined-use (name kind finding)))
-  "A use of a name that was undefined when the compiler came by; it counts only if the name is undefined at the end."
-  name kind finding)
+(defstruct (undefined-use (:constructor make-undefined-use (name kind finding tentative form-start)))
+  "A use of a name that was undefined when the compiler came by; it counts only if the name is undefined at the end. TENTATIVE: to be
+dropped when all uses in the top-level form at FORM-START are found."
+  name kind finding tentative form-start)
 
 (defstruct check
   "The state of the check of one text."
@@ -37,6 +38,7 @@
   (forms 0 :type fixnum)                ; how many were compiled
   ;; The top-level form it is at.
   (form nil)
+  (form-line nil)                       ; it on one line, once a finding asked for it
   (form-start 0 :type fixnum)
   (form-end 0 :type fixnum)
   (subforms nil)                        ; what the reader saw of it: start, end, object, ...
@@ -48,6 +50,7 @@
   (ghosts (make-hash-table :test 'equal)) ; names that withheld or unreadable forms define
   (undefined '())                       ; undefined-use, newest first
   (lost-package nil)                    ; an IN-PACKAGE failed: names after it mean nothing
+  (failures '())                        ; lists of the current form that could not be compiled
   (unknown-packages nil)                ; some package of the text does not exist
   (in-package-span nil)                 ; where the first IN-PACKAGE is
   (reader-messages (make-hash-table :test 'equal)))

@@ -1,6 +1,0 @@
-(setf *compile-verbose* nil *load-verbose* nil)
-(defvar *root* (merge-pathnames "../" (directory-namestring *load-truename*)))
-(handler-bind ((warning (lambda (c) (unless (search "edefin" (princ-to-string c)) (format t "~&BUILD ~A~%" c)))))
- (with-compilation-unit ()
-  (dolist (f '("src/package" "src/sbcl" "src/check/state" "src/check/source" "src/check/positions" "src/check/message" "src/check/kinds" "src/check/narrow" "src/check/observe" "src/check/undefined" "src/check/stale" "src/check/reading" "src/check/engine"))
-    (load (compile-file (merge-pathnames (concatenate 'string f ".lisp") *root*) :output-file (format nil "/tmp/exp/fasl/~a.fasl" (substitute #\_ #\/ f)))))))
