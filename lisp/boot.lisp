@@ -8,9 +8,14 @@
 
 (in-package :consort)
 
+(declaim (ftype function save-core main))
+
 (defparameter *sources*
-  '("package" "sbcl" "json" "wire" "streams" "backtrace" "workers" "dispatch"
-    "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint")
+  '("package" "sbcl" "json" "wire" "timers" "streams" "backtrace" "evaluation" "workers" "dispatch"
+    "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint"
+    "copy" "confine"
+    "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
+    "check/stale" "check/reading" "check/engine" "check/report" "ops/check")
   "The files of src/, in order, without their type. A file that is named here must be there.")
 
 (defvar *sources-directory* (merge-pathnames "src/" *load-truename*))
@@ -30,11 +35,17 @@
     (load fasl)
     fasl))
 
+(deftype redefinition ()
+  "The style warning for what is defined again. Its name is not exported."
+  (find-symbol "REDEFINITION-WARNING" "SB-KERNEL"))
+
 (defun compile-sources (directory)
   "Compile and load every source; the fasls. What is undefined when all is compiled is an error too."
   (let ((undefined '()))
     (prog1
-        (handler-bind ((warning (lambda (warning) (push (princ-to-string warning) undefined))))
+        (handler-bind ((sb-ext:compiler-note #'muffle-warning)
+                       (redefinition #'muffle-warning) ; macros: once when compiled, once when loaded
+                       (warning (lambda (warning) (push (princ-to-string warning) undefined))))
           (with-compilation-unit ()
             (let ((*compile-verbose* nil) (*compile-print* nil))
               (mapcar (lambda (name) (compile-source name directory)) *sources*))))

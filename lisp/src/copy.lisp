@@ -142,7 +142,7 @@ Nothing of FUNCTION is seen in this image."
 
 ;;; In the copy
 
-(defun open-descriptors ()
+(defun descriptor-numbers ()
   "The descriptors of this process."
   (let ((directory (sb-posix:opendir #+linux "/proc/self/fd" #-linux "/dev/fd")))
     (unwind-protect
@@ -156,7 +156,7 @@ Nothing of FUNCTION is seen in this image."
   "Make every descriptor one of /dev/null. They stay taken: a stream of the live image that code under check writes to must not meet
 a descriptor that is opened later under the same number."
   (let ((null-fd (sb-posix:open "/dev/null" sb-posix:o-rdwr)))
-    (dolist (descriptor (open-descriptors))
+    (dolist (descriptor (descriptor-numbers))
       (unless (= descriptor null-fd)
         (handler-case (sb-posix:dup2 null-fd descriptor)
           (sb-posix:syscall-error () nil))))))

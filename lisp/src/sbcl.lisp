@@ -78,10 +78,181 @@ KIND is one of
              when symbol collect value)
      ,@body))
 
+(defmacro define-global (name value documentation)
+  "Define a variable that threads share and nobody binds. Unlike SB-EXT:DEFGLOBAL, VALUE is not evaluated at compile time."
+  `(progn
+     (declaim (sb-ext:global ,name))
+     (setf (documentation ',name 'variable) ,documentation)
+     (unless (boundp ',name)
+       (setf ,name ,value))))
+
+;;; Interrupts (sys: code/target-signal.lisp, code/target-thread.lisp)
+
+(define-internal without-interrupts :macro "interrupting an evaluation" ("SB-SYS" "WITHOUT-INTERRUPTS"))
+(define-internal with-local-interrupts :macro "interrupting an evaluation" ("SB-SYS" "WITH-LOCAL-INTERRUPTS"))
+(define-internal enable-interrupt :function "leaving on SIGTERM" ("SB-SYS" "ENABLE-INTERRUPT"))
+
+(defmacro with-lock ((mutex) &body body)
+  "BODY with MUTEX held and interrupts off, so that nobody unwinds out of it. Only for short work that does not run user code."
+  `(without-interrupts (sb-thread:with-mutex (,mutex) ,@body)))
+
+;;; Descriptors. read(2) and write(2) without the copies and locks of streams; EINTR is tried again.
+
+(define-internal vector-sap :macro "reading and writing the link" ("SB-SYS" "VECTOR-SAP"))
+(define-internal sap-advance :macro "reading and writing the link" ("SB-SYS" "SAP+"))
+(define-internal with-pinned-objects :macro "reading and writing the link" ("SB-SYS" "WITH-PINNED-OBJECTS"))
+(define-internal wait-until-fd-usable :function "answering while the host does not read" ("SB-SYS" "WAIT-UNTIL-FD-USABLE"))
+
+(defun read-octets (fd octets start end)
+  "Read once from FD into OCTETS: how many came, 0 at the end of file, and NIL with errno when it failed."
+  (declare (type (simple-array (unsigned-byte 8) (*)) octets) (type (unsigned-byte 31) fd) (type (unsigned-byte 62) start end))
+  (loop
+    (let ((count (with-pinned-objects (octets)
+                   (sb-alien:alien-funcall
+                    (sb-alien:extern-alien "read" (function sb-alien:long sb-alien:int sb-sys:system-area-pointer sb-alien:unsigned-long))
+                    fd (sap-advance (vector-sap octets) start) (- end start)))))
+      (unless (minusp count)
+        (return count))
+      (let ((errno (sb-alien:get-errno)))
+        (unless (= errno sb-posix:eintr)
+          (return (values nil errno)))))))
+
+(defun write-octets (fd octets start end)
+  "Write OCTETS to FD, all of them: true, or NIL and errno when it failed."
+  (declare (type (simple-array (unsigned-byte 8) (*)) octets) (type (unsigned-byte 31) fd) (type (unsigned-byte 62) start end))
+  (loop while (< start end)
+        do (let ((count (with-pinned-objects (octets)
+                          (sb-alien:alien-funcall
+                           (sb-alien:extern-alien "write" (function sb-alien:long sb-alien:int sb-sys:system-area-pointer sb-alien:unsigned-long))
+                           fd (sap-advance (vector-sap octets) start) (- end start)))))
+             (if (minusp count)
+                 (let ((errno (sb-alien:get-errno)))
+                   (unless (= errno sb-posix:eintr)
+                     (return-from write-octets (values nil errno))))
+                 (incf start count))))
+  t)
+
+(defun leave (code)
+  "End the process at once by _exit(2): no hook runs, no thread is waited for, no buffer is flushed."
+  (sb-alien:alien-funcall (sb-alien:extern-alien "_exit" (function sb-alien:void sb-alien:int)) code)
+  (loop))
+
+;;; Refusing to exit. What is refused is refused in every thread: the image is shared.
+
+(define-internal encapsulate :function "refusing (sb-ext:exit)" ("SB-INT" "ENCAPSULATE"))
+(define-internal os-exit :symbol "refusing (sb-ext:exit)" ("SB-EXT" "OS-EXIT") ("SB-SYS" "OS-EXIT") ("SB-IMPL" "OS-EXIT"))
+
+(defun refuse-exits (refuse)
+  "From now on, whoever calls a function of SBCL that ends the process calls REFUSE instead."
+  (dolist (name (list 'sb-ext:exit 'sb-ext:quit 'sb-ext:save-lisp-and-die os-exit))
+    (when (fboundp name)
+      (encapsulate name 'consort (lambda (function &rest arguments)
+                                   (declare (ignore function arguments))
+                                   (funcall refuse name))))))
+
+;;; Where a definition was made (compiler/main.lisp, code/debug-info.lisp): a source that is read like a file that LOAD reads.
+
+(define-internal make-source-info :function "finding what was evaluated from a file" ("SB-C" "MAKE-SOURCE-INFO"))
+(define-internal make-file-info :function "finding what was evaluated from a file" ("SB-C" "MAKE-FILE-INFO"))
+(define-internal file-info-forms :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-FORMS"))
+(define-internal file-info-positions :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-POSITIONS"))
+(define-internal file-info-%truename :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-%TRUENAME")) ; not in 2.2.9
+(define-internal *source-info* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-INFO*"))
+(define-internal with-source-paths :macro "finding what was evaluated from a file" ("SB-C" "WITH-SOURCE-PATHS"))
+(define-internal find-source-paths :function "finding what was evaluated from a file" ("SB-C" "FIND-SOURCE-PATHS"))
+(define-internal eval-tlf :function "finding what was evaluated from a file" ("SB-EXT" "EVAL-TLF") ("SB-INT" "EVAL-TLF") ("SB-IMPL" "EVAL-TLF"))
+
+(defstruct (source (:constructor %make-source (info file-info)))
+  "A text from a file that is being evaluated form by form."
+  (info nil :read-only t)
+  (file-info nil :read-only t))
+
+(defun make-source (pathname)
+  "A source whose forms are found in PATHNAME."
+  (let ((file-info (make-file-info (if (internal-p 'file-info-%truename) :%truename :truename) pathname
+                                   :pathname pathname
+                                   :write-date (ignore-errors (file-write-date pathname)))))
+    (%make-source (make-source-info :file-info file-info) file-info)))
+
+(defun eval-in-source (form position source)
+  "Evaluate FORM, whose first character is at POSITION in SOURCE's file, 0-based, so that what it defines is found there."
+  (let* ((file-info (source-file-info source))
+         (index (vector-push-extend form (file-info-forms file-info))))
+    (vector-push-extend position (file-info-positions file-info))
+    (progv (list *source-info*) (list (source-info source))
+      (with-source-paths
+        (find-source-paths form index)
+        (eval-tlf form index)))))
+
+;;; What the system itself prints to, and the frames that belong to it
+
+(define-internal *stdout* :variable "showing what threads print" ("SB-SYS" "*STDOUT*") ("SB-IMPL" "*STDOUT*"))
+(define-internal *stderr* :variable "showing what threads print" ("SB-SYS" "*STDERR*") ("SB-IMPL" "*STDERR*"))
+
+(defvar *internal-packages*
+  (remove nil (mapcar #'find-package '("CONSORT" "SB-KERNEL" "SB-IMPL" "SB-INT" "SB-SYS" "SB-DEBUG" "SB-DI" "SB-VM" "SB-C" "SB-UNIX" "SB-FORMAT"
+                                       "SB-PRETTY" "SB-BIGNUM" "SB-LOOP" "SB-FASL")))
+  "Packages whose functions' frames are not shown.")
+
+(defvar *signalling-frames* '(error cerror break signal warn invoke-debugger)
+  "Functions whose frames are not shown above the place of an error.")
+
+(define-internal map-backtrace :function "backtraces of stack exhaustion" ("SB-DEBUG" "MAP-BACKTRACE"))
+(define-internal %frame-debug-function :function "backtraces of stack exhaustion" ("SB-DI" "FRAME-DEBUG-FUN"))
+(define-internal %debug-function-name :function "backtraces of stack exhaustion" ("SB-DI" "DEBUG-FUN-NAME"))
+
+(defun frame-function-name (frame)
+  "The name of the function of FRAME, as MAP-BACKTRACE gives it."
+  (%debug-function-name (%frame-debug-function frame)))
+
+(define-internal stack-exhausted :symbol "reporting stack exhaustion" ("SB-KERNEL" "CONTROL-STACK-EXHAUSTED") ("SB-SYS" "CONTROL-STACK-EXHAUSTED"))
+
+;;; The process
+
+(define-internal dynamic-usage :function "stopping evaluations before the heap is full" ("SB-KERNEL" "DYNAMIC-USAGE"))
+
+(defun prepare-signals ()
+  "SIGTERM ends the image, as it does any process; SIGINT is the terminal's and is not for an image that the host owns."
+  (enable-interrupt sb-posix:sigterm :default)
+  (enable-interrupt sb-posix:sigint :ignore))
+
+;;; What a fingerprint looks at
+
+(define-internal call-with-each-info :function "the compiler's part of fingerprints" ("SB-INT" "CALL-WITH-EACH-INFO") ("SB-IMPL" "CALL-WITH-EACH-INFO")
+  ("SB-C" "CALL-WITH-EACH-INFO"))
+(define-internal *info-types* :variable "the compiler's part of fingerprints" ("SB-INT" "*INFO-TYPES*") ("SB-IMPL" "*INFO-TYPES*") ("SB-C" "*INFO-TYPES*"))
+(define-internal meta-info-kind :function "the compiler's part of fingerprints" ("SB-INT" "META-INFO-KIND") ("SB-IMPL" "META-INFO-KIND") ("SB-C" "META-INFO-KIND"))
+(define-internal class-layout :function "the classes' part of fingerprints" ("SB-PCL" "CLASS-WRAPPER"))
+
+(defun map-symbol-info (function symbol)
+  "Call FUNCTION with a number that tells the kind and the value of each thing the compiler's database has on SYMBOL and on names made from
+it, such as (SETF SYMBOL), but for how often it was called in what was compiled."
+  (call-with-each-info (lambda (name kind value)
+                         (unless (let ((type (svref *info-types* kind))) ; none for what is not of a kind, such as the function itself
+                                   (and type (string= (meta-info-kind type) "EMITTED-FULL-CALLS")))
+                           (funcall function (logxor kind (if (symbolp name) 0 (sxhash (prin1-to-string name)))) value)))
+                       symbol))
+
+(defun system-symbol-p (symbol)
+  "Whether SYMBOL is of SBCL itself."
+  (let ((package (symbol-package symbol)))
+    (and package (sb-ext:package-locked-p package))))
+
+(defparameter *moving-internals*
+  '("*CODE-SERIALNO*" "*COMPILE-ELAPSED-TIME*" "*EVAL-CALLS*" "*GC-EPOCH*" "*N-BYTES-FREED-OR-PURIFIED*" "*TYPE-CACHE-NONCE*"
+    "*IMMOBILE-CODEBLOB-TREE*" "*DYNSPACE-CODEBLOB-TREE*" "*STORE-BARRIERS-EMITTED*" "*STORE-BARRIERS-POTENTIALLY-EMITTED*"
+    "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*")
+  "Names of internal variables whose values change without anybody having changed anything.")
+
+(defun moving-internal-p (symbol)
+  "Whether SYMBOL, of SBCL itself, is such a variable, or a cache."
+  (let ((name (symbol-name symbol)))
+    (and (system-symbol-p symbol)
+         (or (member name *moving-internals* :test #'string=)
+             (search "-CACHE-VECTOR*" name)))))
 
 ;;; The checker (check/)
 
-(define-internal encapsulate-function :function "checking" ("SB-INT" "ENCAPSULATE"))
 (define-internal encapsulated-condition :function "checking" ("SB-INT" "ENCAPSULATED-CONDITION"))
 (define-internal compiler-error-type :symbol "checking" ("SB-C" "COMPILER-ERROR"))
 
@@ -103,8 +274,6 @@ KIND is one of
 (define-internal do-forms-name :symbol "checking" ("SB-C" "%DO-FORMS-FROM-INFO"))
 (define-internal source-info-file :function "checking" ("SB-C" "SOURCE-INFO-FILE-INFO"))
 (define-internal source-info-stream :place "checking" ("SB-C" "SOURCE-INFO-STREAM"))
-(define-internal file-info-forms :function "checking" ("SB-C" "FILE-INFO-FORMS"))
-(define-internal file-info-positions :function "checking" ("SB-C" "FILE-INFO-POSITIONS"))
 (define-internal file-info-subforms :function "checking" ("SB-C" "FILE-INFO-SUBFORMS"))
 (define-internal file-info-truename :place "checking" ("SB-C" "FILE-INFO-%TRUENAME") ("SB-C" "FILE-INFO-TRUENAME"))
 (define-internal file-info-pathname :function "checking" ("SB-C" "FILE-INFO-PATHNAME"))

@@ -5,11 +5,21 @@
 
 (in-package :consort)
 
+(defun fresh-directory ()
+  "The name of a new, empty directory, with a slash."
+  (let ((name (format nil "~Aconsort-check-~D-~36R/" (uiop:native-namestring (uiop:temporary-directory))
+                      (sb-posix:getpid) (random (expt 36 8) (make-random-state t)))))
+    (ensure-directories-exist name)
+    name))
+
+(defun delete-directory (name)
+  "Delete the directory NAME and what is in it."
+  (uiop:delete-directory-tree (uiop:ensure-directory-pathname name) :validate t))
+
 (unless (fboundp 'check-in-copy)
-  (let ((directory (uiop:ensure-directory-pathname (uiop:tmpize-pathname (merge-pathnames "consort-tests/" (uiop:temporary-directory))))))
-    (ensure-directories-exist directory)
-    (unwind-protect (compile-sources directory)
-      (uiop:delete-directory-tree directory :validate t))))
+  (let ((directory (fresh-directory)))
+    (unwind-protect (compile-sources (uiop:ensure-directory-pathname directory))
+      (delete-directory directory))))
 
 (defvar *tests-directory* (make-pathname :name nil :type nil :defaults *load-truename*))
 
@@ -22,11 +32,9 @@
 
 (defun call-with-scratch (function)
   "Call FUNCTION with the name of a fresh directory, which is deleted afterwards."
-  (let ((directory (format nil "~Aconsort-check-~D-~36R/" (uiop:native-namestring (uiop:temporary-directory))
-                           (sb-posix:getpid) (random (expt 36 8) (make-random-state t)))))
-    (ensure-directories-exist directory)
+  (let ((directory (fresh-directory)))
     (unwind-protect (funcall function directory)
-      (uiop:delete-directory-tree (uiop:ensure-directory-pathname directory) :validate t))))
+      (delete-directory directory))))
 
 (defun check-lines (text &key path (mode "file") package notes unreachable (withheld #()) asd-files (confine t) (deadline 60) more
                            (runner 'check-in-copy))

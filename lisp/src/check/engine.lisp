@@ -49,7 +49,8 @@ then, if it is known."
     (call-guarded (lambda ()
                     (funcall function form :current-index index))
                   (lambda (condition where) (form-failed check condition where))
-                  (lambda () (nth-value 1 (locate-context check))))))
+                  (lambda () (nth-value 1 (locate-context check))))
+    (handler-case (tell-duplicate check form) (error () nil))))
 
 (defun compile-text (check function info)
   "Read the text of CHECK form by form and call FUNCTION, the compiler's, with each, as SB-C::%DO-FORMS-FROM-INFO would."
@@ -64,6 +65,7 @@ then, if it is known."
          (loop
            (let ((start (skip-blank text (reading-position reading))))
              (setf (check-form check) nil
+                   (check-duplicate-told check) nil
                    (check-failures check) '()
                    (check-form-line check) nil
                    (check-index check) nil
@@ -88,39 +90,44 @@ then, if it is known."
       (setf (source-info-stream info) nil)
       (close (reading-stream reading)))))
 
+(defun refuse-to-leave (name)
+  "What whoever calls a function of SBCL that ends the process meets in a copy."
+  (error "~S is not done while code is checked." name))
+
 (defun install-hooks ()
   "Make this image's compiler read through COMPILE-TEXT and tell us of undefined names. In a copy only: it is never taken back."
-  (encapsulate-function do-forms-name 'consort
+  (encapsulate do-forms-name 'consort
                         (lambda (original function info &rest arguments)
                           (if (and *check* *reading* (null (reading-stream *reading*)))
                               (compile-text *check* function info)
                               (apply original function info arguments))))
-  (encapsulate-function note-undefined-name 'consort
+  (encapsulate note-undefined-name 'consort
                         (lambda (original name kind)
                           (funcall original name kind)
                           (when (and *check* (undefined-now-p name kind))
                             (handler-case (note-undefined-use *check* name kind)
                               (error () nil)))))
-  (encapsulate-function compile-toplevel-name 'consort
+  (encapsulate compile-toplevel-name 'consort
                         (lambda (original &rest arguments)
                           (when *check*
                             (handler-case (note-function-uses *check*)
                               (error () nil)))
                           (apply original arguments)))
-  (encapsulate-function summarize-name 'consort
+  (encapsulate summarize-name 'consort
                         (lambda (original abort)
                           (when *check*
                             (mapc (lambda (finding) (found *check* finding)) (take-undefined *check*))
                             (forget-undefined-warnings))
                           (funcall original abort)))
+  (refuse-exits #'refuse-to-leave)
   ;; What the compiler would print is discarded anyway.
-  (encapsulate-function print-compiler-message-name 'consort (constantly nil))
+  (encapsulate print-compiler-message-name 'consort (constantly nil))
   ;; A warning that code merely signals has no MUFFLE-WARNING: then these would fail.
   (flet ((decline-what-is-signalled (original condition)
            (when (find-restart 'muffle-warning condition)
              (funcall original condition))))
-    (encapsulate-function warning-handler-name 'consort #'decline-what-is-signalled)
-    (encapsulate-function style-warning-handler-name 'consort #'decline-what-is-signalled)))
+    (encapsulate warning-handler-name 'consort #'decline-what-is-signalled)
+    (encapsulate style-warning-handler-name 'consort #'decline-what-is-signalled)))
 
 (defun observable-p (condition)
   "Whether CONDITION was signalled by WARN, or is not a warning at all."

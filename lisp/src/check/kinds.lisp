@@ -17,7 +17,7 @@
     ("type-conflict" "conflicts with its asserted type" "conflicting with its asserted type" "conflicting with its declared"
      "conflict with its asserted type" "Derived type" "is not a suitable index" "does not match" "is not of type"
      "conflicts with the asserted type")
-    ("duplicate-definition" "Duplicate definition for")
+    ("duplicate-definition" "Duplicate definition for ~")
     ("duplicate-case-key" "Duplicate key")
     ("duplicate-variable" "occurs more than once")
     ("format-arguments" "arguments (" "to FORMAT")
@@ -28,14 +28,29 @@
     ("malformed-lambda-list" "in lambda list")
     ("unreachable-code" "deleting unreachable code")
     ("malformed-form" "Error while parsing arguments" "ill-formed" "malformed" "form is too short")
-    ("deprecated" "deprecated")
+    ("deprecated" "using deprecated EVAL-WHEN")
     ("unknown-class" "Cannot find type for specializer")
     ("unknown-package" "does not designate any package")
-    ("redefinition" "redefin" "previously defined as"))
+    ("redefinition" "~S was previously defined as"))
   "Codes, and what SBCL says when it is that.")
 
-(defun kind-of (message)
-  "The code for MESSAGE, or NIL."
-  (loop for (code . words) in *kinds*
-        when (some (lambda (word) (search word message)) words)
-          return code))
+(defun kind-of (condition message)
+  "The code for CONDITION, which says MESSAGE, or NIL. A simple condition is known by the words it is made of, so that what a user's own
+warning is about is not taken for the compiler's."
+  (let ((words (or (control-text condition) message)))
+    (cond ((typep condition redefinition-warning-type) "redefinition")
+          ((typep condition duplicate-definition-type) "duplicate-definition")
+          ((typep condition 'sb-ext:deprecation-condition) "deprecated")
+          (t (loop for (code . all) in *kinds*
+                   when (some (lambda (word) (search word words)) all)
+                     return code)))))
+
+(defun control-text (condition)
+  "The control string of CONDITION, if it is a simple one."
+  (let ((control (and (typep condition 'simple-condition) (ignore-errors (simple-condition-format-control condition)))))
+    (typecase control
+      (string control)
+      (function nil)
+      (null nil)
+      ;; A control string that SBCL has cut up when it was built.
+      (t (ignore-errors (princ-to-string control))))))

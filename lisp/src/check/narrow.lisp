@@ -7,7 +7,7 @@
   (if (and (consp form) (symbolp (car form)) (consp (cdr form))
            (let ((name (symbol-name (car form)))) (and (> (length name) 3) (string= "DEF" name :end2 3))))
       (cddr form)
-      (if (consp form) (cdr form) form)))
+      form))
 
 (defun binding-place (check form variable)
   "Where FORM binds VARIABLE."
@@ -83,6 +83,14 @@
                           (t nil))))
              (when place (return place)))))
 
+(defun loop-offender (check form condition)
+  "Where in FORM, a LOOP, the word is that the condition which CONDITION reports calls unknown."
+  (when (and (consp form) (eq (car form) 'loop))
+    (loop for argument in (condition-arguments condition)
+          for word = (and (typep argument 'condition) (first (condition-arguments argument)))
+          when (and word (symbolp word))
+            return (first (last (places check form word))))))
+
 (defun narrow (check code condition form cons span)
   "The span to mark for CONDITION with CODE, which the compiler puts at FORM, whose place is SPAN, or at the car of CONS in it."
   (let* ((arguments (condition-arguments condition))
@@ -122,7 +130,8 @@
                           (or (first (places check form name :from (cdr form))) (designator-place check form name)))))
                 ((code-p "format-arguments") span)
                 ((code-p "malformed-binding" "malformed-form" "malformed-lambda-list" "macro-expansion")
-                 (let ((inner (innermost-offender check form condition)))
+                 (let ((inner (or (innermost-offender check form condition)
+                                  (loop-offender check form condition))))
                    ;; The whole form is no narrower than what we have.
                    (and inner (not (equal inner span)) (<= (car span) (car inner) (cdr inner) (cdr span))
                         inner)))

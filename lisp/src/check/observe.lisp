@@ -59,18 +59,18 @@ If it must, load the file's system first.)" message))
          (severity (severity-of condition))
          (code (cond ((typep condition 'sb-ext:code-deletion-note)
                       (if (search "function" message) "unused-function" "unreachable-code"))
-                     ((or (search "during macroexpansion" message) ) "macro-expansion")
-                     ((kind-of message))
+                     ((search "during macroexpansion" message) "macro-expansion")
+                     ((kind-of inner message))
                      ((typep inner 'package-error) "unknown-package")
                      (t (ecase severity (:error "malformed-form") (:warning "compiler") (:style-warning "style") (:note "note")))))
          (place (or (handler-case (narrow check code inner form cons span) (error () nil)) span)))
-    (when (eq severity :error) (push form (check-failures check)))
+    (when (eq severity :error) (note-failure check code form))
     (cond ((and (eq severity :error) (confinement-errno inner) (check-confined check))
            (setf code "confined" message (confined-message message)))
           ((and (string= code "unknown-package") (in-package-form-p (check-form check)))
            (setf (check-lost-package check) t
                  (check-unknown-packages check) t)))
-    (unless (passed-over-p check code inner)
+    (unless (or (passed-over-p check code inner) (told-twice-p check code))
       (found check (new-finding check (car place) (cdr place) severity code message
                                 :condition (type-name-for-user inner)
                                 :tags (cond ((member code '("unused-variable" "unused-function" "unreachable-code" "unread-variable")
@@ -90,6 +90,14 @@ If it must, load the file's system first.)" message))
                    nil))
                (check-failures check)))))
 
+(defun note-failure (check code form)
+  "Remember that FORM could not be compiled; if a macro complains of a part of its call, the call around FORM too."
+  (push form (check-failures check))
+  (when (and (string= code "macro-expansion")
+             (not (and (consp form) (symbolp (car form)) (macro-function (car form)))))
+    (let ((around (second (member form (reverse (context-trail)) :test #'eq))))
+      (when (consp around) (push around (check-failures check))))))
+
 (defun in-package-form-p (form)
   "Whether FORM is an IN-PACKAGE."
   (and (consp form) (eq (car form) 'in-package)))
@@ -108,6 +116,11 @@ If it must, load the file's system first.)" message))
   (when (string= code "duplicate-definition")
     (let ((first (first-definition check (duplicate-name condition))))
       (when first (list (list (car first) (cdr first) "First defined here."))))))
+
+(defun told-twice-p (check code)
+  "Whether it was told already that the form defines what was defined before; now it has been."
+  (when (member code '("duplicate-definition" "redefinition") :test #'string=)
+    (shiftf (check-duplicate-told check) t)))
 
 (defun passed-over-p (check code condition)
   "Whether a finding is not wanted: notes that were not asked for, and what is so only because the file is loaded already."

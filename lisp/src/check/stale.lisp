@@ -17,22 +17,25 @@
       (values name t))))
 
 (defun note-definition (check form)
-  "Remember what FORM, which the compiler comes to now, defines; report it if the text defined the same already."
+  "Remember what FORM, which the compiler comes to now, defines."
   (multiple-value-bind (name named) (defined-name form)
     (when named
-      (let* ((head (car form))
-             (earlier (gethash (list head name) (check-definitions check))))
-        (cond ((not earlier)
-               (setf (gethash (list head name) (check-definitions check)) (check-form-start check)
-                     (gethash name (check-definitions check)) (or (gethash name (check-definitions check))
-                                                                  (check-form-start check))))
-              ((member head *defining-forms*)
-               (let ((span (or (car-span check (cdr form)) (form-span check)))
-                     (first (name-place check earlier)))
-                 (found check (new-finding check (car span) (cdr span) :warning "duplicate-definition"
-                                           (format nil "Duplicate definition for ~A found in one file." (name-for-user name))
-                                           :condition "WARNING"
-                                           :related (list (list (car first) (cdr first) "First defined here.")))))))))))
+      (dolist (key (list (list (car form) name) name))
+        (unless (gethash key (check-definitions check))
+          (setf (gethash key (check-definitions check)) (check-form-start check)))))))
+
+(defun tell-duplicate (check form)
+  "Report it if the text defined the same as FORM before, as the same kind of thing, and the compiler did not say so."
+  (multiple-value-bind (name named) (defined-name form)
+    (when (and named (member (car form) *defining-forms*))
+      (let ((earlier (gethash (list (car form) name) (check-definitions check))))
+        (when (and earlier (/= earlier (check-form-start check)) (not (told-twice-p check "duplicate-definition")))
+          (let ((span (or (car-span check (cdr form)) (form-span check)))
+                (first (name-place check earlier)))
+            (found check (new-finding check (car span) (cdr span) :warning "duplicate-definition"
+                                      (format nil "Duplicate definition for ~A found in one file." (name-for-user name))
+                                      :condition "WARNING"
+                                      :related (list (list (car first) (cdr first) "First defined here."))))))))))
 
 (defun name-place (check form-start)
   "The span of the name in the definition at FORM-START."

@@ -50,6 +50,7 @@ dropped when all uses in the top-level form at FORM-START are found."
   (ghosts (make-hash-table :test 'equal)) ; names that withheld or unreadable forms define
   (undefined '())                       ; undefined-use, newest first
   (lost-package nil)                    ; an IN-PACKAGE failed: names after it mean nothing
+  (duplicate-told nil)                  ; it was told that the current form defines something twice
   (failures '())                        ; lists of the current form that could not be compiled
   (unknown-packages nil)                ; some package of the text does not exist
   (in-package-span nil)                 ; where the first IN-PACKAGE is

@@ -38,8 +38,33 @@
       (run-check check)
       (send-line report (object "done" (object "forms" (check-forms check) "unloaded_system" :null)) :flush t))))
 
-(defun check-params-problem (params)
-  "What is wrong with PARAMS, or NIL."
-  (loop for (key . type) in '(("text" . string) ("socket" . string) ("token" . string) ("scratch" . string))
-        unless (typep (field params key) type)
-          return (format nil "check needs ~S, a string" key)))
+(defun check-check-params (params)
+  "Refuse PARAMS that a copy could not work with."
+  (dolist (name '("socket" "token" "scratch"))
+    (param params name 'string))
+  (param params "withheld" 'vector :default #())
+  (param params "deadline" 'real :default 10)
+  (let ((package (param params "package" 'string :default nil)))
+    (when (and package (not (find-package package)))
+      (refuse "package-not-found" "Package ~A not found" package))))
+
+(defun answer-from-copy (id params runner)
+  "Have RUNNER, called with PARAMS, work in a copy of this image; tell the host the copy's process id, wait for it and reap it; the answer."
+  (let ((pid (handler-case (call-in-copy (lambda () (funcall runner params)))
+               (copy-busy (condition) (refuse "busy" "~A" condition))
+               (cannot-copy (condition) (refuse "cannot-fork" "~A" condition)))))
+    (unwind-protect
+         (progn
+           (send-event "copy" "id" id "pid" pid)
+           (multiple-value-bind (code signal) (wait-for-copy pid)
+             (object "pid" (shiftf pid nil) "exit" (or-null code) "signal" (or-null signal))))
+      (when pid (kill-copy pid)))))
+
+(define-operation "check" :thread (id params)
+  (param params "text" 'string)
+  (check-check-params params)
+  (answer-from-copy id params 'check-in-copy))
+
+(define-feature "fork" () (bool (can-copy-p)))
+(define-feature "landlock" () (landlock-abi))
+(define-feature "seccomp" () (bool (seccomp-p)))
