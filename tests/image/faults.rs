@@ -1,0 +1,1 @@
+//! What a running image must survive.
