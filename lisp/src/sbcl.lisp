@@ -189,27 +189,13 @@ KIND is one of
 (define-internal *stdout* :variable "showing what threads print" ("SB-SYS" "*STDOUT*") ("SB-IMPL" "*STDOUT*"))
 (define-internal *stderr* :variable "showing what threads print" ("SB-SYS" "*STDERR*") ("SB-IMPL" "*STDERR*"))
 
-(defun named (&rest names)
-  "The symbols that exist of NAMES, each \"PACKAGE:SYMBOL\"."
-  (loop for name in names
-        for colon = (position #\: name)
-        for package = (find-package (subseq name 0 colon))
-        for symbol = (and package (find-symbol (subseq name (1+ colon)) package))
-        when symbol collect symbol))
+(defvar *internal-packages*
+  (remove nil (mapcar #'find-package '("CONSORT" "SB-KERNEL" "SB-IMPL" "SB-INT" "SB-SYS" "SB-DEBUG" "SB-DI" "SB-VM" "SB-C" "SB-UNIX" "SB-FORMAT"
+                                       "SB-PRETTY" "SB-BIGNUM" "SB-LOOP" "SB-FASL")))
+  "Packages whose functions' frames are not shown.")
 
-(defvar *evaluator-frames*
-  (named "COMMON-LISP:EVAL" "SB-IMPL:%SIMPLE-EVAL" "SB-INT:SIMPLE-EVAL-IN-LEXENV" "SB-IMPL:SIMPLE-EVAL-IN-LEXENV" "SB-EXT:EVAL-TLF"
-         "SB-INT:EVAL-TLF" "SB-IMPL:EVAL-TLF" "SB-IMPL:EVAL-IN-LEXENV" "SB-KERNEL:EVAL-IN-LEXENV" "SB-IMPL:SIMPLE-EVAL-PROGN-BODY"
-         "SB-IMPL:SIMPLE-EVAL-LOCALLY")
-  "Names of frames of the evaluator: never shown.")
-
-(defvar *signalling-frames*
-  (named "COMMON-LISP:ERROR" "COMMON-LISP:CERROR" "COMMON-LISP:BREAK" "COMMON-LISP:WARN" "COMMON-LISP:SIGNAL" "COMMON-LISP:INVOKE-DEBUGGER"
-         "SB-KERNEL:INTERNAL-ERROR" "SB-KERNEL:%BREAK" "SB-IMPL:%BREAK" "SB-SYS:INTERACTIVE-INTERRUPT" "SB-KERNEL:CONTROL-STACK-EXHAUSTED-ERROR"
-         "SB-KERNEL:HEAP-EXHAUSTED-ERROR" "SB-KERNEL:UNDEFINED-FUN-ERROR-HANDLER" "SB-KERNEL:INVALID-ARG-COUNT-ERROR"
-         "SB-DEBUG:RUN-HOOK" "SB-DEBUG:%INVOKE-DEBUGGER" "SB-INT:SIMPLE-READER-ERROR" "SB-KERNEL:READER-EOF-ERROR"
-         "SB-IMPL:READER-EOF-ERROR" "SB-INT:SIMPLE-PROGRAM-ERROR" "SB-KERNEL:%SIGNAL")
-  "Names of frames between the place of an error and the handler: not shown at the top.")
+(defvar *signalling-frames* '(error cerror break signal warn invoke-debugger)
+  "Functions whose frames are not shown above the place of an error.")
 
 (define-internal map-backtrace :function "backtraces of stack exhaustion" ("SB-DEBUG" "MAP-BACKTRACE"))
 (define-internal %frame-debug-function :function "backtraces of stack exhaustion" ("SB-DI" "FRAME-DEBUG-FUN"))
@@ -229,3 +215,38 @@ KIND is one of
   "SIGTERM ends the image, as it does any process; SIGINT is the terminal's and is not for an image that the host owns."
   (enable-interrupt sb-posix:sigterm :default)
   (enable-interrupt sb-posix:sigint :ignore))
+
+;;; What a fingerprint looks at
+
+(define-internal call-with-each-info :function "the compiler's part of fingerprints" ("SB-INT" "CALL-WITH-EACH-INFO") ("SB-IMPL" "CALL-WITH-EACH-INFO")
+  ("SB-C" "CALL-WITH-EACH-INFO"))
+(define-internal *info-types* :variable "the compiler's part of fingerprints" ("SB-INT" "*INFO-TYPES*") ("SB-IMPL" "*INFO-TYPES*") ("SB-C" "*INFO-TYPES*"))
+(define-internal meta-info-kind :function "the compiler's part of fingerprints" ("SB-INT" "META-INFO-KIND") ("SB-IMPL" "META-INFO-KIND") ("SB-C" "META-INFO-KIND"))
+(define-internal class-layout :function "the classes' part of fingerprints" ("SB-PCL" "CLASS-WRAPPER"))
+
+(defun map-symbol-info (function symbol)
+  "Call FUNCTION with a number that tells the kind and the value of each thing the compiler's database has on SYMBOL and on names made from
+it, such as (SETF SYMBOL), but for how often it was called in what was compiled."
+  (call-with-each-info (lambda (name kind value)
+                         (unless (let ((type (svref *info-types* kind))) ; none for what is not of a kind, such as the function itself
+                                   (and type (string= (meta-info-kind type) "EMITTED-FULL-CALLS")))
+                           (funcall function (logxor kind (if (symbolp name) 0 (sxhash (prin1-to-string name)))) value)))
+                       symbol))
+
+(defun system-symbol-p (symbol)
+  "Whether SYMBOL is of SBCL itself."
+  (let ((package (symbol-package symbol)))
+    (and package (sb-ext:package-locked-p package))))
+
+(defparameter *moving-internals*
+  '("*CODE-SERIALNO*" "*COMPILE-ELAPSED-TIME*" "*EVAL-CALLS*" "*GC-EPOCH*" "*N-BYTES-FREED-OR-PURIFIED*" "*TYPE-CACHE-NONCE*"
+    "*IMMOBILE-CODEBLOB-TREE*" "*DYNSPACE-CODEBLOB-TREE*" "*STORE-BARRIERS-EMITTED*" "*STORE-BARRIERS-POTENTIALLY-EMITTED*"
+    "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*")
+  "Names of internal variables whose values change without anybody having changed anything.")
+
+(defun moving-internal-p (symbol)
+  "Whether SYMBOL, of SBCL itself, is such a variable, or a cache."
+  (let ((name (symbol-name symbol)))
+    (and (system-symbol-p symbol)
+         (or (member name *moving-internals* :test #'string=)
+             (search "-CACHE-VECTOR*" name)))))
