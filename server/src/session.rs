@@ -137,7 +137,12 @@ pub struct Session;
 
 impl Session {
     /// Start the actor. It ends when every handle is dropped.
-    pub fn start(_config: Config, _workspace: PathBuf, _image: Image, _events: mpsc::UnboundedReceiver<ImageEvent>) -> Session {
+    pub fn start(
+        _config: Config,
+        _workspace: PathBuf,
+        _image: Image,
+        _events: mpsc::UnboundedReceiver<ImageEvent>,
+    ) -> Session {
         todo!()
     }
 

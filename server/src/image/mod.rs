@@ -120,7 +120,11 @@ pub struct Image;
 
 impl Image {
     /// Start the supervisor, which builds the core if need be and starts the image in `workspace`. `private` is the host's 0700 directory.
-    pub fn start(_config: LispConfig, _workspace: &Path, _private: PathBuf) -> (Image, mpsc::UnboundedReceiver<ImageEvent>) {
+    pub fn start(
+        _config: LispConfig,
+        _workspace: &Path,
+        _private: PathBuf,
+    ) -> (Image, mpsc::UnboundedReceiver<ImageEvent>) {
         todo!()
     }
 
@@ -136,7 +140,11 @@ impl Image {
 
     /// Evaluate. Ends by its deadline whatever the code does: after `timeout` the image interrupts, after a grace of 2 s the image is
     /// ended and started again (`Lost`). Dropping the future interrupts it.
-    pub async fn eval(&self, _params: EvalParams, _output: Option<mpsc::UnboundedSender<OutputChunk>>) -> Result<EvalOutcome, ImageError> {
+    pub async fn eval(
+        &self,
+        _params: EvalParams,
+        _output: Option<mpsc::UnboundedSender<OutputChunk>>,
+    ) -> Result<EvalOutcome, ImageError> {
         todo!()
     }
 
