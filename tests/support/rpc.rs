@@ -190,11 +190,10 @@ fn read_message(from: &mut impl BufRead, framing: Framing) -> Result<Option<Valu
         if header.is_empty() {
             break;
         }
-        if let Some((name, value)) = header.split_once(':') {
-            if name.eq_ignore_ascii_case("content-length") {
+        if let Some((name, value)) = header.split_once(':')
+            && name.eq_ignore_ascii_case("content-length") {
                 length = Some(value.trim().parse::<usize>()?);
             }
-        }
     }
     let mut body = vec![0; length.context("a message without Content-Length")?];
     from.read_exact(&mut body)?;
