@@ -16,19 +16,32 @@ pub(crate) struct Lisp {
 }
 
 impl Lisp {
-    /// `answer` is a lambda expression, called with each line; what it returns is printed.
-    pub(crate) fn start(setup: &str, answer: &str, directory: &Path) -> Result<Lisp> {
-        // Nothing but the answers may go to descriptor 1.
-        let program = format!(
-            "(let ((out (sb-sys:make-fd-stream 1 :output t :buffering :full)) (*standard-output* (make-broadcast-stream)) (*error-output* (make-broadcast-stream)))
-               (require :asdf)
-               {setup}
-               (format out \"ready~%\") (finish-output out)
+    /// Each of `setup` is evaluated first; `answer` is a lambda expression, called with each line; what it returns is printed.
+    fn start(setup: &[&str], answer: &str, directory: &Path) -> Result<Lisp> {
+        let answering = format!(
+            "(let ((answer {answer}))
+               (format *out* \"ready~%\") (finish-output *out*)
                (loop for line = (read-line *standard-input* nil) while line
-                     do (format out \"~A~%\" (funcall {answer} line)) (finish-output out)))"
+                     do (format *out* \"~A~%\" (funcall answer line)) (finish-output *out*)))"
         );
-        let mut child = Command::new("sbcl")
-            .args(["--noinform", "--no-userinit", "--disable-debugger", "--eval", &program, "--quit"])
+        // Nothing but the answers may go to descriptor 1.
+        let quiet = "(progn (defvar *out* (sb-sys:make-fd-stream 1 :output t :buffering :full))
+                            (setf *standard-output* (make-broadcast-stream) *error-output* *standard-output*))";
+        let mut command = Command::new("sbcl");
+        command.args([
+            "--noinform",
+            "--no-userinit",
+            "--disable-debugger",
+            "--eval",
+            quiet,
+            "--eval",
+            "(require :asdf)",
+        ]);
+        for form in setup.iter().copied().chain([answering.as_str()]) {
+            command.args(["--eval", form]);
+        }
+        let mut child = command
+            .arg("--quit")
             .current_dir(directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -43,22 +56,20 @@ impl Lisp {
 
     /// A warm image with the systems of `directory` loaded, which answers a file's path with the milliseconds that `compile-file` took.
     pub(crate) fn compiler(directory: &Path, systems: &[&str]) -> Result<Lisp> {
-        let systems: Vec<String> = systems.iter().map(|system| format!("{system:?}")).collect();
-        let setup = format!(
-            "(asdf:initialize-source-registry `(:source-registry (:tree ,(truename \".\")) :ignore-inherited-configuration))
-             (mapc 'asdf:load-system '({}))
-             (defparameter cl-user::*fasl* (merge-pathnames \"plain.fasl\" (truename \".\")))",
-            systems.join(" ")
-        );
-        Lisp::start(
-            &setup,
-            "(lambda (path)
-               (let ((start (get-internal-real-time)))
-                 (compile-file path :output-file cl-user::*fasl*)
-                 (prog1 (/ (- (get-internal-real-time) start) (/ internal-time-units-per-second 1000.0))
-                   (delete-file cl-user::*fasl*))))",
-            directory,
-        )
+        let names: Vec<String> = systems.iter().map(|system| format!("{system:?}")).collect();
+        let setup = [
+            "(asdf:initialize-source-registry `(:source-registry (:tree ,(truename \".\")) :ignore-inherited-configuration))",
+            &format!("(mapc 'asdf:load-system '({}))", names.join(" ")),
+            "(defvar *fasl* (merge-pathnames \"plain.fasl\" (truename \".\")))",
+            // SBCL's get-internal-real-time may be as coarse as 4 ms.
+            "(defun now () (multiple-value-bind (seconds microseconds) (sb-ext:get-time-of-day) (+ (* 1d3 seconds) (/ microseconds 1d3))))",
+        ];
+        let answer = "(lambda (path)
+               (let ((start (now)))
+                 (compile-file path :output-file *fasl*)
+                 (prog1 (format nil \"~,3F\" (- (now) start))
+                   (delete-file *fasl*))))";
+        Lisp::start(&setup, answer, directory)
     }
 
     pub(crate) fn ask(&mut self, line: &str) -> Result<String> {
@@ -92,9 +103,11 @@ pub(crate) struct Swank {
 
 impl Swank {
     pub(crate) fn start(directory: &Path) -> Result<Swank> {
-        let setup = "(asdf:load-system \"swank\")
-             (defparameter cl-user::*port* (funcall (intern \"CREATE-SERVER\" \"SWANK\") :port 0 :dont-close t :style :spawn))";
-        let mut lisp = Lisp::start(setup, "(lambda (line) (declare (ignore line)) cl-user::*port*)", directory)?;
+        let setup = [
+            "(asdf:load-system \"swank\")",
+            "(defvar *port* (swank:create-server :port 0 :dont-close t :style :spawn))",
+        ];
+        let mut lisp = Lisp::start(&setup, "(lambda (line) (declare (ignore line)) *port*)", directory)?;
         let port: u16 = lisp.ask("port")?.parse().context("Swank did not tell its port")?;
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;

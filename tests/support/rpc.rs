@@ -191,9 +191,10 @@ fn read_message(from: &mut impl BufRead, framing: Framing) -> Result<Option<Valu
             break;
         }
         if let Some((name, value)) = header.split_once(':')
-            && name.eq_ignore_ascii_case("content-length") {
-                length = Some(value.trim().parse::<usize>()?);
-            }
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = Some(value.trim().parse::<usize>()?);
+        }
     }
     let mut body = vec![0; length.context("a message without Content-Length")?];
     from.read_exact(&mut body)?;
