@@ -1,7 +1,16 @@
 //! One `Config`: defaults < the user's config.toml < the workspace's consort.toml < client settings < arguments.
+//!
+//! Nothing here fails: what cannot be used becomes a [`Problem`] that names the file, the line and the key, and the value below it stays.
+//! docs/configuration.md documents every key; a test holds it and [`keys::KEYS`] together.
 
-use std::path::PathBuf;
+mod file;
+pub mod keys;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+pub use keys::Source;
 
 /// How the image is started: table `[lisp]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +62,29 @@ pub struct Config {
     pub eval_timeout: Duration,
     /// `host.linger_s`: how long the host stays after its last client. Default 60 s.
     pub linger: Duration,
+    /// What was wrong with the settings, to be shown to a person. Empty when all is well.
+    pub problems: Vec<Problem>,
+}
+
+/// A setting that could not be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The file it stands in; `None`: the editor's settings.
+    pub file: Option<PathBuf>,
+    /// Its line in that file, 1-based.
+    pub line: Option<usize>,
+    /// What is wrong and what to do, one sentence or two.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{}:{line}: {}", file.display(), self.message),
+            (Some(file), None) => write!(f, "{}: {}", file.display(), self.message),
+            (None, _) => write!(f, "editor settings: {}", self.message),
+        }
+    }
 }
 
 impl Default for Config {
@@ -69,6 +101,44 @@ impl Default for Config {
             },
             eval_timeout: Duration::from_secs(30),
             linger: Duration::from_secs(60),
+            problems: Vec::new(),
         }
     }
+}
+
+impl Config {
+    /// The settings of a workspace: defaults, then the user's file, then `consort.toml` in `workspace`.
+    pub fn load(workspace: &Path) -> Config {
+        Config::load_from(user_file().as_deref(), &workspace.join("consort.toml"))
+    }
+
+    /// [`Config::load`] with the files named; a file that does not exist is no problem.
+    pub fn load_from(user: Option<&Path>, workspace: &Path) -> Config {
+        let mut config = Config::default();
+        if let Some(user) = user {
+            file::apply(&mut config, user, Source::User);
+        }
+        file::apply(&mut config, workspace, Source::Workspace);
+        config
+    }
+
+    /// Lay an editor's settings (`{"check": {"notes": true}}`, LSP `initializationOptions` or the answer to `workspace/configuration`) over
+    /// these. Its problems are added to `problems`.
+    pub fn with_client_settings(mut self, settings: &serde_json::Value) -> Config {
+        let Some(tables) = settings.as_object() else { return self };
+        for (table, entries) in tables {
+            let Some(entries) = entries.as_object() else { continue };
+            for (name, value) in entries {
+                if let Err(message) = keys::set(&mut self, &format!("{table}.{name}"), value, Source::Client) {
+                    self.problems.push(Problem { file: None, line: None, message });
+                }
+            }
+        }
+        self
+    }
+}
+
+/// The user's settings file, whether it exists or not: `$XDG_CONFIG_HOME/consort/config.toml`, by default below `~/.config`.
+pub fn user_file() -> Option<PathBuf> {
+    directories::ProjectDirs::from("", "", "consort").map(|dirs| dirs.config_dir().join("config.toml"))
 }

@@ -1,3 +1,9 @@
 //! The `consort` binary: arguments -> a subcommand.
 
-fn main() {}
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -3,14 +3,29 @@
 //! Every method of [`Session`] that starts work sends its event before its first `.await`, so that calls made in order are
 //! handled in order (tower-lsp applies edits in order only then). Dropping a returned future cancels the work.
 
-use std::path::{Path, PathBuf};
+mod actor;
+mod documents;
+mod event;
+mod file_uri;
+mod jobs;
+mod status;
 
-use tokio::sync::mpsc;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ropey::Rope;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
 use crate::ide::diagnostic::Diagnostic;
 use crate::image::api::{CheckMode, CheckReport, EvalOutcome, LoadSystemOutcome, Origin};
 use crate::image::{Image, ImageError, ImageEvent, ImageState, OutputChunk, Progress};
+use crate::text::document::Edit;
+use crate::text::position::{Position, PositionEncoding};
+use event::{Event, Place};
+pub use file_uri::{path_of_uri, uri_of_path};
+pub use status::describe as describe_image;
 
 /// Which door a client came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
@@ -58,7 +73,7 @@ pub enum Feedback {
         /// The version they are true for; `None` when the document was closed (and `items` is empty).
         version: Option<i32>,
         /// The text they are true for, so that the door can turn spans into its positions.
-        text: ropey::Rope,
+        text: Rope,
         /// All of them.
         items: Vec<Diagnostic>,
     },
@@ -69,8 +84,15 @@ pub enum Feedback {
         /// What.
         text: String,
     },
-    /// The image's state changed.
+    /// The image's state, on arrival and whenever it changes.
     Image(ImageState),
+    /// A check of one of this client's documents takes long, or is over after that was said.
+    Checking {
+        /// The document, as the client named it.
+        uri: String,
+        /// Whether it goes on.
+        running: bool,
+    },
     /// A line for the log.
     Log {
         /// How loud.
@@ -89,7 +111,7 @@ pub struct EvalRequest {
     pub package: Option<String>,
     /// Measure time and allocation.
     pub capture_time: bool,
-    /// Seconds; `None`: the configured default.
+    /// Seconds; `None`: the configured default for an agent, a day for an editor, where a person can interrupt.
     pub timeout: Option<f64>,
     /// Where the code came from.
     pub origin: Option<Origin>,
@@ -112,6 +134,26 @@ pub struct CheckRequest {
     pub timeout: Option<f64>,
 }
 
+/// One check of a whole system, or of some of its files, with what it depends on loaded in the copy first.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct CheckSystemRequest {
+    /// ASDF's name of it; `None`: the primary system of `asd`.
+    pub system: Option<String>,
+    /// Its definition, when it is known.
+    pub asd: Option<PathBuf>,
+    /// Report these files only; empty: all of the system's.
+    pub only: Vec<PathBuf>,
+    /// Seconds; `None`: the configured default.
+    pub timeout: Option<f64>,
+}
+
+/// The answer to [`CheckSystemRequest`].
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct SystemReport {
+    /// Each file with its report, in the order they are compiled in.
+    pub files: Vec<(PathBuf, CheckReport)>,
+}
+
 /// `consort status`.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Status {
@@ -131,94 +173,223 @@ pub struct Status {
     pub work: Vec<String>,
 }
 
+/// What is known of one open document at one version.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The document, as the client named it.
+    pub uri: String,
+    /// Its version.
+    pub version: i32,
+    /// Its text.
+    pub text: Rope,
+    /// All its diagnostics.
+    pub items: Vec<Diagnostic>,
+    /// Changes whenever `items` do (LSP `resultId`).
+    pub result_id: u64,
+}
+
 /// A handle on the workspace's session. Clones are the same session.
 #[derive(Debug, Clone)]
-pub struct Session;
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    events: mpsc::UnboundedSender<Event>,
+    workspace: PathBuf,
+    image: Image,
+    next_client: AtomicU64,
+}
 
 impl Session {
     /// Start the actor. It ends when every handle is dropped.
     pub fn start(
-        _config: Config,
-        _workspace: PathBuf,
-        _image: Image,
-        _events: mpsc::UnboundedReceiver<ImageEvent>,
+        config: Config,
+        workspace: PathBuf,
+        image: Image,
+        events: mpsc::UnboundedReceiver<ImageEvent>,
     ) -> Session {
-        todo!()
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let actor = actor::Actor::new(config, workspace.clone(), image.clone());
+        tokio::spawn(actor.run(receiver, events));
+        Session { inner: Arc::new(Inner { events: sender, workspace, image, next_client: AtomicU64::new(1) }) }
     }
 
     /// A client arrived. It gets its own evaluation session (`*package*`, `*`, ...) and unasked feedback on the receiver.
-    pub fn attach(&self, _info: ClientInfo) -> (ClientId, mpsc::UnboundedReceiver<Feedback>) {
-        todo!()
+    pub fn attach(&self, info: ClientInfo) -> (ClientId, mpsc::UnboundedReceiver<Feedback>) {
+        let client = ClientId(self.inner.next_client.fetch_add(1, Ordering::Relaxed));
+        let (feedback, receiver) = mpsc::unbounded_channel();
+        self.send(Event::Attach { client, info, feedback });
+        (client, receiver)
     }
 
     /// A client told its name after it arrived (initialize).
-    pub fn rename(&self, _client: ClientId, _name: String) {
-        todo!()
+    pub fn rename(&self, client: ClientId, name: String) {
+        self.send(Event::Rename { client, name });
     }
 
     /// A client left: its documents are closed, its work is cancelled, its evaluation session is forgotten.
-    pub fn detach(&self, _client: ClientId) {
-        todo!()
+    pub fn detach(&self, client: ClientId) {
+        self.send(Event::Detach { client });
+    }
+
+    /// The unit a client counts columns in (UTF-16 until it is said).
+    pub fn set_encoding(&self, client: ClientId, encoding: PositionEncoding) {
+        self.send(Event::Encoding { client, encoding });
+    }
+
+    /// A client's own settings (the section `consort` of an editor's), laid over the configured ones for its documents and evaluations.
+    pub fn configure(&self, client: ClientId, settings: serde_json::Value) {
+        self.send(Event::Configure { client, settings });
+    }
+
+    /// A further folder in which `.asd` files are looked for.
+    pub fn add_folder(&self, folder: PathBuf) {
+        self.send(Event::Folder { folder });
+    }
+
+    /// Files of the workspace were made, changed or deleted outside of any document.
+    pub fn files_changed(&self) {
+        self.send(Event::FilesChanged);
     }
 
     /// The workspace's directory.
     pub fn workspace(&self) -> &Path {
-        todo!()
+        &self.inner.workspace
     }
 
     /// The image's state.
     pub fn image_state(&self) -> ImageState {
-        todo!()
+        self.inner.image.state()
     }
 
     /// `textDocument/didOpen`.
-    pub fn open(&self, _client: ClientId, _uri: String, _version: i32, _text: String) {
-        todo!()
+    pub fn open(&self, client: ClientId, uri: String, version: i32, text: String) {
+        self.send(Event::Open { client, uri, version, text });
+    }
+
+    /// `textDocument/didChange`: the changes are applied in order, each to the result of the one before.
+    pub fn change(&self, client: ClientId, uri: &str, version: i32, edits: Vec<Edit>) {
+        self.send(Event::Change { client, uri: uri.into(), version, edits });
     }
 
     /// `textDocument/didSave`.
-    pub fn save(&self, _client: ClientId, _uri: &str) {
-        todo!()
+    pub fn save(&self, client: ClientId, uri: &str) {
+        self.send(Event::Save { client, uri: uri.into() });
     }
 
     /// `textDocument/didClose`.
-    pub fn close(&self, _client: ClientId, _uri: &str) {
-        todo!()
+    pub fn close(&self, client: ClientId, uri: &str) {
+        self.send(Event::Close { client, uri: uri.into() });
     }
 
-    /// Evaluate for a client.
-    pub async fn evaluate(&self, _client: ClientId, _request: EvalRequest) -> Result<EvalOutcome, ImageError> {
-        todo!()
+    /// An open document and its diagnostics; `None` when it is not open. `settled`: wait until no check of it is running or due (at once when
+    /// there is no image to check with).
+    pub fn snapshot(
+        &self,
+        client: ClientId,
+        uri: &str,
+        settled: bool,
+    ) -> impl Future<Output = Option<Snapshot>> + Send + use<> {
+        let uri = uri.into();
+        let answer = self.ask(|reply| Event::Snapshot { client, uri, settled, reply });
+        async { answer.await.ok().flatten() }
+    }
+
+    /// All of a client's open documents and their diagnostics.
+    pub fn snapshots(&self, client: ClientId) -> impl Future<Output = Vec<Snapshot>> + Send + use<> {
+        let answer = self.ask(|reply| Event::Snapshots { client, reply });
+        async { answer.await.unwrap_or_default() }
+    }
+
+    /// Evaluate for a client. Evaluations of one client run one after another, in the order of the calls.
+    pub fn evaluate(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+    ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
+        settle(self.ask(|reply| Event::Evaluate { client, request, place: None, reply }))
+    }
+
+    /// [`Session::evaluate`] of code that stands in a document at a position (in the client's units): what it defines is found there, and
+    /// unless the request names a package it is read in the one in force there.
+    pub fn evaluate_at(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+        uri: &str,
+        position: Option<Position>,
+    ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
+        let place = Some(Place { uri: uri.into(), position });
+        settle(self.ask(|reply| Event::Evaluate { client, request, place, reply }))
     }
 
     /// Check a text: structure from the scanner, the rest from a copy of the image, sorted and without duplicates.
-    pub async fn check(&self, _client: ClientId, _request: CheckRequest) -> Result<CheckReport, ImageError> {
+    pub fn check(
+        &self,
+        client: ClientId,
+        request: CheckRequest,
+    ) -> impl Future<Output = Result<CheckReport, ImageError>> + Send + use<> {
+        settle(self.ask(|reply| Event::Check { client, request, reply }))
+    }
+
+    /// Check a system in a copy of the image, in which it and what it depends on are loaded.
+    pub async fn check_system(
+        &self,
+        _client: ClientId,
+        _request: CheckSystemRequest,
+    ) -> Result<SystemReport, ImageError> {
         todo!()
     }
 
     /// Load a system.
-    pub async fn load_system(
+    pub fn load_system(
         &self,
-        _client: ClientId,
-        _system: String,
-        _force: bool,
-        _progress: Option<mpsc::UnboundedSender<Progress>>,
-    ) -> Result<LoadSystemOutcome, ImageError> {
-        todo!()
+        client: ClientId,
+        system: String,
+        force: bool,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> impl Future<Output = Result<LoadSystemOutcome, ImageError>> + Send + use<> {
+        settle(self.ask(|reply| Event::LoadSystem { client, system, force, progress, reply }))
     }
 
-    /// Interrupt this client's evaluations, or everybody's.
-    pub async fn interrupt(&self, _client: ClientId, _everything: bool) -> Result<usize, ImageError> {
-        todo!()
+    /// Interrupt this client's evaluations and loads, or everybody's; how many were.
+    pub fn interrupt(
+        &self,
+        client: ClientId,
+        everything: bool,
+    ) -> impl Future<Output = Result<usize, ImageError>> + Send + use<> {
+        settle(self.ask(|reply| Event::Interrupt { client, everything, reply }))
     }
 
     /// End the image and start a new one.
-    pub async fn restart_image(&self, _client: ClientId) -> Result<(), ImageError> {
-        todo!()
+    pub fn restart_image(&self, client: ClientId) -> impl Future<Output = Result<(), ImageError>> + Send + use<> {
+        settle(self.ask(|reply| Event::Restart { client, reply }))
     }
 
     /// Everything `consort status` shows; answers while Lisp loops.
-    pub async fn status(&self) -> Status {
-        todo!()
+    pub fn status(&self) -> impl Future<Output = Status> + Send + use<> {
+        let answer = self.ask(|reply| Event::Status { reply });
+        let workspace = self.inner.workspace.clone();
+        async { answer.await.unwrap_or_else(|_| Status::ended(workspace)) }
     }
+
+    fn send(&self, event: Event) {
+        // Fails only when the actor has ended, which is when the last handle is dropped or the runtime is.
+        let _ = self.inner.events.send(event);
+    }
+
+    /// Send an event now; its answer comes later. Dropping the receiver cancels the work.
+    fn ask<T>(&self, event: impl FnOnce(oneshot::Sender<T>) -> Event) -> oneshot::Receiver<T> {
+        let (reply, answer) = oneshot::channel();
+        self.send(event(reply));
+        answer
+    }
+}
+
+async fn settle<T>(answer: oneshot::Receiver<Result<T, ImageError>>) -> Result<T, ImageError> {
+    let given_up =
+        |_| Err(ImageError::Unavailable("The work was given up: its client left, or Consort is ending.".into()));
+    answer.await.unwrap_or_else(given_up)
 }

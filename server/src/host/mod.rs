@@ -1,1 +1,14 @@
-//! (see docs/architecture.md)
+//! The workspace's process: which directory, where its socket lies, who starts it, its doors and its lifetime.
+
+pub mod bridge;
+pub mod control;
+pub mod election;
+pub mod hello;
+pub mod house;
+pub mod log;
+pub mod runtime_dir;
+pub mod serve;
+pub mod workspace;
+
+/// This build's version; the two ends of a host's socket must agree on it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -20,6 +20,18 @@ pub enum Severity {
     Information,
 }
 
+impl Severity {
+    /// LSP's `DiagnosticSeverity`, the same in the editor and in `consort check --json`.
+    pub fn lsp(self) -> u8 {
+        match self {
+            Severity::Error => 1,
+            Severity::Warning => 2,
+            Severity::StyleWarning | Severity::Information => 3,
+            Severity::Note => 4,
+        }
+    }
+}
+
 /// How an editor may draw it beside its severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -1,1 +1,52 @@
-//! (see docs/architecture.md)
+//! Door 1: editors, over LSP. Translates between the protocol and the session; knows nothing of Lisp or of the image.
+
+mod actions;
+mod capabilities;
+mod commands;
+mod ext;
+mod feedback;
+mod frames;
+mod from_proto;
+mod front;
+mod progress;
+mod pull;
+mod to_proto;
+mod transport;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tower_lsp::LspService;
+
+pub use ext::{COMMANDS, NOTIFICATIONS};
+pub use transport::Ended;
+
+use crate::session::{ClientId, ClientInfo, Door, Session};
+use front::Front;
+use transport::Peer;
+
+/// Serve one editor until it says `exit`, goes away, or stops reading. What it was doing is cancelled then, and its documents are closed.
+pub async fn serve<R, W>(session: Session, read: R, write: W) -> Ended
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (client, feedback) = session.attach(ClientInfo { door: Door::Lsp, name: "an editor".into() });
+    let _attached = Attached { session: session.clone(), client };
+    let (peer, outgoing) = Peer::new();
+    let front = Front::new(session, client, peer.clone(), feedback);
+    // The socket is for tower-lsp's own client, which waits for each message to be written; `Peer` does not.
+    let (service, _socket) =
+        LspService::build(|_| front).custom_method("window/workDoneProgress/cancel", Front::cancel_progress).finish();
+    transport::run(service, peer, outgoing, read, write).await
+}
+
+/// Detaches the client however the connection ends.
+struct Attached {
+    session: Session,
+    client: ClientId,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.session.detach(self.client);
+    }
+}

@@ -1,5 +1,12 @@
 //! Pure text: documents, positions, the scanner. No protocol, no image, no I/O.
 
+pub mod document;
+pub mod forms;
+mod pass;
+pub mod position;
+pub mod scanner;
+pub mod toplevel;
+
 /// A half-open range of a text, in characters (Unicode code points, as SBCL counts them), 0-based.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(from = "(usize, usize)", into = "(usize, usize)")]

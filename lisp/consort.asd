@@ -1,0 +1,13 @@
+;;;; For people who read or work on the image's side with ASDF. The host does not use it: boot.lisp needs no ASDF configuration.
+
+(asdf:defsystem "consort"
+  :description "The image's side of Consort: evaluation, checking and what the image tells its host."
+  :license "MIT OR Apache-2.0"
+  :depends-on ("sb-posix" "sb-introspect" "sb-cltl2" "sb-sprof" "sb-bsd-sockets")
+  :serial t
+  :pathname "src/"
+  :components ((:file "package") (:file "sbcl") (:file "json") (:file "wire") (:file "timers") (:file "streams") (:file "backtrace")
+               (:file "workers") (:file "dispatch")
+               (:module "ops" :serial t
+                :components ((:file "status") (:file "interrupt") (:file "eval") (:file "load-file") (:file "load-system")
+                             (:file "fingerprint")))))

@@ -1,0 +1,155 @@
+;;;; What people are shown of values, conditions and the stack: always bounded, and never failing.
+
+(in-package :consort)
+
+(defconstant +message-limit+ 10000 "Characters kept of a condition's text.")
+(defconstant +frame-text-limit+ 1000 "Characters kept of a frame.")
+(defconstant +frames+ 20 "Frames that are shown.")
+
+(defun call-printing (function limit)
+  "The JSON of what FUNCTION, called with a stream, writes: bounded by LIMIT and stopped when far beyond it."
+  (let* ((stopped nil)
+         (capture (make-instance 'capture :limit limit)))
+    (block printing
+      (setf (capture-on-excess capture) (lambda () (setf stopped t) (return-from printing)))
+      (funcall function capture))
+    (captured capture stopped)))
+
+(defun class-text (object)
+  "The name of OBJECT's class, without running code of the user's."
+  (let ((name (class-name (class-of object))))
+    (if (symbolp name) (symbol-name name) "object")))
+
+(defun print-safely (object limit printer)
+  "The JSON of OBJECT as PRINTER writes it; when that fails, of something that says so."
+  (handler-case (call-printing (lambda (stream) (funcall printer object stream)) limit)
+    ((and serious-condition (not storage-condition)) (condition)
+      (clipped (format nil "#<~A that cannot be printed: ~A>" (class-text object) (class-text condition)) 0))))
+
+(defun text-of (clipped)
+  (field clipped "text"))
+
+(defmacro with-terse-printing (() &body body)
+  "Printing as seen from CL-USER, on one line where possible, whatever the user has set."
+  `(with-standard-io-syntax
+     (let ((*package* (load-time-value (find-package "COMMON-LISP-USER")))
+           (*print-readably* nil)
+           (*print-circle* t)
+           (*print-length* 10)
+           (*print-level* 4))
+       ,@body)))
+
+(defun condition-message (condition)
+  "The text of CONDITION, bounded. Streams are named without their addresses."
+  (let ((text (with-terse-printing ()
+                (text-of (print-safely condition +message-limit+ #'princ)))))
+    (if (typep condition 'stream-error)
+        (let ((stream (ignore-errors (stream-error-stream condition))))
+          (if (streamp stream) (without-address text stream) text))
+        text)))
+
+(defun without-address (text stream)
+  "TEXT with what STREAM prints as replaced by #<CLASS>."
+  (let* ((printed (with-terse-printing () (text-of (print-safely stream 1000 #'prin1))))
+         (at (search printed text)))
+    (if at
+        (concatenate 'string (subseq text 0 at)
+                     (format nil "#<~A>" (class-text stream))
+                     (without-address (subseq text (+ at (length printed))) stream))
+        text)))
+
+(defun condition-type (condition)
+  "The type of CONDITION as seen from CL-USER."
+  (with-terse-printing ()
+    (text-of (print-safely (type-of condition) 1000 #'prin1))))
+
+(defun warning-type (warning)
+  "The type of WARNING, likewise; of those that are SBCL's own only whether they are of style."
+  (let* ((name (class-name (class-of warning)))
+         (package (symbol-package name)))
+    (if (or (eq name 'simple-warning)
+            (and package (eql 0 (search "SB-" (package-name package)))))
+        (if (typep warning 'style-warning) "STYLE-WARNING" "WARNING")
+        (condition-type warning))))
+
+;;; Frames
+
+(defun frame-name (frame)
+  "The name of the function of FRAME, an element of LIST-BACKTRACE, stripped of what the debugger adds: (FLET X :IN Y) is itself."
+  (first frame))
+
+(defun our-frame-p (frame)
+  "Whether FRAME is of Consort's own."
+  (labels ((ours-p (name)
+             (typecase name
+               (symbol (and name (eq (symbol-package name) (load-time-value (find-package "CONSORT")))))
+               (cons (some #'ours-p (if (ignore-errors (list-length name)) name '()))))))
+    (ours-p (frame-name frame))))
+
+(defun evaluator-frame-p (frame)
+  (member (frame-name frame) *evaluator-frames* :test #'equal))
+
+(defun signalling-frame-p (frame)
+  (let ((name (frame-name frame)))
+    (or (our-frame-p frame)
+        (stringp name)                  ; foreign function: ...
+        (member name *signalling-frames* :test #'equal)
+        (and (consp name) (some (lambda (part) (and (symbolp part) (member part *signalling-frames*)))
+                                (if (ignore-errors (list-length name)) name '()))))))
+
+(defun relevant-frames (frames)
+  "Those of FRAMES, innermost first, that a user would know: neither what signals, nor the evaluator, nor what is beneath an evaluation."
+  (let* ((signalling (position-if (lambda (frame) (member (frame-name frame) '(error invoke-debugger cerror break sb-sys:interactive-interrupt)))
+                                  frames :from-end t :end (min 30 (length frames))))
+         (above (nthcdr (if signalling (1+ signalling) 0) frames))
+         (start (member-if-not #'signalling-frame-p above)))
+    (loop for frame in start
+          until (eq (frame-name frame) 'call-user-code)
+          unless (or (evaluator-frame-p frame) (our-frame-p frame))
+            collect frame)))
+
+(defun first-frames (frames)
+  (subseq frames 0 (min +frames+ (length frames))))
+
+(defun frame-text (frame)
+  "FRAME as (NAME ARG ...)."
+  (with-terse-printing ()
+    (let ((*print-pretty* nil))
+      (text-of (print-safely frame +frame-text-limit+ #'prin1)))))
+
+(defun current-frames ()
+  "The frames of this thread that matter, as lists (NAME ARG ...). Looks at the first few hundred only: an overflown stack is deep."
+  (handler-case
+      (first-frames (relevant-frames (sb-debug:list-backtrace :count 300 :from :current-frame)))
+    (serious-condition () '())))
+
+(defun current-frame-names ()
+  "As CURRENT-FRAMES, without arguments and with little stack and memory."
+  (handler-case
+      (let ((names '()) (count 0))
+        (map-backtrace (lambda (frame)
+                                  (push (list (frame-function-name frame)) names)
+                                  (when (> (incf count) 60)
+                                    (return-from current-frame-names (first-frames (relevant-frames (nreverse names))))))
+                                :from :current-frame)
+        (first-frames (relevant-frames (nreverse names))))
+    (serious-condition () '())))
+
+(defun backtrace-of (frames)
+  "The JSON of FRAMES."
+  (mapcar #'frame-text frames))
+
+(defun error-facts (kind message &optional frames)
+  "The JSON of EvalError."
+  (object "type" kind "message" message "backtrace" (backtrace-of frames)))
+
+(defun describe-error (condition &optional (frames (current-frames)))
+  "The JSON of EvalError for CONDITION, signalled where FRAMES are."
+  (error-facts (condition-type condition) (condition-message condition) frames))
+
+(defun complain (what condition)
+  "Tell the host of a failure of our own that has no request to answer."
+  (send-event "thread-error" "thread" (or (sb-thread:thread-name sb-thread:*current-thread*) "")
+                             "type" (condition-type condition)
+                             "message" (concatenate 'string what ": " (condition-message condition))
+                             "backtrace" (backtrace-of (current-frames))))

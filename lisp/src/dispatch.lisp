@@ -1,0 +1,176 @@
+;;;; One thread reads requests and starts what answers them; it never runs user code and never waits. And MAIN, which starts it all.
+
+(in-package :consort)
+
+(define-condition request-error (error)
+  ((kind :initarg :kind :reader request-error-kind)
+   (message :initarg :message :reader request-error-message))
+  (:documentation "The request cannot be served; KIND is an `error.kind` of docs/wire.md.")
+  (:report (lambda (condition stream) (write-string (request-error-message condition) stream))))
+
+(defun refuse (kind control &rest arguments)
+  "Answer the request with an error."
+  (error 'request-error :kind kind :message (apply #'format nil control arguments)))
+
+;;; Parameters
+
+(defun param (params name type &key (default nil default-p))
+  "The value of NAME in PARAMS, an object. It must be of TYPE, or absent when there is a DEFAULT. Booleans come as T and NIL."
+  (let ((value (field params name)))
+    (cond ((null value)
+           (if default-p default (refuse "bad-params" "The parameter ~S is missing" name)))
+          ((eq type 'boolean)
+           (case value
+             (:true t)
+             (:false nil)
+             (t (refuse "bad-params" "The parameter ~S must be true or false" name))))
+          ((typep value type) value)
+          (t (refuse "bad-params" "The parameter ~S is not of the right type (~(~A~))" name type)))))
+
+;;; Operations
+
+(defstruct (operation (:constructor make-operation (name where function)))
+  (name "" :type string :read-only t)
+  (where :thread :type (member :dispatcher :thread) :read-only t)
+  (function nil :type function :read-only t))
+
+(define-global *operations* (make-hash-table :test #'equal) "By name. Filled when the image is built.")
+
+(defmacro define-operation (name where (id params) &body body)
+  "Define what answers requests for NAME. ID is the request's, PARAMS the object it came with. With WHERE
+  :dispatcher  BODY runs in the dispatcher, and returns the result, or NIL when somebody else will answer;
+  :thread      BODY runs in a thread of its own, and returns the result."
+  (let ((documentation (when (stringp (first body)) (list (pop body)))))
+    `(setf (gethash ,name *operations*)
+           (make-operation ,name ,where (lambda (,id ,params) ,@documentation (declare (ignorable ,id ,params)) ,@body)))))
+
+(defun call-answering (id answer answer-error function &aux (answer-error (coerce answer-error 'function)))
+  "Call FUNCTION and ANSWER request ID with what it returns, unless that is NIL; or ANSWER-ERROR it."
+  (block answering
+    (handler-bind ((serious-condition
+                     (lambda (condition)
+                       (unless (in-user-code-p) ; what user code signals is its own affair
+                         (return-from answering
+                           (multiple-value-call answer-error id (error-answer condition)))))))
+      (let ((result (funcall function)))
+        (when result
+          (funcall answer (object "id" id "result" result)))))))
+
+(defun error-answer (condition)
+  "Kind and message of the answer when CONDITION ended a request."
+  (if (typep condition 'request-error)
+      (values (request-error-kind condition) (request-error-message condition))
+      (values "internal" (concatenate 'string (condition-type condition) ": " (condition-message condition)))))
+
+(defun answer-in-thread (id operation params)
+  (call-answering id #'send-frame #'send-error (lambda () (funcall (operation-function operation) id params))))
+
+(defun post-error (id kind message)
+  (post-frame (object "id" id "error" (object "kind" kind "message" message))))
+
+(defun dispatch (frame)
+  "Start what answers FRAME, which was read."
+  (let* ((id (if (object-p frame) (field frame "id" :null) :null))
+         (name (and (object-p frame) (field frame "op")))
+         (params (if (object-p frame) (field frame "params" (object)) (object)))
+         (operation (and (stringp name) (gethash name *operations*))))
+    (cond ((not (and (object-p frame) (stringp name) (or (integerp id) (stringp id)) (object-p params)))
+           (post-error id "bad-frame" "A request is an object with an id, an op and params"))
+          ((null operation)
+           (post-error id "unknown-op" (format nil "There is no operation ~S" name)))
+          ((eq (operation-where operation) :thread)
+           (start-thread (concatenate 'string "consort " name) #'answer-in-thread id operation params))
+          (t
+           (call-answering id #'post-frame #'post-error (lambda () (funcall (operation-function operation) id params)))))))
+
+(defun dispatch-line (octets start end)
+  (handler-case (dispatch (parse-json octets start end))
+    (json-error (condition)
+      (post-error :null "bad-frame" (princ-to-string condition)))
+    (serious-condition (condition)
+      (post-error :null "internal" (concatenate 'string (condition-type condition) ": " (condition-message condition))))))
+
+(defun serve (fd)
+  "Read requests until the link ends; then leave, whatever else runs."
+  (let ((reader (make-line-reader fd)))
+    (loop
+      (multiple-value-bind (octets start end) (next-line reader)
+        (cond ((null octets) (leave 0))
+              ((eq octets :too-long)
+               (post-error :null "bad-frame" "A frame is larger than 64 MiB"))
+              (t (dispatch-line octets start end)))))))
+
+;;; The start
+
+(define-global *image-id* "" "This image's own name, new at each start.")
+(define-global *started* 0 "When this image began to serve, in units of GET-INTERNAL-REAL-TIME.")
+(define-global *features-of-image* '() "What DEFINE-FEATURE collected, newest first.")
+
+(defmacro define-feature (name () &body body)
+  "What BODY returns is told to the host as feature NAME (docs/wire.md, `ready`), a JSON value."
+  `(push (cons ,name (lambda () ,@body)) *features-of-image*))
+
+(defun image-features ()
+  "The JSON of the features; one that fails is false."
+  (flet ((value (name default)
+           (let ((probe (cdr (assoc name *features-of-image* :test #'string=))))
+             (if probe
+                 (handler-case (funcall probe) (serious-condition () default))
+                 default))))
+    (object "fork" (value "fork" :false) "landlock" (value "landlock" 0) "seccomp" (value "seccomp" :false))))
+
+(defun lisp-version ()
+  (format nil "~A ~A" (lisp-implementation-type) (lisp-implementation-version)))
+
+(defun random-id ()
+  "Thirty-two random hexadecimal digits."
+  (let ((octets (make-array 16 :element-type '(unsigned-byte 8))))
+    (with-open-file (random "/dev/urandom" :element-type '(unsigned-byte 8))
+      (read-sequence octets random))
+    (with-standard-io-syntax (format nil "~(~{~2,'0X~}~)" (coerce octets 'list)))))
+
+(defun take-link ()
+  "The descriptor that CONSORT_FD names. It is not handed on to programs that the image runs, nor is the variable."
+  (let* ((text (sb-ext:posix-getenv "CONSORT_FD"))
+         (fd (and text (ignore-errors (parse-integer text)))))
+    (unless fd
+      (format *error-output* "CONSORT_FD must name the descriptor of the host. This image is started by `consort`, not by hand.~%")
+      (finish-output *error-output*)
+      (leave 2))
+    (handler-case (sb-posix:fcntl fd sb-posix:f-setfd 1) ; FD_CLOEXEC
+      (sb-posix:syscall-error ()
+        (format *error-output* "CONSORT_FD names no open descriptor: ~D~%" fd)
+        (finish-output *error-output*)
+        (leave 2)))
+    (sb-posix:unsetenv "CONSORT_FD")
+    fd))
+
+(defun furnish-image ()
+  "Make the global state what user code may expect, in threads of its own too."
+  (let ((user (find-package "COMMON-LISP-USER")))
+    (setf *package* user))
+  (let ((out (make-instance 'shared-output :kind 'stdout))
+        (err (make-instance 'shared-output :kind 'stderr)))
+    (setf *standard-output* out
+          *error-output* err
+          *trace-output* err
+          *standard-input* *nobody*
+          *terminal-io* *nobody*
+          *query-io* *nobody*
+          *debug-io* *nobody*
+          sb-ext:*invoke-debugger-hook* 'evaluation-debugger
+          sb-ext:*default-external-format* :utf-8))
+  (refuse-exits #'refuse-exit)
+  (prepare-signals)
+  (setf *heap-mark* (floor (* 3 (sb-ext:dynamic-space-size)) 4))
+  (push 'guard-heap sb-ext:*after-gc-hooks*))
+
+(defun main ()
+  "Serve the host over CONSORT_FD until it closes the link. Never returns."
+  (setf *link* (take-link)
+        *image-id* (random-id)
+        *started* (get-internal-real-time))
+  (furnish-image)
+  (send-event "ready" "protocol" +protocol+ "pid" (sb-posix:getpid) "image" *image-id* "lisp" (lisp-version)
+                      "features" (image-features))
+  (serve *link*))

@@ -1,0 +1,182 @@
+;;;; `eval`: read and evaluate, form by form, in a session's thread.
+
+(in-package :consort)
+
+;;; Reading
+
+(defun find-package-named (name)
+  "The package that a person means by NAME: as given, or upper-cased; a leading colon or #: is not part of it."
+  (let ((bare (string-left-trim "#:" name)))
+    (or (find-package name)
+        (find-package bare)
+        (find-package (string-upcase bare))
+        (refuse "package-not-found" "Package ~A not found" name))))
+
+(defstruct (origin (:constructor make-origin (source offset)))
+  "Where a text came from: a SOURCE, and the OFFSET of its first character in the file, 0-based."
+  (source nil :read-only t)
+  (offset 0 :type index :read-only t))
+
+(defun line-offset (pathname line)
+  "How many characters of the file precede LINE, 1-based; NIL when it has not so many lines or cannot be read."
+  (ignore-errors
+   (with-open-file (in pathname :external-format '(:utf-8 :replacement #\?))
+     (loop with offset = 0
+           for number from 1
+           when (= number line)
+             return offset
+           do (let ((text (or (read-line in nil) (return nil))))
+                (incf offset (1+ (length text))))))))
+
+(defun read-origin (params)
+  "The origin that PARAMS give, or NIL."
+  (let ((given (param params "origin" '(satisfies object-p) :default nil)))
+    (when given
+      (let* ((pathname (sb-ext:parse-native-namestring (param given "file" 'string)))
+             (line (param given "line" '(integer 1)))
+             (column (param given "column" '(integer 1))))
+        (make-origin (make-source pathname) (+ (or (line-offset pathname line) 0) (1- column)))))))
+
+(defun skip-blanks (text start)
+  "Where the next form begins in TEXT, white space and comments passed, as the standard readtable has them."
+  (let ((end (length text))
+        (position start))
+    (loop
+      (setf position (or (position-if-not (lambda (char) (member char '(#\Space #\Newline #\Tab #\Return #\Page))) text :start position)
+                         end))
+      (cond ((>= position end) (return end))
+            ((char= (char text position) #\;)
+             (setf position (or (position #\Newline text :start position) end)))
+            (t (return position))))))
+
+;;; Evaluating
+
+(defun remember-form (form)
+  (shiftf +++ ++ + form))
+
+(defun remember-values (values)
+  (shiftf /// // / values)
+  (shiftf *** ** * (first values)))
+
+(defun evaluate-form (form position origin)
+  "Evaluate FORM, read from POSITION of the text; the list of its values. REPL variables are kept as a REPL does."
+  (setf - form)
+  (let ((values (multiple-value-list
+                 (if origin
+                     (eval-in-source form (+ position (origin-offset origin)) (origin-source origin))
+                     (eval form)))))
+    (remember-values values)
+    (remember-form form)
+    values))
+
+(defun evaluate-text (text origin)
+  "Read and evaluate the forms of TEXT one at a time; the list of the last one's values, empty without a form."
+  (let* ((in (make-string-input-stream text)) ; WITH-INPUT-FROM-STRING's has a name that says nothing to a reader of errors
+         (values '()))
+    (loop
+      (let* ((position (if origin (skip-blanks text (file-position in)) 0))
+             (form (read in nil in)))
+        (when (eq form in)
+          (return values))
+        (setf values (evaluate-form form position origin))))))
+
+;;; Values
+
+(defconstant +values-limit+ 100 "Values that are shown.")
+
+(defun value-facts (value)
+  "The JSON of VALUE as printed under the contract's limits."
+  (let ((*print-length* 100)
+        (*print-level* 10)
+        (*print-circle* t)
+        (*print-pretty* t))
+    (cond ((typep value '(or fixnum symbol)) (clipped (prin1-to-string value) 0))
+          ((and (stringp value) (> (length value) +text-limit+)) (long-string-facts value))
+          (t (print-safely value +text-limit+ #'prin1)))))
+
+(defun long-string-facts (string)
+  "The JSON of a string of which only the two ends are printed."
+  (let* ((half (ash +text-limit+ -1))
+         (omitted (- (length string) (* 2 half)))
+         (head (prin1-to-string (subseq string 0 half)))
+         (tail (prin1-to-string (subseq string (- (length string) half)))))
+    (clipped (concatenate 'string (subseq head 0 (1- (length head))) (omission omitted) (subseq tail 1))
+             omitted)))
+
+(defun values-facts (values)
+  "The JSON of VALUES; of very many, the first."
+  (let ((more (nthcdr +values-limit+ values)))
+    (append (mapcar #'value-facts (if more (subseq values 0 +values-limit+) values))
+            (when more
+              (list (clipped (format nil "...[~D more values left out]..." (length more)) 0))))))
+
+;;; Time
+
+(defun call-timing (function)
+  "Call FUNCTION; its value, and a function that gives the JSON of Timing."
+  (let ((real (get-internal-real-time))
+        (run (get-internal-run-time))
+        (gc sb-ext:*gc-run-time*)
+        (bytes (sb-ext:get-bytes-consed)))
+    (flet ((ms (units) (* units (/ 1000d0 internal-time-units-per-second))))
+      (let ((value (funcall function)))
+        (values value
+                (object "real_ms" (ms (- (get-internal-real-time) real))
+                        "run_ms" (ms (- (get-internal-run-time) run))
+                        "gc_ms" (ms (- sb-ext:*gc-run-time* gc))
+                        "bytes" (- (sb-ext:get-bytes-consed) bytes)))))))
+
+;;; The operation
+
+(defun current-package-name ()
+  "The name of *PACKAGE*, which becomes CL-USER if it was deleted."
+  (or (package-name *package*)
+      (package-name (setf *package* (find-package "COMMON-LISP-USER")))))
+
+(defun evaluate (evaluation text &key package origin timing timeout stream)
+  "Evaluate TEXT as EVALUATION; the JSON of EvalOutcome."
+  (let ((time nil)
+        (values '()))
+    (flet ((work ()
+             (let ((results (if timing
+                                (multiple-value-bind (results facts) (call-timing (lambda () (evaluate-text text origin)))
+                                  (setf time facts)
+                                  results)
+                                (evaluate-text text origin))))
+               (setf values (values-facts results)))))
+      (let ((how (if package
+                     (let ((*package* package))
+                       (call-evaluating #'work evaluation :timeout timeout :stream stream))
+                     (call-evaluating #'work evaluation :timeout timeout :stream stream))))
+        (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (current-package-name) :timeout timeout)))))
+
+(defun interrupted-outcome (id session)
+  "The JSON of an evaluation that was interrupted before it began."
+  (let ((evaluation (make-evaluation id session)))
+    (setf (evaluation-stdout evaluation) (make-instance 'capture)
+          (evaluation-stderr evaluation) (make-instance 'capture)
+          (evaluation-reason evaluation) :cancel)
+    (outcome evaluation :stopped :package "COMMON-LISP-USER")))
+
+(define-operation "eval" :dispatcher (id params)
+  (let* ((name (param params "session" 'string))
+         (text (param params "code" 'string))
+         (package (param params "package" 'string :default nil))
+         (timing (param params "capture_time" 'boolean :default nil))
+         (timeout (param params "timeout" '(real (0)) :default 30))
+         (stream (param params "stream" 'boolean :default nil))
+         (evaluation nil))
+    (enqueue (find-session name)
+             (make-job id
+                       (lambda ()
+                         (call-answering
+                          id #'send-frame #'send-error
+                          (lambda ()
+                            (current-package-name)
+                            (let ((package (and package (find-package-named package))))
+                              (setf evaluation (make-evaluation id name))
+                              (evaluate evaluation text :package package :origin (read-origin params) :timing timing
+                                                        :timeout timeout :stream stream)))))
+                       (lambda () (post-frame (object "id" id "result" (interrupted-outcome id name))))
+                       (lambda () (send-result id (outcome evaluation :ended :package "COMMON-LISP-USER")))))
+    nil))

@@ -1,0 +1,220 @@
+;;;; Streams that user code meets while it is evaluated: output kept to a limit, and no input.
+
+(in-package :consort)
+
+(defconstant +text-limit+ 100000 "Characters kept of an evaluation's standard output, of its error output, and of each value.")
+(defconstant +chunk+ 4096 "Streamed output is sent when this many characters wait, or after a moment.")
+
+(defclass consort-stream (sb-gray:fundamental-character-stream) ()
+  (:documentation "What user code may try to close in vain: others write to it too."))
+
+(defmethod close ((stream consort-stream) &key abort)
+  (declare (ignore abort))
+  t)
+
+;;; Captured output
+
+(defclass capture (consort-stream sb-gray:fundamental-character-output-stream)
+  ((lock :initform (sb-thread:make-mutex :name "consort capture") :reader capture-lock :type sb-thread:mutex)
+   (head :initform (make-string 128) :accessor capture-head :type (simple-array character (*)))
+   (tail :initform nil :accessor capture-tail :type (or null (simple-array character (*))))
+   (total :initform 0 :accessor capture-total :type index)
+   (column :initform 0 :accessor capture-column :type index)
+   (limit :initform +text-limit+ :initarg :limit :reader capture-limit :type index)
+   (on-excess :initform nil :initarg :on-excess :accessor capture-on-excess :type (or null function))
+   (sink :initform nil :initarg :sink :accessor capture-sink :type (or null function))
+   (waiting :initform nil :accessor capture-waiting :type (or null string)))
+  (:documentation "Keeps the first and the last half of LIMIT characters of what is written to it; TOTAL counts all. Any thread may write.
+ON-EXCESS is called, once, by the writer who first passes twenty times the limit. SINK is called with pieces of text, in order, up to
+the limit, by whoever writes, or by a timer (PASS-ON)."))
+
+(defmethod print-object ((stream capture) output)
+  (write-string "#<output of an evaluation>" output))
+
+(declaim (inline head-limit))
+(defun head-limit (capture)
+  (ash (the index (capture-limit capture)) -1))
+
+(defun keep-head (capture string start end total)
+  "Keep what of STRING from START to END falls into the head; where the rest starts."
+  (declare (type index start end total) (type string string))
+  (let* ((room (max 0 (- (head-limit capture) total)))
+         (middle (min end (+ start room)))
+         (needed (+ total (- middle start)))
+         (head (capture-head capture)))
+    (when (< start middle)
+      (when (> needed (length head))
+        (setf head (replace (make-string (min (head-limit capture) (max needed (* 2 (length head))))) head :end2 total)
+              (capture-head capture) head))
+      (replace head string :start1 total :start2 start :end2 middle))
+    middle))
+
+(defun keep-tail (capture string start end total)
+  "Keep STRING from START to END, which begins at character TOTAL of all, in the ring of the last characters."
+  (declare (type index start end total) (type string string))
+  (let* ((size (- (the index (capture-limit capture)) (head-limit capture)))
+         (ring (or (capture-tail capture) (setf (capture-tail capture) (make-string size))))
+         (skip (max 0 (- (- end start) size))))
+    (loop with from of-type index = (+ start skip)
+          with at of-type index = (mod (+ (- total (head-limit capture)) skip) size)
+          while (< from end)
+          do (let ((count (min (- end from) (- size at))))
+               (replace ring string :start1 at :start2 from :end2 (+ from count))
+               (incf from count)
+               (setf at (mod (+ at count) size))))))
+
+(defun capture-string (capture string start end)
+  "Write STRING from START to END to CAPTURE."
+  (declare (type index start end) (type string string))
+  (let ((excess nil))
+    (with-lock ((capture-lock capture))
+      (let* ((total (capture-total capture))
+             (after (+ total (- end start)))
+             (middle (keep-head capture string start end total))
+             (newline (position #\Newline string :start start :end end :from-end t)))
+        (when (< middle end)
+          (keep-tail capture string middle end (+ total (- middle start))))
+        (setf (capture-total capture) after
+              (capture-column capture) (if newline (- end newline 1) (+ (capture-column capture) (- end start))))
+        (when (capture-sink capture)
+          (pass-on-later capture (subseq string start end)))
+        (when (and (capture-on-excess capture) (> after (* 20 (the index (capture-limit capture)))))
+          (setf excess (shiftf (capture-on-excess capture) nil)))))
+    (when excess
+      (funcall excess))))
+
+(defun capture-char (capture char)
+  "Write CHAR to CAPTURE: the common case without a string."
+  (declare (optimize speed) (type character char))
+  (or (with-lock ((capture-lock capture))
+        (let ((total (capture-total capture))
+              (head (capture-head capture)))
+          (declare (type index total) (type (simple-array character (*)) head))
+          (when (and (< total (length head)) (not (capture-sink capture)))
+            (setf (schar head total) char
+                  (capture-total capture) (1+ total)
+                  (capture-column capture) (if (char= char #\Newline) 0 (1+ (the index (capture-column capture)))))
+            t)))
+      (capture-string capture (string char) 0 1)))
+
+(defmethod sb-gray:stream-write-char ((stream capture) char)
+  (capture-char stream char)
+  char)
+
+(defmethod sb-gray:stream-write-string ((stream capture) string &optional (start 0) end)
+  (capture-string stream string start (or end (length string)))
+  string)
+
+(defmethod sb-gray:stream-line-column ((stream capture))
+  (capture-column stream))
+
+(defmethod sb-gray:stream-terpri ((stream capture))
+  (capture-char stream #\Newline)
+  nil)
+
+(defun clipped (text omitted)
+  "The JSON of docs/wire.md for a text of which OMITTED characters were left out."
+  (object "text" text "omitted" omitted))
+
+(defun captured (capture &optional at-least)
+  "What CAPTURE has kept, as JSON. AT-LEAST: writing was stopped, so more was to come."
+  (with-lock ((capture-lock capture))
+    (let* ((total (capture-total capture))
+           (head (subseq (capture-head capture) 0 (min total (head-limit capture))))
+           (size (- (capture-limit capture) (head-limit capture)))
+           (beyond (- total (length head)))
+           (omitted (max 0 (- beyond size))))
+      (cond ((zerop beyond) (clipped head 0))
+            ((zerop omitted)
+             (clipped (concatenate 'string head (subseq (capture-tail capture) 0 beyond)) 0))
+            (t
+             (let ((at (mod beyond size))
+                   (ring (capture-tail capture)))
+               (clipped (concatenate 'string head (omission omitted at-least) (subseq ring at) (subseq ring 0 at))
+                        omitted)))))))
+
+(defun omission (count &optional at-least)
+  "The line that stands where COUNT characters were left out."
+  (with-standard-io-syntax
+    (format nil "~%...[~:[~;more than ~]~D characters left out]...~%" at-least count)))
+
+;;; Streaming: whoever writes a lot sends it; a timer sends the rest.
+
+(defun pass-on-waiting (capture)
+  "Send what waits. The lock is held, so pieces keep their order."
+  (let ((text (shiftf (capture-waiting capture) nil))
+        (sink (capture-sink capture)))
+    (when (and text sink)
+      (funcall sink text))))
+
+(defun pass-on (capture)
+  "Send what waits to be streamed."
+  (with-lock ((capture-lock capture))
+    (pass-on-waiting capture)))
+
+(defun stop-passing-on (capture)
+  "Send what waits, and nothing from then on."
+  (with-lock ((capture-lock capture))
+    (pass-on-waiting capture)
+    (setf (capture-sink capture) nil)))
+
+(defun pass-on-later (capture text)
+  "Let TEXT wait to be streamed. The lock is held."
+  (let ((waiting (capture-waiting capture))
+        (text (subseq text 0 (min (length text) (capture-limit capture)))))
+    (setf (capture-waiting capture) (if waiting (concatenate 'string waiting text) text))
+    (cond ((> (capture-total capture) (capture-limit capture))
+           (pass-on-waiting capture)
+           (setf (capture-sink capture) nil))
+          ((> (length (capture-waiting capture)) +chunk+)
+           (pass-on-waiting capture))
+          ((null waiting)
+           (schedule *flushes* 0.05d0 (lambda () (pass-on capture)))))))
+
+;;; No input, and output that nobody reads
+
+(defclass nobody (consort-stream sb-gray:fundamental-character-input-stream sb-gray:fundamental-character-output-stream) ()
+  (:documentation "The other side of *QUERY-IO*, *DEBUG-IO* and *STANDARD-INPUT*: end of file at once, and what is written is dropped."))
+
+(defmethod print-object ((stream nobody) output)
+  (write-string "#<no input>" output))
+
+(defmethod sb-gray:stream-read-char ((stream nobody)) :eof)
+(defmethod sb-gray:stream-unread-char ((stream nobody) char) (declare (ignore char)) nil)
+(defmethod sb-gray:stream-read-char-no-hang ((stream nobody)) :eof)
+(defmethod sb-gray:stream-listen ((stream nobody)) nil)
+(defmethod sb-gray:stream-write-char ((stream nobody) char) char)
+(defmethod sb-gray:stream-write-string ((stream nobody) string &optional start end) (declare (ignore start end)) string)
+(defmethod sb-gray:stream-line-column ((stream nobody)) 0)
+
+(define-global *nobody* (make-instance 'nobody)
+  "The one stream of its kind.")
+
+;;; What threads print that are not an evaluation's: the one evaluation that runs has it, or else descriptor 1 or 2.
+
+(defclass shared-output (consort-stream sb-gray:fundamental-character-output-stream)
+  ((kind :initarg :kind :reader shared-output-kind :documentation "STDOUT or STDERR."))
+  (:documentation "The global *STANDARD-OUTPUT* or *ERROR-OUTPUT*."))
+
+(defmethod print-object ((stream shared-output) output)
+  (format output "#<shared ~(~A~)>" (shared-output-kind stream)))
+
+(defun call-with-shared-output (stream function)
+  (let ((capture (sole-capture (shared-output-kind stream))))
+    (if capture
+        (funcall function capture)
+        (let ((fd-stream (ecase (shared-output-kind stream) (stdout *stdout*) (stderr *stderr*))))
+          (funcall function fd-stream)
+          (force-output fd-stream)))))
+
+(defmethod sb-gray:stream-write-char ((stream shared-output) char)
+  (call-with-shared-output stream (lambda (target) (write-char char target)))
+  char)
+
+(defmethod sb-gray:stream-write-string ((stream shared-output) string &optional (start 0) end)
+  (call-with-shared-output stream (lambda (target) (write-string string target :start start :end end)))
+  string)
+
+(defmethod sb-gray:stream-line-column ((stream shared-output))
+  (let ((capture (sole-capture (shared-output-kind stream))))
+    (if capture (capture-column capture) 0)))

@@ -1,0 +1,65 @@
+;;;; Timers: one thread a queue waits for the earliest of many moments. Adding and cancelling one wakes nobody as a rule.
+
+(in-package :consort)
+
+(defstruct (timer (:constructor make-timer (at function)))
+  "FUNCTION is to be called at AT, in units of GET-INTERNAL-REAL-TIME."
+  (at 0 :type (unsigned-byte 62) :read-only t)
+  (function nil :type function :read-only t))
+
+(defstruct (timer-queue (:constructor make-timer-queue (name)))
+  (name "" :type string :read-only t)
+  (lock (sb-thread:make-mutex :name "consort timers") :type sb-thread:mutex :read-only t)
+  (changed (sb-thread:make-semaphore :name "consort timers") :type sb-thread:semaphore :read-only t)
+  (timers '() :type list)
+  (wakes nil :type (or null (unsigned-byte 62)))
+  (thread nil))
+
+(define-global *deadlines* (make-timer-queue "consort deadlines") "What interrupts evaluations. Nothing in it may wait.")
+(define-global *flushes* (make-timer-queue "consort flushes") "What sends streamed output. It may wait for the host.")
+
+(defun schedule (queue seconds function)
+  "Have FUNCTION called in SECONDS, by the thread of QUEUE; a timer for CANCEL."
+  (let* ((timer (make-timer (+ (get-internal-real-time) (ceiling (* seconds internal-time-units-per-second))) function))
+         (at (timer-at timer))
+         (start nil)
+         (earlier nil))
+    (with-lock ((timer-queue-lock queue))
+      (setf (timer-queue-timers queue)
+            (merge 'list (list timer) (timer-queue-timers queue) #'< :key #'timer-at)
+            earlier (or (null (timer-queue-wakes queue)) (< at (timer-queue-wakes queue))))
+      (unless (timer-queue-thread queue)
+        (setf (timer-queue-thread queue) :starting
+              start t)))
+    (when start
+      (setf (timer-queue-thread queue) (start-thread (timer-queue-name queue) #'run-timers queue)))
+    (when earlier
+      (sb-thread:signal-semaphore (timer-queue-changed queue)))
+    timer))
+
+(defun cancel (queue timer)
+  "Forget TIMER. It may be running, or have run."
+  (with-lock ((timer-queue-lock queue))
+    (setf (timer-queue-timers queue) (delete timer (timer-queue-timers queue) :test #'eq :count 1))))
+
+(defun take-due (queue)
+  "The first timer that is due, taken out; or NIL and the seconds until there is one, NIL for never."
+  (with-lock ((timer-queue-lock queue))
+    (let ((first (first (timer-queue-timers queue)))
+          (now (get-internal-real-time)))
+      (cond ((null first)
+             (setf (timer-queue-wakes queue) nil)
+             (values nil nil))
+            ((<= (timer-at first) now)
+             (pop (timer-queue-timers queue)))
+            (t
+             (setf (timer-queue-wakes queue) (timer-at first))
+             (values nil (/ (- (timer-at first) now) (float internal-time-units-per-second 1d0))))))))
+
+(defun run-timers (queue)
+  (loop
+    (multiple-value-bind (timer seconds) (take-due queue)
+      (if timer
+          (handler-case (funcall (timer-function timer))
+            (serious-condition (condition) (complain "A timer failed" condition)))
+          (sb-thread:wait-on-semaphore (timer-queue-changed queue) :timeout seconds)))))

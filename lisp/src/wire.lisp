@@ -1,0 +1,145 @@
+;;;; The link to the host: frames out under one lock, lines in. docs/wire.md.
+
+(in-package :consort)
+
+(defconstant +protocol+ 1 "The version of docs/wire.md that this image speaks.")
+(defconstant +frame-limit+ (* 64 1024 1024) "The largest frame, in bytes.")
+(defconstant +small-frame+ 8192 "A frame that fits into a socket's buffer when the kernel says there is room.")
+
+(declaim (type (or null (unsigned-byte 31)) *link*))
+(define-global *link* nil "The descriptor of the link; NIL in an image that does not serve.")
+(define-global *link-lock* (sb-thread:make-mutex :name "consort link") "Held while a frame is written.")
+
+(defun write-frame (octets end)
+  "Write a whole frame. Without a host there is nothing left to do: the image leaves."
+  (with-lock (*link-lock*)
+    (unless (write-octets *link* octets 0 end)
+      (leave 0))))
+
+(defun send-frame (value)
+  "Send VALUE as one frame; waits while the host does not read. A frame above the limit becomes an error of the same id."
+  (multiple-value-bind (octets end) (json-line value)
+    (if (<= end +frame-limit+)
+        (write-frame octets end)
+        (send-error (field value "id" :null) "internal" "The answer is larger than a frame may be (64 MiB)"))))
+
+(defun send-result (id result)
+  "Answer request ID."
+  (send-frame (object "id" id "result" result)))
+
+(defun send-error (id kind message)
+  "Answer request ID (or :NULL) with an error of docs/wire.md."
+  (send-frame (object "id" id "error" (object "kind" kind "message" message))))
+
+(defun send-event (name &rest fields)
+  "Send an event; FIELDS as in OBJECT."
+  (send-frame (list* :object "event" name fields)))
+
+(defun start-thread (name function &rest arguments)
+  "A thread of ours."
+  (sb-thread:make-thread function :name name :arguments arguments))
+
+;;; The dispatcher must go on reading, and so see the end of the link, when the host does not read: what it says is then said by
+;;; another thread.
+
+(define-global *outbox* '() "Frames, as (octets . end), newest first, that wait for the poster.")
+(define-global *outbox-lock* (sb-thread:make-mutex :name "consort outbox")
+  "Held while the outbox changes.")
+(define-global *outbox-filled* (sb-thread:make-semaphore :name "consort outbox")
+  "Counts what is in the outbox.")
+(define-global *poster* nil "The thread that empties the outbox, once there was need for it.")
+
+(defun post-all ()
+  "The poster's work."
+  (loop
+    (sb-thread:wait-on-semaphore *outbox-filled*)
+    (destructuring-bind (octets . end)
+        (with-lock (*outbox-lock*)
+          (let ((oldest (last *outbox*)))
+            (setf *outbox* (nbutlast *outbox*))
+            (car oldest)))
+      (write-frame octets end))))
+
+(defun post-frame (value)
+  "Send VALUE as one frame without ever waiting for the host. Only the dispatcher calls this."
+  (multiple-value-bind (octets end) (json-line value)
+    (let ((sent nil))
+      (when (and (null *outbox*) (<= end +small-frame+))
+        (without-interrupts
+          (sb-thread:with-mutex (*link-lock* :wait-p nil)
+            (when (wait-until-fd-usable *link* :output 0 nil)
+              (unless (write-octets *link* octets 0 end)
+                (leave 0))
+              (setf sent t)))))
+      (unless sent
+        (with-lock (*outbox-lock*)
+          (push (cons octets end) *outbox*))
+        (sb-thread:signal-semaphore *outbox-filled*)
+        (unless *poster*
+          (setf *poster* (start-thread "consort poster" #'post-all)))))))
+
+;;; Lines in
+
+(defstruct (line-reader (:constructor make-line-reader (fd)))
+  "What came over the link: OCTETS from START to END are not yet taken; up to SCANNED there is no newline."
+  (fd 0 :type (unsigned-byte 31) :read-only t)
+  (octets (make-array 65536 :element-type '(unsigned-byte 8)) :type octets)
+  (start 0 :type index)
+  (scanned 0 :type index)
+  (end 0 :type index)
+  (skipping nil))
+
+(defun make-room (reader)
+  "Make room after END: by moving what is there to the front, or by a larger array."
+  (let* ((octets (line-reader-octets reader))
+         (start (line-reader-start reader))
+         (end (line-reader-end reader))
+         (target (if (> (- end start) (ash (length octets) -1))
+                     (make-array (* 2 (length octets)) :element-type '(unsigned-byte 8))
+                     octets)))
+    (replace target octets :start2 start :end2 end)
+    (setf (line-reader-octets reader) target
+          (line-reader-start reader) 0
+          (line-reader-scanned reader) (- (line-reader-scanned reader) start)
+          (line-reader-end reader) (- end start))))
+
+(defun newline-position (octets start end)
+  (declare (optimize speed) (type octets octets) (type index start end))
+  (loop for position of-type index from start below end
+        when (= (aref octets position) 10)
+          return position))
+
+(defun shrink (reader)
+  "Let go of an array that one large frame needed, once it is empty."
+  (when (and (= (line-reader-start reader) (line-reader-end reader))
+             (> (length (line-reader-octets reader)) (* 1024 1024)))
+    (setf (line-reader-octets reader) (make-array 65536 :element-type '(unsigned-byte 8))
+          (line-reader-start reader) 0
+          (line-reader-scanned reader) 0
+          (line-reader-end reader) 0)))
+
+(defun next-line (reader)
+  "The next line: octets, start and end, valid until the next call. At the end of the link NIL; for a line above the limit :TOO-LONG,
+when it has passed."
+  (shrink reader)
+  (loop
+    (let ((newline (newline-position (line-reader-octets reader) (line-reader-scanned reader) (line-reader-end reader)))
+          (start (line-reader-start reader)))
+      (when newline
+        (setf (line-reader-start reader) (1+ newline)
+              (line-reader-scanned reader) (1+ newline))
+        (if (shiftf (line-reader-skipping reader) nil)
+            (return :too-long)
+            (return (values (line-reader-octets reader) start newline))))
+      (setf (line-reader-scanned reader) (line-reader-end reader))
+      (when (> (- (line-reader-end reader) start) +frame-limit+)
+        (setf (line-reader-skipping reader) t))
+      (when (line-reader-skipping reader)
+        (setf (line-reader-start reader) (line-reader-end reader)))
+      (when (= (line-reader-end reader) (length (line-reader-octets reader)))
+        (make-room reader))
+      (let ((count (read-octets (line-reader-fd reader) (line-reader-octets reader) (line-reader-end reader)
+                                (length (line-reader-octets reader)))))
+        (when (or (null count) (zerop count))
+          (return nil))
+        (incf (line-reader-end reader) count)))))

@@ -1,0 +1,224 @@
+//! `consort check`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use consort::host::control::{Request, ask};
+use consort::host::election::Place;
+use consort::host::hello::{DoorKind, Hello};
+use consort::host::workspace;
+use consort::ide::diagnostic::Diagnostic;
+use consort::ide::render::{Source, Summary, Terminal};
+use consort::image::api::{CheckEnd, CheckReport};
+use consort::session::{CheckSystemRequest, SystemReport};
+use consort::text::Span;
+use consort::text::position::{PositionEncoding, to_position};
+use ropey::Rope;
+use serde_json::{Value, json};
+
+use super::files;
+use super::output::{Failure, colour, print, print_error, width};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Files, directories and systems (SYSTEM.asd)
+    #[arg(required = true, value_name = "FILE|DIR|SYSTEM.asd")]
+    paths: Vec<PathBuf>,
+    /// One JSON object a line for each diagnostic
+    #[arg(long)]
+    json: bool,
+    /// Seconds for one file or system [default: check.deadline_s, 20]
+    #[arg(long, short, value_name = "S")]
+    timeout: Option<f64>,
+}
+
+/// A file with what was found in it.
+struct Checked {
+    /// As it is shown.
+    name: String,
+    text: Rope,
+    report: CheckReport,
+}
+
+/// One command: what it found, and what it could not do.
+struct Run {
+    timeout: Option<f64>,
+    checked: Vec<Checked>,
+    failures: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let mut run = Run { timeout: args.timeout, checked: Vec::new(), failures: Vec::new() };
+    for path in &args.paths {
+        if let Err(message) = run.check(path) {
+            run.failures.push(message);
+        }
+    }
+    let summary = if args.json { print_json(&run.checked)? } else { print_text(&run.checked)? };
+    for failure in &run.failures {
+        print_error(&format!("consort check: {failure}\n"))?;
+    }
+    let stopped = run.checked.iter().any(|checked| checked.report.end != CheckEnd::Complete);
+    Ok(match () {
+        () if !run.failures.is_empty() => ExitCode::from(2),
+        () if !summary.is_clean() || stopped => ExitCode::FAILURE,
+        () => ExitCode::SUCCESS,
+    })
+}
+
+impl Run {
+    /// One argument.
+    fn check(&mut self, path: &Path) -> Result<(), String> {
+        let real = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
+        let place = workspace::find_running(&real)
+            .and_then(|workspace| Place::of(&workspace))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        if real.is_dir() {
+            let (files, errors) = files::below(path);
+            if files.is_empty() && errors.is_empty() {
+                return Err(format!("{}: no Lisp files are below it (.lisp, .lsp, .cl, .asd)", path.display()));
+            }
+            self.failures.extend(errors);
+            self.check_files(&place, &files);
+            Ok(())
+        } else if real.extension().is_some_and(|extension| extension == "asd") {
+            self.check_system(&place, None, Some(real), &[])
+        } else {
+            self.check_files(&place, &[path.to_path_buf()]);
+            Ok(())
+        }
+    }
+
+    /// Each on its own; those of systems that are not loaded once more, with the system loaded in the copy.
+    fn check_files(&mut self, place: &Place, files: &[PathBuf]) {
+        let mut unloaded: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for file in files {
+            match self.check_file(place, file) {
+                Ok(checked) => match &checked.report.unloaded_system {
+                    Some(system) => unloaded.entry(system.clone()).or_default().push(file.clone()),
+                    None => self.checked.push(checked),
+                },
+                Err(message) => self.failures.push(format!("{}: {message}", file.display())),
+            }
+        }
+        for (system, files) in unloaded {
+            if let Err(message) = self.check_system(place, Some(system.clone()), None, &files) {
+                self.failures.push(format!("system {system}: {message}"));
+            }
+        }
+    }
+
+    fn check_file(&self, place: &Place, file: &Path) -> Result<Checked, String> {
+        let (text, path) = read(file)?;
+        let request = Request::Check { text: text.clone(), path, timeout: self.timeout };
+        let report = answer(place, &request)?;
+        Ok(Checked { name: file.display().to_string(), text: Rope::from_str(&text), report })
+    }
+
+    /// A system's files, or some of them.
+    fn check_system(
+        &mut self,
+        place: &Place,
+        system: Option<String>,
+        asd: Option<PathBuf>,
+        only: &[PathBuf],
+    ) -> Result<(), String> {
+        // What a file is called here, by its real path.
+        let mut names = BTreeMap::new();
+        for file in only {
+            names.insert(
+                file.canonicalize().map_err(|error| format!("{}: {error}", file.display()))?,
+                file.display().to_string(),
+            );
+        }
+        let request = CheckSystemRequest { system, asd, only: names.keys().cloned().collect(), timeout: self.timeout };
+        let report: SystemReport = answer(place, &Request::CheckSystem(request))?;
+        for (path, report) in report.files {
+            let name = names.remove(&path).unwrap_or_else(|| shown(&path));
+            match read(&path) {
+                Ok((text, _)) => self.checked.push(Checked { name, text: Rope::from_str(&text), report }),
+                Err(message) => self.failures.push(format!("{name}: {message}")),
+            }
+        }
+        for name in names.into_values() {
+            self.failures.push(format!("{name}: its system was checked, but this file was not compiled with it"));
+        }
+        Ok(())
+    }
+}
+
+fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request) -> Result<T, String> {
+    let connected = place.connect_or_start(&Hello::new(DoorKind::Control)).map_err(|error| error.to_string())?;
+    let answer = ask(connected, request, |_| Ok(())).map_err(|error| error.to_string())?;
+    serde_json::from_value(answer).map_err(|error| format!("the host's answer: {error}"))
+}
+
+/// A file's text and real path.
+fn read(file: &Path) -> Result<(String, PathBuf), String> {
+    let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1;
+        format!("line {line} is not UTF-8; convert the file (`iconv -f LATIN1 -t UTF-8`) to have it checked")
+    })?;
+    Ok((text, file.canonicalize().map_err(|error| error.to_string())?))
+}
+
+/// A path as short as it can be said from here.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
+    here.ok().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path).display().to_string()
+}
+
+fn print_json(checked: &[Checked]) -> Result<Summary, Failure> {
+    let mut summary = Summary { files: checked.len(), ..Summary::default() };
+    for Checked { name, text, report } in checked {
+        let mut lines = String::new();
+        for diagnostic in &report.diagnostics {
+            summary.count(diagnostic);
+            lines.push_str(&format!("{}\n", line(name, text, diagnostic)));
+        }
+        print(&lines)?;
+    }
+    Ok(summary)
+}
+
+/// One diagnostic for a machine.
+fn line(name: &str, text: &Rope, diagnostic: &Diagnostic) -> Value {
+    json!({
+        "file": name,
+        "range": range(text, diagnostic.span),
+        "severity": diagnostic.severity.lsp(),
+        "message": diagnostic.message,
+        "code": diagnostic.code,
+    })
+}
+
+/// LSP's `Range`, in UTF-16.
+fn range(text: &Rope, span: Span) -> Value {
+    let [start, end] = [span.start, span.end].map(|offset| {
+        let position = to_position(text, offset, PositionEncoding::Utf16);
+        json!({"line": position.line, "character": position.column})
+    });
+    json!({"start": start, "end": end})
+}
+
+fn print_text(checked: &[Checked]) -> Result<Summary, Failure> {
+    let mut summary = Summary { files: checked.len(), ..Summary::default() };
+    let read_other = |path: &Path| read(path).ok().map(|(text, _)| Rope::from_str(&text));
+    let terminal = Terminal::new(colour(&std::io::stdout()), width(), &read_other);
+    for Checked { name, text, report } in checked {
+        for diagnostic in &report.diagnostics {
+            summary.count(diagnostic);
+            print(&format!("{}\n\n", terminal.render(&Source { name, text }, diagnostic)))?;
+        }
+        if let CheckEnd::Stopped { reason } = &report.end {
+            print(&format!("{name}: the check was stopped: {reason}\n\n"))?;
+        }
+    }
+    if !checked.is_empty() {
+        print(&format!("{summary}\n"))?;
+    }
+    Ok(summary)
+}

@@ -1,0 +1,286 @@
+//! `consort doctor`: every prerequisite, what was found, and what to do.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use consort::config::{self, Config, InitFile};
+use consort::host::control::{Request, ask};
+use consort::host::election::Place;
+use consort::host::hello::{DoorKind, Hello};
+use consort::host::runtime_dir::RuntimeDir;
+use serde_json::Value;
+
+use super::WorkspaceArg;
+use super::output::{Failure, colour, print};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    workspace: WorkspaceArg,
+}
+
+/// The oldest SBCL that Consort is tested with.
+const OLDEST_SBCL: [u32; 3] = [2, 2, 6];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Good,
+    /// Works without.
+    Missing,
+    /// Does not work without.
+    Bad,
+}
+
+/// What was found, line by line.
+struct Findings {
+    colour: bool,
+    bad: usize,
+}
+
+impl Findings {
+    /// One line, and what to do.
+    fn tell(&mut self, mark: Mark, name: &str, found: &str, advice: &str) -> Result<(), Failure> {
+        let (sign, code) = match mark {
+            Mark::Good => ("ok", "32"),
+            Mark::Missing => ("--", "33"),
+            Mark::Bad => ("NO", "31"),
+        };
+        self.bad += usize::from(mark == Mark::Bad);
+        let sign = if self.colour { format!("\u{1b}[{code}m{sign}\u{1b}[0m") } else { sign.into() };
+        let advice = if advice.is_empty() { String::new() } else { format!("\n{:18}{advice}", "") };
+        Ok(print(&format!("{sign} {name:<14} {found}{advice}\n"))?)
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let mut findings = Findings { colour: colour(&std::io::stdout()), bad: 0 };
+    let workspace = args.workspace.find()?;
+    findings.tell(Mark::Good, "workspace", &workspace.display().to_string(), "")?;
+    let settings = Config::load(&workspace);
+    configuration(&mut findings, &settings, &workspace)?;
+    let has_lisp = lisp(&mut findings, &settings)?;
+    runtime_directory(&mut findings, &workspace)?;
+    if has_lisp {
+        host(&mut findings, &workspace)?;
+    }
+    programs(&mut findings)?;
+    if findings.bad == 0 {
+        print("Consort is usable here.\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print("Consort is not usable here yet: see the lines marked NO.\n")?;
+    Ok(ExitCode::FAILURE)
+}
+
+fn configuration(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<(), Failure> {
+    let files: Vec<PathBuf> =
+        config::user_file().into_iter().chain([workspace.join("consort.toml")]).filter(|file| file.exists()).collect();
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let found = if names.is_empty() { "defaults only".into() } else { names.join(", ") };
+    if settings.problems.is_empty() {
+        return findings.tell(Mark::Good, "configuration", &found, "");
+    }
+    for problem in &settings.problems {
+        findings.tell(
+            Mark::Missing,
+            "configuration",
+            &problem.to_string(),
+            "correct it; until then the value in force before is used",
+        )?;
+    }
+    Ok(())
+}
+
+/// Whether there is a Lisp to start.
+fn lisp(findings: &mut Findings, settings: &Config) -> Result<bool, Failure> {
+    let command = settings.lisp.command.join(" ");
+    let Some((program, rest)) = settings.lisp.command.split_first() else { return Ok(false) };
+    let asked = Command::new(program).args(rest).arg("--version").stdin(Stdio::null()).output();
+    let advice = "install it (Debian: apt install sbcl; macOS: brew install sbcl) or set lisp.command in config.toml";
+    let output = match asked {
+        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_string(),
+        Ok(output) => {
+            let error = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("no reason").to_string();
+            findings.tell(Mark::Bad, "lisp", &format!("`{command} --version` failed: {error}"), advice)?;
+            return Ok(false);
+        }
+        Err(error) => {
+            findings.tell(Mark::Bad, "lisp", &format!("`{command}`: {error}"), advice)?;
+            return Ok(false);
+        }
+    };
+    match version(&output) {
+        Some(version) if version >= OLDEST_SBCL => {
+            findings.tell(Mark::Good, "lisp", &format!("{output} (`{command}`)"), "")?
+        }
+        Some(_) => findings.tell(
+            Mark::Missing,
+            "lisp",
+            &format!("{output} (`{command}`)"),
+            "older than 2.2.6, with which Consort is not tested; a newer one is better",
+        )?,
+        None => findings.tell(
+            Mark::Bad,
+            "lisp",
+            &format!("`{command} --version` says {output:?}"),
+            "Consort needs SBCL (https://www.sbcl.org)",
+        )?,
+    }
+    if let InitFile::File(file) = &settings.lisp.init_file
+        && !file.is_file()
+    {
+        findings.tell(
+            Mark::Bad,
+            "init file",
+            &format!("{} is missing", file.display()),
+            "make it, or correct lisp.init_file",
+        )?;
+    }
+    Ok(true)
+}
+
+/// "SBCL 2.2.9.debian" -> 2.2.9.
+fn version(output: &str) -> Option<[u32; 3]> {
+    let mut numbers =
+        output.strip_prefix("SBCL ")?.split(|c: char| !c.is_ascii_digit()).map_while(|digits| digits.parse().ok());
+    Some([numbers.next()?, numbers.next()?, numbers.next().unwrap_or(0)])
+}
+
+fn runtime_directory(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
+    let tried = RuntimeDir::of(workspace).and_then(|runtime| runtime.create().map(|()| runtime));
+    match tried {
+        Ok(runtime) => {
+            let shown = runtime.path().display().to_string();
+            if !runtime.is_live() {
+                runtime.remove_if_empty();
+            }
+            findings.tell(Mark::Good, "sockets", &shown, "")
+        }
+        Err(error) => {
+            findings.tell(Mark::Bad, "sockets", &error.to_string(), "see docs/configuration.md, XDG_RUNTIME_DIR")
+        }
+    }
+}
+
+/// The proof of everything else: a host, its image, an evaluation and a check.
+fn host(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
+    let place = Place::of(workspace)?;
+    let ran = place.runtime.is_live();
+    let began = Instant::now();
+    let log = consort::host::log::path_for(workspace).map_or_else(String::new, |log| format!("see {}", log.display()));
+    let request = Request::Eval { code: "(list 'consort (+ 40 2))".into(), package: None, timeout: None };
+    let answer = match answer(&place, &request) {
+        Ok(answer) => answer,
+        Err(message) => return findings.tell(Mark::Bad, "image", &message, &log),
+    };
+    let value = answer["values"][0]["text"].as_str().unwrap_or_default();
+    let took = format!("{} ms", began.elapsed().as_millis());
+    if value == "(CONSORT 42)" {
+        let how = if ran { "the running host answered" } else { "a host started, its image answered" };
+        findings.tell(Mark::Good, "image", &format!("{how} within {took}"), "")?;
+    } else {
+        findings.tell(Mark::Bad, "image", &format!("it answered {answer} to (+ 40 2)"), &log)?;
+    }
+    if let Ok(status) = self::answer(&place, &Request::Status) {
+        features(findings, &status["image"])?;
+    }
+    check(findings, &place, workspace)?;
+    if !ran {
+        self::answer(&place, &Request::Stop).map_err(Failure::cannot)?;
+    }
+    Ok(())
+}
+
+fn answer(place: &Place, request: &Request) -> Result<Value, String> {
+    let connected = place.connect_or_start(&Hello::new(DoorKind::Control)).map_err(|error| error.to_string())?;
+    ask(connected, request, |_| Ok(())).map_err(|error| error.to_string())
+}
+
+fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {
+    let features = &image["features"];
+    match &features["fork"] {
+        Value::Bool(true) => findings.tell(Mark::Good, "fork", "checks run in a copy of the live image", "")?,
+        Value::Bool(false) => {
+            findings.tell(
+                Mark::Missing,
+                "fork",
+                "not in this SBCL",
+                "checks run in a second SBCL process, which does not see what only the image has",
+            )?;
+        }
+        _ => {}
+    }
+    match features["landlock"].as_u64() {
+        Some(0) => findings.tell(
+            Mark::Missing,
+            "landlock",
+            "not in this kernel",
+            "checks are confined by seccomp and limits alone; Linux 5.13 and later have it",
+        )?,
+        Some(abi) => findings.tell(
+            Mark::Good,
+            "landlock",
+            &format!("ABI {abi}: checks cannot write outside their scratch directory"),
+            "",
+        )?,
+        None => {}
+    }
+    match &features["seccomp"] {
+        Value::Bool(true) => findings.tell(Mark::Good, "seccomp", "checks cannot connect, signal or execute", ""),
+        Value::Bool(false) => {
+            findings.tell(Mark::Missing, "seccomp", "not here", "checks are confined by the other means alone")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check(findings: &mut Findings, place: &Place, workspace: &Path) -> Result<(), Failure> {
+    let text = "(defun f () (consort-doctor-undefined-function))".to_string();
+    let request = Request::Check { text, path: workspace.join("consort-doctor.lisp"), timeout: None };
+    match answer(place, &request) {
+        Ok(report) if report["diagnostics"][0]["code"] == "undefined-function" => {
+            findings.tell(Mark::Good, "checks", "an undefined function was found", "")
+        }
+        Ok(report) => findings.tell(
+            Mark::Bad,
+            "checks",
+            &format!("an undefined function was not found: {report}"),
+            "please report this",
+        ),
+        Err(message) => findings.tell(Mark::Bad, "checks", &message, ""),
+    }
+}
+
+/// Editors and agents that can use it; none of them is needed.
+fn programs(findings: &mut Findings) -> Result<(), Failure> {
+    let known = [
+        ("nvim", "Neovim", "see docs/neovim.md"),
+        ("code", "VS Code", "install the Consort extension"),
+        ("emacs", "Emacs", "eglot: see `consort lsp --help`"),
+        ("claude", "Claude Code", "claude mcp add lisp -- consort mcp"),
+    ];
+    for (program, name, advice) in known {
+        if let Some(path) = on_path(program) {
+            findings.tell(Mark::Good, name, &path.display().to_string(), advice)?;
+        }
+    }
+    Ok(())
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        assert_eq!(version("SBCL 2.2.9.debian"), Some([2, 2, 9]));
+        assert_eq!(version("SBCL 2.6"), Some([2, 6, 0]));
+        assert_eq!(version("GNU CLISP 2.49"), None);
+        assert!(version("SBCL 2.10.0") >= Some(OLDEST_SBCL));
+    }
+}

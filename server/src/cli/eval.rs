@@ -1,0 +1,102 @@
+//! `consort eval`.
+
+use std::io::{self, Read};
+use std::process::ExitCode;
+
+use consort::host::control::{Reply, Request, ask};
+use consort::host::election::Place;
+use consort::host::hello::{DoorKind, Hello};
+use consort::image::api::{EvalOutcome, EvalStatus};
+
+use super::WorkspaceArg;
+use super::output::{Failure, print, print_error};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The code, any number of forms; `-` reads it from standard input
+    #[arg(allow_hyphen_values = true)]
+    code: String,
+    /// The package to read and evaluate in [default: CL-USER]
+    #[arg(long, short)]
+    package: Option<String>,
+    /// Seconds after which it is interrupted [default: eval.timeout_s, 30]
+    #[arg(long, short, value_name = "S", value_parser = seconds)]
+    timeout: Option<f64>,
+    #[command(flatten)]
+    workspace: WorkspaceArg,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
+        _ => Err("expected a number of seconds, more than 0 and at most 86400".into()),
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let code = match args.code.as_str() {
+        "-" => {
+            let mut code = String::new();
+            io::stdin()
+                .read_to_string(&mut code)
+                .map_err(|error| Failure::cannot(format!("standard input: {error}")))?;
+            code
+        }
+        code => code.into(),
+    };
+    let place = Place::of(&args.workspace.find()?)?;
+    let connected = place.connect_or_start(&Hello::new(DoorKind::Control))?;
+    let request = Request::Eval { code, package: args.package.clone(), timeout: args.timeout };
+    let (mut told, mut failed) = ((false, false), None);
+    let answer = ask(connected, &request, |reply| {
+        if let Reply::Output { text, stderr } = reply {
+            let (written, seen) = if stderr { (print_error(&text), &mut told.1) } else { (print(&text), &mut told.0) };
+            *seen = true;
+            // Told apart from a failure of the connection.
+            if let Err(error) = written {
+                failed = Some(error);
+                return Err(io::ErrorKind::Other.into());
+            }
+        }
+        Ok(())
+    });
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    let answer = answer.map_err(|error| Failure::cannot(error.to_string()))?;
+    let outcome: EvalOutcome =
+        serde_json::from_value(answer).map_err(|error| Failure::cannot(format!("the host's answer: {error}")))?;
+    if !told.0 {
+        print(&outcome.stdout.text)?;
+    }
+    if !told.1 {
+        print_error(&outcome.stderr.text)?;
+    }
+    for warning in &outcome.warnings {
+        print_error(&format!("{}: {}\n", warning.kind, warning.message))?;
+    }
+    if outcome.status == EvalStatus::Ok {
+        print(&values(&outcome))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print_error(&trouble(&outcome))?;
+    Ok(ExitCode::FAILURE)
+}
+
+fn values(outcome: &EvalOutcome) -> String {
+    if outcome.values.is_empty() {
+        return "; no values\n".into();
+    }
+    outcome.values.iter().map(|value| format!("=> {}\n", value.text)).collect()
+}
+
+fn trouble(outcome: &EvalOutcome) -> String {
+    let Some(error) = &outcome.error else {
+        return match outcome.status {
+            EvalStatus::Timeout => "stopped: it took longer than its timeout (--timeout S gives it more)\n".into(),
+            _ => "interrupted\n".into(),
+        };
+    };
+    let frames: String = error.backtrace.iter().map(|frame| format!("  {frame}\n")).collect();
+    format!("{}: {}\n{frames}", error.kind, error.message)
+}

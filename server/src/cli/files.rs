@@ -1,0 +1,71 @@
+//! Which files `consort check` is to check.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// What Common Lisp source is called.
+const EXTENSIONS: [&str; 4] = ["lisp", "lsp", "cl", "asd"];
+/// Directories of build output and of other people's code, which are not looked into unless named.
+const SKIPPED: [&str; 5] = ["target", "node_modules", "build", "dist", "_build"];
+
+/// The Lisp files below a directory, sorted, hidden and build directories left out. Links are not followed. What cannot be read is given back
+/// as an error, after the rest.
+pub(crate) fn below(dir: &Path) -> (Vec<PathBuf>, Vec<String>) {
+    let (mut files, mut errors) = (Vec::new(), Vec::new());
+    walk(dir, &mut files, &mut errors);
+    files.sort();
+    (files, errors)
+}
+
+fn walk(dir: &Path, files: &mut Vec<PathBuf>, errors: &mut Vec<String>) {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) => return errors.push(format!("{}: {error}", dir.display())),
+    };
+    for entry in entries.flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let hidden = name.as_encoded_bytes().starts_with(b".");
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && !hidden && !SKIPPED.iter().any(|skipped| name == *skipped) => {
+                walk(&path, files, errors)
+            }
+            Ok(kind) if kind.is_file() && !hidden && is_lisp(&path) => files.push(path),
+            _ => {}
+        }
+    }
+}
+
+fn is_lisp(path: &Path) -> bool {
+    path.extension().and_then(OsStr::to_str).is_some_and(|extension| EXTENSIONS.contains(&extension))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lisp_files_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [
+            "b.lisp",
+            "a/x.cl",
+            "a/y.lsp",
+            "s.asd",
+            "t.txt",
+            ".git/h.lisp",
+            "target/o.lisp",
+            "a/.#lock.lisp",
+            "a/f.fasl",
+        ] {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let (files, errors) = below(dir.path());
+        let names: Vec<_> = files.iter().map(|file| file.strip_prefix(dir.path()).unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["a/x.cl", "a/y.lsp", "b.lisp", "s.asd"]);
+        assert_eq!(errors, Vec::<String>::new());
+        assert_eq!(below(&dir.path().join("gone")).1.len(), 1);
+    }
+}

@@ -1,0 +1,162 @@
+//! What a terminal sees: one file a subcommand.
+
+mod check;
+mod doctor;
+mod eval;
+mod files;
+mod logging;
+mod mcp;
+mod output;
+mod serve;
+mod status;
+mod stop;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use output::Failure;
+
+/// One live Common Lisp image, shared by your editor (LSP) and your coding agent (MCP).
+#[derive(Debug, Parser)]
+#[command(name = "consort", version, propagate_version = true, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+How it works:
+  Each workspace (a directory with .git, an .asd file or consort.toml) has one host, and the host has one SBCL image. Your editor starts
+  `consort lsp`, your agent starts `consort mcp`; both meet in that image. The host starts with the first and leaves after the last.
+
+Examples:
+  consort doctor                       is everything there? what to do if not
+  consort check src/                   the compiler's diagnostics, as in the editor, in the terminal
+  consort eval '(lisp-implementation-version)'
+  consort status                       who is connected, what the image is doing
+  claude mcp add lisp -- consort mcp   give Claude Code the image; other agents: command `consort`, argument `mcp`
+
+Configuration: consort.toml in the workspace, ~/.config/consort/config.toml for you; see docs/configuration.md.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The language server; your editor starts it
+    #[command(after_help = "\
+Speaks LSP on standard input and output. The workspace is the root that the editor gives. Attaches to the workspace's host, and starts it if
+none runs.
+
+Neovim 0.11:
+  vim.lsp.config('consort', { cmd = { 'consort', 'lsp' }, filetypes = { 'lisp' }, root_markers = { '.git', '*.asd' } })
+  vim.lsp.enable('consort')
+Emacs (eglot):
+  (add-to-list 'eglot-server-programs '(lisp-mode . (\"consort\" \"lsp\")))")]
+    Lsp {
+        /// Accepted because some editors add it; standard input and output are what is used anyway
+        #[arg(long, hide = true)]
+        stdio: bool,
+    },
+    /// The tools for a coding agent (MCP); your agent starts it
+    #[command(after_help = "\
+Speaks MCP on standard input and output. The workspace is DIR; without it, the agent's roots; without those, found from the current directory
+upwards. A host that already runs for a directory above in the same repository is preferred, so that the agent meets your editor's image.
+
+  claude mcp add lisp -- consort mcp
+  or in a client's JSON:  \"lisp\": { \"command\": \"consort\", \"args\": [\"mcp\"] }")]
+    Mcp(mcp::Args),
+    /// Run the workspace's host in this terminal, until Ctrl-C or `consort stop`
+    #[command(after_help = "\
+You need this only to watch the host's log, or for --http: editors and agents start a host by themselves. One started here does not leave by
+itself when its last client has gone.
+
+  CONSORT_LOG=debug consort serve
+  consort serve --http 127.0.0.1:7777      MCP over HTTP too, for clients that cannot start a program")]
+    Serve(serve::Args),
+    /// Show the workspace's host: its image, memory, clients and what they are doing
+    #[command(
+        after_help = "Exit code: 0 a host runs, 1 none does, 2 it could not be asked. It answers while Lisp code loops."
+    )]
+    Status(status::Args),
+    /// End the workspace's host and its image
+    #[command(after_help = "\
+What is defined only in the image is lost; files are not touched. Returns when both have gone. An agent's next call, and most editors by
+themselves, start a new one. Nothing to stop is no failure.")]
+    Stop(stop::Args),
+    /// Evaluate code in the workspace's image
+    #[command(after_help = "\
+What the code prints goes to standard output and error as it is printed; then each value of the last form, as `=> VALUE`.
+Exit code: 0 values came back, 1 an error, a timeout or an interrupt, 2 it could not run.
+
+  consort eval '(mapcar #'\"'\"'1+ (list 1 2 3))'
+  consort eval --package my-app '(start :port 8080)'
+  consort eval - < script.lisp")]
+    Eval(eval::Args),
+    /// Compile files in a throw-away copy of the image and show the diagnostics
+    #[command(after_help = "\
+FILE          that file; if its system is not loaded, it and what it depends on are loaded in the copy first
+DIR           every .lisp, .lsp, .cl and .asd file below it, without hidden directories and build output
+SYSTEM.asd    every file of the system, in order
+
+Nothing is written, and nothing changes in the image your editor and agent use.
+Exit code: 0 clean, 1 an error or a warning was found, 2 it could not run.
+
+  consort check src/main.lisp
+  consort check --json my-app.asd      one JSON object a line: file, range (0-based, UTF-16), severity (1 to 4, as in LSP), message, code")]
+    Check(check::Args),
+    /// Look whether everything Consort needs is there, and say what to do if not
+    #[command(after_help = "Exit code: 0 usable, 1 something has to be done first.")]
+    Doctor(doctor::Args),
+}
+
+/// Which workspace, for commands that a person gives.
+#[derive(Debug, clap::Args)]
+struct WorkspaceArg {
+    /// The workspace's directory [default: found from the current directory upwards]
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+}
+
+impl WorkspaceArg {
+    /// The one given, exactly; otherwise the one the current directory lies in.
+    fn find(&self) -> Result<PathBuf, Failure> {
+        use consort::host::workspace;
+        match &self.workspace {
+            Some(dir) => given(dir),
+            None => workspace::find_running(std::path::Path::new("."))
+                .map_err(|error| Failure::cannot(format!("the current directory cannot be used: {error}"))),
+        }
+    }
+}
+
+fn given(dir: &std::path::Path) -> Result<PathBuf, Failure> {
+    let found =
+        dir.canonicalize().map_err(|error| Failure::cannot(format!("--workspace {}: {error}", dir.display())))?;
+    if found.is_dir() {
+        Ok(found)
+    } else {
+        Err(Failure::cannot(format!("--workspace {}: not a directory", dir.display())))
+    }
+}
+
+/// Run the command line.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Serve(args) => serve::run(&args),
+        command => {
+            logging::to_stderr();
+            match command {
+                Command::Lsp { .. } => consort::host::bridge::lsp::run().map_err(Failure::from),
+                Command::Mcp(args) => mcp::run(&args),
+                Command::Status(args) => status::run(&args),
+                Command::Stop(args) => stop::run(&args),
+                Command::Eval(args) => eval::run(&args),
+                Command::Check(args) => check::run(&args),
+                Command::Doctor(args) => doctor::run(&args),
+                Command::Serve(args) => serve::run(&args),
+            }
+        }
+    };
+    result.unwrap_or_else(Failure::report)
+}

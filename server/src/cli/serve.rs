@@ -1,0 +1,127 @@
+//! `consort serve`: the host itself.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use consort::config::Config;
+use consort::host::VERSION;
+use consort::host::election::{READY, TAKEN};
+use consort::host::house::SharedImage;
+use consort::host::log::{self, Log};
+use consort::host::runtime_dir::{HostFile, RuntimeDir};
+use consort::host::serve::{Elected, elect, serve};
+
+use super::output::Failure;
+use super::{WorkspaceArg, logging};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    workspace: WorkspaceArg,
+    /// Serve MCP over HTTP too, on this loopback address
+    #[arg(long, value_name = "127.0.0.1:PORT")]
+    http: Option<SocketAddr>,
+    /// As a client starts it: detached from the terminal, with a log file, leaving after its last client
+    #[arg(long, hide = true)]
+    background: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if args.background {
+        let word = match run_in_background(args) {
+            Ok(code) => return Ok(code),
+            Err(Failure::Cannot(message)) => message.replace('\n', " "),
+            Err(Failure::Io(error)) => error.to_string(),
+        };
+        // The client that started this one reads it, unless it had heard that all is ready.
+        tracing::error!("{word}");
+        say(&word)?;
+        return Ok(ExitCode::FAILURE);
+    }
+    logging::to_stderr_from("info");
+    let workspace = args.workspace.find()?;
+    let runtime = runtime_of(&workspace)?;
+    let Some(elected) = elect(&runtime)? else {
+        let pid = runtime.read_host_file().map_or_else(String::new, |host| format!(" (process {})", host.pid));
+        return Err(Failure::cannot(format!(
+            "a host runs for {} already{pid}; `consort status` shows it, `consort stop` ends it",
+            workspace.display()
+        )));
+    };
+    let ready = format!(
+        "Consort's host for {} is ready (process {}); Ctrl-C ends it\n",
+        workspace.display(),
+        std::process::id()
+    );
+    live(elected, &workspace, &runtime, args, None, || super::output::print(&ready))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_in_background(args: &Args) -> Result<ExitCode, Failure> {
+    // Its own session: neither the terminal's hang-up nor its Ctrl-C, meant for the client, reaches it. Fails only when it has one.
+    let _ = rustix::process::setsid();
+    let workspace = args.workspace.find()?;
+    let log = log::path_for(&workspace);
+    if let Some(log) = &log {
+        match Log::open(log.clone()) {
+            Ok(log) => logging::to_file(log),
+            // A host without a log is better than none; nobody sees this one's standard error.
+            Err(_) => logging::to_stderr(),
+        }
+    }
+    let runtime = runtime_of(&workspace)?;
+    let Some(elected) = elect(&runtime)? else {
+        say(TAKEN)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    live(elected, &workspace, &runtime, args, log, || say(READY))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Say the one line that the client that started this process waits for, and let go of the pipe.
+fn say(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    // A client that has gone meanwhile is no reason not to serve the next.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    drop(out);
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    Ok(rustix::stdio::dup2_stdout(&null)?)
+}
+
+fn runtime_of(workspace: &Path) -> Result<RuntimeDir, Failure> {
+    RuntimeDir::of(workspace).map_err(|error| Failure::cannot(error.to_string()))
+}
+
+fn live(
+    elected: Elected,
+    workspace: &Path,
+    runtime: &RuntimeDir,
+    args: &Args,
+    log: Option<std::path::PathBuf>,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<(), Failure> {
+    let config = Config::load(workspace);
+    for problem in &config.problems {
+        tracing::warn!("{problem}");
+    }
+    let linger = args.background.then_some(config.linger);
+    let file = HostFile { pid: std::process::id(), workspace: workspace.into(), version: VERSION.into(), log };
+    runtime.write_host_file(&file)?;
+    tracing::info!(workspace = %workspace.display(), pid = file.pid, version = VERSION, "the host starts");
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let result = tokio.block_on(async {
+        let house = SharedImage::start(config, workspace, runtime);
+        if let Some(address) = args.http {
+            house.serve_http(address).await?;
+        }
+        ready()?;
+        serve(elected, Arc::new(house), linger).await
+    });
+    // A blocking call that is still out (a slow disk) does not keep the host.
+    tokio.shutdown_timeout(std::time::Duration::from_millis(500));
+    tracing::info!("the host has left");
+    Ok(result?)
+}

@@ -1,0 +1,143 @@
+//! `consort status`.
+
+use std::process::ExitCode;
+
+use consort::host::control::{Request, ask};
+use consort::host::election::{ConnectError, Place};
+use consort::host::hello::{DoorKind, Hello};
+use serde_json::{Value, json};
+
+use super::WorkspaceArg;
+use super::output::{Failure, print};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    workspace: WorkspaceArg,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let workspace = args.workspace.find()?;
+    let place = Place::of(&workspace)?;
+    let hello = Hello { any_version: true, ..Hello::new(DoorKind::Control) };
+    let connected = match place.connect(&hello) {
+        Err(ConnectError::Absent) => {
+            let text = if args.json {
+                format!("{}\n", json!({"workspace": workspace, "running": false}))
+            } else {
+                format!(
+                    "No host runs for {}. Your editor or agent starts one, as does `consort eval`.\n",
+                    workspace.display()
+                )
+            };
+            print(&text)?;
+            return Ok(ExitCode::FAILURE);
+        }
+        other => other?,
+    };
+    let mut status =
+        ask(connected, &Request::Status, |_| Ok(())).map_err(|error| Failure::cannot(error.to_string()))?;
+    if let Some(fields) = status.as_object_mut() {
+        fields.insert("running".into(), true.into());
+        fields.insert("log".into(), json!(place.runtime.read_host_file().and_then(|host| host.log)));
+    }
+    print(&if args.json { format!("{status}\n") } else { page(&status) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The status for a person.
+fn page(status: &Value) -> String {
+    let mut page = String::new();
+    let mut row = |name: &str, value: String| page.push_str(&format!("{name:<10} {value}\n"));
+    row("workspace", text(&status["workspace"]));
+    let memory = status["host_memory"].as_u64().map(megabytes).unwrap_or_default();
+    row("host", format!("process {}, version {}, {memory}", status["host_pid"], text(&status["version"])));
+    row("image", image(&status["image"]));
+    let systems = words(&status["image"]["systems"]);
+    if !systems.is_empty() {
+        row("systems", systems.join(" "));
+    }
+    let clients = status["clients"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if clients.is_empty() {
+        row("clients", "none".into());
+    }
+    for (index, client) in clients.iter().enumerate() {
+        row(if index == 0 { "clients" } else { "" }, format!("{} ({})", text(&client["name"]), text(&client["door"])));
+    }
+    for (index, work) in words(&status["work"]).into_iter().enumerate() {
+        row(if index == 0 { "work" } else { "" }, work);
+    }
+    if let Some(log) = status["log"].as_str() {
+        row("log", log.into());
+    }
+    page
+}
+
+fn image(image: &Value) -> String {
+    let mut parts = vec![text(&image["state"])];
+    for name in ["what", "reason", "lisp"] {
+        if let Some(text) = image[name].as_str() {
+            parts.push(text.into());
+        }
+    }
+    if let Some(pid) = image["pid"].as_u64() {
+        parts.push(format!("process {pid}"));
+    }
+    if let (Some(used), Some(size)) = (image["dynamic_usage"].as_u64(), image["dynamic_space_size"].as_u64()) {
+        parts.push(format!("heap {} of {}", megabytes(used), megabytes(size)));
+    }
+    if let Some(uptime) = image["uptime_ms"].as_u64() {
+        parts.push(format!("up {}", duration(uptime / 1000)));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join(", ")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().into()
+}
+
+fn words(value: &Value) -> Vec<String> {
+    value.as_array().map(|items| items.iter().map(text).collect()).unwrap_or_default()
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / f64::from(1 << 20))
+}
+
+fn duration(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_shows_everything() {
+        let status = json!({
+            "workspace": "/w", "host_pid": 7, "version": "0.1.0", "host_memory": 12_582_912, "log": "/l",
+            "image": {"state": "ready", "lisp": "SBCL 2.2.9", "pid": 8, "dynamic_usage": 1_048_576, "dynamic_space_size": 4_294_967_296_u64,
+                      "uptime_ms": 3_700_000, "systems": ["a", "b"]},
+            "clients": [{"door": "lsp", "name": "Neovim 0.11"}, {"door": "mcp", "name": "agent"}],
+            "work": ["eval (loop)"]
+        });
+        insta::assert_snapshot!(page(&status), @r"
+        workspace  /w
+        host       process 7, version 0.1.0, 12.0 MB
+        image      ready, SBCL 2.2.9, process 8, heap 1.0 MB of 4096.0 MB, up 1 h 1 min
+        systems    a b
+        clients    Neovim 0.11 (lsp)
+                   agent (mcp)
+        work       eval (loop)
+        log        /l
+        ");
+    }
+}

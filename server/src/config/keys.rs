@@ -1,0 +1,277 @@
+//! Every key that can be configured: its name, what it takes, and how it is set. The one list; docs/configuration.md follows it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Config, InitFile};
+
+/// Where a setting comes from, which says what it may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The user's own config.toml: may do everything.
+    User,
+    /// The workspace's consort.toml, which an agent may have written: it cannot lift confinement.
+    Workspace,
+    /// An editor's settings, which may come with the workspace (`.vscode/settings.json`): as [`Source::Workspace`].
+    Client,
+}
+
+/// One key.
+#[derive(Debug)]
+pub struct Key {
+    /// `table.name`.
+    pub name: &'static str,
+    /// What it takes, for the message when it is given something else.
+    pub expected: &'static str,
+    /// The default as it would be written in the file.
+    pub default: &'static str,
+    set: fn(&mut Config, &Value) -> Option<()>,
+}
+
+/// All of them.
+pub const KEYS: &[Key] = &[
+    Key {
+        name: "lisp.command",
+        expected: "an array of strings, the program first, such as [\"qlot\", \"exec\", \"sbcl\"]",
+        default: "[\"sbcl\"]",
+        set: |config, value| {
+            let words: Vec<String> =
+                value.as_array()?.iter().map(|word| word.as_str().map(String::from)).collect::<Option<_>>()?;
+            (!words.first()?.is_empty()).then(|| config.lisp.command = words)
+        },
+    },
+    Key {
+        name: "lisp.heap",
+        expected: "a size of at least 256MB, such as \"4GB\" or \"512MB\"",
+        default: "\"4GB\"",
+        set: |config, value| size(value).filter(|bytes| *bytes >= 256 << 20).map(|bytes| config.lisp.heap = bytes),
+    },
+    Key {
+        name: "lisp.init_file",
+        expected: "true (your usual init file), false (none) or a file name",
+        default: "true",
+        set: |config, value| {
+            config.lisp.init_file = match value {
+                Value::Bool(true) => InitFile::Default,
+                Value::Bool(false) => InitFile::None,
+                Value::String(name) if !name.is_empty() => InitFile::File(expand_home(name)),
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Key {
+        name: "check.debounce_ms",
+        expected: "a whole number of milliseconds from 0 to 60000",
+        default: "200",
+        set: |config, value| {
+            value.as_u64().filter(|ms| *ms <= 60_000).map(|ms| config.check.debounce = Duration::from_millis(ms))
+        },
+    },
+    Key {
+        name: "check.deadline_s",
+        expected: "a number of seconds from 0.1 to 3600",
+        default: "20",
+        set: |config, value| seconds(value, 0.1, 3600.0).map(|time| config.check.deadline = time),
+    },
+    Key {
+        name: "check.memory_mb",
+        expected: "a whole number of megabytes, at least 64",
+        default: "2048",
+        set: |config, value| {
+            let bytes = value.as_u64().filter(|mb| *mb >= 64)?.checked_mul(1 << 20)?;
+            config.check.memory = bytes;
+            Some(())
+        },
+    },
+    Key {
+        name: "check.notes",
+        expected: "true or false",
+        default: "false",
+        set: |config, value| value.as_bool().map(|on| config.check.notes = on),
+    },
+    Key {
+        name: "check.unreachable",
+        expected: "true or false",
+        default: "false",
+        set: |config, value| value.as_bool().map(|on| config.check.unreachable = on),
+    },
+    Key {
+        name: "check.confine",
+        expected: "true or false",
+        default: "true",
+        set: |config, value| value.as_bool().map(|on| config.check.confine = on),
+    },
+    Key {
+        name: "eval.timeout_s",
+        expected: "a number of seconds from 0.1 to 86400",
+        default: "30",
+        set: |config, value| seconds(value, 0.1, 86_400.0).map(|time| config.eval_timeout = time),
+    },
+    Key {
+        name: "host.linger_s",
+        expected: "a number of seconds from 0 to 604800",
+        default: "60",
+        set: |config, value| seconds(value, 0.0, 604_800.0).map(|time| config.linger = time),
+    },
+];
+
+/// Set one key; the error is a sentence for a person that says what is expected.
+pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Result<(), String> {
+    let Some(key) = KEYS.iter().find(|key| key.name == name) else { return Err(unknown(name)) };
+    if name == "check.confine" && source != Source::User && value == &Value::Bool(false) {
+        return Err(
+            "check.confine = false is not taken from here, since what comes with a workspace may not lift its own \
+                    confinement; set it in your own config.toml if you trust everything you check"
+                .into(),
+        );
+    }
+    (key.set)(config, value)
+        .ok_or_else(|| format!("{name} must be {}, not {value}; {} is used", key.expected, in_force(key)))
+}
+
+fn in_force(key: &Key) -> String {
+    format!("the value in force before (by default {})", key.default)
+}
+
+fn unknown(name: &str) -> String {
+    let near = KEYS.iter().map(|key| (distance(key.name, name), key.name)).min();
+    match near {
+        Some((distance, near)) if distance <= 3 => format!("unknown key {name}; did you mean {near}? It is ignored"),
+        _ => {
+            let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+            format!("unknown key {name}, which is ignored; the keys are {}", names.join(", "))
+        }
+    }
+}
+
+/// Levenshtein's distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+fn seconds(value: &Value, least: f64, most: f64) -> Option<Duration> {
+    let seconds = value.as_f64().filter(|seconds| (least..=most).contains(seconds))?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// "4GB", "512 MB", "2GiB", or a number of bytes. Units are powers of 1024, as SBCL's own `--dynamic-space-size` takes them.
+fn size(value: &Value) -> Option<u64> {
+    if let Some(bytes) = value.as_u64() {
+        return Some(bytes);
+    }
+    let text = value.as_str()?.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "kb" | "kib" | "k" => 10,
+        "mb" | "mib" | "m" => 20,
+        "gb" | "gib" | "g" => 30,
+        "" | "b" => 0,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+fn expand_home(name: &str) -> std::path::PathBuf {
+    match (name.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => name.into(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_default_written_out_is_the_default() {
+        for key in KEYS {
+            let written: toml::Table = format!("value = {}", key.default).parse().unwrap();
+            let value = serde_json::to_value(&written["value"]).unwrap();
+            let mut config = Config::default();
+            set(&mut config, key.name, &value, Source::User).unwrap();
+            assert_eq!(config, Config::default(), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size(&json!("4GB")), Some(4 << 30));
+        assert_eq!(size(&json!("512 MiB")), Some(512 << 20));
+        assert_eq!(size(&json!("4 parsecs")), None);
+        assert_eq!(size(&json!("99999999999999GB")), None);
+        assert_eq!(size(&json!(-1)), None);
+    }
+
+    #[test]
+    fn only_the_user_lifts_confinement() {
+        for source in [Source::Workspace, Source::Client] {
+            let mut config = Config::default();
+            assert!(set(&mut config, "check.confine", &json!(false), source).unwrap_err().contains("config.toml"));
+            assert!(config.check.confine);
+        }
+        let mut config = Config::default();
+        set(&mut config, "check.confine", &json!(false), Source::User).unwrap();
+        assert!(!config.check.confine);
+        set(&mut config, "check.confine", &json!(true), Source::Workspace).unwrap();
+        assert!(config.check.confine, "a workspace may be stricter");
+    }
+
+    #[test]
+    fn a_wrong_value_says_what_is_expected_and_changes_nothing() {
+        for (name, value) in [
+            ("lisp.command", json!("sbcl")),
+            ("lisp.command", json!([])),
+            ("lisp.heap", json!("1MB")),
+            ("lisp.init_file", json!(3)),
+            ("check.debounce_ms", json!(-1)),
+            ("check.deadline_s", json!("soon")),
+            ("check.memory_mb", json!(u64::MAX)),
+            ("eval.timeout_s", json!(1e300)),
+            ("host.linger_s", json!(null)),
+        ] {
+            let mut config = Config::default();
+            let message = set(&mut config, name, &value, Source::User).unwrap_err();
+            assert!(message.starts_with(&format!("{name} must be ")), "{message}");
+            assert_eq!(config, Config::default());
+        }
+    }
+
+    #[test]
+    fn a_misspelt_key_is_told_its_neighbour() {
+        let mut config = Config::default();
+        let message = set(&mut config, "check.debounce", &json!(1), Source::User).unwrap_err();
+        assert!(message.contains("did you mean check.debounce_ms?"), "{message}");
+        assert!(set(&mut config, "zzz.y", &json!(1), Source::User).unwrap_err().contains("lisp.command, lisp.heap"));
+    }
+
+    #[test]
+    fn the_documentation_and_the_keys_agree() {
+        let page = include_str!("../../../docs/configuration.md");
+        let documented: Vec<(String, String)> = page
+            .lines()
+            .filter_map(|line| {
+                let mut cells =
+                    line.strip_prefix("| `")?.split('|').map(|cell| cell.trim().trim_matches('`').to_string());
+                Some((cells.next()?, cells.next()?))
+            })
+            .collect();
+        let known: Vec<(String, String)> = KEYS.iter().map(|key| (key.name.into(), key.default.into())).collect();
+        assert_eq!(documented, known);
+    }
+}

@@ -1,0 +1,118 @@
+//! Lines of standard input, with a bound on how long to wait for one.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// Reads lines from a descriptor.
+#[derive(Debug)]
+pub(super) struct Lines {
+    file: File,
+    buffer: Vec<u8>,
+    /// Bytes of `buffer` known to have no line break.
+    searched: usize,
+}
+
+/// What came.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A line, with its line break if it had one.
+    Some(Vec<u8>),
+    /// No more will come.
+    End,
+    /// None came in time.
+    Late,
+}
+
+impl Lines {
+    pub(super) fn new(file: File) -> Lines {
+        Lines { file, buffer: Vec::new(), searched: 0 }
+    }
+
+    /// The next line; with `wait`, within that time.
+    pub(super) fn next(&mut self, wait: Option<Duration>) -> io::Result<Line> {
+        let deadline = wait.map(|wait| Instant::now() + wait);
+        let mut piece = [0; 1 << 16];
+        loop {
+            if let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
+                let rest = self.buffer.split_off(self.searched + end + 1);
+                self.searched = 0;
+                return Ok(Line::Some(std::mem::replace(&mut self.buffer, rest)));
+            }
+            self.searched = self.buffer.len();
+            if let Some(deadline) = deadline
+                && !self.readable_by(deadline)?
+            {
+                return Ok(Line::Late);
+            }
+            match self.file.read(&mut piece) {
+                Ok(0) if self.buffer.is_empty() => return Ok(Line::End),
+                Ok(0) => {
+                    self.searched = 0;
+                    return Ok(Line::Some(std::mem::take(&mut self.buffer)));
+                }
+                Ok(read) => self.buffer.extend_from_slice(&piece[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn readable_by(&self, deadline: Instant) -> io::Result<bool> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            match poll(&mut [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN)], Some(&left)) {
+                Ok(ready) => return Ok(ready > 0),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Wait until nobody can read what is written to `file` any more. Returns at once for what is not a pipe or socket.
+pub(super) fn wait_for_reader_to_leave(file: &File) -> io::Result<()> {
+    loop {
+        match poll(&mut [PollFd::from_borrowed_fd(file.as_fd(), PollFlags::empty())], None) {
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn lines_come_whole_late_or_not_at_all() {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let (mut lines, mut write) = (Lines::new(File::from(read)), File::from(write));
+        assert_eq!(lines.next(Some(Duration::from_millis(1))).unwrap(), Line::Late);
+        write.write_all(b"a\nb\nc").unwrap();
+        assert_eq!(lines.next(None).unwrap(), Line::Some(b"a\n".to_vec()));
+        assert_eq!(lines.next(Some(Duration::ZERO)).unwrap(), Line::Some(b"b\n".to_vec()));
+        assert_eq!(lines.next(Some(Duration::from_millis(1))).unwrap(), Line::Late);
+        write.write_all(b"d\n").unwrap();
+        assert_eq!(lines.next(None).unwrap(), Line::Some(b"cd\n".to_vec()));
+        write.write_all(b"e").unwrap();
+        drop(write);
+        assert_eq!(lines.next(None).unwrap(), Line::Some(b"e".to_vec()));
+        assert_eq!(lines.next(None).unwrap(), Line::End);
+    }
+
+    #[test]
+    fn a_reader_that_left_is_noticed() {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        drop(read);
+        wait_for_reader_to_leave(&File::from(write)).unwrap();
+    }
+}

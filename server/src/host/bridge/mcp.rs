@@ -1,0 +1,261 @@
+//! `consort mcp`: chooses the workspace, then copies lines.
+//!
+//! Clients do not start an MCP server anew when it ends, so this process outlives hosts: when one ends, every unanswered request is answered
+//! with what was lost, and the client's next message starts another, to which the client's `initialize` is repeated.
+
+mod roots;
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::lines::{self, Line, Lines};
+use super::pending::{Peek, Pending};
+use crate::host::election::{self, Place};
+use crate::host::hello::{DoorKind, Hello};
+
+/// A host answers a repeated `initialize` at once.
+const REPEAT_WAIT: Duration = Duration::from_secs(10);
+
+/// What both directions share.
+#[derive(Debug, Default)]
+struct Shared {
+    link: Mutex<Link>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Link {
+    /// Counts connections, so that the end of an old one is not taken for the end of the present one.
+    number: u64,
+    connected: bool,
+    pending: Pending,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Link> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The client's own end of the bridge.
+#[derive(Debug)]
+struct Bridge {
+    workspace: Option<PathBuf>,
+    shared: Arc<Shared>,
+    stdout: Arc<Mutex<File>>,
+    host: Option<UnixStream>,
+    /// The client's `initialize` and `notifications/initialized`, once a host has had them or the bridge has answered for it.
+    handshake: Handshake,
+}
+
+#[derive(Debug, Default)]
+struct Handshake {
+    initialize: Option<Vec<u8>>,
+    initialized: Option<Vec<u8>>,
+}
+
+/// Run until the client leaves. `workspace` is the one asked for on the command line, canonical.
+///
+/// # Errors
+/// The system's, on standard input and output; a broken pipe means that the client left.
+pub fn run(workspace: Option<PathBuf>) -> io::Result<ExitCode> {
+    super::greet_a_person("the Model Context Protocol", "mcp");
+    let mut lines = Lines::new(super::stdin()?);
+    let mut bridge = Bridge {
+        workspace,
+        shared: Arc::default(),
+        stdout: Arc::new(Mutex::new(super::stdout()?)),
+        host: None,
+        handshake: Handshake::default(),
+    };
+    while let Line::Some(line) = lines.next(None)? {
+        if bridge.workspace.is_none() {
+            for line in roots::choose(&mut bridge, &mut lines, line)? {
+                bridge.pass(&line)?;
+            }
+        } else {
+            bridge.pass(&line)?;
+        }
+    }
+    bridge.finish()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Bridge {
+    /// Pass a line of the client's on to the host.
+    fn pass(&mut self, line: &[u8]) -> io::Result<()> {
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let peek = Peek::of(line).unwrap_or_default();
+        if peek.answer().is_some_and(|id| id == roots::REQUEST_ID) {
+            // It came after the wait for it was over.
+            return Ok(());
+        }
+        if !self.shared.lock().connected {
+            if let Err(message) = self.connect() {
+                return self.refuse(&peek, &message);
+            }
+        }
+        match peek.method.as_deref() {
+            Some("initialize") => self.handshake.initialize = Some(line.to_vec()),
+            Some("notifications/initialized") => self.handshake.initialized = Some(line.to_vec()),
+            _ => {}
+        }
+        {
+            let mut link = self.shared.lock();
+            if let Some((id, method)) = peek.request() {
+                if !link.connected {
+                    drop(link);
+                    return self.refuse(&peek, &lost());
+                }
+                link.pending.insert(id, method);
+            } else if peek.method.as_deref() == Some("notifications/cancelled")
+                && let Some(id) = cancelled(line)
+            {
+                // Not answered, by the specification.
+                link.pending.remove(&id);
+            }
+        }
+        let whole = if line.ends_with(b"\n") { line.to_vec() } else { [line, b"\n"].concat() };
+        // A failure is the host's end, which the other direction sees and answers for.
+        let _ = self.host.as_mut().map(|host| host.write_all(&whole));
+        Ok(())
+    }
+
+    /// Open a door of the workspace's host, repeat the client's handshake there, and copy its lines from then on.
+    fn connect(&mut self) -> Result<(), String> {
+        let workspace = self.workspace.as_ref().ok_or("no workspace was chosen")?;
+        let place = Place::of(workspace).map_err(|error| error.to_string())?;
+        let connected = place.connect_or_start(&Hello::new(DoorKind::Mcp)).map_err(|error| error.to_string())?;
+        let mut host = connected.stream;
+        let mut from_host = BufReader::with_capacity(1 << 16, host.try_clone().map_err(|error| error.to_string())?);
+        self.repeat_handshake(&mut host, &mut from_host)
+            .map_err(|error| format!("the Consort host did not take the session up again: {error}"))?;
+        let number = {
+            let mut link = self.shared.lock();
+            link.number += 1;
+            link.connected = true;
+            link.number
+        };
+        let (shared, stdout) = (self.shared.clone(), self.stdout.clone());
+        std::thread::spawn(move || copy_down(from_host, number, &shared, &stdout));
+        self.host = Some(host);
+        Ok(())
+    }
+
+    /// The answer is not the client's: it has had one.
+    fn repeat_handshake(&self, host: &mut UnixStream, from_host: &mut BufReader<UnixStream>) -> io::Result<()> {
+        let Some(initialize) = &self.handshake.initialize else { return Ok(()) };
+        let id = Peek::of(initialize).and_then(|peek| peek.id);
+        host.write_all(initialize)?;
+        host.set_read_timeout(Some(REPEAT_WAIT))?;
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if from_host.read_until(b'\n', &mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if Peek::of(&line).is_some_and(|peek| peek.answer().is_some() && peek.answer() == id.as_ref()) {
+                break;
+            }
+            write_line(&self.stdout, &line)?;
+        }
+        host.set_read_timeout(None)?;
+        match &self.handshake.initialized {
+            Some(initialized) => host.write_all(initialized),
+            None => Ok(()),
+        }
+    }
+
+    /// Answer in the host's stead.
+    fn refuse(&self, peek: &Peek<'_>, message: &str) -> io::Result<()> {
+        match peek.request() {
+            Some((id, method)) => self.answer(&failure(id, method, message)),
+            None => Ok(()),
+        }
+    }
+
+    fn answer(&self, answer: &Value) -> io::Result<()> {
+        write_line(&self.stdout, format!("{answer}\n").as_bytes())
+    }
+
+    /// The client says no more: let the host finish what it was asked, unless nobody reads the answers.
+    fn finish(mut self) -> io::Result<()> {
+        let Some(host) = self.host.take() else { return Ok(()) };
+        // Fails when the host has gone, which is just as well.
+        let _ = host.shutdown(std::net::Shutdown::Write);
+        let stdout = self.stdout.lock().unwrap_or_else(PoisonError::into_inner).try_clone()?;
+        std::thread::spawn(move || {
+            if lines::wait_for_reader_to_leave(&stdout).is_ok() {
+                election::hang_up(&host);
+            }
+        });
+        let mut link = self.shared.lock();
+        while link.connected {
+            link = self.shared.changed.wait(link).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+}
+
+/// Copy the host's lines until it ends; then answer what it did not.
+fn copy_down(mut from_host: BufReader<UnixStream>, number: u64, shared: &Shared, stdout: &Mutex<File>) {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // A line without its end is of a host that was killed while it wrote: it means nothing.
+        if !matches!(from_host.read_until(b'\n', &mut line), Ok(1..)) || !line.ends_with(b"\n") {
+            break;
+        }
+        if write_line(stdout, &line).is_err() {
+            // Nobody reads, so nothing that still runs or comes is of use; leaving hangs up, which interrupts it.
+            std::process::exit(0);
+        }
+        if let Some(id) = Peek::of(&line).as_ref().and_then(Peek::answer) {
+            shared.lock().pending.remove(id);
+        }
+    }
+    let mut link = shared.lock();
+    if link.number != number {
+        return;
+    }
+    for (id, method) in link.pending.take() {
+        // Fails when the client has left.
+        let _ = write_line(stdout, format!("{}\n", failure(&id, &method, &lost())).as_bytes());
+    }
+    link.connected = false;
+    shared.changed.notify_all();
+}
+
+fn write_line(stdout: &Mutex<File>, line: &[u8]) -> io::Result<()> {
+    stdout.lock().unwrap_or_else(PoisonError::into_inner).write_all(line)
+}
+
+fn cancelled(line: &[u8]) -> Option<Value> {
+    let message: Value = serde_json::from_slice(line).ok()?;
+    message.get("params")?.get("requestId").cloned()
+}
+
+fn lost() -> String {
+    "The Consort host ended while it worked on this, and the Lisp image with it. Definitions and values that exist only in the image are lost; files \
+     are as they were. The next call starts a new host and image: load what you need again, then repeat the call."
+        .into()
+}
+
+/// A tool's failure is a result, which agents read; that of any other request is an error.
+fn failure(id: &Value, method: &str, message: &str) -> Value {
+    if method == "tools/call" {
+        let content = json!([{"type": "text", "text": message}]);
+        json!({"jsonrpc": "2.0", "id": id, "result": {"content": content, "isError": true}})
+    } else {
+        json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": message}})
+    }
+}

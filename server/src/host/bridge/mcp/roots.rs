@@ -1,0 +1,85 @@
+//! Which workspace an agent works in, when the command line does not say: the client's roots if it has any, otherwise the current directory.
+//!
+//! Roots can be asked for only after the handshake, and the host can be chosen only after the roots: so the bridge answers `initialize` itself, with
+//! what the host would answer, and repeats it to the host afterwards.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Bridge;
+use crate::host::bridge::lines::{Line, Lines};
+use crate::host::workspace;
+
+/// The id of our `roots/list`.
+pub(super) const REQUEST_ID: &str = "consort-roots";
+/// A client that has not told its roots by then is taken to have none.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Choose the workspace, given the client's first line; returns the lines that are to be passed on then.
+pub(super) fn choose(bridge: &mut Bridge, lines: &mut Lines, first: Vec<u8>) -> io::Result<Vec<Vec<u8>>> {
+    let message: Value = serde_json::from_slice(&first).unwrap_or_default();
+    let has_roots = message["method"] == "initialize" && message["params"]["capabilities"]["roots"].is_object();
+    if !has_roots || message["id"].is_null() {
+        bridge.workspace = Some(current()?);
+        return Ok(vec![first]);
+    }
+    let result = crate::mcp::initialize_result(&message["params"]);
+    bridge.answer(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))?;
+    bridge.handshake.initialize = Some(if first.ends_with(b"\n") { first } else { [first.as_slice(), b"\n"].concat() });
+    let (roots, waiting) = ask(bridge, lines)?;
+    bridge.workspace = Some(match pick(&roots) {
+        Some(workspace) => workspace,
+        None => current()?,
+    });
+    Ok(waiting)
+}
+
+/// Ask for the roots after `notifications/initialized`; returns them and the lines that came meanwhile.
+fn ask(bridge: &mut Bridge, lines: &mut Lines) -> io::Result<(Vec<PathBuf>, Vec<Vec<u8>>)> {
+    let mut waiting = Vec::new();
+    let mut deadline: Option<Instant> = None;
+    loop {
+        let line = match lines.next(deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())))? {
+            Line::Some(line) => line,
+            Line::Late | Line::End => return Ok((Vec::new(), waiting)),
+        };
+        let message: Value = serde_json::from_slice(&line).unwrap_or_default();
+        let id = &message["id"];
+        match message["method"].as_str() {
+            Some("notifications/initialized") => {
+                // Held here and not in `waiting`: it is repeated with the handshake.
+                bridge.handshake.initialized =
+                    Some(if line.ends_with(b"\n") { line } else { [line.as_slice(), b"\n"].concat() });
+                bridge.answer(&json!({"jsonrpc": "2.0", "id": REQUEST_ID, "method": "roots/list"}))?;
+                deadline = Some(Instant::now() + WAIT);
+            }
+            Some("ping") if !id.is_null() => bridge.answer(&json!({"jsonrpc": "2.0", "id": id, "result": {}}))?,
+            None if id == REQUEST_ID => {
+                let roots = message["result"]["roots"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let paths = roots.iter().filter_map(|root| workspace::path_of_uri(root["uri"].as_str()?)).collect();
+                return Ok((paths, waiting));
+            }
+            // A client that works on without saying that it is initialized is not kept waiting.
+            Some(_) if !id.is_null() && deadline.is_none() => {
+                waiting.push(line);
+                return Ok((Vec::new(), waiting));
+            }
+            _ => waiting.push(line),
+        }
+    }
+}
+
+/// The first root that has a host; otherwise the first that exists.
+fn pick(roots: &[PathBuf]) -> Option<PathBuf> {
+    let found: Vec<PathBuf> = roots.iter().filter_map(|root| workspace::find_running(root).ok()).collect();
+    let live =
+        found.iter().find(|dir| crate::host::runtime_dir::RuntimeDir::of(dir).is_ok_and(|runtime| runtime.is_live()));
+    live.or(found.first()).cloned()
+}
+
+fn current() -> io::Result<PathBuf> {
+    workspace::find_running(Path::new("."))
+}

@@ -1,0 +1,51 @@
+//! Which requests a client still waits for.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// What a bridge looks at in a JSON-RPC message; the rest is only copied.
+#[derive(Debug, Default, serde::Deserialize)]
+pub(super) struct Peek<'a> {
+    #[serde(default)]
+    pub(super) id: Option<Value>,
+    #[serde(borrow, default)]
+    pub(super) method: Option<Cow<'a, str>>,
+}
+
+impl<'a> Peek<'a> {
+    /// `None`: not a JSON object of that shape (a batch, an error of the client's).
+    pub(super) fn of(message: &'a [u8]) -> Option<Peek<'a>> {
+        serde_json::from_slice(message).ok()
+    }
+
+    /// The id of a request; `None` for notifications and answers.
+    pub(super) fn request(&self) -> Option<(&Value, &str)> {
+        Some((self.id.as_ref()?, self.method.as_deref()?))
+    }
+
+    /// The id of an answer.
+    pub(super) fn answer(&self) -> Option<&Value> {
+        if self.method.is_some() { None } else { self.id.as_ref() }
+    }
+}
+
+/// The requests that are not answered yet: id and method.
+#[derive(Debug, Default)]
+pub(super) struct Pending(HashMap<String, (Value, String)>);
+
+impl Pending {
+    pub(super) fn insert(&mut self, id: &Value, method: &str) {
+        self.0.insert(id.to_string(), (id.clone(), method.into()));
+    }
+
+    pub(super) fn remove(&mut self, id: &Value) {
+        self.0.remove(&id.to_string());
+    }
+
+    /// All of them, which are then no longer pending.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = (Value, String)> + use<> {
+        std::mem::take(&mut self.0).into_values()
+    }
+}

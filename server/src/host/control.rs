@@ -1,0 +1,268 @@
+//! The command line's door: one request a connection, JSON lines; output and progress while it runs, then a result or an error.
+//! Hanging up cancels it.
+
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::mpsc;
+
+use super::election::Connected;
+use super::hello;
+use super::serve::{Connection, Lifetime};
+use crate::session::{CheckRequest, CheckSystemRequest, ClientInfo, Door, EvalRequest, Session};
+
+/// The longest request: a check carries a whole file.
+const MAX_REQUEST: u64 = 64 << 20;
+
+/// What the command line asks.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "op", rename_all = "kebab-case")]
+pub enum Request {
+    /// [`crate::session::Status`], with `log` added.
+    Status,
+    /// The number of clients; the end of file comes when the host and its image have gone.
+    Stop,
+    /// `EvalOutcome`.
+    Eval {
+        /// What to read and evaluate.
+        code: String,
+        /// The package; `None`: CL-USER.
+        package: Option<String>,
+        /// Seconds; `None`: the configured default.
+        timeout: Option<f64>,
+    },
+    /// `CheckReport` of one text.
+    Check {
+        /// The text.
+        text: String,
+        /// The real file, canonical.
+        path: PathBuf,
+        /// Seconds; `None`: the configured default.
+        timeout: Option<f64>,
+    },
+    /// `SystemReport` of a system, which is loaded in a throw-away copy and never in the image itself.
+    CheckSystem(CheckSystemRequest),
+    /// `LoadSystemOutcome`.
+    LoadSystem {
+        /// ASDF's name of it.
+        system: String,
+        /// Reload everything in it.
+        force: bool,
+    },
+}
+
+/// A line of the answer; `result` or `error` is the last.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reply {
+    /// What the evaluation printed.
+    Output {
+        /// The text.
+        text: String,
+        /// On `*error-output*`.
+        stderr: bool,
+    },
+    /// How far a long operation is.
+    Progress {
+        /// What it does now.
+        message: String,
+        /// Steps done.
+        done: u64,
+        /// Steps in all, when known.
+        total: Option<u64>,
+    },
+    /// The answer.
+    Result(Value),
+    /// Why there is none, for a person.
+    Error(String),
+}
+
+/// Ask a host: `on_reply` is given what comes before the answer.
+///
+/// # Errors
+/// The system's; `UnexpectedEof` when the host ended first; `Other` with the host's own words.
+pub fn ask(
+    connected: Connected,
+    request: &Request,
+    mut on_reply: impl FnMut(Reply) -> io::Result<()>,
+) -> io::Result<Value> {
+    let mut stream = connected.stream;
+    stream.write_all(&hello::line(request)?)?;
+    let mut lines = io::BufReader::new(stream);
+    let mut answer = None;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match lines.read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
+            Err(error) => return Err(error),
+        }
+        match serde_json::from_slice(&line)? {
+            Reply::Result(value) => {
+                answer = Some(value);
+                // Stopped means gone: the end of file is the host's own end.
+                if !matches!(request, Request::Stop) {
+                    break;
+                }
+            }
+            Reply::Error(message) => return Err(io::Error::other(message)),
+            other => on_reply(other)?,
+        }
+    }
+    answer.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::UnexpectedEof, "the Consort host ended before it answered; run the command again")
+    })
+}
+
+/// Serve one connection.
+pub async fn serve(session: Session, connection: Connection, lifetime: Arc<Lifetime>) {
+    let mut stream = BufReader::new(connection.stream);
+    let request = match read_request(&mut stream).await {
+        Ok(Some(request)) => request,
+        Ok(None) => return,
+        Err(error) => {
+            // The client is told if it still listens.
+            let _ = send(&mut stream, &Reply::Error(format!("the request cannot be understood: {error}"))).await;
+            return;
+        }
+    };
+    if matches!(request, Request::Stop) {
+        let clients = lifetime.clients();
+        if send(&mut stream, &Reply::Result(serde_json::json!({ "clients": clients }))).await.is_ok() {
+            lifetime.hold(stream.into_inner());
+        }
+        return lifetime.stop();
+    }
+    let (mut read, mut write) = tokio::io::split(stream);
+    let (replies, mut outgoing) = mpsc::unbounded_channel();
+    let mut work = std::pin::pin!(perform(&session, request, replies));
+    let mut rest = [0; 64];
+    let last = loop {
+        tokio::select! {
+            biased;
+            Some(reply) = outgoing.recv() => if send(&mut write, &reply).await.is_err() { return },
+            reply = &mut work => break reply,
+            // The end of file, or anything else that comes now, is the client's leaving; what it asked for is dropped and so cancelled.
+            _ = read.read(&mut rest) => return,
+        }
+    };
+    while let Ok(reply) = outgoing.try_recv() {
+        if send(&mut write, &reply).await.is_err() {
+            return;
+        }
+    }
+    let _ = send(&mut write, &last).await;
+}
+
+async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSender<Reply>) -> Reply {
+    match request {
+        Request::Status => result(Ok::<_, String>(session.status().await)),
+        Request::Stop => Reply::Error("stop is not work".into()),
+        work => {
+            let (client, _feedback) = session.attach(ClientInfo { door: Door::Cli, name: "consort".into() });
+            let _attached = Attached { session, client };
+            match work {
+                Request::Eval { code, package, timeout } => {
+                    let (output, sent) = forward(replies, |chunk: crate::image::OutputChunk| Reply::Output {
+                        text: chunk.text,
+                        stderr: chunk.stderr,
+                    });
+                    let request =
+                        EvalRequest { code, package, capture_time: false, timeout, origin: None, output: Some(output) };
+                    let answer = session.evaluate(client, request).await;
+                    sent.all().await;
+                    result(answer)
+                }
+                Request::Check { text, path, timeout } => {
+                    let mode = crate::image::api::CheckMode::File;
+                    let request = CheckRequest { text, path: Some(path), mode, package: None, timeout };
+                    result(session.check(client, request).await)
+                }
+                Request::CheckSystem(request) => result(session.check_system(client, request).await),
+                Request::LoadSystem { system, force } => {
+                    let (progress, sent) = forward(replies, |progress: crate::image::Progress| Reply::Progress {
+                        message: progress.message,
+                        done: progress.done,
+                        total: progress.total,
+                    });
+                    let answer = session.load_system(client, system, force, Some(progress)).await;
+                    sent.all().await;
+                    result(answer)
+                }
+                Request::Status | Request::Stop => Reply::Error("not work".into()),
+            }
+        }
+    }
+}
+
+/// A client that leaves the session with this value.
+struct Attached<'a> {
+    session: &'a Session,
+    client: crate::session::ClientId,
+}
+
+impl Drop for Attached<'_> {
+    fn drop(&mut self) {
+        self.session.detach(self.client);
+    }
+}
+
+/// A sender whose items become replies.
+fn forward<T: Send + 'static>(
+    replies: mpsc::UnboundedSender<Reply>,
+    turn: fn(T) -> Reply,
+) -> (mpsc::UnboundedSender<T>, Forwarding) {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let task = tokio::spawn(async move {
+        while let Some(item) = receiver.recv().await {
+            if replies.send(turn(item)).is_err() {
+                break;
+            }
+        }
+    });
+    (sender, Forwarding(task))
+}
+
+/// The task behind [`forward`].
+struct Forwarding(tokio::task::JoinHandle<()>);
+
+impl Forwarding {
+    /// Wait until everything sent has become a reply, so that no output comes after the answer.
+    async fn all(self) {
+        // Ends when the work dropped its sender; the bound is for work that leaves something behind that holds one.
+        if tokio::time::timeout(Duration::from_secs(1), self.0).await.is_err() {
+            tracing::warn!("output may come late: its sender is still held");
+        }
+    }
+}
+
+fn result<T: serde::Serialize, E: std::fmt::Display>(answer: Result<T, E>) -> Reply {
+    match answer.map(serde_json::to_value) {
+        Ok(Ok(value)) => Reply::Result(value),
+        Ok(Err(error)) => Reply::Error(format!("the answer cannot be written: {error}")),
+        Err(error) => Reply::Error(error.to_string()),
+    }
+}
+
+async fn read_request(read: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Request>> {
+    let mut line = Vec::new();
+    (&mut *read).take(MAX_REQUEST).read_until(b'\n', &mut line).await?;
+    match line.last() {
+        None => Ok(None),
+        Some(b'\n') => Ok(Some(serde_json::from_slice(&line)?)),
+        Some(_) if line.len() as u64 == MAX_REQUEST => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "it is longer than 64 MiB"))
+        }
+        Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+async fn send(write: &mut (impl AsyncWrite + Unpin), reply: &Reply) -> io::Result<()> {
+    write.write_all(&hello::line(reply)?).await
+}

@@ -1,0 +1,91 @@
+//! The first line each way on a host's socket: who comes, and whether it may. JSON, one line.
+
+use std::io;
+use std::path::PathBuf;
+
+/// The longest hello; anything longer is not one.
+pub const MAX_LINE: usize = 64 * 1024;
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DoorKind {
+    /// An editor: LSP follows.
+    Lsp,
+    /// An agent: MCP follows.
+    Mcp,
+    /// The command line: one request of [`super::control`] follows.
+    Control,
+}
+
+/// Client to host.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Hello {
+    /// What for.
+    pub door: DoorKind,
+    /// The client's version.
+    pub version: String,
+    /// The client's current directory, for the log.
+    #[serde(default)]
+    pub cwd: PathBuf,
+    /// The request that follows is understood by every version (`status`, `stop`).
+    #[serde(default)]
+    pub any_version: bool,
+}
+
+/// Host to client.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Ack {
+    /// The door is open.
+    pub ok: bool,
+    /// The host's version.
+    pub version: String,
+    /// The host's process id.
+    pub host_pid: u32,
+    /// Why it is not open, for a person, with what to do next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The host is about to leave (it is of another version and nobody uses it): wait for the end of file, then start a new one.
+    #[serde(default)]
+    pub leaving: bool,
+}
+
+impl Hello {
+    /// A hello of this process.
+    pub fn new(door: DoorKind) -> Hello {
+        let cwd = std::env::current_dir().unwrap_or_default();
+        Hello { door, version: super::VERSION.into(), cwd, any_version: false }
+    }
+}
+
+/// A value as one line.
+///
+/// # Errors
+/// When it cannot be serialised.
+pub fn line(value: &impl serde::Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Read one line of at most [`MAX_LINE`] bytes, byte by byte so that nothing after it is taken; `None` at the end of file before any.
+///
+/// # Errors
+/// The system's; or when the line is too long or ends too early.
+pub fn read_line(read: &mut impl io::Read) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    loop {
+        match read.read(&mut byte) {
+            Ok(0) if line.is_empty() => return Ok(None),
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) if byte[0] == b'\n' => return Ok(Some(line)),
+            Ok(_) if line.len() == MAX_LINE => {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the first line is too long"));
+            }
+            Ok(_) => line.push(byte[0]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

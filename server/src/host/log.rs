@@ -1,0 +1,108 @@
+//! The log file of a host that nobody sees: bounded, one for a workspace, kept after the host has gone.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use super::runtime_dir::name_of;
+
+/// A log and the one before it are each at most this long, in bytes.
+const LIMIT: u64 = 1 << 20;
+/// Logs of hosts that have not run for this long are removed when another starts.
+const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The log file of a workspace's host: `$XDG_STATE_HOME/consort/<hash>.log`, on macOS in the cache directory. `None` without a home.
+pub fn path_for(workspace: &Path) -> Option<PathBuf> {
+    let dirs = directories::ProjectDirs::from("", "", "consort")?;
+    let dir = dirs.state_dir().unwrap_or_else(|| dirs.cache_dir());
+    Some(dir.join(format!("{}.log", name_of(workspace))))
+}
+
+/// An open log that starts over (keeping the last one as `.log.old`) when it is full.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    file: Mutex<(File, u64)>,
+}
+
+impl Log {
+    /// Open it for appending, making its directory, and remove other hosts' old logs beside it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open(path: PathBuf) -> io::Result<Log> {
+        if let Some(dir) = path.parent() {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+            prune(dir);
+        }
+        let file = append(&path)?;
+        let length = file.metadata()?.len();
+        Ok(Log { path, file: Mutex::new((file, length)) })
+    }
+
+    fn write_line(&self, line: &[u8]) -> io::Result<()> {
+        let mut guard = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let (file, length) = &mut *guard;
+        if *length + line.len() as u64 > LIMIT {
+            std::fs::rename(&self.path, self.path.with_extension("log.old"))?;
+            *file = append(&self.path)?;
+            *length = 0;
+        }
+        let line = &line[..line.len().min(LIMIT as usize)];
+        file.write_all(line)?;
+        *length += line.len() as u64;
+        Ok(())
+    }
+}
+
+impl Write for &Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.write_line(line).map(|()| line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).mode(0o600).open(path)
+}
+
+fn prune(dir: &Path) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_log = name.to_str().is_some_and(|name| name.ends_with(".log") || name.ends_with(".log.old"));
+        let modified = entry.metadata().and_then(|meta| meta.modified());
+        let is_old = modified.is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > KEEP));
+        if is_log && is_old {
+            // Another host may have done so at the same moment.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_stays_within_its_limit_and_keeps_the_last_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state/x.log");
+        let log = Log::open(path.clone()).unwrap();
+        for n in 0..40_000 {
+            writeln!(&log, "line {n} {}", "x".repeat(60)).unwrap();
+        }
+        let old = path.with_extension("log.old");
+        assert!(std::fs::metadata(&path).unwrap().len() <= LIMIT);
+        assert!(std::fs::metadata(&old).unwrap().len() <= LIMIT);
+        assert!(std::fs::read_to_string(&path).unwrap().contains("line 39999 "));
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 2);
+    }
+}

@@ -1,0 +1,355 @@
+//! The private directory of a workspace's host: its locks, its socket, what it says of itself.
+//!
+//! ```text
+//!     BASE/consort/<hash of the workspace>/   0700, ours, no symbolic link
+//!         start       held (flock) by a process that becomes the host or ceases to be it: nobody else starts one meanwhile
+//!         lock        held (flock) by the host while it lives
+//!         host.sock   0600
+//!         host.json   [`HostFile`]
+//!         work/       the image's: sockets and scratch directories of checks
+//! ```
+//!
+//! The system frees both locks when their holder dies, however it dies. All of it is removed when the host leaves.
+
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use sha2::{Digest, Sha256};
+
+/// The longest socket path the systems take is 104 (macOS) and 108 (Linux) bytes, the image's own below `work/` included.
+const MAX_SOCKET_PATH: usize = 100;
+
+/// What the host writes into `host.json`.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct HostFile {
+    /// The host's process id.
+    pub pid: u32,
+    /// The workspace it serves.
+    pub workspace: PathBuf,
+    /// Its version.
+    pub version: String,
+    /// Its log; `None` when it logs to a terminal.
+    pub log: Option<PathBuf>,
+}
+
+/// The paths of one workspace's host. Making one touches nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuntimeDir {
+    base: PathBuf,
+    dir: PathBuf,
+}
+
+/// A held lock file. Dropping it frees it.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl RuntimeDir {
+    /// The directory of the host of `workspace` (a canonical path).
+    ///
+    /// # Errors
+    /// When no directory that is private to this user can be named.
+    pub fn of(workspace: &Path) -> io::Result<RuntimeDir> {
+        let base = base()?;
+        RuntimeDir::within(base, workspace)
+    }
+
+    /// [`RuntimeDir::of`] below another base.
+    ///
+    /// # Errors
+    /// When the socket's path would be too long for the system.
+    pub fn within(base: PathBuf, workspace: &Path) -> io::Result<RuntimeDir> {
+        let dir = base.join(name_of(workspace));
+        let longest = dir.join("work/0123456789abcdef/s").as_os_str().len();
+        if longest > MAX_SOCKET_PATH {
+            let message = format!(
+                "the path {} is too long for a socket ({longest} bytes); set XDG_RUNTIME_DIR to a shorter one",
+                dir.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        Ok(RuntimeDir { base, dir })
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The host's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.dir.join("host.sock")
+    }
+
+    /// The image's own directory.
+    pub fn work(&self) -> PathBuf {
+        self.dir.join("work")
+    }
+
+    /// What the host says of itself, if there is one (or was, and was killed).
+    pub fn read_host_file(&self) -> Option<HostFile> {
+        serde_json::from_slice(&std::fs::read(self.dir.join("host.json")).ok()?).ok()
+    }
+
+    /// Write what the host says of itself.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn write_host_file(&self, file: &HostFile) -> io::Result<()> {
+        std::fs::write(self.dir.join("host.json"), serde_json::to_vec(file)?)
+    }
+
+    /// Make the directory if need be, and make sure that it is ours alone.
+    ///
+    /// # Errors
+    /// The system's; or when somebody else could have put something there.
+    pub fn create(&self) -> io::Result<()> {
+        for dir in [&self.base, &self.dir] {
+            match DirBuilder::new().mode(0o700).create(dir) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(named(error, dir)),
+            }
+            check_private(dir)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a live host listens, without making anything.
+    pub fn is_live(&self) -> bool {
+        self.check().is_ok() && std::os::unix::net::UnixStream::connect(self.socket()).is_ok()
+    }
+
+    /// That the directory is there and ours alone.
+    ///
+    /// # Errors
+    /// `NotFound`, or that somebody else could have put something there.
+    pub fn check(&self) -> io::Result<()> {
+        check_private(&self.base)?;
+        check_private(&self.dir)
+    }
+
+    /// Hold the right to start or to end a host; waits for whoever holds it, which is never long.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn lock_start(&self) -> io::Result<Lock> {
+        match self.lock("start", FlockOperation::LockExclusive)? {
+            Some(lock) => Ok(lock),
+            None => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+        }
+    }
+
+    /// Become the workspace's host; `None` when another process is it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn lock_host(&self) -> io::Result<Option<Lock>> {
+        self.lock("lock", FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn lock(&self, name: &str, operation: FlockOperation) -> io::Result<Option<Lock>> {
+        let path = self.dir.join(name);
+        loop {
+            let opened = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
+            let file = match opened {
+                Ok(file) => file,
+                // A host that leaves removed the directory just now.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.create()?;
+                    continue;
+                }
+                Err(error) => return Err(named(error, &path)),
+            };
+            match rustix::fs::flock(&file, operation) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(named(error.into(), &path)),
+            }
+            // The file may have been removed by a host that left while this one waited: then the lock means nothing.
+            let ours = file.metadata()?.ino();
+            if std::fs::symlink_metadata(&path).is_ok_and(|now| now.ino() == ours) {
+                return Ok(Some(Lock { _file: file }));
+            }
+        }
+    }
+
+    /// Remove the directory when nothing is in it (it was made to see whether that can be done).
+    pub fn remove_if_empty(&self) {
+        // Fails when something is in it, which is the point.
+        let _ = std::fs::remove_dir(&self.dir);
+        let _ = std::fs::remove_dir(&self.base);
+    }
+
+    /// Remove everything. Only for the process that holds both locks, which frees them by ending.
+    pub fn remove(&self) {
+        // Whatever cannot be removed is replaced by the next host.
+        let _ = std::fs::remove_dir_all(self.work());
+        for name in ["host.sock", "host.json", "lock", "start"] {
+            let _ = std::fs::remove_file(self.dir.join(name));
+        }
+        let _ = std::fs::remove_dir(&self.dir);
+        let _ = std::fs::remove_dir(&self.base);
+    }
+}
+
+/// The directories of all hosts of this user, live or not.
+///
+/// # Errors
+/// As [`RuntimeDir::of`].
+pub fn all() -> io::Result<Vec<RuntimeDir>> {
+    let base = base()?;
+    let entries = match std::fs::read_dir(&base) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(named(error, &base)),
+    };
+    Ok(entries.flatten().map(|entry| RuntimeDir { base: base.clone(), dir: entry.path() }).collect())
+}
+
+/// The parent of all of this user's runtime directories, whether it exists or not.
+///
+/// # Errors
+/// When no directory that is private to this user can be named.
+pub fn base() -> io::Result<PathBuf> {
+    let user = rustix::process::getuid().as_raw();
+    let standard = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    // A shell of cron or ssh may lack the variable although the directory is there, and has to meet the editor's host all the same.
+    let usual = cfg!(target_os = "linux").then(|| PathBuf::from(format!("/run/user/{user}")));
+    for dir in [standard, usual].into_iter().flatten() {
+        let base = dir.join("consort");
+        if is_ours(&dir, user) && RuntimeDir::within(base.clone(), Path::new("/")).is_ok() {
+            return Ok(base);
+        }
+    }
+    // Elsewhere than on macOS, TMPDIR differs between an editor and a sandboxed agent or a nix shell; /tmp does not.
+    let temporary = if cfg!(target_os = "macos") { std::env::temp_dir() } else { PathBuf::from("/tmp") };
+    let base = temporary.join(format!("consort-{user}"));
+    RuntimeDir::within(base.clone(), Path::new("/")).map(|_| base)
+}
+
+/// 16 hexadecimal digits that stand for a canonical path.
+pub fn name_of(workspace: &Path) -> String {
+    let digest = Sha256::digest(workspace.as_os_str().as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn is_ours(dir: &Path, user: u32) -> bool {
+    std::fs::metadata(dir).is_ok_and(|meta| meta.is_dir() && meta.uid() == user)
+}
+
+/// That `dir` is a directory, not a link to one, belongs to this user and is closed to others.
+fn check_private(dir: &Path) -> io::Result<()> {
+    let meta = std::fs::symlink_metadata(dir).map_err(|error| named(error, dir))?;
+    let fault = if !meta.is_dir() {
+        "is not a directory"
+    } else if meta.uid() != rustix::process::getuid().as_raw() {
+        "belongs to another user"
+    } else if meta.mode() & 0o077 != 0 {
+        "is open to other users (chmod 700 it, if you made it)"
+    } else {
+        return Ok(());
+    };
+    let message = format!(
+        "{} {fault}; Consort keeps its sockets there. Remove it, or set XDG_RUNTIME_DIR to a private directory",
+        dir.display()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+}
+
+fn named(error: io::Error, path: &Path) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Whether a name in a directory listing is a host's directory.
+pub fn is_host_name(name: &OsStr) -> bool {
+    name.len() == 16 && name.as_bytes().iter().all(u8::is_ascii_hexdigit)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn fresh() -> (tempfile::TempDir, RuntimeDir) {
+        let dir = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
+        let runtime = RuntimeDir::within(dir.path().join("consort"), Path::new("/some/workspace")).unwrap();
+        (dir, runtime)
+    }
+
+    #[test]
+    fn names_are_short_and_differ() {
+        assert!(is_host_name(OsStr::new(&name_of(Path::new("/a")))));
+        assert_ne!(name_of(Path::new("/a")), name_of(Path::new("/b")));
+        let long = PathBuf::from("/").join("x".repeat(90));
+        assert!(RuntimeDir::within(long, Path::new("/a")).unwrap_err().to_string().contains("XDG_RUNTIME_DIR"));
+    }
+
+    #[test]
+    fn it_is_private_and_goes_away() {
+        let (dir, runtime) = fresh();
+        runtime.create().unwrap();
+        runtime.create().unwrap();
+        assert_eq!(std::fs::metadata(runtime.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        let start = runtime.lock_start().unwrap();
+        let host = runtime.lock_host().unwrap().unwrap();
+        std::fs::create_dir_all(runtime.work().join("left/behind")).unwrap();
+        runtime.remove();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        drop((start, host));
+    }
+
+    #[test]
+    fn a_link_or_an_open_directory_is_refused() {
+        let (dir, runtime) = fresh();
+        std::fs::create_dir(dir.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("elsewhere"), dir.path().join("consort")).unwrap();
+        assert!(runtime.create().unwrap_err().to_string().contains("is not a directory"));
+
+        let (_dir, runtime) = fresh();
+        runtime.create().unwrap();
+        std::fs::set_permissions(runtime.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(runtime.create().unwrap_err().to_string().contains("open to other users"));
+        assert!(!runtime.is_live());
+    }
+
+    #[test]
+    fn one_process_is_the_host() {
+        let (_dir, runtime) = fresh();
+        assert!(!runtime.is_live());
+        assert!(!runtime.path().exists(), "asking makes nothing");
+        let host = runtime.lock_host().unwrap();
+        assert!(host.is_some());
+        assert!(runtime.lock_host().unwrap().is_none());
+        drop(host);
+        assert!(runtime.lock_host().unwrap().is_some());
+    }
+
+    #[test]
+    fn whoever_waited_for_a_host_that_left_starts_afresh() {
+        let (_dir, runtime) = fresh();
+        let leaving = runtime.lock_start().unwrap();
+        let waiter = std::thread::spawn({
+            let runtime = runtime.clone();
+            move || {
+                let start = runtime.lock_start().unwrap();
+                let host = runtime.lock_host().unwrap();
+                let others = runtime.lock_host().unwrap();
+                drop((start, host));
+                others.is_none()
+            }
+        });
+        runtime.remove();
+        drop(leaving);
+        assert!(waiter.join().unwrap(), "the lock it got is the one that others see");
+    }
+}

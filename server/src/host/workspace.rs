@@ -1,0 +1,132 @@
+//! Which directory is the workspace.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::runtime_dir::RuntimeDir;
+
+/// The workspace that `start` lies in: the nearest directory from `start` upwards with `.git`, an `.asd` file or `consort.toml`; without any,
+/// `start` itself (its directory, when it is a file). The path is canonical.
+///
+/// # Errors
+/// When `start` does not exist or cannot be read.
+pub fn find(start: &Path) -> io::Result<PathBuf> {
+    let start = directory(start)?;
+    Ok(start.ancestors().find(|dir| is_marked(dir)).unwrap_or(&start).to_path_buf())
+}
+
+/// The workspace for a client that was given no root (an agent, the command line) and works in `start`: a host that already runs for `start`
+/// or a directory above it within the same repository (the nearest `.git`), so that an agent in a subdirectory meets the editor's host;
+/// otherwise [`find`].
+///
+/// # Errors
+/// As [`find`].
+pub fn find_running(start: &Path) -> io::Result<PathBuf> {
+    find_where(start, |dir| RuntimeDir::of(dir).is_ok_and(|runtime| runtime.is_live()))
+}
+
+fn find_where(start: &Path, runs: impl Fn(&Path) -> bool) -> io::Result<PathBuf> {
+    let start = directory(start)?;
+    let top = start.ancestors().find(|dir| dir.join(".git").exists());
+    let within = start.ancestors().take_while(|dir| top.is_some_and(|top| dir.starts_with(top)));
+    for dir in within {
+        if runs(dir) {
+            return Ok(dir.to_path_buf());
+        }
+    }
+    find(&start)
+}
+
+/// `path`, canonical; its parent when it is a file.
+///
+/// # Errors
+/// When it does not exist or cannot be read.
+pub fn directory(path: &Path) -> io::Result<PathBuf> {
+    let path = path.canonicalize()?;
+    match path.parent() {
+        Some(parent) if !path.is_dir() => Ok(parent.to_path_buf()),
+        _ => Ok(path),
+    }
+}
+
+fn is_marked(dir: &Path) -> bool {
+    if dir.join(".git").exists() || dir.join("consort.toml").is_file() {
+        return true;
+    }
+    // A directory that cannot be listed has no marker that could be used.
+    std::fs::read_dir(dir).is_ok_and(|entries| {
+        entries.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "asd"))
+    })
+}
+
+/// The path of a `file:` URI; `None` when it is none, or names another machine.
+pub fn path_of_uri(uri: &str) -> Option<PathBuf> {
+    lsp_types::Url::parse(uri).ok()?.to_file_path().ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// A directory tree under a root that is itself marked, so that no marker above the test's directory matters.
+    fn tree(paths: &[&str]) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for path in paths {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            if path.file_name().unwrap() == ".git" {
+                std::fs::create_dir_all(&path).unwrap();
+            } else {
+                std::fs::write(&path, "").unwrap();
+            }
+        }
+        (dir, root)
+    }
+
+    #[test]
+    fn the_nearest_marker_wins() {
+        let (_dir, root) =
+            tree(&[".git", "lib/lib.asd", "lib/src/a.lisp", "app/consort.toml", "app/src/b.lisp", "doc/x/y.txt"]);
+        assert_eq!(find(&root.join("lib/src/a.lisp")).unwrap(), root.join("lib"));
+        assert_eq!(find(&root.join("app/src")).unwrap(), root.join("app"));
+        assert_eq!(find(&root.join("doc/x")).unwrap(), root);
+        assert_eq!(find(&root.join("lib/../doc")).unwrap(), root);
+    }
+
+    #[test]
+    fn a_symbolic_link_is_the_same_workspace() {
+        let (_dir, root) = tree(&["real/consort.toml", "real/sub/x.lisp"]);
+        std::os::unix::fs::symlink(root.join("real/sub"), root.join("link")).unwrap();
+        assert_eq!(find(&root.join("link")).unwrap(), root.join("real"));
+    }
+
+    #[test]
+    fn a_missing_start_is_an_error() {
+        let (_dir, root) = tree(&[]);
+        assert_eq!(find(&root.join("gone")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_running_host_above_is_preferred_within_the_repository_only() {
+        let (_dir, root) =
+            tree(&["outer/consort.toml", "outer/repo/.git", "outer/repo/lib/lib.asd", "outer/repo/lib/src/a.lisp"]);
+        let start = root.join("outer/repo/lib/src");
+        let running = |name: &str| {
+            let running = root.join(name);
+            find_where(&start, move |dir| dir == running).unwrap()
+        };
+        assert_eq!(running("outer/repo"), root.join("outer/repo"));
+        assert_eq!(running("outer/repo/lib/src"), root.join("outer/repo/lib/src"));
+        assert_eq!(running("outer"), root.join("outer/repo/lib"));
+        assert_eq!(running("elsewhere"), root.join("outer/repo/lib"));
+    }
+
+    #[test]
+    fn uris() {
+        assert_eq!(path_of_uri("file:///a%20b/%CE%BB"), Some("/a b/λ".into()));
+        assert_eq!(path_of_uri("untitled:Untitled-1"), None);
+        assert_eq!(path_of_uri("not a uri"), None);
+    }
+}

@@ -1,0 +1,193 @@
+//! The workspace's `.asd` files: which of them may hold a given file's system. Bounded, and remembered for a short time.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How far below the workspace's directory files are looked for.
+const DEPTH: usize = 4;
+/// How many directories are read.
+const DIRECTORIES: usize = 2_000;
+/// How many files are listed.
+const FILES: usize = 200;
+/// How far above a file that lies outside the workspace its `.asd` is looked for.
+const ABOVE: usize = 4;
+/// How long a listing is believed unless [`AsdFiles::forget`] says otherwise.
+const BELIEVED: Duration = Duration::from_secs(10);
+/// Directories in which other people's systems or build products lie.
+const SKIPPED: [&str; 5] = ["node_modules", "target", "build", "quicklisp", "vendor"];
+
+/// The `.asd` files below some roots.
+#[derive(Debug)]
+pub struct AsdFiles {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    roots: Vec<PathBuf>,
+    listed: Option<(Instant, Vec<PathBuf>)>,
+}
+
+impl AsdFiles {
+    /// Of the workspace's directory.
+    pub fn new(root: PathBuf) -> AsdFiles {
+        AsdFiles { state: Mutex::new(State { roots: vec![root], listed: None }) }
+    }
+
+    /// Look below `folder` too (an editor's further workspace folders).
+    pub fn add_root(&self, folder: PathBuf) {
+        let mut state = self.lock();
+        if !state.roots.iter().any(|root| folder.starts_with(root)) {
+            state.roots.push(folder);
+            state.listed = None;
+        }
+    }
+
+    /// A file was made, changed or deleted: look again.
+    pub fn forget(&self) {
+        self.lock().listed = None;
+    }
+
+    /// All of them, those nearest to a root first. Reads directories: not for a task that must not wait for a disk.
+    pub fn all(&self) -> Vec<PathBuf> {
+        let mut state = self.lock();
+        match &state.listed {
+            Some((at, files)) if at.elapsed() < BELIEVED => files.clone(),
+            _ => {
+                let files = list(&state.roots);
+                state.listed = Some((Instant::now(), files.clone()));
+                files
+            }
+        }
+    }
+
+    /// Those that may hold `file`'s system: in its directory, then in each above up to the workspace's, then the others.
+    pub fn nearest(&self, file: &Path) -> Vec<PathBuf> {
+        let root = self
+            .lock()
+            .roots
+            .iter()
+            .filter(|root| file.starts_with(root))
+            .max_by_key(|root| root.as_os_str().len())
+            .cloned();
+        let mut found = Vec::new();
+        for (above, directory) in file.ancestors().skip(1).enumerate() {
+            if root.is_none() && above > ABOVE {
+                break;
+            }
+            found.extend(in_directory(directory).0);
+            if Some(directory) == root.as_deref() {
+                break;
+            }
+        }
+        for other in self.all() {
+            if !found.contains(&other) {
+                found.push(other);
+            }
+        }
+        found.truncate(FILES);
+        found
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // The state is whole between any two statements, so a panic elsewhere while it was locked spoils nothing.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn list(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut waiting: VecDeque<(usize, PathBuf)> = roots.iter().map(|root| (0, root.clone())).collect();
+    let mut read = 0;
+    while let Some((depth, directory)) = waiting.pop_front() {
+        read += 1;
+        if read > DIRECTORIES || files.len() >= FILES {
+            break;
+        }
+        let (here, below) = in_directory(&directory);
+        files.extend(here);
+        if depth < DEPTH {
+            waiting.extend(below.into_iter().map(|directory| (depth + 1, directory)));
+        }
+    }
+    files.truncate(FILES);
+    files
+}
+
+/// A directory's `.asd` files, shortest name first (`foo.asd` before `foo-tests.asd`), and the directories in it worth looking into. One that
+/// cannot be read has none.
+fn in_directory(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let (mut files, mut directories) = (Vec::new(), Vec::new());
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        match entry.file_type() {
+            // Links are not followed: they may lead out of the workspace, or round in circles.
+            Ok(kind) if kind.is_dir() && !name.starts_with('.') && !SKIPPED.contains(&&*name) => directories.push(path),
+            Ok(kind) if !kind.is_dir() && path.extension().is_some_and(|e| e.eq_ignore_ascii_case("asd")) => {
+                files.push(path)
+            }
+            _ => {}
+        }
+    }
+    files.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+    directories.sort();
+    (files, directories)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = root.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        root
+    }
+
+    fn names(root: &Path, paths: &[PathBuf]) -> Vec<String> {
+        paths.iter().map(|path| path.strip_prefix(root).unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn the_nearest_come_first_and_the_workspace_s_others_after() {
+        let root = tree(&[
+            "top.asd",
+            "a/a.asd",
+            "a/a-tests.asd",
+            "a/src/x.lisp",
+            "b/b.asd",
+            ".git/no.asd",
+            "node_modules/m/no.asd",
+        ]);
+        let asd = AsdFiles::new(root.path().into());
+        let found = asd.nearest(&root.path().join("a/src/x.lisp"));
+        assert_eq!(names(root.path(), &found), ["a/a.asd", "a/a-tests.asd", "top.asd", "b/b.asd"]);
+    }
+
+    #[test]
+    fn a_new_file_is_seen_after_forget() {
+        let root = tree(&["a.asd"]);
+        let asd = AsdFiles::new(root.path().into());
+        assert_eq!(asd.all().len(), 1);
+        std::fs::write(root.path().join("b.asd"), "").unwrap();
+        asd.forget();
+        assert_eq!(asd.all().len(), 2);
+    }
+
+    #[test]
+    fn a_file_outside_the_workspace_finds_its_own_system() {
+        let root = tree(&["work/w.asd", "other/o.asd", "other/src/deep/y.lisp"]);
+        let asd = AsdFiles::new(root.path().join("work"));
+        let found = asd.nearest(&root.path().join("other/src/deep/y.lisp"));
+        assert_eq!(names(root.path(), &found), ["other/o.asd", "work/w.asd"]);
+    }
+}

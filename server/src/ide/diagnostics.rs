@@ -1,0 +1,304 @@
+//! What is known to be wrong with one text while it changes: the scanner's findings, which are always true for the text as it is now, and
+//! the compiler's, which come later and are carried over the changes made since. No image, no clock, no protocol: a state and its steps.
+//!
+//! The rule that keeps what is published from being stale: a compiler's finding is shown only while the top-level form it was found in is
+//! still a top-level form, untouched, wherever it may have moved.
+
+use std::collections::HashSet;
+
+use crate::ide::diagnostic::{Diagnostic, Severity};
+use crate::ide::structure;
+use crate::text::Span;
+use crate::text::document::{Applied, Document};
+
+/// LSP's number of a severity, also in `consort check --json`. The only place that says it.
+pub fn severity_number(severity: Severity) -> u8 {
+    match severity {
+        Severity::Error => 1,
+        Severity::Warning => 2,
+        Severity::StyleWarning | Severity::Information => 3,
+        Severity::Note => 4,
+    }
+}
+
+/// A compiler's finding, and the top-level form it is in as the scanner sees it (with its `#+` and prefixes); `None`: in none, so it is
+/// about the text as a whole.
+#[derive(Debug, Clone)]
+struct Found {
+    diagnostic: Diagnostic,
+    form: Option<Span>,
+}
+
+impl Found {
+    fn new(diagnostic: Diagnostic, forms: &[Span]) -> Found {
+        let form = containing(forms, diagnostic.span);
+        Found { diagnostic, form }
+    }
+
+    /// The finding after a change, unless the change touched its form.
+    fn carry(mut self, applied: &Applied) -> Option<Found> {
+        if let Some(form) = self.form {
+            let moved = applied.shift(form)?;
+            // Inside an untouched form everything moves alike.
+            let along = |span: Span| Span {
+                start: span.start + moved.start - form.start,
+                end: span.end + moved.start - form.start,
+            };
+            self.diagnostic.span = along(self.diagnostic.span);
+            self.diagnostic.toplevel = self.diagnostic.toplevel.map(along);
+            self.form = Some(moved);
+        } else {
+            self.diagnostic.span = applied.shift(self.diagnostic.span)?;
+            self.diagnostic.toplevel = None;
+        }
+        self.diagnostic.related.retain_mut(|related| match (&related.file, applied.shift(related.span)) {
+            (Some(_), _) => true,
+            (None, Some(span)) => {
+                related.span = span;
+                true
+            }
+            (None, None) => false,
+        });
+        Some(self)
+    }
+}
+
+/// The one of `forms`, which are in order and disjoint, in which `span` lies.
+fn containing(forms: &[Span], span: Span) -> Option<Span> {
+    let after = forms.partition_point(|form| form.start <= span.start);
+    forms[..after].last().copied().filter(|form| span.end <= form.end && span.start < form.end)
+}
+
+/// A check in progress.
+#[derive(Debug)]
+struct Checking {
+    /// The top-level forms of the text it took.
+    forms: Vec<Span>,
+    /// The changes since.
+    since: Vec<Applied>,
+}
+
+/// The findings of one open text.
+#[derive(Debug, Default)]
+pub struct Findings {
+    compiled: Vec<Found>,
+    checking: Option<Checking>,
+}
+
+impl Findings {
+    /// The text changed.
+    pub fn change(&mut self, applied: &Applied) {
+        let compiled = std::mem::take(&mut self.compiled);
+        self.compiled = compiled.into_iter().filter_map(|found| found.carry(applied)).collect();
+        if let Some(checking) = &mut self.checking {
+            checking.since.push(applied.clone());
+        }
+    }
+
+    /// A check of the text as it is now begins.
+    pub fn check_begins(&mut self, document: &Document) {
+        self.checking = Some(Checking { forms: forms(document), since: Vec::new() });
+    }
+
+    /// The running check gave up or was cancelled; what was known stays.
+    pub fn check_fails(&mut self) {
+        self.checking = None;
+    }
+
+    /// The running check is done. Its findings are carried over whatever changed since it began.
+    pub fn check_ends(&mut self, diagnostics: Vec<Diagnostic>) {
+        let Some(Checking { forms, since }) = self.checking.take() else { return };
+        self.compiled = diagnostics
+            .into_iter()
+            .map(|diagnostic| Found::new(diagnostic, &forms))
+            .filter_map(|found| since.iter().try_fold(found, Found::carry))
+            .collect();
+    }
+
+    /// All that is true for the text as it is now, in its order.
+    pub fn merged(&self, document: &Document) -> Vec<Diagnostic> {
+        let forms = forms(document);
+        let shown = |found: &&Found| found.form.is_none_or(|form| forms.binary_search(&form).is_ok());
+        let compiled = self.compiled.iter().filter(shown).map(|found| found.diagnostic.clone());
+        merge(structure::check(document), compiled.collect())
+    }
+}
+
+fn forms(document: &Document) -> Vec<Span> {
+    document.scan().forms().iter().map(|form| form.span).collect()
+}
+
+/// The scanner's and the compiler's findings of one text: in order, without duplicates, and without what the compiler said of a form that is
+/// broken now.
+pub fn merge(structure: structure::Structure, compiled: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let broken = |diagnostic: &Diagnostic| containing(&structure.withheld, diagnostic.span).is_some();
+    let mut all = structure.diagnostics;
+    all.extend(compiled.into_iter().filter(|diagnostic| !broken(diagnostic)));
+    // A stable sort: of two findings at one place the scanner's comes first.
+    all.sort_by_key(|diagnostic| (diagnostic.span, diagnostic.severity));
+    let mut seen = HashSet::new();
+    all.retain(|diagnostic| seen.insert((diagnostic.span, diagnostic.code.clone(), diagnostic.message.clone())));
+    all
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::ide::diagnostic::Related;
+    use crate::text::document::Edit;
+    use crate::text::position::{PositionEncoding, to_position};
+
+    fn finding(span: Span) -> Diagnostic {
+        Diagnostic {
+            span,
+            severity: Severity::Warning,
+            code: "undefined-function".into(),
+            message: "Undefined function: FOO".into(),
+            condition: None,
+            form: None,
+            toplevel: None,
+            tags: vec![],
+            related: vec![],
+            data: serde_json::Value::Null,
+        }
+    }
+
+    /// Where `what` is in `text`.
+    fn find(text: &str, what: &str) -> Span {
+        let start = text[..text.find(what).unwrap()].chars().count();
+        Span { start, end: start + what.chars().count() }
+    }
+
+    /// A document and its findings, one at `foo`.
+    struct Case {
+        document: Document,
+        findings: Findings,
+    }
+
+    impl Case {
+        fn new(text: &str) -> Case {
+            let document = Document::new(text, 1);
+            let mut findings = Findings::default();
+            findings.check_begins(&document);
+            Case { document, findings }
+        }
+
+        fn checked(text: &str) -> Case {
+            let mut case = Case::new(text);
+            case.findings.check_ends(vec![finding(find(text, "foo"))]);
+            case
+        }
+
+        /// Replace `what` by `by`.
+        fn replace(&mut self, what: &str, by: &str) -> &mut Case {
+            let rope = self.document.text().clone();
+            let span = find(&rope.to_string(), what);
+            let at = |offset| to_position(&rope, offset, PositionEncoding::Utf16);
+            let edit = Edit { range: Some((at(span.start), at(span.end))), text: by.into() };
+            let version = self.document.version() + 1;
+            let applied = self.document.apply(version, PositionEncoding::Utf16, &[edit]).unwrap();
+            self.findings.change(&applied);
+            self
+        }
+
+        /// What is marked now, and how often a structural error is.
+        fn marked(&self) -> (Vec<String>, usize) {
+            let text: Vec<char> = self.document.text().chars().collect();
+            let merged = self.findings.merged(&self.document);
+            let (compiled, structure): (Vec<_>, Vec<_>) = merged.iter().partition(|d| d.code == "undefined-function");
+            (compiled.iter().map(|d| text[d.span.start..d.span.end].iter().collect()).collect(), structure.len())
+        }
+    }
+
+    #[test]
+    fn a_finding_moves_with_its_untouched_form() {
+        for (text, what, by) in [
+            ("(a)\n(foo)\n", "a", "a bc"),
+            ("; a\n(foo)\n", "; a\n", ""),
+            ("\n\n(foo)\n", "\n\n", "\n"),
+            ("𝄞 (foo)\n", "𝄞", "x"),
+            ("(foo)\n(b)", "b", "b c"),
+            ("(foo)", "(foo)", "(foo)"),
+            ("(foo) x", " x", ""),
+            ("(foo) x", " x", " (x"),
+        ] {
+            let mut case = Case::checked(text);
+            if what != "(foo)" {
+                case.replace(what, by);
+            }
+            assert_eq!(case.marked().0, ["foo"], "{text:?}: {what:?} -> {by:?}");
+        }
+    }
+
+    #[test]
+    fn a_finding_is_not_shown_once_its_form_is_touched_or_no_longer_a_form() {
+        for (text, what, by) in [
+            ("(a foo)\n", "foo", "fo"),
+            ("(a foo)\n", "foo)", "foo "),
+            ("(a foo)\n", "(a", "'(a"),
+            ("b (a foo)\n", "b ", "#+b "),
+            ("b (a foo)\n", "b ", "b #|"),
+            ("b (a foo)\n", "b ", "b \""),
+            ("b (a foo)\n", "b", "(b"),
+            ("(a)\n(b foo)\n(c)", "\n(b foo)", ""),
+        ] {
+            let mut case = Case::checked(text);
+            case.replace(what, by);
+            assert_eq!(case.marked().0, [] as [&str; 0], "{text:?}: {what:?} -> {by:?}");
+        }
+    }
+
+    #[test]
+    fn a_finding_comes_back_when_what_hid_its_form_goes() {
+        let mut case = Case::checked("b (a foo)\n");
+        assert_eq!(case.replace("b", "b \"").marked().0.len(), 0);
+        assert_eq!(case.replace("\"", "").marked(), (vec!["foo".to_string()], 0));
+    }
+
+    #[test]
+    fn a_result_is_carried_over_the_changes_made_while_it_was_computed() {
+        let text = "(a)\n(b foo)\n(c foo)";
+        let mut case = Case::new(text);
+        let found = vec![finding(find(text, "a")), finding(find(text, "foo")), finding(find(text, "c"))];
+        case.replace("a", "aa").replace("(aa", "(aab").replace("c foo", "c bar");
+        case.findings.check_ends(found);
+        assert_eq!(case.marked().0, ["foo"]);
+    }
+
+    #[test]
+    fn a_check_that_fails_leaves_what_was_known() {
+        let mut case = Case::checked("(foo)\n");
+        case.findings.check_begins(&case.document);
+        case.findings.check_fails();
+        assert_eq!(case.marked().0, ["foo"]);
+        case.findings.check_ends(vec![]);
+        assert_eq!(case.marked().0, ["foo"], "an end without a beginning says nothing");
+    }
+
+    #[test]
+    fn findings_come_in_the_order_of_the_text_and_once() {
+        let at = |start| finding(Span { start, end: start + 1 });
+        assert_eq!(merge(Default::default(), vec![at(8), at(2), at(8)]), [at(2), at(8)]);
+    }
+
+    #[test]
+    fn a_related_place_that_was_touched_goes_and_one_in_another_file_stays() {
+        let text = "(ab)\n(cd)\n(foo)";
+        let related = |file: Option<&str>, span| Related { file: file.map(Into::into), span, message: "here".into() };
+        let elsewhere = related(Some("b.lisp"), Span { start: 0, end: 2 });
+        let mut diagnostic = finding(find(text, "foo"));
+        diagnostic.related = vec![related(None, find(text, "ab")), related(None, find(text, "cd")), elsewhere.clone()];
+        let mut case = Case::new(text);
+        case.findings.check_ends(vec![diagnostic]);
+        case.replace("ab", "abc");
+        let merged = case.findings.merged(&case.document);
+        assert_eq!(merged[0].related, [related(None, find("(abc)\n(cd)", "cd")), elsewhere]);
+    }
+
+    #[test]
+    fn severities_have_the_numbers_of_lsp() {
+        use Severity::*;
+        assert_eq!([Error, Warning, StyleWarning, Information, Note].map(severity_number), [1, 2, 3, 3, 4]);
+    }
+}

@@ -1,0 +1,258 @@
+//! Diagnostics for a terminal: the source line, carets under what is meant, and the places that explain it.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use ropey::Rope;
+
+use super::diagnostic::{Diagnostic, Related, Severity};
+use crate::text::Span;
+
+/// A file as it is shown.
+#[derive(Debug, Clone)]
+pub struct Source<'a> {
+    /// What it is called.
+    pub name: &'a str,
+    /// Its text, for which the diagnostics are true.
+    pub text: &'a Rope,
+}
+
+/// Renders diagnostics one by one.
+pub struct Terminal<'a> {
+    renderer: Renderer,
+    read: &'a dyn Fn(&Path) -> Option<Rope>,
+}
+
+impl fmt::Debug for Terminal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Terminal").field("renderer", &self.renderer).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Terminal<'a> {
+    /// `colour`: with ANSI escapes. `read`: the text of another file that a diagnostic refers to.
+    pub fn new(colour: bool, width: Option<usize>, read: &'a dyn Fn(&Path) -> Option<Rope>) -> Terminal<'a> {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let renderer = renderer.decor_style(DecorStyle::Ascii).term_width(width.unwrap_or(140));
+        Terminal { renderer, read }
+    }
+
+    /// One diagnostic, several lines, without a line break at the end.
+    pub fn render(&self, source: &Source<'_>, diagnostic: &Diagnostic) -> String {
+        let elsewhere: Vec<Option<(String, Rope)>> = diagnostic
+            .related
+            .iter()
+            .map(|related| {
+                let file = related.file.as_ref()?;
+                Some((file.display().to_string(), (self.read)(file)?))
+            })
+            .collect();
+        let (title, detail) = headline(&diagnostic.message);
+        let mut group: Group<'_> = level(diagnostic.severity)
+            .primary_title(title)
+            .id(diagnostic.code.as_str())
+            .element(snippet(source.name, source.text, diagnostic.span, AnnotationKind::Primary, None));
+        for (related, elsewhere) in diagnostic.related.iter().zip(&elsewhere) {
+            group = match (&related.file, elsewhere) {
+                (None, _) => group.element(context(source.name, source.text, related)),
+                (Some(_), Some((name, text))) => group.element(context(name, text, related)),
+                (Some(file), None) => {
+                    group.element(Level::NOTE.message(format!("{} ({})", related.message, file.display())))
+                }
+            };
+        }
+        if !detail.is_empty() {
+            group = group.element(Level::NOTE.message(detail));
+        }
+        self.renderer.render(&[group])
+    }
+}
+
+/// A message's first line is its headline; what follows explains.
+fn headline(message: &str) -> (&str, &str) {
+    match message.split_once('\n') {
+        Some((first, rest)) => (first.trim_end(), rest.trim()),
+        None => (message, ""),
+    }
+}
+
+fn level(severity: Severity) -> Level<'static> {
+    match severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::StyleWarning => Level::WARNING.with_name("style"),
+        Severity::Note => Level::NOTE,
+        Severity::Information => Level::INFO,
+    }
+}
+
+fn context<'a>(name: &'a str, text: &Rope, related: &'a Related) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+    snippet(name, text, related.span, AnnotationKind::Context, Some(&related.message))
+}
+
+/// The lines a span lies on, with the span marked. Only these are handed over, so that the cost does not grow with the file.
+fn snippet<'a>(
+    name: &'a str,
+    text: &Rope,
+    span: Span,
+    kind: AnnotationKind,
+    label: Option<&'a str>,
+) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+    let (lines, first_line, bytes) = cut(text, span);
+    let mut annotation = kind.span(bytes);
+    if let Some(label) = label {
+        annotation = annotation.label(label);
+    }
+    Snippet::source(lines).path(name).line_start(first_line).annotation(annotation)
+}
+
+/// The text of a span's lines, the first one's number (1-based), and the span in bytes of that text.
+fn cut(text: &Rope, span: Span) -> (String, usize, Range<usize>) {
+    let start = span.start.min(text.len_chars());
+    let end = span.end.clamp(start, text.len_chars());
+    let first = text.char_to_line(start);
+    let last = text.char_to_line(if end > start { end - 1 } else { end });
+    let offset = text.line_to_byte(first);
+    let lines = text.slice(text.line_to_char(first)..text.line_to_char((last + 1).min(text.len_lines())));
+    (lines.to_string(), first + 1, text.char_to_byte(start) - offset..text.char_to_byte(end) - offset)
+}
+
+/// How many of each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Files that were checked.
+    pub files: usize,
+    /// [`Severity::Error`].
+    pub errors: usize,
+    /// [`Severity::Warning`].
+    pub warnings: usize,
+    /// Everything else.
+    pub others: usize,
+}
+
+impl Summary {
+    /// Count one.
+    pub fn count(&mut self, diagnostic: &Diagnostic) {
+        match diagnostic.severity {
+            Severity::Error => self.errors += 1,
+            Severity::Warning => self.warnings += 1,
+            Severity::StyleWarning | Severity::Information | Severity::Note => self.others += 1,
+        }
+    }
+
+    /// Neither an error nor a warning.
+    pub fn is_clean(&self) -> bool {
+        self.errors == 0 && self.warnings == 0
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        for (count, name) in [(self.errors, "error"), (self.warnings, "warning"), (self.others, "remark")] {
+            if count > 0 {
+                parts.push(plural(count, name));
+            }
+        }
+        let found = if parts.is_empty() { "no problems".to_string() } else { parts.join(", ") };
+        write!(f, "{found} in {}", plural(self.files, "file"))
+    }
+}
+
+fn plural(count: usize, name: &str) -> String {
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diagnostic(text: &str, marked: &str, severity: Severity, message: &str) -> Diagnostic {
+        let start = text.find(marked).map_or(0, |byte| text[..byte].chars().count());
+        Diagnostic {
+            span: Span { start, end: start + marked.chars().count() },
+            severity,
+            code: "undefined-function".into(),
+            message: message.into(),
+            condition: None,
+            form: None,
+            toplevel: None,
+            tags: Vec::new(),
+            related: Vec::new(),
+            data: serde_json::Value::Null,
+        }
+    }
+
+    fn render(text: &str, diagnostic: &Diagnostic) -> String {
+        let rope = Rope::from_str(text);
+        Terminal::new(false, None, &|_| Some(Rope::from_str("(in-package :x)\n(defun f ())\n")))
+            .render(&Source { name: "a.lisp", text: &rope }, diagnostic)
+    }
+
+    #[test]
+    fn carets_stand_under_what_is_meant() {
+        let text = "(in-package :cl-user)\n\u{c}\n(defun f (x)\r\n  (list \"𝄞λ\" (frob x)))\r\n";
+        let shown = render(text, &diagnostic(text, "frob", Severity::Warning, "undefined function: FROB"));
+        insta::assert_snapshot!(shown, @r#"
+        warning[undefined-function]: undefined function: FROB
+         --> a.lisp:4:15
+          |
+        4 |   (list "𝄞λ" (frob x)))
+          |               ^^^^
+        "#);
+    }
+
+    #[test]
+    fn related_places_are_shown_where_they_are() {
+        let text = "(defun f (x) x)\n\n\n\n\n\n\n\n(f 1 2)\n";
+        let mut diagnostic =
+            diagnostic(text, "f 1 2", Severity::Error, "called with two arguments\nbut wants exactly one");
+        diagnostic.related.push(Related { file: None, span: (7, 8).into(), message: "defined here".into() });
+        diagnostic.related.push(Related {
+            file: Some("b.lisp".into()),
+            span: (23, 24).into(),
+            message: "and here".into(),
+        });
+        insta::assert_snapshot!(render(text, &diagnostic), @r"
+        error[undefined-function]: called with two arguments
+         --> a.lisp:9:2
+          |
+        9 | (f 1 2)
+          |  ^^^^^
+          |
+         ::: a.lisp:1:8
+          |
+        1 | (defun f (x) x)
+          |        - defined here
+          |
+         ::: b.lisp:2:8
+          |
+        2 | (defun f ())
+          |        - and here
+          |
+          = note: but wants exactly one
+        ");
+    }
+
+    #[test]
+    fn a_span_outside_the_text_is_no_panic() {
+        for (text, span) in [("", (0, 0)), ("", (5, 9)), ("abc", (3, 3)), ("abc\n", (4, 4)), ("a\nb", (2, 1))] {
+            let mut wrong = diagnostic(text, "", Severity::Error, "x");
+            wrong.span = span.into();
+            assert!(render(text, &wrong).starts_with("error[undefined-function]: x"));
+        }
+    }
+
+    #[test]
+    fn the_summary_counts() {
+        let mut summary = Summary { files: 4, ..Summary::default() };
+        assert_eq!(summary.to_string(), "no problems in 4 files");
+        for severity in [Severity::Error, Severity::Error, Severity::Warning, Severity::StyleWarning] {
+            summary.count(&diagnostic("", "", severity, ""));
+        }
+        assert_eq!(summary.to_string(), "2 errors, 1 warning, 1 remark in 4 files");
+    }
+}

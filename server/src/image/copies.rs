@@ -1,0 +1,343 @@
+//! A check: a copy of the image is asked for, followed and, when it passes a limit or nobody wants it any more, killed.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde::Serialize;
+use serde::de::IgnoredAny;
+use tokio::net::UnixStream;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+
+use super::api::{CheckParams, CheckReport};
+use super::findings::{Findings, LINE_LIMIT, Limit};
+use super::frames::CopyEnd;
+use super::handle::lost;
+use super::lines::Lines;
+use super::link::{Call, CallError, Listener};
+use super::live::Live;
+use super::memory;
+use super::process::{Quarry, describe_signal};
+use super::scratch::Scratch;
+use super::state::ImageError;
+use super::supervisor::Shared;
+
+/// How often a busy image is asked again; the pause doubles each time: 3.2 s in all.
+const BUSY_TRIES: u32 = 6;
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
+/// How long a check waits for its turn.
+const TURN: Duration = Duration::from_secs(60);
+/// What the image may take to fork; it has a shorter limit of its own.
+const FORK: Duration = Duration::from_secs(15);
+/// What a copy may take to connect, at the first try and at the second. A copy that inherited a lock that is held never does.
+const CONNECT: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
+/// How often limits are looked at.
+const WATCH: Duration = Duration::from_millis(50);
+/// What the last lines, or the news of a copy's end, may take.
+const AFTERWARDS: Duration = Duration::from_secs(5);
+
+/// Why an attempt gave no report.
+enum Failed {
+    /// The image could not fork now.
+    Busy(String),
+    /// The copy did not connect, or died before it did; why, for a person.
+    Mute(String),
+    /// The image died.
+    Gone(Arc<Live>),
+    /// Anything else.
+    Error(ImageError),
+}
+
+/// What goes over the wire.
+#[derive(Serialize)]
+struct WireCheck<'a> {
+    #[serde(flatten)]
+    params: &'a CheckParams,
+    socket: &'a Path,
+    token: &'a str,
+    scratch: &'a Path,
+}
+
+/// `check`; see [`super::Image::check`].
+pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams) -> Result<CheckReport, ImageError> {
+    let Ok(deadline) = Duration::try_from_secs_f64(params.deadline) else {
+        let message = format!("The deadline must be a number of seconds, and not {}.", params.deadline);
+        return Err(ImageError::Refused { kind: "bad-params".into(), message });
+    };
+    let permit = match timeout(TURN, shared.copies.clone().acquire_owned()).await {
+        Ok(Ok(permit)) => Arc::new(permit),
+        _ => return Err(ImageError::Busy("Other checks are still running; try again in a moment.".into())),
+    };
+    let (mut busy, mut mute, mut again) = (0, 0, true);
+    loop {
+        match attempt(shared, &params, deadline, CONNECT[mute], permit.clone()).await {
+            Ok(report) => return Ok(report),
+            Err(Failed::Busy(_)) if busy < BUSY_TRIES => {
+                sleep(BUSY_PAUSE * 2_u32.pow(busy)).await;
+                busy += 1;
+            }
+            Err(Failed::Busy(message)) => return Err(ImageError::Busy(message)),
+            Err(Failed::Mute(reason)) if mute + 1 < CONNECT.len() => {
+                tracing::warn!(reason, "a check is tried once more");
+                mute += 1;
+            }
+            Err(Failed::Mute(reason)) => return Ok(Findings::new(0).stopped(Limit::Other, reason)),
+            // Most often something else ended it, and the check is as good in the next image.
+            Err(Failed::Gone(_)) if again => again = false,
+            Err(Failed::Gone(live)) => return Err(lost(shared, &live).await),
+            Err(Failed::Error(error)) => return Err(error),
+        }
+    }
+}
+
+async fn attempt(
+    shared: &Arc<Shared>,
+    params: &CheckParams,
+    deadline: Duration,
+    connect: Duration,
+    permit: Arc<OwnedSemaphorePermit>,
+) -> Result<CheckReport, Failed> {
+    let mut hunt = Hunt::start(shared, params, permit).await?;
+    let stream = hunt.connection(connect).await?;
+    let length = params.text.chars().count();
+    let report = hunt.follow(stream, Findings::new(length), deadline, params.memory).await?;
+    hunt.finish();
+    Ok(report)
+}
+
+/// A copy that is asked for or runs. Dropped, it is killed as soon as it is known.
+struct Hunt {
+    shared: Arc<Shared>,
+    live: Arc<Live>,
+    call: Option<Call>,
+    copied: Option<oneshot::Receiver<u32>>,
+    quarry: Option<Arc<Quarry>>,
+    pid: u32,
+    /// How it ended, when that was told before it was seen to connect.
+    end: Option<CopyEnd>,
+    scratch: Option<Scratch>,
+    permit: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+impl Hunt {
+    /// Ask for a copy.
+    async fn start(
+        shared: &Arc<Shared>,
+        params: &CheckParams,
+        permit: Arc<OwnedSemaphorePermit>,
+    ) -> Result<Hunt, Failed> {
+        let live = shared.live().await.map_err(Failed::Error)?;
+        let scratch = Scratch::new(&shared.private).map_err(|error| {
+            let directory = shared.private.display();
+            Failed::Error(ImageError::Unavailable(format!(
+                "Nothing can be checked: no scratch directory in {directory}: {error}"
+            )))
+        })?;
+        let (sender, copied) = oneshot::channel();
+        let wire = WireCheck { params, socket: scratch.socket(), token: &scratch.token, scratch: scratch.path() };
+        let call = live.link.call("check", &wire, None, Listener::Copy(Some(sender))).map_err(Failed::Error)?;
+        Ok(Hunt {
+            shared: shared.clone(),
+            live,
+            call: Some(call),
+            copied: Some(copied),
+            quarry: None,
+            pid: 0,
+            end: None,
+            scratch: Some(scratch),
+            permit: Some(permit),
+        })
+    }
+
+    /// Wait for the fork and for the copy to connect.
+    async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
+        let (Some(call), Some(copied), Some(scratch)) = (&mut self.call, &mut self.copied, &mut self.scratch) else {
+            return Err(Failed::Mute("The copy is gone.".into()));
+        };
+        self.pid = tokio::select! {
+            biased;
+            Ok(pid) = copied => pid,
+            end = call.result::<CopyEnd>() => return Err(early(end, &self.live)),
+            () = sleep(FORK) => {
+                let message = format!("The image could not be copied within {} s: a thread of it cannot be stopped.", FORK.as_secs());
+                return Err(Failed::Busy(message));
+            }
+        };
+        self.copied = None;
+        if let Some(quarry) = Quarry::new(self.pid) {
+            let quarry = Arc::new(quarry);
+            self.live.adopt(self.pid, quarry.clone());
+            self.quarry = Some(quarry);
+        }
+        let accepted = tokio::select! {
+            biased;
+            accepted = scratch.accept(self.pid) => accepted,
+            end = call.result::<CopyEnd>() => {
+                // It may have connected, and done all its work.
+                let Ok(accepted) = timeout(WATCH, scratch.accept(self.pid)).await else { return Err(early(end, &self.live)) };
+                self.end = Some(end.map_err(|error| early(Err(error), &self.live))?);
+                accepted
+            }
+            () = sleep(limit) => {
+                return Err(Failed::Mute(format!("The check's copy of the image did not begin within {} s.", limit.as_secs())));
+            }
+        };
+        accepted.map_err(no_socket)
+    }
+
+    /// Read what the copy finds until it has ended, within its limits.
+    async fn follow(
+        &mut self,
+        stream: UnixStream,
+        mut findings: Findings,
+        within: Duration,
+        memory: u64,
+    ) -> Result<CheckReport, Failed> {
+        let (Some(call), Some(scratch)) = (&mut self.call, &self.scratch) else {
+            return Err(Failed::Mute("The copy is gone.".into()));
+        };
+        let quarry = self.quarry.clone();
+        let deadline = Instant::now() + within;
+        let mut lines = Lines::new(stream, LINE_LIMIT);
+        let mut ticks = interval(WATCH);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut passed: Option<(Limit, String)> = None;
+        let mut end = self.end.take();
+        // When one of the two ends has come, the other must soon.
+        let mut impatient: Option<Instant> = None;
+        let mut open = true;
+        while open || end.is_none() {
+            let mut over: Option<(Limit, String)> = None;
+            tokio::select! {
+                line = lines.next(), if open => {
+                    let why = match line {
+                        Ok(Some(line)) => findings.take(line, &scratch.token).err(),
+                        Ok(None) => {
+                            open = false;
+                            None
+                        }
+                        Err(error) => Some(error.to_string()),
+                    };
+                    if let Some(why) = why {
+                        open = false;
+                        over = Some((Limit::Other, format!("The copy of the image was stopped: {why}.")));
+                    }
+                }
+                result = call.result::<CopyEnd>(), if end.is_none() => match result {
+                    Ok(how) => end = Some(how),
+                    Err(error) => return Err(early(Err(error), &self.live)),
+                },
+                now = ticks.tick() => match impatient {
+                    Some(since) if now <= since + AFTERWARDS => {}
+                    Some(_) if end.is_none() && passed.is_none() => {
+                        impatient = Some(now);
+                        over = Some((Limit::Other, "The copy of the image did not end.".into()));
+                    }
+                    Some(_) => break,
+                    None => over = passed_limit(quarry.as_deref(), now > deadline, within, memory),
+                },
+            }
+            if let Some(over) = over {
+                if let Some(quarry) = &quarry {
+                    quarry.kill();
+                }
+                passed.get_or_insert(over);
+            }
+            if (!open || end.is_some() || passed.is_some()) && impatient.is_none() {
+                impatient = Some(Instant::now());
+            }
+        }
+        Ok(match passed {
+            Some((limit, reason)) => findings.stopped(limit, reason),
+            None if findings.is_done() => findings.complete(),
+            None => {
+                let (limit, reason) = explain(end.as_ref());
+                findings.stopped(limit, reason)
+            }
+        })
+    }
+
+    /// The copy has ended and was reaped.
+    fn finish(mut self) {
+        self.live.forget(self.pid);
+        self.call = None;
+        if let Some(mut scratch) = self.scratch.take() {
+            scratch.remove(&self.shared);
+        }
+    }
+}
+
+/// The limit that a copy has passed, if it has.
+fn passed_limit(quarry: Option<&Quarry>, late: bool, within: Duration, memory: u64) -> Option<(Limit, String)> {
+    if late {
+        let seconds = within.as_secs_f64();
+        return Some((Limit::Time, format!("It took longer than the {seconds} s that a check may take.")));
+    }
+    if memory::exceeds(quarry?.pid(), memory)? {
+        let megabytes = memory >> 20;
+        return Some((Limit::Memory, format!("It took more than the {megabytes} MB of memory that a check may take.")));
+    }
+    None
+}
+
+fn no_socket(error: std::io::Error) -> Failed {
+    Failed::Error(ImageError::Unavailable(format!("Nothing can be checked: the copy's socket failed: {error}")))
+}
+
+/// An answer that came before the copy had connected, or that is an error.
+fn early(end: Result<CopyEnd, CallError>, live: &Arc<Live>) -> Failed {
+    match end {
+        Ok(end) => Failed::Mute(explain(Some(&end)).1),
+        Err(CallError::Refused(ImageError::Busy(message))) => Failed::Busy(message),
+        Err(CallError::Refused(error)) => Failed::Error(error),
+        Err(CallError::Gone) => Failed::Gone(live.clone()),
+    }
+}
+
+/// Why a copy ended that did not say that it was done.
+fn explain(end: Option<&CopyEnd>) -> (Limit, String) {
+    match end {
+        Some(CopyEnd { signal: Some(signal), .. }) if *signal == Signal::XCPU.as_raw() => {
+            (Limit::Time, "It used up the processor time that a check may take.".into())
+        }
+        Some(CopyEnd { signal: Some(signal), .. }) => {
+            (Limit::Other, format!("The copy of the image was killed by {}.", describe_signal(*signal)))
+        }
+        Some(CopyEnd { exit: Some(code), .. }) => {
+            (Limit::Other, format!("The copy of the image left with code {code} before it was done."))
+        }
+        _ => (Limit::Other, "The copy of the image ended before it was done.".into()),
+    }
+}
+
+impl Drop for Hunt {
+    fn drop(&mut self) {
+        if let Some(quarry) = &self.quarry {
+            quarry.kill();
+        }
+        let Some(mut call) = self.call.take() else { return };
+        let (shared, live, pid) = (self.shared.clone(), self.live.clone(), self.pid);
+        let (copied, scratch, permit) = (self.copied.take(), self.scratch.take(), self.permit.take());
+        let clean = async move {
+            if let Some(copied) = copied {
+                // Not forked yet, or just now: what comes of it is killed.
+                live.link.interrupt(call.id(), "cancel");
+                tokio::select! {
+                    biased;
+                    Ok(pid) = copied => if let Some(quarry) = Quarry::new(pid) { quarry.kill() },
+                    _ = call.result::<IgnoredAny>() => {}
+                }
+            }
+            // Until it was reaped or the image is gone. An answer that came already comes as an error.
+            let _ = call.result::<IgnoredAny>().await;
+            live.forget(pid);
+            if let Some(mut scratch) = scratch {
+                scratch.remove(&shared);
+            }
+            drop(permit);
+        };
+        self.shared.tasks.spawn_on(clean, &self.shared.runtime);
+    }
+}

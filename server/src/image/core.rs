@@ -1,0 +1,272 @@
+//! The cache of what the image starts from: a core saved by the user's own SBCL, or a fasl when another program stands before it.
+//!
+//! An entry is made once for a program (its file, time and size), the embedded Lisp and this version; the key costs one `stat`.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, SystemTime};
+
+use include_dir::{Dir, include_dir};
+use rustix::fs::{FlockOperation, flock};
+use sha2::{Digest, Sha256};
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+
+use super::process::{describe, kill_group, start_helper};
+use super::program::Program;
+
+/// The Lisp side, as it was when this binary was built (server/build.rs has Cargo look).
+static LISP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../lisp");
+
+/// A build that takes longer is given up; it takes seconds.
+const BUILD_LIMIT: Duration = Duration::from_secs(180);
+/// An entry that was not used for so long is removed.
+const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Lines of SBCL's own words in a build's error.
+const LAST_LINES: usize = 25;
+
+/// Why there is nothing to start from.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(super) enum CoreError {
+    /// The cache directory cannot be used.
+    #[error(
+        "The cache directory {directory} cannot be used: {error}. Make it writable, or set XDG_CACHE_HOME to another one."
+    )]
+    Cache {
+        /// Which.
+        directory: String,
+        /// Why.
+        error: String,
+    },
+    /// SBCL did not build it.
+    #[error("{program} could not build the image: it {how}.\n{last}")]
+    Build {
+        /// The program.
+        program: String,
+        /// How it ended.
+        how: String,
+        /// Its last lines.
+        last: String,
+    },
+}
+
+/// What the image starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Start {
+    /// `--core` of the plain executable.
+    Core(PathBuf),
+    /// `--load` by any command that runs SBCL.
+    Fasl(PathBuf),
+}
+
+impl Start {
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Start::Core(path) | Start::Fasl(path) => path,
+        }
+    }
+}
+
+/// The directory of cores.
+#[derive(Debug, Clone)]
+pub(super) struct Cache {
+    directory: PathBuf,
+}
+
+impl Cache {
+    /// `$XDG_CACHE_HOME/consort`, or where the platform keeps caches.
+    pub(super) fn default_directory() -> PathBuf {
+        let configured = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        match (configured, directories::ProjectDirs::from("", "", "consort")) {
+            (Some(base), _) => base.join("consort"),
+            (None, Some(project)) => project.cache_dir().to_owned(),
+            (None, None) => std::env::temp_dir().join("consort-cache"),
+        }
+    }
+
+    /// The cache in `directory`, which is made when needed.
+    pub(super) fn new(directory: PathBuf) -> Cache {
+        Cache { directory }
+    }
+
+    /// Where the entry for `program` is, or would be.
+    pub(super) fn entry(&self, program: &Program) -> Start {
+        let mut hash = Sha256::new();
+        hash.update(env!("CARGO_PKG_VERSION"));
+        hash.update([0]);
+        hash.update(&program.identity);
+        for variable in ["SBCL_HOME", "SBCL_CORE"] {
+            hash.update([0]);
+            hash.update(std::env::var_os(variable).unwrap_or_default().as_encoded_bytes());
+        }
+        hash_sources(&LISP, &mut hash);
+        let key: String = hash.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        if program.plain {
+            Start::Core(self.directory.join(format!("image-{key}.core")))
+        } else {
+            Start::Fasl(self.directory.join(format!("image-{key}.fasl")))
+        }
+    }
+
+    /// The entry if it is there; marks it as used.
+    pub(super) fn lookup(&self, program: &Program) -> Option<Start> {
+        let entry = self.entry(program);
+        let file = File::options().write(true).open(entry.path()).ok()?;
+        if let Err(error) = file.set_modified(SystemTime::now()) {
+            tracing::debug!(%error, "marking the core as used");
+        }
+        Some(entry)
+    }
+
+    /// Forget an entry that does not start.
+    pub(super) fn discard(&self, entry: &Start) {
+        if let Err(error) = fs::remove_file(entry.path()) {
+            tracing::warn!(%error, path = %entry.path().display(), "removing a core that does not start");
+        }
+    }
+
+    /// Build the entry, unless another host has done so in the meantime. Dropping the future ends the build.
+    pub(super) async fn build(&self, program: &Program, workspace: &Path) -> Result<Start, CoreError> {
+        let cannot = |error: io::Error| CoreError::Cache {
+            directory: self.directory.display().to_string(),
+            error: error.to_string(),
+        };
+        fs::create_dir_all(&self.directory).map_err(cannot)?;
+        let _alone = self.exclusive().await.map_err(cannot)?;
+        if let Some(built) = self.lookup(program) {
+            return Ok(built);
+        }
+        let entry = self.entry(program);
+        let scratch = tempfile::Builder::new().prefix("build-").tempdir_in(&self.directory).map_err(cannot)?;
+        let sources = scratch.path().join("lisp");
+        extract(&LISP, &sources).map_err(cannot)?;
+        let output = scratch.path().join(entry.path().file_name().unwrap_or_default());
+        run_build(program, workspace, &sources.join("boot.lisp"), &output).await?;
+        fs::rename(&output, entry.path()).map_err(cannot)?;
+        Ok(entry)
+    }
+
+    /// The lock that two hosts share. Waits while another one builds.
+    async fn exclusive(&self) -> io::Result<File> {
+        let file = File::options().create(true).truncate(false).write(true).open(self.directory.join("lock"))?;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(file),
+                // There is no asynchronous flock; a blocked thread could not be cancelled.
+                Err(rustix::io::Errno::WOULDBLOCK) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Remove entries that nobody has used for long, and what interrupted builds left.
+    pub(super) fn sweep(&self, used: &Start) {
+        let Ok(entries) = fs::read_dir(&self.directory) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let limit = match () {
+                () if name.starts_with("image-") && entry.path() != used.path() => STALE,
+                () if name.starts_with("build-") => 4 * BUILD_LIMIT,
+                () => continue,
+            };
+            let age =
+                entry.metadata().and_then(|facts| facts.modified()).map(|time| time.elapsed().unwrap_or_default());
+            if age.is_ok_and(|age| age > limit) {
+                let path = entry.path();
+                let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+                tracing::info!(path = %path.display(), ?removed, "swept the cache");
+            }
+        }
+    }
+}
+
+/// Everything but the tests, in the order of names.
+fn hash_sources(directory: &Dir<'_>, hash: &mut Sha256) {
+    for file in directory.files() {
+        hash.update([0]);
+        hash.update(file.path().as_os_str().as_encoded_bytes());
+        hash.update([0]);
+        hash.update((file.contents().len() as u64).to_le_bytes());
+        hash.update(file.contents());
+    }
+    for child in directory.dirs().filter(|child| !is_tests(child)) {
+        hash_sources(child, hash);
+    }
+}
+
+fn extract(directory: &Dir<'_>, target: &Path) -> io::Result<()> {
+    fs::create_dir_all(target)?;
+    for file in directory.files() {
+        if let Some(name) = file.path().file_name() {
+            fs::write(target.join(name), file.contents())?;
+        }
+    }
+    for child in directory.dirs().filter(|child| !is_tests(child)) {
+        if let Some(name) = child.path().file_name() {
+            extract(child, &target.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_tests(directory: &Dir<'_>) -> bool {
+    directory.path() == Path::new("tests")
+}
+
+/// Run lisp/boot.lisp, which writes what `CONSORT_OUTPUT` names.
+async fn run_build(program: &Program, workspace: &Path, boot: &Path, output: &Path) -> Result<(), CoreError> {
+    let failed =
+        |how: String, last: String| CoreError::Build { program: program.path.display().to_string(), how, last };
+    // Both streams into one pipe, so that the lines stand in the order in which they were written.
+    let (mut reader, child) = (|| {
+        let (read, write) = io::pipe()?;
+        let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(read.into())?;
+        let mut command = Command::new(&program.path);
+        command
+            .args(&program.arguments)
+            .args(["--noinform", "--no-sysinit", "--no-userinit", "--non-interactive", "--load"])
+            .arg(boot)
+            .args(["--eval", "(consort:build)"])
+            .current_dir(workspace)
+            .env("CONSORT_OUTPUT", output)
+            .stdout(Stdio::from(write.try_clone()?))
+            .stderr(Stdio::from(write));
+        Ok::<_, io::Error>((reader, start_helper(&mut command)?))
+    })()
+    .map_err(|error| failed(format!("could not be started: {error}"), String::new()))?;
+    let mut child = child;
+    let group = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
+    let mut printed: Vec<u8> = Vec::new();
+    let ended = tokio::time::timeout(BUILD_LIMIT, async {
+        let mut bytes = vec![0; 8192];
+        loop {
+            let count = reader.read(&mut bytes).await?;
+            if count == 0 {
+                return child.wait().await;
+            }
+            printed.extend_from_slice(&bytes[..count]);
+            let over = printed.len().saturating_sub(64 << 10);
+            printed.drain(..over);
+        }
+    })
+    .await;
+    let how = match ended {
+        Ok(Ok(status)) if status.success() && output.exists() => return Ok(()),
+        Ok(Ok(status)) if status.success() => "wrote nothing".to_owned(),
+        Ok(Ok(status)) => describe(status),
+        Ok(Err(error)) => format!("cannot be followed: {error}"),
+        Err(_) => {
+            if let Some(group) = group {
+                kill_group(group);
+            }
+            format!("did not end within {} s", BUILD_LIMIT.as_secs())
+        }
+    };
+    let text = String::from_utf8_lossy(&printed);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+    Err(failed(how, last))
+}

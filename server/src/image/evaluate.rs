@@ -1,0 +1,170 @@
+//! What runs in the live image: evaluation and the loading of systems, each of which ends whatever the code does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+use super::api::{EvalOutcome, EvalParams, LoadSystemOutcome, LoadSystemParams};
+use super::handle::lost;
+use super::link::{Call, CallError, Listener, lock};
+use super::live::Live;
+use super::pipes::append;
+use super::state::{ImageError, OutputChunk, Progress};
+use super::supervisor::Shared;
+use super::turns::Turn;
+
+/// What code may take to stop after it was interrupted.
+const GRACE: Duration = Duration::from_secs(2);
+/// So may a load, which runs the compiler.
+const LOAD_GRACE: Duration = Duration::from_secs(10);
+/// How much longer an image as a whole may stand still (a collection) before code is held to be stuck.
+const STANDSTILL: Duration = Duration::from_secs(10);
+/// What an answer may take that was on its way when the image was seen to answer.
+const LATE: Duration = Duration::from_millis(500);
+
+/// A request that runs user's code. Dropped before its answer, it is interrupted, and the image is ended if that does not help.
+struct Work {
+    shared: Arc<Shared>,
+    live: Arc<Live>,
+    call: Option<Call>,
+    grace: Duration,
+    /// It is captured what comes on descriptors 1 and 2.
+    captured: bool,
+    turn: Option<Turn>,
+    answered: bool,
+}
+
+impl Work {
+    /// The answer. `within`: the code's own deadline, for the words of the error.
+    async fn answer<T: DeserializeOwned>(&mut self, within: Option<Duration>) -> Result<T, CallError> {
+        let Some(call) = &mut self.call else { return Err(CallError::Gone) };
+        let answer = match within {
+            None => call.result().await,
+            Some(within) => {
+                let limit = within.saturating_add(self.grace);
+                match tokio::time::timeout(limit, call.result()).await {
+                    Ok(answer) => answer,
+                    Err(_) => {
+                        let reason = format!(
+                            "The evaluation could not be stopped at its deadline of {} s, so the Lisp image had to be ended.",
+                            within.as_secs_f64()
+                        );
+                        end_unless_answered(&self.live, call, reason).await
+                    }
+                }
+            }
+        };
+        self.answered = true;
+        answer
+    }
+}
+
+/// A call whose code was interrupted and has had its grace: wait a little longer if the whole image stands still, then end the image.
+async fn end_unless_answered<T: DeserializeOwned>(
+    live: &Live,
+    call: &mut Call,
+    reason: String,
+) -> Result<T, CallError> {
+    tokio::select! {
+        biased;
+        answer = call.result() => return answer,
+        _ = live.answers(STANDSTILL) => {}
+    }
+    match tokio::time::timeout(LATE, call.result()).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            live.end(reason);
+            call.result().await
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let Some(mut call) = self.call.take() else { return };
+        if self.answered {
+            if self.captured {
+                self.live.pipes.end(call.id());
+            }
+            return;
+        }
+        let (live, turn, grace, captured) = (self.live.clone(), self.turn.take(), self.grace, self.captured);
+        live.link.interrupt(call.id(), "cancel");
+        let stop = async move {
+            type Any = serde::de::IgnoredAny;
+            let stopped = tokio::time::timeout(grace, call.result::<Any>()).await;
+            if stopped.is_err() {
+                let reason =
+                    "Code that was cancelled could not be stopped, so the Lisp image had to be ended.".to_owned();
+                // Either way it runs no more, which is all that counts here.
+                let _ = end_unless_answered::<Any>(&live, &mut call, reason).await;
+            }
+            if captured {
+                live.pipes.end(call.id());
+            }
+            drop(turn);
+        };
+        self.shared.tasks.spawn_on(stop, &self.shared.runtime);
+    }
+}
+
+/// `eval`; see [`super::Image::eval`].
+pub(super) async fn eval(
+    shared: &Arc<Shared>,
+    params: EvalParams,
+    output: Option<mpsc::UnboundedSender<OutputChunk>>,
+) -> Result<EvalOutcome, ImageError> {
+    let Some(within) = Duration::try_from_secs_f64(params.timeout).ok().filter(|within| !within.is_zero()) else {
+        let message = format!("The timeout must be a positive number of seconds, and not {}.", params.timeout);
+        return Err(ImageError::Refused { kind: "bad-params".into(), message });
+    };
+    let turn = shared.turns.take(&params.session).await;
+    let live = shared.live().await?;
+    let listener = output.clone().map_or(Listener::None, |sender| Listener::Output(sender, 0));
+    let call = live.link.call("eval", &params, Some(&params.session), listener)?;
+    let id = call.id();
+    live.pipes.begin(id, output);
+    let call = Some(call);
+    let (shared, live_) = (shared.clone(), live.clone());
+    let mut work = Work { shared, live: live_, call, grace: GRACE, captured: true, turn: Some(turn), answered: false };
+    match work.answer::<EvalOutcome>(Some(within)).await {
+        Ok(mut outcome) => {
+            let (stdout, stderr) = live.pipes.end(id);
+            append(&mut outcome.stdout, stdout);
+            append(&mut outcome.stderr, stderr);
+            Ok(outcome)
+        }
+        Err(CallError::Refused(error)) => Err(error),
+        Err(CallError::Gone) => {
+            let shared = work.shared.clone();
+            drop(work);
+            Err(lost(&shared, &live).await)
+        }
+    }
+}
+
+/// `load-system`; see [`super::Image::load_system`].
+pub(super) async fn load_system(
+    shared: &Arc<Shared>,
+    params: LoadSystemParams,
+    progress: Option<mpsc::UnboundedSender<Progress>>,
+) -> Result<LoadSystemOutcome, ImageError> {
+    let live = shared.live().await?;
+    let listener = progress.map_or(Listener::None, Listener::Progress);
+    let call = Some(live.link.call("load-system", &params, None, listener)?);
+    let (shared_, live_) = (shared.clone(), live.clone());
+    let mut work =
+        Work { shared: shared_, live: live_, call, grace: LOAD_GRACE, captured: false, turn: None, answered: false };
+    match work.answer::<LoadSystemOutcome>(None).await {
+        Ok(outcome) => {
+            if outcome.loaded {
+                lock(&shared.plan).remember(params);
+            }
+            Ok(outcome)
+        }
+        Err(CallError::Refused(error)) => Err(error),
+        Err(CallError::Gone) => Err(lost(shared, &live).await),
+    }
+}

@@ -1,0 +1,473 @@
+//! The link to one image: request ids, who waits for which answer, and the two ends of the descriptor.
+//!
+//! A request is written by the caller itself when the descriptor takes it at once, so that a round trip costs one wake-up; what does
+//! not fit is written by a task. One task reads.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::frames::{
+    CopyFrame, FRAME_LIMIT, Found, Frame, HeapFrame, OutputFrame, ProgressFrame, Ready, Refusal, Request,
+    ThreadErrorFrame,
+};
+use super::lines::{LineError, Lines};
+use super::state::{ImageError, OutputChunk, Progress};
+
+/// Frames in a row that cannot be read before the link is given up.
+const BAD_FRAMES: usize = 16;
+/// Bytes that may wait to be written; the image is not reading when there are more.
+const BACKLOG: usize = FRAME_LIMIT + (8 << 20);
+/// Characters of one evaluation's output that are streamed; the answer has the rest, clipped.
+const STREAMED: usize = 1 << 20;
+
+/// Lock, whether or not another thread panicked: what is guarded is consistent between any two statements.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the image volunteers to its supervisor.
+pub(super) enum Volunteered {
+    /// Its first frame.
+    Ready(Ready),
+    /// A thread died of a condition.
+    ThreadError(ThreadErrorFrame),
+    /// Little heap was left.
+    Heap(HeapFrame),
+}
+
+/// Who hears the events of one request.
+pub(super) enum Listener {
+    /// Nobody.
+    None,
+    /// An evaluation's output, and how much of it was passed on.
+    Output(mpsc::UnboundedSender<OutputChunk>, usize),
+    /// A load's progress.
+    Progress(mpsc::UnboundedSender<Progress>),
+    /// The process id of a check's copy.
+    Copy(Option<oneshot::Sender<u32>>),
+}
+
+/// Why a request has no result.
+#[derive(Debug)]
+pub(super) enum NoResult {
+    /// The image said no.
+    Refused(Refusal),
+    /// The link was closed.
+    Closed,
+}
+
+type Answer = Result<Box<RawValue>, NoResult>;
+
+struct Pending {
+    op: &'static str,
+    session: Option<Arc<str>>,
+    since: Instant,
+    reply: oneshot::Sender<Answer>,
+    listener: Listener,
+}
+
+#[derive(Default)]
+struct Table {
+    closed: bool,
+    pending: HashMap<u64, Pending>,
+}
+
+/// A link to one image. It closes when the image leaves, when it talks nonsense, or when [`Link::close`] is called.
+pub(super) struct Link {
+    next: AtomicU64,
+    table: Mutex<Table>,
+    write: OwnedWriteHalf,
+    backlog: Mutex<Vec<u8>>,
+    more: Notify,
+    closed: CancellationToken,
+    why: Mutex<Option<String>>,
+}
+
+impl Link {
+    /// Take the host's end of the socket pair. `volunteer` is called on the reading task and must not block.
+    pub(super) fn open(
+        stream: StdUnixStream,
+        runtime: &Handle,
+        volunteer: impl Fn(Volunteered) + Send + 'static,
+    ) -> std::io::Result<Arc<Link>> {
+        stream.set_nonblocking(true)?;
+        let _entered = runtime.enter();
+        let (read, write) = UnixStream::from_std(stream)?.into_split();
+        let link = Arc::new(Link {
+            next: AtomicU64::new(1),
+            table: Mutex::default(),
+            write,
+            backlog: Mutex::default(),
+            more: Notify::new(),
+            closed: CancellationToken::new(),
+            why: Mutex::default(),
+        });
+        runtime.spawn(read_frames(link.clone(), read, volunteer));
+        runtime.spawn(write_backlog(link.clone()));
+        Ok(link)
+    }
+
+    /// Close the link: every request that waits is told, and the image sees the end of its descriptor and leaves.
+    pub(super) fn close(&self, why: &str) {
+        let waiting = {
+            let mut table = lock(&self.table);
+            table.closed = true;
+            std::mem::take(&mut table.pending)
+        };
+        lock(&self.why).get_or_insert_with(|| why.to_owned());
+        self.closed.cancel();
+        if let Err(error) = rustix::net::shutdown(self.write.as_ref().as_fd(), rustix::net::Shutdown::Both) {
+            tracing::debug!(%error, "the image's socket was closed already");
+        }
+        for (_, pending) in waiting {
+            let _ = pending.reply.send(Err(NoResult::Closed));
+        }
+    }
+
+    /// Resolves when the link is closed.
+    pub(super) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Why it was closed, once it is.
+    pub(super) fn why_closed(&self) -> Option<String> {
+        lock(&self.why).clone()
+    }
+
+    /// Send a request. Dropping the [`Call`] before its answer came interrupts the request in the image.
+    pub(super) fn call(
+        self: &Arc<Self>,
+        op: &'static str,
+        params: &impl Serialize,
+        session: Option<&str>,
+        listener: Listener,
+    ) -> Result<Call, ImageError> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut frame = serde_json::to_vec(&Request { id, op, params }).map_err(|error| ImageError::Refused {
+            kind: "bad-params".into(),
+            message: format!("cannot be sent: {error}"),
+        })?;
+        if frame.len() >= FRAME_LIMIT {
+            return Err(ImageError::Refused {
+                kind: "bad-params".into(),
+                message: format!("The text is too long: {} bytes, and at most {FRAME_LIMIT} can be sent.", frame.len()),
+            });
+        }
+        frame.push(b'\n');
+        let (reply, answer) = oneshot::channel();
+        let pending = Pending { op, session: session.map(Arc::from), since: Instant::now(), reply, listener };
+        {
+            let mut table = lock(&self.table);
+            if table.closed {
+                let _ = pending.reply.send(Err(NoResult::Closed));
+                return Ok(Call { id, op, link: self.clone(), answer, answered: false });
+            }
+            table.pending.insert(id, pending);
+        }
+        let call = Call { id, op, link: self.clone(), answer, answered: false };
+        match self.send(&frame) {
+            Ok(()) => Ok(call),
+            Err(error) => {
+                lock(&self.table).pending.remove(&id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Send a request and wait for its answer.
+    pub(super) async fn ask<T: DeserializeOwned>(
+        self: &Arc<Self>,
+        op: &'static str,
+        params: &impl Serialize,
+    ) -> Result<T, CallError> {
+        self.call(op, params, None, Listener::None)?.result().await
+    }
+
+    /// Send a request whose answer nobody waits for.
+    pub(super) fn tell(&self, op: &'static str, params: &impl Serialize) {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        match serde_json::to_vec(&Request { id, op, params }) {
+            Ok(mut frame) => {
+                frame.push(b'\n');
+                if let Err(error) = self.send(&frame) {
+                    tracing::warn!(%error, op, "not sent");
+                }
+            }
+            Err(error) => tracing::error!(%error, op, "cannot be written as JSON"),
+        }
+    }
+
+    /// Interrupt a request.
+    pub(super) fn interrupt(&self, target: u64, reason: &'static str) {
+        self.tell("interrupt", &Interrupt { target, reason });
+    }
+
+    /// Interrupt a request and say whether it was running.
+    pub(super) async fn interrupt_found(self: &Arc<Self>, target: u64) -> bool {
+        match self.ask::<Found>("interrupt", &Interrupt { target, reason: "cancel" }).await {
+            Ok(found) => found.found,
+            Err(error) => {
+                tracing::debug!(%error, target, "interrupt");
+                false
+            }
+        }
+    }
+
+    /// The requests that run user's code: for `session`, or all of them.
+    pub(super) fn running(&self, session: Option<&str>) -> Vec<u64> {
+        let table = lock(&self.table);
+        let mut ids: Vec<u64> = table
+            .pending
+            .iter()
+            .filter(|(_, pending)| matches!(pending.op, "eval" | "load-system" | "load-file"))
+            .filter(|(_, pending)| session.is_none() || pending.session.as_deref() == session)
+            .map(|(id, _)| *id)
+            .collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// How long the oldest request has waited.
+    pub(super) fn oldest_wait(&self) -> Option<Duration> {
+        lock(&self.table).pending.values().map(|pending| pending.since.elapsed()).max()
+    }
+
+    /// Write at once what the descriptor takes, and leave the rest to the writing task.
+    fn send(&self, frame: &[u8]) -> Result<(), ImageError> {
+        let mut backlog = lock(&self.backlog);
+        let mut sent = 0;
+        while backlog.is_empty() && sent < frame.len() {
+            match self.write.try_write(&frame[sent..]) {
+                Ok(count) => sent += count,
+                // A closed link is told by the reading task; the request fails there.
+                Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => return Ok(()),
+                Err(_) => break,
+            }
+        }
+        if sent == frame.len() {
+            return Ok(());
+        }
+        // A frame that was begun must be finished.
+        if sent == 0 && backlog.len() + frame.len() > BACKLOG {
+            return Err(ImageError::Busy("The image does not read its requests; try again in a moment.".into()));
+        }
+        backlog.extend_from_slice(&frame[sent..]);
+        self.more.notify_one();
+        Ok(())
+    }
+
+    fn answer(&self, id: u64, answer: Answer) {
+        match lock(&self.table).pending.remove(&id) {
+            Some(pending) => {
+                let _ = pending.reply.send(answer); // the caller may have left
+            }
+            None => tracing::trace!(id, "an answer that nobody waits for"),
+        }
+    }
+
+    /// Handle one frame; what is wrong with it, if it cannot be used.
+    fn receive(&self, line: &[u8], volunteer: &impl Fn(Volunteered)) -> Result<(), String> {
+        let frame: Frame<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        match (frame.id, frame.event.as_deref()) {
+            (id, Some(event)) => {
+                self.event(id, event, line, volunteer).map_err(|error| format!("event {event}: {error}"))
+            }
+            (Some(id), None) => {
+                match (frame.error, frame.result) {
+                    (Some(refusal), _) => self.answer(id, Err(NoResult::Refused(refusal))),
+                    (None, Some(result)) => self.answer(id, Ok(result.to_owned())),
+                    (None, None) => return Err(format!("the answer to {id} has neither result nor error")),
+                }
+                Ok(())
+            }
+            (None, None) => match frame.error {
+                Some(refusal) => {
+                    tracing::error!(kind = refusal.kind, message = refusal.message, "the image could not read a frame");
+                    Ok(())
+                }
+                None => Err("neither an answer nor an event".into()),
+            },
+        }
+    }
+
+    fn event(
+        &self,
+        id: Option<u64>,
+        event: &str,
+        line: &[u8],
+        volunteer: &impl Fn(Volunteered),
+    ) -> Result<(), serde_json::Error> {
+        match event {
+            "ready" => volunteer(Volunteered::Ready(serde_json::from_slice(line)?)),
+            "thread-error" => volunteer(Volunteered::ThreadError(serde_json::from_slice(line)?)),
+            "heap" => volunteer(Volunteered::Heap(serde_json::from_slice(line)?)),
+            "output" | "progress" | "copy" => {
+                let mut table = lock(&self.table);
+                let pending = id.and_then(|id| table.pending.get_mut(&id));
+                match (event, pending.map(|pending| &mut pending.listener)) {
+                    ("output", Some(Listener::Output(sender, streamed))) => {
+                        pass_on(serde_json::from_slice(line)?, sender, streamed)
+                    }
+                    ("progress", Some(Listener::Progress(sender))) => {
+                        let ProgressFrame { message, done, total } = serde_json::from_slice(line)?;
+                        let _ = sender.send(Progress { message, done, total }); // the listener may have left
+                    }
+                    ("copy", Some(Listener::Copy(sender))) => {
+                        let CopyFrame { pid } = serde_json::from_slice(line)?;
+                        if let Some(sender) = sender.take() {
+                            let _ = sender.send(pid); // the check was given up
+                        }
+                    }
+                    _ => tracing::trace!(event, ?id, "an event that nobody listens to"),
+                }
+            }
+            other => tracing::warn!(event = other, "an event of an unknown kind"),
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct Interrupt {
+    target: u64,
+    reason: &'static str,
+}
+
+/// Pass a piece of output on, until so much was passed on that the client is better served by the clipped answer.
+fn pass_on(frame: OutputFrame, sender: &mpsc::UnboundedSender<OutputChunk>, streamed: &mut usize) {
+    if *streamed > STREAMED {
+        return;
+    }
+    *streamed += frame.text.len();
+    let stderr = frame.stream == "stderr";
+    let _ = sender.send(OutputChunk { text: frame.text, stderr }); // the listener may have left
+    if *streamed > STREAMED {
+        let _ = sender.send(OutputChunk { text: "\n[more output is not shown while it runs]\n".into(), stderr });
+    }
+}
+
+async fn read_frames(link: Arc<Link>, read: OwnedReadHalf, volunteer: impl Fn(Volunteered)) {
+    let mut lines = Lines::new(read, FRAME_LIMIT);
+    let mut bad = 0;
+    let why = loop {
+        match lines.next().await {
+            Ok(Some(line)) => match link.receive(line, &volunteer) {
+                Ok(()) => bad = 0,
+                Err(error) => {
+                    bad += 1;
+                    let start = String::from_utf8_lossy(&line[..line.len().min(200)]);
+                    tracing::error!(%error, %start, "the image sent a frame that cannot be read");
+                    if bad >= BAD_FRAMES {
+                        break format!("it sent {BAD_FRAMES} frames in a row that cannot be read ({error})");
+                    }
+                }
+            },
+            Ok(None) => break "it closed its link".to_owned(),
+            Err(error @ LineError::TooLong(_)) => break format!("it sent a frame that cannot be read: {error}"),
+            Err(LineError::Io(error)) => break format!("its link failed: {error}"),
+        }
+    };
+    link.close(&why);
+}
+
+async fn write_backlog(link: Arc<Link>) {
+    loop {
+        tokio::select! {
+            () = link.closed.cancelled() => return,
+            () = link.more.notified() => {}
+        }
+        loop {
+            tokio::select! {
+                () = link.closed.cancelled() => return,
+                ready = link.write.writable() => if ready.is_err() { return },
+            }
+            let mut backlog = lock(&link.backlog);
+            match link.write.try_write(&backlog) {
+                Ok(count) => drop(backlog.drain(..count)),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return, // the reading task closes the link
+            }
+            if backlog.is_empty() {
+                *backlog = Vec::new();
+                break;
+            }
+        }
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CallError {
+    /// The link closed: the image is gone.
+    #[error("the image is gone")]
+    Gone,
+    /// The image, or the host, refused it.
+    #[error(transparent)]
+    Refused(#[from] ImageError),
+}
+
+/// A request in flight.
+pub(super) struct Call {
+    id: u64,
+    op: &'static str,
+    link: Arc<Link>,
+    answer: oneshot::Receiver<Answer>,
+    answered: bool,
+}
+
+impl Call {
+    /// Its id on the wire.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Wait for the answer. May be dropped and called again until it resolved once; after that it is [`CallError::Gone`].
+    pub(super) async fn result<T: DeserializeOwned>(&mut self) -> Result<T, CallError> {
+        if self.answered {
+            return Err(CallError::Gone);
+        }
+        let answer = (&mut self.answer).await.unwrap_or(Err(NoResult::Closed));
+        self.answered = true;
+        match answer {
+            Ok(raw) => serde_json::from_str(raw.get()).map_err(|error| {
+                tracing::error!(%error, op = self.op, answer = %raw.get().chars().take(300).collect::<String>(), "unreadable answer");
+                let message = format!("The image's answer to {} cannot be read: {error}", self.op);
+                CallError::Refused(ImageError::Refused { kind: "internal".into(), message })
+            }),
+            Err(NoResult::Refused(refusal)) if matches!(refusal.kind.as_str(), "busy" | "cannot-fork") => {
+                Err(CallError::Refused(ImageError::Busy(refusal.message)))
+            }
+            Err(NoResult::Refused(Refusal { kind, message })) => Err(CallError::Refused(ImageError::Refused { kind, message })),
+            Err(NoResult::Closed) => Err(CallError::Gone),
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        let unanswered = lock(&self.link.table).pending.remove(&self.id).is_some();
+        if unanswered && matches!(self.op, "eval" | "load-system" | "load-file" | "fingerprint" | "check") {
+            self.link.interrupt(self.id, "cancel");
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

@@ -1,0 +1,92 @@
+//! One running image, as those who use it share it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde::de::IgnoredAny;
+use tokio::sync::Notify;
+
+use super::frames::Ready;
+use super::link::{Link, lock};
+use super::pipes::Pipes;
+use super::process::Quarry;
+
+/// One running image. A new start is a new one of these.
+pub(super) struct Live {
+    /// Counts the starts.
+    pub(super) generation: u64,
+    /// Its link.
+    pub(super) link: Arc<Link>,
+    /// Its descriptors 1 and 2.
+    pub(super) pipes: Pipes,
+    /// What it said of itself.
+    pub(super) ready: Ready,
+    /// Its process, which the wrapper that was started may have left behind.
+    pub(super) process: Option<Quarry>,
+    ending: Mutex<Option<String>>,
+    end: Notify,
+    copies: Mutex<HashMap<u32, Arc<Quarry>>>,
+}
+
+impl Live {
+    /// An image that said it is ready.
+    pub(super) fn new(generation: u64, link: Arc<Link>, pipes: Pipes, ready: Ready) -> Live {
+        let process = Quarry::new(ready.pid);
+        Live {
+            generation,
+            link,
+            pipes,
+            ready,
+            process,
+            ending: Mutex::default(),
+            end: Notify::new(),
+            copies: Mutex::default(),
+        }
+    }
+
+    /// Have the supervisor end it now. The first reason counts.
+    pub(super) fn end(&self, reason: String) {
+        tracing::warn!(reason, "ending the image");
+        lock(&self.ending).get_or_insert(reason);
+        self.end.notify_one();
+    }
+
+    /// Note why it ended. The first reason counts.
+    pub(super) fn note_end(&self, reason: &str) {
+        lock(&self.ending).get_or_insert_with(|| reason.to_owned());
+    }
+
+    /// Resolves when [`Live::end`] was called; for the supervisor only.
+    pub(super) async fn end_wanted(&self) {
+        self.end.notified().await;
+    }
+
+    /// Why it ended or is being ended, if it is.
+    pub(super) fn ending(&self) -> Option<String> {
+        lock(&self.ending).clone()
+    }
+
+    /// Whether the image as a whole answers within `limit`: it does not while it collects garbage.
+    pub(super) async fn answers(&self, limit: Duration) -> bool {
+        let nothing = serde_json::json!({});
+        matches!(tokio::time::timeout(limit, self.link.ask::<IgnoredAny>("status", &nothing)).await, Ok(Ok(_)))
+    }
+
+    /// Remember a copy, so that it does not outlive the image.
+    pub(super) fn adopt(&self, pid: u32, copy: Arc<Quarry>) {
+        lock(&self.copies).insert(pid, copy);
+    }
+
+    /// A copy was reaped.
+    pub(super) fn forget(&self, pid: u32) {
+        lock(&self.copies).remove(&pid);
+    }
+
+    /// Kill the copies; how many there were.
+    pub(super) fn kill_copies(&self) -> usize {
+        let copies = lock(&self.copies);
+        copies.values().for_each(|copy| copy.kill());
+        copies.len()
+    }
+}

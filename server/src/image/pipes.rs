@@ -1,0 +1,307 @@
+//! What comes on the image's descriptors 1 and 2: from foreign code, from child processes, from the runtime itself.
+//!
+//! While exactly one evaluation runs it is that evaluation's output; otherwise it is told line by line. Everything is bounded: a child that
+//! prints without end costs neither memory nor the session's attention.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+
+use tokio::net::unix::pipe::Receiver;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::api::Clipped;
+use super::link::lock;
+use super::rate::Rate;
+use super::state::OutputChunk;
+
+/// Bytes kept at each end of a captured text.
+const HALF: usize = 50_000;
+/// Bytes of a line that is told by itself.
+const LINE: usize = 4096;
+/// Lines kept to explain a death.
+const LAST_LINES: usize = 20;
+/// Bytes of one evaluation's output that are passed on while it runs.
+const STREAMED: usize = 1 << 20;
+
+/// Head and tail of a text of any length.
+#[derive(Debug, Default)]
+struct Clip {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    omitted: usize,
+}
+
+impl Clip {
+    fn push(&mut self, mut bytes: &[u8]) {
+        let room = HALF - self.head.len().min(HALF);
+        let (first, rest) = bytes.split_at(room.min(bytes.len()));
+        self.head.extend_from_slice(first);
+        if rest.len() > HALF {
+            self.omitted += self.tail.len() + rest.len() - HALF;
+            self.tail.clear();
+            bytes = &rest[rest.len() - HALF..];
+        } else {
+            bytes = rest;
+        }
+        self.tail.extend(bytes);
+        let over = self.tail.len().saturating_sub(HALF);
+        self.omitted += over;
+        self.tail.drain(..over);
+    }
+
+    /// The text; bytes that are not UTF-8 become U+FFFD.
+    fn finish(mut self) -> Clipped {
+        let tail = self.tail.make_contiguous();
+        if self.omitted == 0 {
+            self.head.extend_from_slice(tail); // a character may lie across the two
+            return Clipped { text: String::from_utf8_lossy(&self.head).into_owned(), omitted: 0 };
+        }
+        let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(tail));
+        Clipped { text: format!("{head}\n[{} bytes left out]\n{tail}", self.omitted), omitted: self.omitted }
+    }
+}
+
+/// What is kept of one descriptor for one evaluation.
+struct Capture {
+    id: u64,
+    clip: Clip,
+    stream: Option<mpsc::UnboundedSender<OutputChunk>>,
+    streamed: usize,
+}
+
+/// Where lines go that belong to no evaluation: the line, and whether it came on descriptor 2.
+pub(super) type Tell = Arc<dyn Fn(String, bool) + Send + Sync>;
+
+/// What one descriptor brings, and to whom.
+struct Sink {
+    stderr: bool,
+    captures: Vec<Capture>,
+    line: Vec<u8>,
+    rate: Rate,
+    tell: Tell,
+    last: VecDeque<String>,
+}
+
+impl Sink {
+    fn take(&mut self, bytes: &[u8]) {
+        let [capture] = self.captures.as_mut_slice() else { return self.tell_lines(bytes) };
+        capture.clip.push(bytes);
+        if let Some(stream) = &capture.stream
+            && capture.streamed < STREAMED
+        {
+            capture.streamed += bytes.len();
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            let _ = stream.send(OutputChunk { text, stderr: self.stderr }); // the listener may have left
+        }
+    }
+
+    fn tell_lines(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = LINE.saturating_sub(self.line.len()).min(piece.len());
+            self.line.extend_from_slice(&piece[..room]);
+            if piece.ends_with(b"\n") {
+                self.tell_line();
+            }
+        }
+    }
+
+    fn tell_line(&mut self) {
+        if self.line.is_empty() {
+            return;
+        }
+        let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).trim_end().to_owned();
+        if self.last.len() == LAST_LINES {
+            self.last.pop_front();
+        }
+        self.last.push_back(line.clone());
+        match self.rate.take() {
+            None => {}
+            Some(dropped) => {
+                if dropped > 0 {
+                    (self.tell)(format!("[{dropped} lines left out]"), self.stderr);
+                }
+                (self.tell)(line, self.stderr);
+            }
+        }
+    }
+}
+
+/// One descriptor.
+struct Pipe {
+    descriptor: Receiver,
+    sink: Mutex<Sink>,
+}
+
+impl Pipe {
+    fn open(descriptor: OwnedFd, stderr: bool, tell: Tell, runtime: &Handle) -> io::Result<Arc<Pipe>> {
+        let _entered = runtime.enter();
+        let descriptor = Receiver::from_owned_fd(descriptor)?;
+        let sink =
+            Sink { stderr, captures: Vec::new(), line: Vec::new(), rate: Rate::new(), tell, last: VecDeque::new() };
+        let pipe = Arc::new(Pipe { descriptor, sink: Mutex::new(sink) });
+        runtime.spawn(pipe.clone().read_all());
+        Ok(pipe)
+    }
+
+    async fn read_all(self: Arc<Self>) {
+        let end = loop {
+            if let Err(error) = self.descriptor.readable().await {
+                break error;
+            }
+            let mut sink = lock(&self.sink);
+            let mut bytes = [0; 8192];
+            match self.descriptor.try_read(&mut bytes) {
+                Ok(0) => break io::ErrorKind::UnexpectedEof.into(),
+                Ok(count) => sink.take(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => break error,
+            }
+        };
+        tracing::debug!(%end, "a descriptor of the image");
+        lock(&self.sink).tell_line();
+    }
+
+    /// Read what is there now, straight from the descriptor: the runtime may not have heard yet that there is something.
+    fn drain(&self, sink: &mut Sink) {
+        let mut bytes = [0; 8192];
+        // A writer that never stops must not hold the caller.
+        for _ in 0..64 {
+            match rustix::io::read(self.descriptor.as_fd(), &mut bytes) {
+                Ok(0) => return,
+                Ok(count) => sink.take(&bytes[..count]),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return, // empty, or an error that the reading task meets too
+            }
+        }
+    }
+
+    fn begin(&self, id: u64, stream: Option<mpsc::UnboundedSender<OutputChunk>>) {
+        let mut sink = lock(&self.sink);
+        self.drain(&mut sink);
+        sink.tell_line();
+        sink.captures.push(Capture { id, clip: Clip::default(), stream, streamed: 0 });
+    }
+
+    fn end(&self, id: u64) -> Clipped {
+        let mut sink = lock(&self.sink);
+        self.drain(&mut sink);
+        match sink.captures.iter().position(|capture| capture.id == id) {
+            Some(at) => sink.captures.swap_remove(at).clip.finish(),
+            None => Clipped::default(),
+        }
+    }
+}
+
+/// Descriptors 1 and 2 of one image.
+pub(super) struct Pipes {
+    out: Arc<Pipe>,
+    err: Arc<Pipe>,
+}
+
+impl Pipes {
+    /// Read `out` and `err` until they end; lines of no evaluation go to `tell`.
+    pub(super) fn open(out: OwnedFd, err: OwnedFd, tell: Tell, runtime: &Handle) -> io::Result<Pipes> {
+        let out = Pipe::open(out, false, tell.clone(), runtime)?;
+        Ok(Pipes { out, err: Pipe::open(err, true, tell, runtime)? })
+    }
+
+    /// The evaluation `id` starts.
+    pub(super) fn begin(&self, id: u64, stream: Option<mpsc::UnboundedSender<OutputChunk>>) {
+        self.out.begin(id, stream.clone());
+        self.err.begin(id, stream);
+    }
+
+    /// The evaluation `id` has ended: what came on descriptors 1 and 2 while it ran alone.
+    pub(super) fn end(&self, id: u64) -> (Clipped, Clipped) {
+        (self.out.end(id), self.err.end(id))
+    }
+
+    /// The last lines that belonged to no evaluation, to explain a death: those of descriptor 2, else of 1.
+    pub(super) fn last_lines(&self) -> Vec<String> {
+        for pipe in [&self.err, &self.out] {
+            let mut sink = lock(&pipe.sink);
+            pipe.drain(&mut sink);
+            sink.tell_line();
+            if !sink.last.is_empty() {
+                return sink.last.iter().cloned().collect();
+            }
+        }
+        Vec::new()
+    }
+}
+
+/// Append what came on a descriptor to what came on the Lisp stream.
+pub(super) fn append(text: &mut Clipped, more: Clipped) {
+    if more.text.is_empty() {
+        return;
+    }
+    if !text.text.is_empty() && !text.text.ends_with('\n') {
+        text.text.push('\n');
+    }
+    text.text.push_str(&more.text);
+    text.omitted += more.omitted;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn pipes(told: &Arc<Mutex<Vec<String>>>) -> (std::io::PipeWriter, std::io::PipeWriter, Pipes) {
+        let (out, out_writer) = std::io::pipe().unwrap();
+        let (err, err_writer) = std::io::pipe().unwrap();
+        let told = told.clone();
+        let tell: Tell = Arc::new(move |line, _| lock(&told).push(line));
+        (out_writer, err_writer, Pipes::open(out.into(), err.into(), tell, &Handle::current()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_is_printed_belongs_to_the_only_evaluation_and_to_nobody_when_there_are_two() {
+        let told = Arc::default();
+        let (mut out, mut err, pipes) = pipes(&told);
+        out.write_all(b"before\n").unwrap();
+        pipes.begin(1, None);
+        out.write_all(b"alone").unwrap();
+        err.write_all("gr\u{fc}n\n\u{ff}".as_bytes()).unwrap();
+        pipes.out.drain(&mut lock(&pipes.out.sink));
+        pipes.begin(2, None);
+        out.write_all(b"whose?\n").unwrap();
+        assert_eq!(pipes.end(2).0, Clipped::default());
+        let (stdout, stderr) = pipes.end(1);
+        assert_eq!((stdout.text.as_str(), stdout.omitted), ("alone", 0));
+        assert_eq!(stderr.text, "gr\u{fc}n\n\u{ff}");
+        assert_eq!(*lock(&told), ["before", "whose?"]);
+    }
+
+    #[tokio::test]
+    async fn a_flood_is_clipped_and_lines_are_rationed() {
+        let told = Arc::default();
+        let (mut out, err, pipes) = pipes(&told);
+        pipes.begin(1, None);
+        let flood = std::thread::spawn(move || {
+            out.write_all(b"first ").unwrap();
+            out.write_all(&vec![b'x'; 1_000_000]).unwrap();
+            out.write_all(b" last").unwrap();
+            out
+        });
+        while !flood.is_finished() {
+            pipes.out.drain(&mut lock(&pipes.out.sink));
+            tokio::task::yield_now().await;
+        }
+        let mut out = flood.join().unwrap();
+        let (stdout, _) = pipes.end(1);
+        assert!(stdout.text.starts_with("first xxx") && stdout.text.ends_with("xxx last"));
+        assert_eq!(stdout.omitted, 1_000_011 - 2 * HALF);
+        for _ in 0..200 {
+            out.write_all(&b"line\n".repeat(100)).unwrap();
+            pipes.out.drain(&mut lock(&pipes.out.sink));
+        }
+        let lines = lock(&told).len();
+        assert!((500..2000).contains(&lines), "{lines}");
+        assert_eq!(pipes.last_lines().len(), LAST_LINES);
+        drop(err);
+    }
+}

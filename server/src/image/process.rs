@@ -1,0 +1,209 @@
+//! Starting the image's process with the descriptors it needs and no others, and saying how a process ended.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Mutex;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, Signal};
+use tokio::process::{Child, Command};
+
+use super::link::lock;
+
+/// Held while a descriptor is inheritable, so that no other child of ours gets it.
+static SPAWNING: Mutex<()> = Mutex::new(());
+
+/// What to start.
+#[derive(Debug, Clone)]
+pub(super) struct Launch {
+    /// The program.
+    pub(super) program: PathBuf,
+    /// Its arguments.
+    pub(super) arguments: Vec<OsString>,
+    /// Its current directory.
+    pub(super) directory: PathBuf,
+}
+
+/// What was started.
+pub(super) struct Started {
+    /// The leader of a process group of its own. Killed when dropped.
+    pub(super) child: Child,
+    /// The host's end of the link.
+    pub(super) link: UnixStream,
+    /// Where descriptor 1 is read.
+    pub(super) out: OwnedFd,
+    /// Where descriptor 2 is read.
+    pub(super) err: OwnedFd,
+}
+
+/// Start the image: a process group of its own, `/dev/null` on 0, pipes on 1 and 2, and its end of the link, whose number is in `CONSORT_FD`.
+pub(super) fn start(launch: &Launch) -> io::Result<Started> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let (out, out_writer) = io::pipe()?;
+    let (err, err_writer) = io::pipe()?;
+    let mut command = Command::new(&launch.program);
+    command
+        .args(&launch.arguments)
+        .current_dir(&launch.directory)
+        .env("CONSORT_FD", theirs.as_raw_fd().to_string())
+        .stdin(Stdio::null())
+        .stdout(out_writer)
+        .stderr(err_writer)
+        .process_group(0)
+        .kill_on_drop(true);
+    let child = {
+        let _alone = lock(&SPAWNING);
+        fcntl_setfd(theirs.as_fd(), FdFlags::empty())?;
+        let child = command.spawn();
+        drop(theirs);
+        child?
+    };
+    Ok(Started { child, link: ours, out: out.into(), err: err.into() })
+}
+
+/// Start a helper process (the core's build), which inherits none of our descriptors.
+pub(super) fn start_helper(command: &mut Command) -> io::Result<Child> {
+    let _alone = lock(&SPAWNING);
+    command.stdin(Stdio::null()).process_group(0).kill_on_drop(true).spawn()
+}
+
+/// How a process ended, to be read after its name: "exited with code 1", "was killed by signal 9 (KILL)".
+pub(super) fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("was killed by {}", describe_signal(signal)),
+        (None, None) => format!("ended ({status})"),
+    }
+}
+
+/// "signal 9 (KILL)".
+pub(super) fn describe_signal(signal: i32) -> String {
+    let name = match Signal::from_named_raw(signal) {
+        Some(Signal::KILL) => "KILL, from outside or for want of memory",
+        Some(Signal::TERM) => "TERM",
+        Some(Signal::INT) => "INT",
+        Some(Signal::SEGV) => "SEGV",
+        Some(Signal::BUS) => "BUS",
+        Some(Signal::ABORT) => "ABRT",
+        Some(Signal::ILL) => "ILL",
+        Some(Signal::XCPU) => "XCPU, its limit of processor time",
+        Some(Signal::XFSZ) => "XFSZ, its limit of file size",
+        Some(Signal::SYS) => "SYS, a refused system call",
+        _ => return format!("signal {signal}"),
+    };
+    format!("signal {signal} ({name})")
+}
+
+/// Kill every process of the group that `leader` leads.
+pub(super) fn kill_group(leader: Pid) {
+    match rustix::process::kill_process_group(leader, Signal::KILL) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+        Err(error) => tracing::warn!(%error, ?leader, "killing the image's process group"),
+    }
+}
+
+/// A process that is not our child: a check's copy, or an image behind a wrapper. Where the system can, it is held by a descriptor,
+/// so that a number that was given to another process in the meantime is not killed.
+#[derive(Debug)]
+pub(super) struct Quarry {
+    pid: Pid,
+    #[cfg(target_os = "linux")]
+    descriptor: Option<OwnedFd>,
+}
+
+impl Quarry {
+    /// Take hold of a living process. `None`: there is no such process (any more).
+    pub(super) fn new(pid: u32) -> Option<Quarry> {
+        let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw)?;
+        #[cfg(target_os = "linux")]
+        let quarry = match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
+            Ok(descriptor) => Some(Quarry { pid, descriptor: Some(descriptor) }),
+            Err(rustix::io::Errno::SRCH) => None,
+            Err(_) => Some(Quarry { pid, descriptor: None }), // before Linux 5.3
+        };
+        #[cfg(not(target_os = "linux"))]
+        let quarry = rustix::process::test_kill_process(pid).is_ok().then_some(Quarry { pid });
+        quarry
+    }
+
+    /// Its number.
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Kill it; nothing when it is gone.
+    pub(super) fn kill(&self) {
+        #[cfg(target_os = "linux")]
+        let result = match &self.descriptor {
+            Some(descriptor) => rustix::process::pidfd_send_signal(descriptor, Signal::KILL),
+            None => rustix::process::kill_process(self.pid, Signal::KILL),
+        };
+        #[cfg(not(target_os = "linux"))]
+        let result = rustix::process::kill_process(self.pid, Signal::KILL);
+        match result {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+            Err(error) => tracing::warn!(%error, pid = ?self.pid, "kill"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    fn shell(script: &str) -> Launch {
+        Launch { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()], directory: "/".into() }
+    }
+
+    fn read_all(descriptor: OwnedFd) -> String {
+        let mut text = String::new();
+        std::fs::File::from(descriptor).read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn the_child_has_its_link_and_nothing_else_of_ours() {
+        let ours = tempfile::tempfile().unwrap(); // a descriptor that must not be seen there
+        let script = "pwd; echo err >&2; ls /dev/fd/ | tr '\\n' ' '; read line < /dev/stdin || echo eof; eval \"cat <&$CONSORT_FD\"";
+        let Started { mut child, mut link, out, err } = start(&shell(script)).unwrap();
+        link.write_all(b"through the link").unwrap();
+        link.shutdown(std::net::Shutdown::Write).unwrap();
+        let out = tokio::task::spawn_blocking(move || read_all(out)).await.unwrap();
+        assert_eq!(read_all(err), "err\n");
+        assert!(child.wait().await.unwrap().success());
+        let mut lines = out.lines();
+        assert_eq!(lines.next(), Some("/"));
+        // 0, 1, 2, the link, and the directory that `ls` has open.
+        let listed = lines.next().unwrap();
+        let (descriptors, rest) = listed.split_at(listed.find("eof").unwrap());
+        assert_eq!(descriptors.split_whitespace().count(), 5, "{descriptors}");
+        assert_eq!(rest, "eof");
+        assert_eq!(lines.next(), Some("through the link"));
+        drop(ours);
+    }
+
+    #[tokio::test]
+    async fn an_end_is_told_in_words_and_a_group_dies_together() {
+        let Started { mut child, .. } = start(&shell("exit 3")).unwrap();
+        assert_eq!(describe(child.wait().await.unwrap()), "exited with code 3");
+        let Started { mut child, out, .. } = start(&shell("sleep 1000 & echo $!; wait")).unwrap();
+        let mut number = [0; 16];
+        let count = rustix::io::read(&out, &mut number).unwrap();
+        let grandchild: u32 = std::str::from_utf8(&number[..count]).unwrap().trim().parse().unwrap();
+        let quarry = Quarry::new(grandchild).unwrap();
+        kill_group(Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap());
+        assert!(describe(child.wait().await.unwrap()).starts_with("was killed by signal 9 (KILL"));
+        drop(out);
+        while rustix::process::test_kill_process(quarry.pid()).is_ok() {
+            tokio::task::yield_now().await;
+        }
+        quarry.kill(); // gone: nothing happens
+        assert!(Quarry::new(u32::MAX).is_none());
+    }
+}

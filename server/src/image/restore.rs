@@ -1,0 +1,197 @@
+//! What a new image gets before anybody may use it: the init files, and the systems that were loaded through Consort, in order.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::api::{EvalOutcome, EvalStatus, LoadSystemOutcome, LoadSystemParams};
+use super::link::{CallError, Listener, lock};
+use super::live::Live;
+use super::supervisor::Shared;
+use crate::config::InitFile;
+
+/// An init file that takes longer is interrupted, seconds.
+const INIT_LIMIT: Duration = Duration::from_secs(60);
+/// So is the loading of one system.
+const SYSTEM_LIMIT: Duration = Duration::from_secs(600);
+/// What an interrupted step may take to stop before the image is ended.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// Something that is loaded into a new image.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    /// An init file, and whether it must be there.
+    File(PathBuf, bool),
+    /// A system.
+    System(LoadSystemParams),
+}
+
+impl Step {
+    /// What a person calls it.
+    fn name(&self) -> String {
+        match self {
+            Step::File(path, _) => path.display().to_string(),
+            Step::System(params) => params.system.clone(),
+        }
+    }
+}
+
+/// What a new image will get.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    systems: Vec<LoadSystemParams>,
+    /// The step that is being taken: when the image dies of it, it is not taken again.
+    taking: Option<Step>,
+    /// Steps that an image died of, each with why.
+    fatal: Vec<(Step, String)>,
+}
+
+impl Plan {
+    /// A system was loaded; a system that is loaded again keeps its place.
+    pub(super) fn remember(&mut self, params: LoadSystemParams) {
+        let params = LoadSystemParams { force: false, ..params };
+        match self.systems.iter_mut().find(|known| known.system == params.system) {
+            Some(known) => *known = params,
+            None => self.systems.push(params),
+        }
+    }
+
+    /// The image died; if a step was being taken, it died of that.
+    pub(super) fn died(&mut self, reason: &str) {
+        if let Some(step) = self.taking.take() {
+            if let Step::System(params) = &step {
+                self.systems.retain(|known| known.system != params.system);
+            }
+            self.fatal.push((step, format!("the image died of it: {reason}")));
+        }
+    }
+
+    fn is_fatal(&self, path: &PathBuf) -> bool {
+        self.fatal.iter().any(|(step, _)| matches!(step, Step::File(fatal, _) if fatal == path))
+    }
+}
+
+/// What a new image got.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Restoration {
+    /// Names, in order.
+    pub(super) restored: Vec<String>,
+    /// What could not be loaded, and why.
+    pub(super) failed: Vec<(String, String)>,
+}
+
+impl Restoration {
+    /// For a person: what there is again, what there is not.
+    pub(super) fn describe(&self) -> String {
+        let mut text = String::new();
+        if !self.restored.is_empty() {
+            text += &format!(" Loaded again: {}.", self.restored.join(", "));
+        }
+        for (name, why) in &self.failed {
+            text += &format!(" Not loaded again: {name} ({why}).");
+        }
+        text + " What was defined or set by evaluation only is lost."
+    }
+}
+
+/// The init files that a plain `sbcl` would load, or the configured one.
+fn init_files(shared: &Shared) -> Vec<Step> {
+    match &shared.config.init_file {
+        InitFile::None => Vec::new(),
+        InitFile::File(path) => vec![Step::File(shared.workspace.join(path), true)],
+        InitFile::Default => {
+            let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".sbclrc"));
+            std::iter::once(PathBuf::from("/etc/sbclrc")).chain(home).map(|path| Step::File(path, false)).collect()
+        }
+    }
+}
+
+/// Give a new image what it should have. `Err`: the image died meanwhile. `say` is told what is being done.
+pub(super) async fn restore(shared: &Shared, live: &Live, init: bool, say: impl Fn(String)) -> Result<Restoration, ()> {
+    let mut result = Restoration::default();
+    let files = if init { init_files(shared) } else { Vec::new() };
+    let steps: Vec<Step> = {
+        let mut plan = lock(&shared.plan);
+        let files = files.into_iter().filter(|step| !matches!(step, Step::File(path, _) if plan.is_fatal(path)));
+        let steps = files.chain(plan.systems.iter().cloned().map(Step::System)).collect();
+        for (step, why) in &plan.fatal {
+            result.failed.push((step.name(), why.clone()));
+        }
+        // A system is tried again when it is asked for; an init file is not, until the configuration changes.
+        plan.fatal.retain(|(step, _)| matches!(step, Step::File(..)));
+        steps
+    };
+    for step in steps {
+        if let Step::File(path, false) = &step
+            && !path.exists()
+        {
+            continue;
+        }
+        say(format!("loading {}", step.name()));
+        lock(&shared.plan).taking = Some(step.clone());
+        let taken = take(live, &step).await;
+        match taken {
+            Ok(()) if matches!(step, Step::File(_, false)) => {}
+            Ok(()) => result.restored.push(step.name()),
+            Err(Some(why)) => result.failed.push((step.name(), why)),
+            Err(None) => return Err(()), // the supervisor sees the end, and that the step was being taken
+        }
+        lock(&shared.plan).taking = None;
+    }
+    Ok(result)
+}
+
+#[derive(Serialize)]
+struct LoadFile<'a> {
+    path: &'a PathBuf,
+    if_missing: &'static str,
+}
+
+/// Take one step. `Err(None)`: the image died.
+async fn take(live: &Live, step: &Step) -> Result<(), Option<String>> {
+    let (call, limit) = match step {
+        Step::File(path, required) => {
+            let params = LoadFile { path, if_missing: if *required { "error" } else { "ignore" } };
+            (live.link.call("load-file", &params, None, Listener::None), INIT_LIMIT)
+        }
+        Step::System(params) => (live.link.call("load-system", params, None, Listener::None), SYSTEM_LIMIT),
+    };
+    let mut call = call.map_err(|error| Some(error.to_string()))?;
+    let outcome = async {
+        match step {
+            Step::File(..) => call.result::<EvalOutcome>().await,
+            Step::System(_) => call.result::<LoadSystemOutcome>().await.map(|loaded| loaded.outcome),
+        }
+    };
+    tokio::pin!(outcome);
+    let outcome = match tokio::time::timeout(limit, &mut outcome).await {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            for id in live.link.running(None) {
+                live.link.interrupt(id, "timeout");
+            }
+            match tokio::time::timeout(STOP_LIMIT, &mut outcome).await {
+                Ok(outcome) => outcome,
+                Err(_) => {
+                    live.end(format!(
+                        "{} took more than {} s and could not be interrupted",
+                        step.name(),
+                        limit.as_secs()
+                    ));
+                    outcome.await
+                }
+            }
+        }
+    };
+    match outcome {
+        Ok(EvalOutcome { status: EvalStatus::Ok, .. }) => Ok(()),
+        Ok(EvalOutcome { error: Some(error), .. }) => Err(Some(format!("{}: {}", error.kind, error.message))),
+        Ok(EvalOutcome { status: EvalStatus::Timeout, .. }) => {
+            Err(Some(format!("it took more than {} s", limit.as_secs())))
+        }
+        Ok(_) => Err(Some("it was interrupted".into())),
+        Err(CallError::Refused(error)) => Err(Some(error.to_string())),
+        Err(CallError::Gone) => Err(None),
+    }
+}

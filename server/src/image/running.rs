@@ -1,0 +1,224 @@
+//! One process of the image: from its start to the last of what came of it. Owned by the supervisor alone.
+
+use std::ffi::OsString;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+use tokio::process::Child;
+use tokio::sync::oneshot;
+
+use super::core::Start;
+use super::frames::{HeapFrame, PROTOCOL, ThreadErrorFrame};
+use super::link::{Link, Volunteered, lock};
+use super::live::Live;
+use super::pipes::{Pipes, Tell};
+use super::process::{Launch, Started, describe, kill_group, start};
+use super::program::Program;
+use super::rate::Rate;
+use super::state::ImageEvent;
+use super::supervisor::Shared;
+
+/// How long a process may take to say `ready`: a core does in tens of milliseconds, a wrapper has its own work to do.
+const READY: Duration = Duration::from_secs(60);
+/// How long copies may take to be gone.
+const COPIES_GONE: Duration = Duration::from_secs(2);
+
+/// Why an image did not become ready.
+pub(super) struct NotReady {
+    /// For a person.
+    pub(super) reason: String,
+    /// The process left by itself.
+    pub(super) left: bool,
+}
+
+/// A process that was started.
+pub(super) struct Running {
+    child: Child,
+    group: Option<Pid>,
+    /// When.
+    pub(super) since: Instant,
+    link: Arc<Link>,
+    /// Once it is ready.
+    pub(super) live: Option<Arc<Live>>,
+    /// Until it is ready.
+    pipes: Option<Pipes>,
+}
+
+impl Running {
+    /// Start a process and wait until it is ready. It is in `slot` from its start on.
+    pub(super) async fn begin(
+        shared: &Arc<Shared>,
+        program: &Program,
+        start: &Start,
+        generation: u64,
+        slot: &mut Option<Running>,
+    ) -> Result<Arc<Live>, NotReady> {
+        let (ready_sender, mut ready) = oneshot::channel();
+        let running = Running::spawn(shared, program, start, ready_sender).map_err(|error| NotReady {
+            reason: format!("{} could not be started: {error}", program.path.display()),
+            left: true,
+        })?;
+        let running = slot.insert(running);
+        let name = program.path.display();
+        let ready = tokio::select! {
+            biased;
+            Ok(ready) = &mut ready => ready,
+            status = running.child.wait() => {
+                let how = status.map_or_else(|error| error.to_string(), describe);
+                return Err(NotReady { reason: running.explain(&format!("{name} {how} before it was ready")), left: true });
+            }
+            () = running.link.closed() => {
+                // It usually exits right after; its exit says more than its link.
+                let how = match tokio::time::timeout(Duration::from_secs(1), running.child.wait()).await {
+                    Ok(Ok(status)) => describe(status),
+                    _ => running.link.why_closed().unwrap_or_default(),
+                };
+                return Err(NotReady { reason: running.explain(&format!("{name} {how} before it was ready")), left: true });
+            }
+            () = tokio::time::sleep(READY) => {
+                let reason = running.explain(&format!("{name} was not ready after {} s", READY.as_secs()));
+                return Err(NotReady { reason, left: false });
+            }
+        };
+        if ready.protocol != PROTOCOL {
+            let reason = format!(
+                "The image speaks version {} of Consort's protocol and this host version {PROTOCOL}. \
+                 Is another copy of Consort loaded by the init file?",
+                ready.protocol
+            );
+            return Err(NotReady { reason, left: false });
+        }
+        let Some(pipes) = running.pipes.take() else {
+            return Err(NotReady { reason: "The image said twice that it is ready.".into(), left: false });
+        };
+        let live = Arc::new(Live::new(generation, running.link.clone(), pipes, ready));
+        running.live = Some(live.clone());
+        Ok(live)
+    }
+
+    fn spawn(
+        shared: &Arc<Shared>,
+        program: &Program,
+        start_from: &Start,
+        ready: oneshot::Sender<super::frames::Ready>,
+    ) -> std::io::Result<Running> {
+        let launch = Launch {
+            program: program.path.clone(),
+            arguments: arguments(program, start_from, shared.config.heap),
+            directory: shared.workspace.clone(),
+        };
+        tracing::debug!(?launch, "starting");
+        let Started { child, link, out, err } = start(&launch)?;
+        let group = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+        let events = shared.events.clone();
+        let tell: Tell = Arc::new(move |text, stderr| {
+            let _ = events.send(ImageEvent::Printed { text, stderr }); // the session may have ended
+        });
+        let pipes = Pipes::open(out, err, tell, &shared.runtime)?;
+        let link = Link::open(link, &shared.runtime, listener(shared, ready))?;
+        Ok(Running { child, group, since: Instant::now(), link, live: None, pipes: Some(pipes) })
+    }
+
+    /// Resolves when the process has exited.
+    pub(super) async fn exited(&mut self) {
+        if let Err(error) = self.child.wait().await {
+            tracing::error!(%error, "waiting for the image");
+        }
+    }
+
+    fn explain(&self, what: &str) -> String {
+        let lines = match (&self.live, &self.pipes) {
+            (Some(live), _) => live.pipes.last_lines(),
+            (None, Some(pipes)) => pipes.last_lines(),
+            (None, None) => Vec::new(),
+        };
+        if lines.is_empty() { format!("{what}.") } else { format!("{what}. Its last words:\n{}", lines.join("\n")) }
+    }
+
+    /// End the process and its copies, after `patience` for leaving by itself. How it ended, to be read after its name.
+    pub(super) async fn finish(mut self, reason: &str, patience: Duration) -> String {
+        if let Some(live) = &self.live {
+            // While it lives, it reaps its copies.
+            let copies_until = Instant::now() + if patience.is_zero() { Duration::ZERO } else { COPIES_GONE };
+            while live.kill_copies() > 0 && Instant::now() < copies_until {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        let why = self.link.why_closed();
+        self.link.close(reason);
+        // An image that died closes its link a moment before its exit can be seen; one whose link failed has not exited.
+        let patience = if why.is_some() { patience.max(Duration::from_secs(1)) } else { patience };
+        let mut how = None;
+        if let Ok(Ok(status)) = tokio::time::timeout(patience, self.child.wait()).await {
+            how = Some(describe(status));
+        }
+        // Also when the leader has exited: its copies are of its group.
+        if let Some(group) = self.group {
+            kill_group(group);
+        }
+        if let Some(process) = self.live.as_ref().and_then(|live| live.process.as_ref()) {
+            process.kill();
+        }
+        let how = match (how, self.child.wait().await) {
+            (Some(how), _) => how,
+            (None, Ok(_)) if why.is_some() => format!("had to be ended: {}", why.unwrap_or_default()),
+            (None, Ok(status)) => describe(status),
+            (None, Err(error)) => format!("cannot be waited for: {error}"),
+        };
+        self.explain(&how)
+    }
+}
+
+/// What hears the image from its first frame on.
+fn listener(
+    shared: &Arc<Shared>,
+    ready: oneshot::Sender<super::frames::Ready>,
+) -> impl Fn(Volunteered) + Send + 'static {
+    let ready = Mutex::new(Some(ready));
+    let rate = Mutex::new(Rate::new());
+    let events = shared.events.clone();
+    move |volunteered| match volunteered {
+        Volunteered::Ready(frame) => {
+            if let Some(ready) = lock(&ready).take() {
+                let _ = ready.send(frame); // the start was given up
+            }
+        }
+        Volunteered::ThreadError(ThreadErrorFrame { thread, kind, message, backtrace }) => {
+            if lock(&rate).take().is_some() {
+                let _ = events.send(ImageEvent::ThreadError { thread, kind, message, backtrace }); // the session may have ended
+            }
+        }
+        Volunteered::Heap(HeapFrame { usage, size, stopped }) => {
+            let text = format!(
+                "Little of the Lisp heap is left ({} of {} MB in use): {} stopped. A larger one: `heap = \"8GB\"` in the table [lisp].",
+                usage >> 20,
+                size >> 20,
+                if stopped.len() == 1 {
+                    "1 evaluation was".into()
+                } else {
+                    format!("{} evaluations were", stopped.len())
+                },
+            );
+            let _ = events.send(ImageEvent::Printed { text, stderr: true }); // the session may have ended
+        }
+    }
+}
+
+/// The arguments after the program (docs/wire.md, "Starting the image").
+fn arguments(program: &Program, start: &Start, heap: u64) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = program.arguments.iter().map(OsString::from).collect();
+    let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
+    let megabytes = (heap >> 20).max(1).to_string();
+    match start {
+        Start::Core(core) => {
+            add(&["--core", &core.to_string_lossy()]);
+            add(&["--noinform", "--disable-ldb", "--dynamic-space-size", &megabytes]);
+        }
+        Start::Fasl(fasl) => {
+            add(&["--noinform", "--disable-ldb", "--dynamic-space-size", &megabytes]);
+            add(&["--disable-debugger", "--load", &fasl.to_string_lossy(), "--eval", "(consort:main)"]);
+        }
+    }
+    arguments
+}

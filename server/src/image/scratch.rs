@@ -1,0 +1,71 @@
+//! What one check's copy may touch: a directory of its own, and a socket in it that only it may connect to.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use tokio::net::{UnixListener, UnixStream};
+
+use super::supervisor::Shared;
+
+/// A scratch directory with a listening socket.
+pub(super) struct Scratch {
+    directory: Option<TempDir>,
+    listener: UnixListener,
+    socket: PathBuf,
+    /// What the copy must say first.
+    pub(super) token: String,
+}
+
+impl Scratch {
+    /// Below `private`, which is the host's own.
+    pub(super) fn new(private: &Path) -> io::Result<Scratch> {
+        let directory =
+            tempfile::Builder::new().prefix("c-").permissions(Permissions::from_mode(0o700)).tempdir_in(private)?;
+        let socket = directory.path().join("s");
+        let listener = UnixListener::bind(&socket)?;
+        fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
+        let mut random = [0; 16];
+        fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
+        let token = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Scratch { directory: Some(directory), listener, socket, token })
+    }
+
+    /// Where the copy may write.
+    pub(super) fn path(&self) -> &Path {
+        self.directory.as_ref().map_or(Path::new(""), TempDir::path)
+    }
+
+    /// Where the copy connects.
+    pub(super) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The connection of the process `pid` of our own user; anybody else's is closed.
+    pub(super) async fn accept(&self, pid: u32) -> io::Result<UnixStream> {
+        loop {
+            let (stream, _) = self.listener.accept().await?;
+            let peer = stream.peer_cred()?;
+            let ours = peer.uid() == rustix::process::geteuid().as_raw();
+            if ours && peer.pid().is_none_or(|peer| u32::try_from(peer) == Ok(pid)) {
+                return Ok(stream);
+            }
+            tracing::warn!(?peer, pid, "a stranger connected to a check's socket");
+        }
+    }
+
+    /// Remove the directory, off the caller's thread: a copy may have filled it.
+    pub(super) fn remove(&mut self, shared: &Shared) {
+        if let Some(directory) = self.directory.take() {
+            let remove = move || {
+                let path = directory.path().to_owned();
+                if let Err(error) = directory.close() {
+                    tracing::warn!(%error, path = %path.display(), "removing a check's scratch directory");
+                }
+            };
+            shared.tasks.spawn_blocking_on(remove, &shared.runtime);
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! The life of the image: Starting, Ready, Dead, and again. One task owns the process; everybody else asks.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio_util::task::TaskTracker;
+
+use super::core::{Cache, Start};
+use super::link::lock;
+use super::live::Live;
+use super::program::{self, Program};
+use super::restore::{Plan, Restoration, restore};
+use super::running::{NotReady, Running};
+use super::state::{ImageEvent, ImageState};
+use super::turns::Turns;
+use crate::config::LispConfig;
+
+/// The first pause before a new try, and the longest.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// An image that lived so long was healthy: the next pause is the first one again.
+const HEALTHY: Duration = Duration::from_secs(30);
+/// Images in a row that did not become ready, after which no further try is made.
+const TRIES: u32 = 5;
+/// Copies of the image at once.
+const COPIES: usize = 2;
+/// What an image may take to leave by itself when it is asked to.
+const LEAVE: Duration = Duration::from_secs(1);
+/// A request that waits longer has the image looked at.
+const SUSPICIOUS: Duration = Duration::from_secs(10);
+/// The dispatcher answers at once, unless something stops the whole process.
+const UNRESPONSIVE: Duration = Duration::from_secs(30);
+
+/// Reasons that are not faults.
+const RESTARTED: &str = "The Lisp image was restarted on request.";
+pub(super) const LEAVING: &str = "Consort is leaving.";
+
+/// Where the image is in its life, with what callers need.
+#[derive(Clone)]
+pub(super) enum Phase {
+    /// See [`ImageState::Starting`]; the image is there while what it had is loaded again.
+    Starting(String, Option<Arc<Live>>),
+    /// See [`ImageState::Ready`].
+    Ready(Arc<Live>),
+    /// See [`ImageState::Dead`].
+    Dead(String, bool),
+}
+
+/// What the supervisor is told.
+pub(super) enum Command {
+    /// End the image and start a new one.
+    Restart(oneshot::Sender<Result<(), String>>),
+    /// End the image for good.
+    Shutdown(oneshot::Sender<()>),
+}
+
+/// What the handles, the supervisor and the tasks between them share.
+pub(super) struct Shared {
+    /// How the image is started.
+    pub(super) config: LispConfig,
+    /// Its current directory.
+    pub(super) workspace: PathBuf,
+    /// The host's own directory.
+    pub(super) private: PathBuf,
+    /// Where cores are.
+    pub(super) cache: Cache,
+    /// What everything runs on, also when a future is dropped elsewhere.
+    pub(super) runtime: Handle,
+    /// Where the image is in its life.
+    pub(super) phase: watch::Sender<Phase>,
+    /// The same for the rest of the house.
+    pub(super) state: watch::Sender<ImageState>,
+    /// What the image volunteers.
+    pub(super) events: mpsc::UnboundedSender<ImageEvent>,
+    /// What a new image will get.
+    pub(super) plan: Mutex<Plan>,
+    /// What the last new image got.
+    pub(super) last: Mutex<Option<Restoration>>,
+    /// What must end before the host may.
+    pub(super) tasks: TaskTracker,
+    /// Leave to make a copy, first come first served.
+    pub(super) copies: Arc<Semaphore>,
+    /// One evaluation of a session at a time.
+    pub(super) turns: Turns,
+}
+
+impl Shared {
+    /// Everything at its beginning.
+    pub(super) fn new(
+        config: LispConfig,
+        workspace: PathBuf,
+        private: PathBuf,
+        cache: PathBuf,
+        events: mpsc::UnboundedSender<ImageEvent>,
+    ) -> Shared {
+        let what = "starting".to_owned();
+        Shared {
+            config,
+            workspace,
+            private,
+            cache: Cache::new(cache),
+            runtime: Handle::current(),
+            phase: watch::Sender::new(Phase::Starting(what.clone(), None)),
+            state: watch::Sender::new(ImageState::Starting { what }),
+            events,
+            plan: Mutex::default(),
+            last: Mutex::default(),
+            tasks: TaskTracker::new(),
+            copies: Arc::new(Semaphore::new(COPIES)),
+            turns: Turns::default(),
+        }
+    }
+
+    /// Tell the session; it may have ended.
+    pub(super) fn tell(&self, event: ImageEvent) {
+        let _ = self.events.send(event);
+    }
+
+    fn enter(&self, phase: Phase) {
+        let state = match &phase {
+            Phase::Starting(what, _) => ImageState::Starting { what: what.clone() },
+            Phase::Ready(live) => ImageState::Ready {
+                pid: live.ready.pid,
+                image: live.ready.image.clone(),
+                lisp: live.ready.lisp.clone(),
+            },
+            Phase::Dead(reason, is_final) => ImageState::Dead { reason: reason.clone(), is_final: *is_final },
+        };
+        tracing::info!(?state, "image");
+        self.phase.send_replace(phase);
+        self.state.send_replace(state.clone());
+        self.tell(ImageEvent::State(state));
+    }
+}
+
+/// How one life ended.
+enum Ended {
+    /// Somebody wants something; `None`: every handle was dropped.
+    Commanded(Option<Command>),
+    /// The image is gone, or must go; whether we ended it ourselves.
+    Died(String, bool),
+    /// It did not become ready.
+    NotReady(String),
+    /// There is nothing to start.
+    CannotStart(String),
+}
+
+/// The task that owns the image.
+pub(super) struct Supervisor {
+    shared: Arc<Shared>,
+    generation: u64,
+    /// Why the last image went, for the one that comes.
+    why: Option<String>,
+    /// Who waits for a restart.
+    waiting: Vec<oneshot::Sender<Result<(), String>>>,
+    pause: Duration,
+    failures: u32,
+}
+
+impl Supervisor {
+    /// Before the first start.
+    pub(super) fn new(shared: Arc<Shared>) -> Supervisor {
+        Supervisor { shared, generation: 0, why: None, waiting: Vec::new(), pause: BACK_OFF.0, failures: 0 }
+    }
+
+    /// Start the image and keep it, until told otherwise or until every handle is dropped.
+    pub(super) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
+        loop {
+            let mut running = None;
+            let ended = tokio::select! {
+                biased;
+                command = commands.recv() => Ended::Commanded(command),
+                ended = self.life(&mut running) => ended,
+            };
+            let command = match ended {
+                Ended::Commanded(command) => {
+                    if let Some(live) = running.as_ref().and_then(|running| running.live.as_ref()) {
+                        let restart = matches!(command, Some(Command::Restart(_)));
+                        live.note_end(if restart { RESTARTED } else { LEAVING });
+                    }
+                    self.finish(running, "it was asked to leave", LEAVE).await;
+                    command
+                }
+                ended => match self.after(ended, running).await {
+                    Some(pause) => tokio::select! {
+                        biased;
+                        command = commands.recv() => command,
+                        () = tokio::time::sleep(pause) => continue,
+                    },
+                    None => commands.recv().await,
+                },
+            };
+            match command {
+                Some(Command::Restart(reply)) => {
+                    self.waiting.push(reply);
+                    self.why = Some(RESTARTED.into());
+                    (self.pause, self.failures) = (BACK_OFF.0, 0);
+                }
+                Some(Command::Shutdown(reply)) => {
+                    self.leave().await;
+                    let _ = reply.send(()); // whoever asked may have gone
+                    return;
+                }
+                None => return self.leave().await,
+            }
+        }
+    }
+
+    /// One life, from nothing to its end. The process is in `running`, so that the caller can end it whenever this is dropped.
+    async fn life(&mut self, running: &mut Option<Running>) -> Ended {
+        self.generation += 1;
+        let shared = self.shared.clone();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let program = match program::find(&shared.config.command, &shared.workspace, &path) {
+            Ok(program) => program,
+            Err(error) => return Ended::CannotStart(error.to_string()),
+        };
+        let mut built = false;
+        let live = loop {
+            let start = match shared.cache.lookup(&program) {
+                Some(start) => start,
+                None => match self.build(&program).await {
+                    Ok(start) => {
+                        built = true;
+                        start
+                    }
+                    Err(reason) => return Ended::CannotStart(reason),
+                },
+            };
+            shared.enter(Phase::Starting("starting SBCL".into(), None));
+            match Running::begin(&shared, &program, &start, self.generation, running).await {
+                Ok(live) => {
+                    shared.tasks.spawn_blocking_on(sweep(shared.cache.clone(), start), &shared.runtime);
+                    break live;
+                }
+                // A core that does not start is made again, once.
+                Err(NotReady { reason, left: true }) if !built && matches!(start, Start::Core(_)) => {
+                    tracing::warn!(reason, "the cached core does not start: it is built again");
+                    self.finish(running.take(), &reason, Duration::ZERO).await;
+                    shared.cache.discard(&start);
+                }
+                Err(NotReady { reason, .. }) => return Ended::NotReady(reason),
+            }
+        };
+        // Its own init files are loaded by a command that is not the plain executable: it knows which (docs/wire.md).
+        let say = |what| shared.enter(Phase::Starting(what, Some(live.clone())));
+        let restored = tokio::select! {
+            restored = restore(&shared, &live, program.plain, say) => restored,
+            () = live.end_wanted() => Err(()),
+        };
+        match (restored, live.ending()) {
+            (Ok(restoration), None) => self.ready(live.clone(), restoration),
+            (_, Some(reason)) => return Ended::Died(reason, true),
+            (Err(()), None) => {} // it died, which is seen below
+        }
+        tokio::select! {
+            // Both at once when it dies: the process says more.
+            () = Self::exited(running) => {}
+            () = live.link.closed() => {}
+            () = live.end_wanted() => {}
+            () = watch_dispatcher(&shared, &live) => {}
+        }
+        match live.ending() {
+            Some(reason) => Ended::Died(reason, true),
+            None => Ended::Died(String::new(), false),
+        }
+    }
+
+    async fn exited(running: &mut Option<Running>) {
+        match running {
+            Some(running) => running.exited().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn build(&self, program: &Program) -> Result<Start, String> {
+        let what = if program.plain { "building the image's core, once" } else { "compiling Consort's Lisp, once" };
+        self.shared.enter(Phase::Starting(what.into(), None));
+        self.shared.cache.build(program, &self.shared.workspace).await.map_err(|error| error.to_string())
+    }
+
+    fn ready(&mut self, live: Arc<Live>, restoration: Restoration) {
+        *lock(&self.shared.last) = Some(restoration.clone());
+        self.failures = 0;
+        self.shared.enter(Phase::Ready(live));
+        let Restoration { restored, failed } = restoration;
+        match self.why.take() {
+            Some(reason) => self.shared.tell(ImageEvent::Restored { reason, restored, failed }),
+            None => {
+                for (name, why) in failed {
+                    self.shared
+                        .tell(ImageEvent::Printed { text: format!("{name} could not be loaded: {why}"), stderr: true });
+                }
+            }
+        }
+        for waiting in self.waiting.drain(..) {
+            let _ = waiting.send(Ok(())); // whoever asked may have gone
+        }
+    }
+
+    /// An image is gone: say so. How long to wait for the next; `None`: until somebody asks for it.
+    async fn after(&mut self, ended: Ended, running: Option<Running>) -> Option<Duration> {
+        let healthy = running.as_ref().is_some_and(|running| running.since.elapsed() > HEALTHY);
+        let live = running.as_ref().and_then(|running| running.live.clone());
+        let (reason, deliberate, is_final) = match ended {
+            Ended::Died(reason, deliberate) => {
+                let end = self.finish(running, &reason, Duration::ZERO).await;
+                let reason = if deliberate { reason } else { format!("The Lisp image {end}") };
+                (reason, deliberate, false)
+            }
+            Ended::NotReady(reason) => {
+                self.finish(running, &reason, Duration::ZERO).await;
+                self.failures += 1;
+                (reason, false, self.failures >= TRIES)
+            }
+            Ended::CannotStart(reason) => (reason, false, true),
+            Ended::Commanded(_) => return Some(Duration::ZERO),
+        };
+        lock(&self.shared.plan).died(&reason);
+        if let Some(live) = live {
+            live.note_end(&reason);
+        }
+        self.why.get_or_insert_with(|| reason.clone());
+        self.shared.enter(Phase::Dead(reason.clone(), is_final));
+        if is_final {
+            for waiting in self.waiting.drain(..) {
+                let _ = waiting.send(Err(reason.clone())); // whoever asked may have gone
+            }
+            return None;
+        }
+        if healthy {
+            self.pause = BACK_OFF.0;
+        }
+        let pause = if deliberate { Duration::ZERO } else { self.pause };
+        if !deliberate {
+            self.pause = (self.pause * 2).min(BACK_OFF.1);
+        }
+        Some(pause)
+    }
+
+    /// End a process and everything that came of it; how it ended.
+    async fn finish(&self, running: Option<Running>, reason: &str, patience: Duration) -> String {
+        match running {
+            Some(running) => running.finish(reason, patience).await,
+            None => String::new(),
+        }
+    }
+
+    async fn leave(&mut self) {
+        self.shared.enter(Phase::Dead(LEAVING.into(), true));
+        for waiting in self.waiting.drain(..) {
+            let _ = waiting.send(Err(LEAVING.into())); // whoever asked may have gone
+        }
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+}
+
+fn sweep(cache: Cache, used: Start) -> impl FnOnce() + Send + 'static {
+    move || cache.sweep(&used)
+}
+
+/// Notice when the whole image stands still, and say so. It is not ended for that: a collection of a large heap is not a fault.
+async fn watch_dispatcher(shared: &Shared, live: &Live) {
+    loop {
+        tokio::time::sleep(SUSPICIOUS).await;
+        if live.link.oldest_wait().is_none_or(|wait| wait < SUSPICIOUS) || live.answers(UNRESPONSIVE).await {
+            continue;
+        }
+        let text = format!(
+            "The Lisp image (process {}) has not answered for {} s: it may be collecting garbage, or be held by foreign code. \
+             Restart it if it does not come back.",
+            live.ready.pid,
+            UNRESPONSIVE.as_secs()
+        );
+        tracing::warn!(text);
+        shared.tell(ImageEvent::Printed { text, stderr: true });
+        let since = Instant::now();
+        while !live.answers(UNRESPONSIVE).await {}
+        tracing::info!(seconds = since.elapsed().as_secs(), "the image answers again");
+    }
+}

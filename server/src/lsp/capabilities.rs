@@ -1,0 +1,174 @@
+//! What client and server tell each other they can do (LSP 3.17, `initialize`).
+
+use lsp_types::*;
+use serde_json::{Value, json};
+
+use super::ext::COMMANDS;
+use crate::image::ImageState;
+use crate::session::describe_image;
+use crate::text::position::PositionEncoding;
+
+/// What was agreed with a client.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Negotiated {
+    /// The unit of columns.
+    pub(super) encoding: PositionEncoding,
+    /// Diagnostics are asked for, not published. Never both: editors show what comes both ways twice.
+    pub(super) pull: bool,
+    /// It can be told to ask for diagnostics again.
+    pub(super) refresh: bool,
+    /// Diagnostics may name related places.
+    pub(super) related: bool,
+    /// Diagnostics may be tagged.
+    pub(super) unnecessary: bool,
+    /// Diagnostics may be tagged.
+    pub(super) deprecated: bool,
+    /// We may begin a progress bar by ourselves.
+    pub(super) progress: bool,
+    /// It can be asked for the section `consort` of its settings.
+    pub(super) configuration: bool,
+    /// It tells of changed settings when asked to.
+    pub(super) register_configuration: bool,
+    /// It watches files when asked to.
+    pub(super) register_watch: bool,
+    /// It understands `CodeAction`s, not only `Command`s.
+    pub(super) code_actions: bool,
+    /// Edits may name the version they are for.
+    pub(super) document_changes: bool,
+}
+
+/// Read a client's capabilities.
+pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
+    let capabilities = &params.capabilities;
+    let text = capabilities.text_document.as_ref();
+    let workspace = capabilities.workspace.as_ref();
+    let publish = text.and_then(|text| text.publish_diagnostics.as_ref());
+    let tags = publish
+        .and_then(|publish| publish.tag_support.as_ref())
+        .map(|tags| tags.value_set.as_slice())
+        .unwrap_or_default();
+    let pulls = text.is_some_and(|text| text.diagnostic.is_some());
+    let option = params.initialization_options.as_ref().and_then(|options| options["diagnostics"].as_str());
+    Negotiated {
+        encoding: encoding(capabilities),
+        pull: match option {
+            Some("pull") => true,
+            Some(_) => false,
+            None => publish.is_none() && pulls,
+        },
+        refresh: workspace.and_then(|w| w.diagnostic.as_ref()).and_then(|d| d.refresh_support) == Some(true),
+        related: publish.and_then(|publish| publish.related_information) == Some(true),
+        unnecessary: tags.contains(&DiagnosticTag::UNNECESSARY),
+        deprecated: tags.contains(&DiagnosticTag::DEPRECATED),
+        progress: capabilities.window.as_ref().and_then(|window| window.work_done_progress) == Some(true),
+        configuration: workspace.and_then(|w| w.configuration) == Some(true),
+        register_configuration: workspace.and_then(|w| w.did_change_configuration?.dynamic_registration) == Some(true),
+        register_watch: workspace.and_then(|w| w.did_change_watched_files?.dynamic_registration) == Some(true),
+        code_actions: text.and_then(|text| text.code_action.as_ref()?.code_action_literal_support.as_ref()).is_some(),
+        document_changes: workspace.and_then(|w| w.workspace_edit.as_ref()?.document_changes) == Some(true),
+    }
+}
+
+/// The first of the client's encodings that we know, which are all there are; UTF-16 when it offers none.
+fn encoding(capabilities: &ClientCapabilities) -> PositionEncoding {
+    let offered =
+        capabilities.general.as_ref().and_then(|general| general.position_encodings.as_deref()).unwrap_or_default();
+    let known = offered.iter().find_map(|kind| match kind.as_str() {
+        "utf-8" => Some(PositionEncoding::Utf8),
+        "utf-16" => Some(PositionEncoding::Utf16),
+        "utf-32" => Some(PositionEncoding::Utf32),
+        _ => None,
+    });
+    known.unwrap_or_default()
+}
+
+/// The answer to `initialize`.
+pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeResult {
+    let sync = TextDocumentSyncOptions {
+        open_close: Some(true),
+        change: Some(TextDocumentSyncKind::INCREMENTAL),
+        save: Some(SaveOptions { include_text: Some(false) }.into()),
+        ..TextDocumentSyncOptions::default()
+    };
+    let commands = ExecuteCommandOptions {
+        commands: COMMANDS.iter().map(ToString::to_string).collect(),
+        work_done_progress_options: WorkDoneProgressOptions { work_done_progress: Some(true) },
+    };
+    let actions =
+        CodeActionOptions { code_action_kinds: Some(vec![CodeActionKind::QUICKFIX]), ..CodeActionOptions::default() };
+    let pull = negotiated.pull.then(|| {
+        DiagnosticServerCapabilities::Options(DiagnosticOptions {
+            identifier: Some("consort".into()),
+            inter_file_dependencies: true,
+            workspace_diagnostics: true,
+            work_done_progress_options: WorkDoneProgressOptions::default(),
+        })
+    });
+    let folders =
+        WorkspaceFoldersServerCapabilities { supported: Some(true), change_notifications: Some(OneOf::Left(true)) };
+    InitializeResult {
+        capabilities: ServerCapabilities {
+            position_encoding: Some(match negotiated.encoding {
+                PositionEncoding::Utf8 => PositionEncodingKind::UTF8,
+                PositionEncoding::Utf16 => PositionEncodingKind::UTF16,
+                PositionEncoding::Utf32 => PositionEncodingKind::UTF32,
+            }),
+            text_document_sync: Some(sync.into()),
+            execute_command_provider: Some(commands),
+            code_action_provider: Some(actions.into()),
+            diagnostic_provider: pull,
+            workspace: Some(WorkspaceServerCapabilities { workspace_folders: Some(folders), file_operations: None }),
+            experimental: Some(experimental(image)),
+            ..ServerCapabilities::default()
+        },
+        server_info: Some(ServerInfo { name: "consort".into(), version: Some(env!("CARGO_PKG_VERSION").into()) }),
+    }
+}
+
+/// `{"consort": {"image": {...}}}`: which image this door opens on, as the other door's `status` says it too.
+fn experimental(image: &ImageState) -> Value {
+    json!({"consort": {"image": describe_image(image)}})
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn negotiated(params: Value) -> Negotiated {
+        negotiate(&serde_json::from_value(params).unwrap())
+    }
+
+    #[test]
+    fn the_client_s_order_of_encodings_decides_and_utf_16_is_the_default() {
+        for (offered, expected) in [
+            (json!(null), PositionEncoding::Utf16),
+            (json!([]), PositionEncoding::Utf16),
+            (json!(["utf-8", "utf-16"]), PositionEncoding::Utf8),
+            (json!(["utf-32", "utf-8"]), PositionEncoding::Utf32),
+            (json!(["utf-7", "utf-32"]), PositionEncoding::Utf32),
+            (json!(["utf-7"]), PositionEncoding::Utf16),
+        ] {
+            let params = json!({"capabilities": {"general": {"positionEncodings": offered}}});
+            assert_eq!(negotiated(params).encoding, expected, "{offered}");
+        }
+    }
+
+    #[test]
+    fn diagnostics_come_one_way() {
+        let both = json!({"textDocument": {"publishDiagnostics": {}, "diagnostic": {}}});
+        let only_pull = json!({"textDocument": {"diagnostic": {}}});
+        for (params, pull) in [
+            (json!({"capabilities": {}}), false),
+            (json!({"capabilities": both}), false),
+            (json!({"capabilities": only_pull}), true),
+            (json!({"capabilities": both, "initializationOptions": {"diagnostics": "pull"}}), true),
+            (json!({"capabilities": only_pull, "initializationOptions": {"diagnostics": "push"}}), false),
+        ] {
+            let negotiated = negotiated(params.clone());
+            assert_eq!(negotiated.pull, pull, "{params}");
+            let answer = answer(&negotiated, &ImageState::Starting { what: "x".into() });
+            assert_eq!(answer.capabilities.diagnostic_provider.is_some(), pull);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What the session says unasked, told to the client.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use lsp_types::{PublishDiagnosticsParams, Url};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::capabilities::Negotiated;
+use super::ext;
+use super::progress::{Bar, Bars};
+use super::to_proto::{self, Diagnostics};
+use super::transport::Peer;
+use crate::image::ImageState;
+use crate::session::{Feedback, Level, describe_image};
+
+/// How long an image may take to start before that is shown: with a cached core it takes a fraction of it.
+const STARTING: Duration = Duration::from_millis(500);
+
+/// Tells one client.
+pub(super) struct Teller {
+    pub(super) peer: Peer,
+    pub(super) bars: Bars,
+    pub(super) negotiated: Negotiated,
+}
+
+/// Until the client is detached or gone.
+pub(super) async fn tell(teller: Teller, mut feedback: mpsc::UnboundedReceiver<Feedback>) {
+    let mut checks: HashMap<String, Bar> = HashMap::new();
+    let mut start: Option<Bar> = None;
+    let mut starting: Option<(Instant, String)> = None;
+    loop {
+        let overdue = starting.as_ref().map(|(since, _)| *since + STARTING);
+        let next = tokio::select! {
+            next = feedback.recv() => next,
+            () = teller.peer.closed() => None,
+            () = at(overdue) => {
+                if let Some((_, what)) = starting.take() {
+                    let bar = teller.bars.begin(None, teller.negotiated.progress, "Starting Lisp", false);
+                    bar.report(&what, None);
+                    start = Some(bar);
+                }
+                continue;
+            }
+        };
+        match next {
+            None => return,
+            Some(Feedback::Diagnostics { uri, version, text, items }) => {
+                let Ok(uri) = Url::parse(&uri) else { continue };
+                if teller.negotiated.pull {
+                    teller.refresh();
+                } else {
+                    let diagnostics = Diagnostics::new(&teller.negotiated, &uri, &text).all(items).await;
+                    let params = PublishDiagnosticsParams { uri, diagnostics, version };
+                    teller.peer.notify("textDocument/publishDiagnostics", params);
+                }
+            }
+            Some(Feedback::Message { level, text }) => teller.say("window/showMessage", level, &text),
+            Some(Feedback::Log { level, text }) => teller.say("window/logMessage", level, &text),
+            Some(Feedback::Checking { uri, running }) => {
+                if running {
+                    let name = uri.rsplit('/').next().unwrap_or(&uri);
+                    let title = format!("Checking {name}");
+                    let bar = teller.bars.begin(None, teller.negotiated.progress, &title, false);
+                    checks.insert(uri, bar);
+                } else {
+                    checks.remove(&uri);
+                }
+            }
+            Some(Feedback::Image(state)) => {
+                match (&state, &start) {
+                    (ImageState::Starting { what }, Some(bar)) => bar.report(what, None),
+                    (ImageState::Starting { what }, None) => {
+                        let since = starting.take().map_or_else(Instant::now, |(since, _)| since);
+                        starting = Some((since, what.clone()));
+                    }
+                    _ => {
+                        starting = None;
+                        start = None;
+                    }
+                }
+                teller.peer.notify(ext::IMAGE_STATE, describe_image(&state));
+            }
+        }
+    }
+}
+
+impl Teller {
+    fn say(&self, method: &str, level: Level, message: &str) {
+        self.peer.notify(method, json!({"type": to_proto::message_type(level), "message": message}));
+    }
+
+    /// Have the client ask for its diagnostics again.
+    fn refresh(&self) {
+        if self.negotiated.refresh {
+            let peer = self.peer.clone();
+            tokio::spawn(async move {
+                if let Err(error) = peer.request("workspace/diagnostic/refresh", serde_json::Value::Null).await {
+                    tracing::debug!("the client did not refresh its diagnostics: {error}");
+                }
+            });
+        }
+    }
+}
+
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}

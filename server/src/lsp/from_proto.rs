@@ -1,0 +1,40 @@
+//! From the protocol's types to ours.
+
+use std::path::Path;
+
+use lsp_types::{Position, TextDocumentContentChangeEvent, Url};
+
+use crate::session::path_of_uri;
+use crate::text::document::Edit;
+use crate::text::position;
+
+/// The languages that editors call Common Lisp by.
+const LANGUAGES: [&str; 6] = ["lisp", "commonlisp", "common-lisp", "common_lisp", "cl", "asdf"];
+/// The extensions that are Common Lisp whatever the editor calls them.
+const EXTENSIONS: [&str; 5] = ["lisp", "lsp", "cl", "asd", "ros"];
+
+/// A position, in whatever units the client counts.
+pub(super) fn position(position: Position) -> position::Position {
+    position::Position { line: position.line, column: position.character }
+}
+
+/// The changes of a `didChange`.
+pub(super) fn edits(changes: Vec<TextDocumentContentChangeEvent>) -> Vec<Edit> {
+    let edit = |change: TextDocumentContentChangeEvent| Edit {
+        range: change.range.map(|range| (position(range.start), position(range.end))),
+        text: change.text,
+    };
+    changes.into_iter().map(edit).collect()
+}
+
+/// Whether a document is ours: an editor may send all it opens.
+pub(super) fn is_lisp(language: &str, uri: &Url) -> bool {
+    LANGUAGES.iter().any(|known| language.eq_ignore_ascii_case(known)) || is_lisp_file(uri)
+}
+
+/// Whether a file is ours by its name.
+pub(super) fn is_lisp_file(uri: &Url) -> bool {
+    let path = path_of_uri(uri.as_str());
+    let extension = path.as_deref().and_then(Path::extension).and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
+}

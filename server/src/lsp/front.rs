@@ -1,0 +1,239 @@
+//! The table of what an editor can ask: tower-lsp's trait, each method a translation of one session call.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use lsp_types::*;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tower_lsp::LanguageServer;
+use tower_lsp::jsonrpc::{Error, Result};
+
+use super::capabilities::{self, Negotiated};
+use super::feedback::{self, Teller};
+use super::progress::Bars;
+use super::pull;
+use super::transport::Peer;
+use super::{actions, commands, from_proto, to_proto};
+use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
+
+/// One editor.
+pub(super) struct Front {
+    pub(super) session: Session,
+    pub(super) client: ClientId,
+    pub(super) peer: Peer,
+    pub(super) bars: Bars,
+    negotiated: OnceLock<Negotiated>,
+    /// The documents that are ours; an editor may open others.
+    opened: Mutex<HashSet<Url>>,
+    /// Taken when the client may be told things.
+    feedback: Mutex<Option<mpsc::UnboundedReceiver<Feedback>>>,
+    /// The settings given with `initialize`, in force where the client has no section `consort`.
+    options: OnceLock<Value>,
+}
+
+impl Front {
+    pub(super) fn new(
+        session: Session,
+        client: ClientId,
+        peer: Peer,
+        feedback: mpsc::UnboundedReceiver<Feedback>,
+    ) -> Front {
+        Front {
+            session,
+            client,
+            bars: Bars::new(peer.clone()),
+            peer,
+            negotiated: OnceLock::new(),
+            opened: Mutex::default(),
+            feedback: Mutex::new(Some(feedback)),
+            options: OnceLock::new(),
+        }
+    }
+
+    /// What was agreed; LSP's defaults before `initialize`.
+    pub(super) fn negotiated(&self) -> &Negotiated {
+        static DEFAULT: OnceLock<Negotiated> = OnceLock::new();
+        self.negotiated.get().unwrap_or_else(|| DEFAULT.get_or_init(Negotiated::default))
+    }
+
+    /// `window/showMessage`.
+    pub(super) fn show(&self, level: Level, message: &str) {
+        self.peer.notify("window/showMessage", json!({"type": to_proto::message_type(level), "message": message}));
+    }
+
+    /// `window/workDoneProgress/cancel`.
+    pub(super) async fn cancel_progress(&self, params: WorkDoneProgressCancelParams) {
+        self.bars.cancel(&params.token);
+    }
+
+    fn opened(&self) -> std::sync::MutexGuard<'_, HashSet<Url>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begin to tell the client what the session has to say. Not before `initialize` is answered (LSP 3.17).
+    fn tell(&self) {
+        let feedback = self.feedback.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(feedback) = feedback {
+            let teller =
+                Teller { peer: self.peer.clone(), bars: self.bars.clone(), negotiated: self.negotiated().clone() };
+            tokio::spawn(feedback::tell(teller, feedback));
+        }
+    }
+
+    /// Ask for the client's settings and put them in force.
+    async fn fetch_settings(&self) {
+        let items = json!({"items": [{"section": "consort"}]});
+        match self.peer.request("workspace/configuration", items).await {
+            Ok(answer) => {
+                let settings = actions::settings(answer.get(0).cloned()).or_else(|| self.options.get().cloned());
+                if let Some(settings) = settings {
+                    self.session.configure(self.client, settings);
+                }
+            }
+            Err(error) => tracing::warn!("the client did not tell its settings: {error}"),
+        }
+    }
+
+    /// Ask to be told of what the client only tells when asked.
+    async fn register(&self) {
+        let negotiated = self.negotiated();
+        let mut registrations = Vec::new();
+        if negotiated.register_configuration {
+            registrations.push(json!({
+                "id": "consort-configuration", "method": "workspace/didChangeConfiguration",
+                "registerOptions": {"section": "consort"},
+            }));
+        }
+        if negotiated.register_watch {
+            registrations.push(json!({
+                "id": "consort-asd", "method": "workspace/didChangeWatchedFiles",
+                "registerOptions": {"watchers": [{"globPattern": "**/*.asd"}]},
+            }));
+        }
+        if !registrations.is_empty() {
+            let registered = self.peer.request("client/registerCapability", json!({"registrations": registrations}));
+            if let Err(error) = registered.await {
+                tracing::warn!("the client did not register what it said it can: {error}");
+            }
+        }
+    }
+}
+
+#[tower_lsp::async_trait]
+impl LanguageServer for Front {
+    async fn initialize(&self, params: InitializeParams) -> Result<InitializeResult> {
+        let negotiated = capabilities::negotiate(&params);
+        if let Some(info) = params.client_info {
+            let name = match info.version {
+                Some(version) => format!("{} {version}", info.name),
+                None => info.name,
+            };
+            self.session.rename(self.client, name);
+        }
+        self.session.set_encoding(self.client, negotiated.encoding);
+        if let Some(options) = actions::settings(params.initialization_options) {
+            self.session.configure(self.client, options.clone());
+            let _ = self.options.set(options);
+        }
+        for folder in params.workspace_folders.into_iter().flatten().filter_map(|folder| path(&folder.uri)) {
+            self.session.add_folder(folder);
+        }
+        let answer = capabilities::answer(&negotiated, &self.session.image_state());
+        // tower-lsp lets `initialize` succeed once.
+        let _ = self.negotiated.set(negotiated);
+        Ok(answer)
+    }
+
+    async fn initialized(&self, _: InitializedParams) {
+        self.tell();
+        if self.negotiated().configuration {
+            self.fetch_settings().await;
+        }
+        self.register().await;
+    }
+
+    async fn shutdown(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn did_open(&self, params: DidOpenTextDocumentParams) {
+        let document = params.text_document;
+        if from_proto::is_lisp(&document.language_id, &document.uri) {
+            self.tell();
+            self.session.open(self.client, document.uri.to_string(), document.version, document.text);
+            self.opened().insert(document.uri);
+        }
+    }
+
+    async fn did_change(&self, params: DidChangeTextDocumentParams) {
+        let document = params.text_document;
+        if self.opened().contains(&document.uri) {
+            let edits = from_proto::edits(params.content_changes);
+            self.session.change(self.client, document.uri.as_str(), document.version, edits);
+        }
+    }
+
+    async fn did_save(&self, params: DidSaveTextDocumentParams) {
+        if self.opened().contains(&params.text_document.uri) {
+            self.session.save(self.client, params.text_document.uri.as_str());
+        }
+    }
+
+    async fn did_close(&self, params: DidCloseTextDocumentParams) {
+        if self.opened().remove(&params.text_document.uri) {
+            self.session.close(self.client, params.text_document.uri.as_str());
+        }
+    }
+
+    async fn diagnostic(&self, params: DocumentDiagnosticParams) -> Result<DocumentDiagnosticReportResult> {
+        pull::document(self, params).await
+    }
+
+    async fn workspace_diagnostic(&self, params: WorkspaceDiagnosticParams) -> Result<WorkspaceDiagnosticReportResult> {
+        pull::workspace(self, params).await
+    }
+
+    async fn code_action(&self, params: CodeActionParams) -> Result<Option<CodeActionResponse>> {
+        let snapshot = self.session.snapshot(self.client, params.text_document.uri.as_str(), false).await;
+        match snapshot {
+            Some(snapshot) => Ok(Some(actions::offer(self, params, snapshot).await)),
+            None => Ok(None),
+        }
+    }
+
+    async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
+        commands::execute(self, params).await.map(Some)
+    }
+
+    async fn did_change_configuration(&self, params: DidChangeConfigurationParams) {
+        if self.negotiated().configuration {
+            self.fetch_settings().await;
+        } else {
+            let settings = params.settings.get("consort").cloned().unwrap_or(params.settings);
+            if let Some(settings) = actions::settings(Some(settings)) {
+                self.session.configure(self.client, settings);
+            }
+        }
+    }
+
+    async fn did_change_workspace_folders(&self, params: DidChangeWorkspaceFoldersParams) {
+        for folder in params.event.added.iter().filter_map(|folder| path(&folder.uri)) {
+            self.session.add_folder(folder);
+        }
+    }
+
+    async fn did_change_watched_files(&self, _: DidChangeWatchedFilesParams) {
+        self.session.files_changed();
+    }
+}
+
+fn path(uri: &Url) -> Option<PathBuf> {
+    path_of_uri(uri.as_str())
+}
+
+/// The error of a request that no document answers.
+pub(super) fn no_document(uri: &Url) -> Error {
+    Error::invalid_params(format!("{uri} is not open, and is no Common Lisp file that could be read."))
+}

@@ -1,0 +1,121 @@
+//! Progress bars (LSP 3.17, "Work Done Progress"): with the token of a request, or with one of our own where the client allows it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lsp_types::ProgressToken;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::transport::Peer;
+
+/// Those of our own that a person may cancel.
+type Cancellable = Arc<Mutex<HashMap<ProgressToken, CancellationToken>>>;
+
+/// Makes progress bars for one client.
+#[derive(Debug, Clone)]
+pub(super) struct Bars {
+    peer: Peer,
+    cancellable: Cancellable,
+    next: Arc<std::sync::atomic::AtomicU32>,
+}
+
+/// One that is shown. Dropped, it ends.
+#[derive(Debug)]
+pub(super) struct Bar {
+    shown: Shown,
+    token: ProgressToken,
+    cancellable: Cancellable,
+    /// A person wants the work to stop.
+    pub(super) cancelled: CancellationToken,
+}
+
+#[derive(Debug)]
+enum Shown {
+    /// The client's token: it may be used until the request is answered.
+    Given(Peer),
+    /// One of our own: the client has to accept it first.
+    Own(mpsc::UnboundedSender<Value>),
+    Not,
+}
+
+impl Bars {
+    pub(super) fn new(peer: Peer) -> Bars {
+        Bars { peer, cancellable: Cancellable::default(), next: Arc::default() }
+    }
+
+    /// `window/workDoneProgress/cancel`.
+    pub(super) fn cancel(&self, token: &ProgressToken) {
+        if let Some(cancelled) = lock(&self.cancellable).get(token) {
+            cancelled.cancel();
+        }
+    }
+
+    /// Begin one: with `token` if the client gave one, else one of our own if `own`, else none is shown.
+    pub(super) fn begin(&self, token: Option<ProgressToken>, own: bool, title: &str, cancellable: bool) -> Bar {
+        let begin = json!({"kind": "begin", "title": title, "cancellable": cancellable});
+        let (shown, token) = match token {
+            Some(token) => {
+                self.peer.notify("$/progress", json!({"token": token, "value": begin}));
+                (Shown::Given(self.peer.clone()), token)
+            }
+            None if own => {
+                let number = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let token = ProgressToken::String(format!("consort-{number}"));
+                let (values, receiver) = mpsc::unbounded_channel();
+                tokio::spawn(show(self.peer.clone(), token.clone(), begin, receiver));
+                (Shown::Own(values), token)
+            }
+            None => (Shown::Not, ProgressToken::Number(0)),
+        };
+        let cancelled = CancellationToken::new();
+        if cancellable && !matches!(shown, Shown::Not) {
+            lock(&self.cancellable).insert(token.clone(), cancelled.clone());
+        }
+        Bar { shown, token, cancellable: self.cancellable.clone(), cancelled }
+    }
+}
+
+impl Bar {
+    /// Say what is done now, and how much of it all in per cent when that is known.
+    pub(super) fn report(&self, message: &str, percentage: Option<u32>) {
+        let mut report = json!({"kind": "report", "message": message});
+        if let Some(percentage) = percentage {
+            report["percentage"] = percentage.into();
+        }
+        self.send(report);
+    }
+
+    fn send(&self, value: Value) {
+        match &self.shown {
+            Shown::Given(peer) => peer.notify("$/progress", json!({"token": self.token, "value": value})),
+            // Fails when the client would not have it.
+            Shown::Own(values) => drop(values.send(value)),
+            Shown::Not => {}
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.send(json!({"kind": "end"}));
+        lock(&self.cancellable).remove(&self.token);
+    }
+}
+
+/// Show one of our own, from its creation to its end.
+async fn show(peer: Peer, token: ProgressToken, begin: Value, mut values: mpsc::UnboundedReceiver<Value>) {
+    if peer.request("window/workDoneProgress/create", json!({"token": token})).await.is_err() {
+        return;
+    }
+    let progress = |value: Value| peer.notify("$/progress", json!({"token": token, "value": value}));
+    progress(begin);
+    while let Some(value) = values.recv().await {
+        progress(value);
+    }
+}
+
+fn lock(cancellable: &Cancellable) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, CancellationToken>> {
+    cancellable.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,81 @@
+//! Diagnostics for clients that ask (LSP 3.17, "Pull Diagnostics"): the same results as are published.
+
+use lsp_types::*;
+use ropey::Rope;
+use tower_lsp::jsonrpc::Result;
+
+use super::front::{Front, no_document};
+use super::to_proto::{self, Diagnostics};
+use super::{actions, from_proto};
+use crate::image::api::CheckMode;
+use crate::session::{CheckRequest, Snapshot, path_of_uri};
+
+/// `textDocument/diagnostic`: once the document as it is now has been checked, or at once with what the scanner knows when there is no image.
+/// A file that is not open is checked as it is on disk.
+pub(super) async fn document(
+    front: &Front,
+    params: DocumentDiagnosticParams,
+) -> Result<DocumentDiagnosticReportResult> {
+    let uri = params.text_document.uri;
+    let Some(snapshot) = front.session.snapshot(front.client, uri.as_str(), true).await else {
+        return unopened(front, &uri).await;
+    };
+    if params.previous_result_id.as_deref() == Some(&*id(&snapshot)) {
+        let unchanged = UnchangedDocumentDiagnosticReport { result_id: id(&snapshot) };
+        let report = RelatedUnchangedDocumentDiagnosticReport {
+            related_documents: None,
+            unchanged_document_diagnostic_report: unchanged,
+        };
+        return Ok(DocumentDiagnosticReport::from(report).into());
+    }
+    Ok(full(report(front, &uri, snapshot).await))
+}
+
+/// `workspace/diagnostic`: of this client's open documents, as they are known now.
+pub(super) async fn workspace(
+    front: &Front,
+    params: WorkspaceDiagnosticParams,
+) -> Result<WorkspaceDiagnosticReportResult> {
+    let previous = actions::previous(params.previous_result_ids);
+    let mut items = Vec::new();
+    for snapshot in front.session.snapshots(front.client).await {
+        let Ok(uri) = Url::parse(&snapshot.uri) else { continue };
+        let version = Some(snapshot.version.into());
+        items.push(if previous.get(&uri) == Some(&id(&snapshot)) {
+            let unchanged = UnchangedDocumentDiagnosticReport { result_id: id(&snapshot) };
+            WorkspaceUnchangedDocumentDiagnosticReport { uri, version, unchanged_document_diagnostic_report: unchanged }
+                .into()
+        } else {
+            let full = report(front, &uri, snapshot).await;
+            WorkspaceFullDocumentDiagnosticReport { uri, version, full_document_diagnostic_report: full }.into()
+        });
+    }
+    Ok(WorkspaceDiagnosticReport { items }.into())
+}
+
+fn id(snapshot: &Snapshot) -> String {
+    snapshot.result_id.to_string()
+}
+
+async fn report(front: &Front, uri: &Url, snapshot: Snapshot) -> FullDocumentDiagnosticReport {
+    let result_id = Some(id(&snapshot));
+    let items = Diagnostics::new(front.negotiated(), uri, &snapshot.text).all(snapshot.items).await;
+    FullDocumentDiagnosticReport { result_id, items }
+}
+
+async fn unopened(front: &Front, uri: &Url) -> Result<DocumentDiagnosticReportResult> {
+    let path = path_of_uri(uri.as_str()).filter(|_| from_proto::is_lisp_file(uri)).ok_or_else(|| no_document(uri))?;
+    let bytes = tokio::fs::read(&path).await.map_err(|_| no_document(uri))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let rope = Rope::from_str(&text);
+    let request = CheckRequest { text, path: Some(path), mode: CheckMode::File, package: None, timeout: None };
+    let report = front.session.check(front.client, request).await.map_err(|error| to_proto::error(&error))?;
+    let items = Diagnostics::new(front.negotiated(), uri, &rope).all(report.diagnostics).await;
+    Ok(full(FullDocumentDiagnosticReport { result_id: None, items }))
+}
+
+fn full(report: FullDocumentDiagnosticReport) -> DocumentDiagnosticReportResult {
+    let report =
+        RelatedFullDocumentDiagnosticReport { related_documents: None, full_document_diagnostic_report: report };
+    DocumentDiagnosticReport::from(report).into()
+}

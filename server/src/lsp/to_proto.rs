@@ -1,0 +1,157 @@
+//! From our types to the protocol's.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use lsp_types::{
+    DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, Location, MessageType, NumberOrString, Position,
+    Range, Url,
+};
+use ropey::Rope;
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::{Error, ErrorCode};
+
+use super::capabilities::Negotiated;
+use crate::ide::diagnostic::{Diagnostic, Severity, Tag};
+use crate::ide::diagnostics::severity_number;
+use crate::image::ImageError;
+use crate::image::api::{Clipped, EvalOutcome};
+use crate::session::{Level, uri_of_path};
+use crate::text::Span;
+use crate::text::position::{PositionEncoding, to_position};
+
+/// A file with a related place is read up to this size.
+const MAX_RELATED_FILE: u64 = 16 << 20;
+
+/// A span of `text` in the client's units.
+pub(super) fn range(text: &Rope, span: Span, encoding: PositionEncoding) -> Range {
+    let at = |offset| {
+        let position = to_position(text, offset, encoding);
+        Position { line: position.line, character: position.column }
+    };
+    Range { start: at(span.start), end: at(span.end) }
+}
+
+fn severity(severity: Severity) -> DiagnosticSeverity {
+    match severity_number(severity) {
+        1 => DiagnosticSeverity::ERROR,
+        2 => DiagnosticSeverity::WARNING,
+        3 => DiagnosticSeverity::INFORMATION,
+        _ => DiagnosticSeverity::HINT,
+    }
+}
+
+/// Turns diagnostics of one text into the client's. Remembers the other files it reads for related places.
+pub(super) struct Diagnostics<'a> {
+    /// What the client understands.
+    pub(super) negotiated: &'a Negotiated,
+    /// The document.
+    pub(super) uri: &'a Url,
+    /// Its text.
+    pub(super) text: &'a Rope,
+    others: HashMap<PathBuf, Option<Rope>>,
+}
+
+impl<'a> Diagnostics<'a> {
+    pub(super) fn new(negotiated: &'a Negotiated, uri: &'a Url, text: &'a Rope) -> Diagnostics<'a> {
+        Diagnostics { negotiated, uri, text, others: HashMap::new() }
+    }
+
+    pub(super) async fn all(mut self, items: Vec<Diagnostic>) -> Vec<lsp_types::Diagnostic> {
+        let mut all = Vec::with_capacity(items.len());
+        for item in items {
+            all.push(self.one(item).await);
+        }
+        all
+    }
+
+    pub(super) async fn one(&mut self, item: Diagnostic) -> lsp_types::Diagnostic {
+        let mut related = Vec::new();
+        if self.negotiated.related {
+            for place in &item.related {
+                if let Some(location) = self.location(place.file.as_deref(), place.span).await {
+                    related.push(DiagnosticRelatedInformation { location, message: place.message.clone() });
+                }
+            }
+        }
+        let tags: Vec<DiagnosticTag> = item
+            .tags
+            .iter()
+            .filter_map(|tag| match tag {
+                Tag::Unnecessary => self.negotiated.unnecessary.then_some(DiagnosticTag::UNNECESSARY),
+                Tag::Deprecated => self.negotiated.deprecated.then_some(DiagnosticTag::DEPRECATED),
+            })
+            .collect();
+        lsp_types::Diagnostic {
+            range: range(self.text, item.span, self.negotiated.encoding),
+            severity: Some(severity(item.severity)),
+            code: Some(NumberOrString::String(item.code)),
+            code_description: None,
+            source: Some("consort".into()),
+            message: item.message,
+            related_information: (!related.is_empty()).then_some(related),
+            tags: (!tags.is_empty()).then_some(tags),
+            data: (!item.data.is_null()).then_some(item.data),
+        }
+    }
+
+    /// A place in this text or in another file; `None` when that cannot be read.
+    async fn location(&mut self, file: Option<&Path>, span: Span) -> Option<Location> {
+        let encoding = self.negotiated.encoding;
+        let Some(file) = file else {
+            return Some(Location { uri: self.uri.clone(), range: range(self.text, span, encoding) });
+        };
+        if !self.others.contains_key(file) {
+            self.others.insert(file.to_owned(), read(file).await);
+        }
+        let text = self.others.get(file)?.as_ref()?;
+        Some(Location { uri: Url::parse(&uri_of_path(file)).ok()?, range: range(text, span, encoding) })
+    }
+}
+
+async fn read(file: &Path) -> Option<Rope> {
+    let size = tokio::fs::metadata(file).await.ok()?.len();
+    if size > MAX_RELATED_FILE {
+        return None;
+    }
+    let bytes = tokio::fs::read(file).await.ok()?;
+    Some(Rope::from_str(&String::from_utf8_lossy(&bytes)))
+}
+
+/// LSP's `MessageType`.
+pub(super) fn message_type(level: Level) -> MessageType {
+    match level {
+        Level::Error => MessageType::ERROR,
+        Level::Warning => MessageType::WARNING,
+        Level::Info => MessageType::INFO,
+    }
+}
+
+/// The result of `consort.eval`.
+pub(super) fn outcome(outcome: &EvalOutcome) -> Value {
+    let values: Vec<&str> = outcome.values.iter().map(|value| value.text.as_str()).collect();
+    let clipped = [&outcome.stdout, &outcome.stderr];
+    let omitted: usize = outcome.values.iter().chain(clipped).map(|Clipped { omitted, .. }| omitted).sum();
+    json!({
+        "status": outcome.status,
+        "values": values,
+        "stdout": outcome.stdout.text,
+        "stderr": outcome.stderr.text,
+        "omitted": omitted,
+        "warnings": outcome.warnings,
+        "error": outcome.error,
+        "timing": outcome.timing,
+        "package": outcome.package,
+    })
+}
+
+/// A call that had no result. LSP 3.17 `LSPErrorCodes.RequestFailed`: well-formed, but it failed, and `message` says why to a person.
+pub(super) fn error(error: &ImageError) -> Error {
+    let kind = match error {
+        ImageError::Unavailable(_) => "unavailable",
+        ImageError::Lost { .. } => "lost",
+        ImageError::Busy(_) => "busy",
+        ImageError::Refused { kind, .. } => kind,
+    };
+    Error { code: ErrorCode::ServerError(-32803), message: error.to_string().into(), data: Some(json!({"kind": kind})) }
+}

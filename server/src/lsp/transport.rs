@@ -1,0 +1,320 @@
+//! One LSP connection: frames in, handlers run, answers out.
+//!
+//! tower-lsp routes, decodes and cancels (`LspService`); its own `Server` is not used, because (each measured, each with a test)
+//! - it waits for more input after `exit`, so it hangs while the client keeps its end open;
+//! - it runs four handlers at a time, and then a cancellation waits behind them;
+//! - it panics when the client goes away in the middle of a request;
+//! - it ends at the first message that is not JSON.
+//!
+//! Here every handler is polled once, in the order of the messages, before the next message is read. A handler that sends its event to the
+//! session before it first waits is therefore in order by construction.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower_lsp::jsonrpc::{Error, ErrorCode, Id, Request, Response, Result};
+use tower_lsp::{LanguageServer, LspService};
+use tower_service::Service;
+
+use super::frames::{Frame, Frames};
+
+/// Bytes that may wait for a client that does not read; past it the client is given up.
+const MAX_QUEUED: usize = 64 << 20;
+/// How long the last answers may take to be written when the connection ends.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The client said `exit`; `clean` when it had said `shutdown` before (LSP: exit code 0, otherwise 1).
+    Exit {
+        /// `shutdown` came first.
+        clean: bool,
+    },
+    /// It went away, or stopped reading.
+    Disconnected,
+}
+
+/// Sends to the client: answers, notifications, and requests of our own. Clones are the same connection.
+#[derive(Debug, Clone)]
+pub(super) struct Peer {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// `None` ends the writer.
+    out: mpsc::UnboundedSender<Option<Vec<u8>>>,
+    backlog: Backlog,
+    closed: CancellationToken,
+    next: AtomicI64,
+    waiting: Mutex<HashMap<i64, oneshot::Sender<Result<Value>>>>,
+}
+
+/// Bytes that were sent and not yet written.
+type Backlog = Arc<AtomicUsize>;
+
+/// The other end of a [`Peer`]: what the writer takes from.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    frames: mpsc::UnboundedReceiver<Option<Vec<u8>>>,
+    backlog: Backlog,
+    closed: CancellationToken,
+}
+
+impl Peer {
+    pub(super) fn new() -> (Peer, Outgoing) {
+        let (out, frames) = mpsc::unbounded_channel();
+        let (backlog, closed) = (Backlog::default(), CancellationToken::new());
+        let outgoing = Outgoing { frames, backlog: backlog.clone(), closed: closed.clone() };
+        let inner = Inner { out, backlog, closed, next: AtomicI64::new(1), waiting: Mutex::new(HashMap::new()) };
+        (Peer { inner: Arc::new(inner) }, outgoing)
+    }
+
+    /// Send a notification.
+    pub(super) fn notify(&self, method: &str, params: impl Serialize) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": to_value(params)}));
+    }
+
+    /// Ask the client something. It may never answer: the future then ends with the connection.
+    pub(super) async fn request(&self, method: &str, params: impl Serialize) -> Result<Value> {
+        let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        self.waiting().insert(id, answer);
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": to_value(params)}));
+        let result = tokio::select! {
+            result = answered => result.ok(),
+            () = self.inner.closed.cancelled() => None,
+        };
+        self.waiting().remove(&id);
+        result.unwrap_or_else(|| Err(Error { message: "the client went away".into(), ..Error::internal_error() }))
+    }
+
+    /// Resolves when the connection is over.
+    pub(super) async fn closed(&self) {
+        self.inner.closed.cancelled().await;
+    }
+
+    fn send(&self, message: &impl Serialize) {
+        let Ok(body) = serde_json::to_vec(message) else {
+            tracing::error!("a message could not be written as JSON");
+            return;
+        };
+        let mut frame = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
+        frame.extend_from_slice(&body);
+        let backlog = self.inner.backlog.fetch_add(frame.len(), Ordering::Relaxed) + frame.len();
+        if backlog > MAX_QUEUED {
+            tracing::warn!("the client has not read {backlog} bytes: giving it up");
+            self.inner.closed.cancel();
+        }
+        // Fails only after the writer has ended, and then nobody is there to read it.
+        let _ = self.inner.out.send(Some(frame));
+    }
+
+    /// The client's answer to a request of ours.
+    fn answered(&self, mut message: Value) {
+        let Some(answer) = message["id"].as_i64().and_then(|id| self.waiting().remove(&id)) else {
+            return;
+        };
+        let result = match message.get_mut("error") {
+            Some(error) => Err(Error {
+                code: ErrorCode::from(error["code"].as_i64().unwrap_or(-32603)),
+                message: error["message"].as_str().unwrap_or_default().to_owned().into(),
+                data: None,
+            }),
+            None => Ok(message["result"].take()),
+        };
+        // The asker may have gone.
+        let _ = answer.send(result);
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value>>>> {
+        self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn to_value(params: impl Serialize) -> Value {
+    serde_json::to_value(params).unwrap_or_else(|error| {
+        tracing::error!("parameters could not be written as JSON: {error}");
+        Value::Null
+    })
+}
+
+/// Serve one connection until the client says `exit`, goes away, or stops reading. Requests that are still being worked on are cancelled then:
+/// their futures are dropped.
+pub(super) async fn run<S, R, W>(mut service: LspService<S>, peer: Peer, out: Outgoing, read: R, write: W) -> Ended
+where
+    S: LanguageServer,
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let mut writer = tokio::spawn(write_out(write, out));
+    let mut frames = Frames::new(read);
+    let mut handlers = Handlers { peer: peer.clone(), running: JoinSet::new(), ids: HashMap::new() };
+    let mut shut_down = false;
+    let ended = loop {
+        let frame = tokio::select! {
+            () = peer.closed() => break Ended::Disconnected,
+            () = handlers.reap() => continue,
+            frame = frames.next() => frame,
+        };
+        match frame {
+            Ok(Some(Frame::Message(message))) => match sort(message) {
+                Sorted::Answer(answer) => peer.answered(answer),
+                Sorted::Invalid(id, error) => peer.send(&Response::from_error(id, error)),
+                Sorted::Request(request) => {
+                    let exit = request.method() == "exit";
+                    shut_down |= request.method() == "shutdown";
+                    handlers.start(&mut service, request);
+                    if exit {
+                        break Ended::Exit { clean: shut_down };
+                    }
+                }
+            },
+            Ok(Some(Frame::Malformed(why))) => {
+                tracing::warn!("{why}");
+                peer.send(&Response::from_error(Id::Null, Error { message: why.into(), ..Error::parse_error() }));
+            }
+            Ok(None) => break Ended::Disconnected,
+            Err(error) => {
+                tracing::info!("reading from the client failed: {error}");
+                break Ended::Disconnected;
+            }
+        }
+    };
+    handlers.running.shutdown().await;
+    let _ = peer.inner.out.send(None);
+    if tokio::time::timeout(FLUSH, &mut writer).await.is_err() {
+        writer.abort();
+    }
+    peer.inner.closed.cancel();
+    ended
+}
+
+async fn write_out<W: AsyncWrite + Unpin>(mut write: W, mut out: Outgoing) {
+    while let Some(Some(frame)) = out.frames.recv().await {
+        let written = async {
+            write.write_all(&frame).await?;
+            write.flush().await
+        };
+        if let Err(error) = written.await {
+            tracing::info!("writing to the client failed: {error}");
+            out.closed.cancel();
+            return;
+        }
+        out.backlog.fetch_sub(frame.len(), Ordering::Relaxed);
+    }
+}
+
+/// What a message is.
+enum Sorted {
+    Request(Request),
+    Answer(Value),
+    Invalid(Id, Error),
+}
+
+fn sort(mut message: Value) -> Sorted {
+    if message.get("method").is_none() {
+        if message.get("id").is_some() && (message.get("result").is_some() || message.get("error").is_some()) {
+            return Sorted::Answer(message);
+        }
+        return invalid(
+            &message,
+            "a message is an object with a `method`, or with an `id` and a `result` or an `error`",
+        );
+    }
+    // These take no parameters, and clients send `null` for none; tower-lsp would refuse that.
+    if matches!(message["method"].as_str(), Some("shutdown" | "exit"))
+        && let Some(object) = message.as_object_mut()
+    {
+        object.remove("params");
+    }
+    match serde_json::from_value(message.clone()) {
+        Ok(request) => Sorted::Request(request),
+        Err(error) => invalid(&message, &error.to_string()),
+    }
+}
+
+fn invalid(message: &Value, why: &str) -> Sorted {
+    let id = message.get("id").cloned().and_then(|id| serde_json::from_value(id).ok()).unwrap_or(Id::Null);
+    Sorted::Invalid(id, Error { message: format!("Invalid request: {why}").into(), ..Error::invalid_request() })
+}
+
+/// The requests and notifications that are being worked on.
+struct Handlers {
+    peer: Peer,
+    running: JoinSet<()>,
+    /// The requests' ids, for the answer to one whose handler panics.
+    ids: HashMap<tokio::task::Id, Id>,
+}
+
+impl Handlers {
+    /// Call the handler and poll it once; what is not done then goes on in a task of its own.
+    fn start<S: LanguageServer>(&mut self, service: &mut LspService<S>, request: Request) {
+        let id = request.id().cloned();
+        let method = request.method().to_owned();
+        let mut handler = service.call(request);
+        let first = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(&mut Context::from_waker(Waker::noop()))));
+        match first {
+            Ok(Poll::Ready(result)) => answer(&self.peer, id, &method, result.ok().flatten()),
+            Ok(Poll::Pending) => {
+                let (peer, request) = (self.peer.clone(), id.clone());
+                let task = self.running.spawn(async move {
+                    let result = handler.await;
+                    answer(&peer, request, &method, result.ok().flatten());
+                });
+                if let Some(id) = id {
+                    self.ids.insert(task.id(), id);
+                }
+            }
+            Err(_) => answer_panic(&self.peer, id),
+        }
+    }
+
+    /// Wait until one is done, and clear it away. Waits for ever when none runs.
+    async fn reap(&mut self) {
+        match self.running.join_next_with_id().await {
+            Some(Ok((task, ()))) => drop(self.ids.remove(&task)),
+            Some(Err(error)) => {
+                let id = self.ids.remove(&error.id());
+                if error.is_panic() {
+                    answer_panic(&self.peer, id);
+                }
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Exactly one answer to each request, none to a notification.
+fn answer(peer: &Peer, id: Option<Id>, method: &str, response: Option<Response>) {
+    match (response, id) {
+        (Some(response), _) => peer.send(&response),
+        (None, Some(id)) => {
+            let error = Error { message: format!("Method not found: {method}").into(), ..Error::method_not_found() };
+            peer.send(&Response::from_error(id, error));
+        }
+        (None, None) => {}
+    }
+}
+
+fn answer_panic(peer: &Peer, id: Option<Id>) {
+    tracing::error!("a handler panicked; this is a mistake in Consort");
+    if let Some(id) = id {
+        let message = "This is a mistake in Consort, please report it with its log; the session goes on.".into();
+        peer.send(&Response::from_error(id, Error { message, ..Error::internal_error() }));
+    }
+}
+
+#[cfg(test)]
+mod tests;

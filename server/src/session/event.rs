@@ -1,0 +1,118 @@
+//! Everything that can happen to the session. Closed: the actor's `match` on it is the table of contents of what the session does.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::jobs::Finished;
+use super::{CheckRequest, ClientId, ClientInfo, EvalRequest, Feedback, Snapshot, Status};
+use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
+use crate::image::{ImageError, ImageEvent, Progress};
+use crate::text::document::Edit;
+use crate::text::position::{Position, PositionEncoding};
+
+/// Where an answer of the image goes. Closed by the asker: cancelled.
+pub(super) type Reply<T> = oneshot::Sender<Result<T, ImageError>>;
+
+/// Code that stands in a document.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) uri: String,
+    pub(super) position: Option<Position>,
+}
+
+#[derive(Debug)]
+pub(super) enum Event {
+    // Clients.
+    Attach {
+        client: ClientId,
+        info: ClientInfo,
+        feedback: mpsc::UnboundedSender<Feedback>,
+    },
+    Rename {
+        client: ClientId,
+        name: String,
+    },
+    Detach {
+        client: ClientId,
+    },
+    Encoding {
+        client: ClientId,
+        encoding: PositionEncoding,
+    },
+    Configure {
+        client: ClientId,
+        settings: Value,
+    },
+    Folder {
+        folder: PathBuf,
+    },
+    FilesChanged,
+    // Documents.
+    Open {
+        client: ClientId,
+        uri: String,
+        version: i32,
+        text: String,
+    },
+    Change {
+        client: ClientId,
+        uri: String,
+        version: i32,
+        edits: Vec<Edit>,
+    },
+    Save {
+        client: ClientId,
+        uri: String,
+    },
+    Close {
+        client: ClientId,
+        uri: String,
+    },
+    Snapshot {
+        client: ClientId,
+        uri: String,
+        settled: bool,
+        reply: oneshot::Sender<Option<Snapshot>>,
+    },
+    Snapshots {
+        client: ClientId,
+        reply: oneshot::Sender<Vec<Snapshot>>,
+    },
+    // Work.
+    Evaluate {
+        client: ClientId,
+        request: EvalRequest,
+        place: Option<Place>,
+        reply: Reply<EvalOutcome>,
+    },
+    Check {
+        client: ClientId,
+        request: CheckRequest,
+        reply: Reply<CheckReport>,
+    },
+    LoadSystem {
+        client: ClientId,
+        system: String,
+        force: bool,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+        reply: Reply<LoadSystemOutcome>,
+    },
+    Interrupt {
+        client: ClientId,
+        everything: bool,
+        reply: Reply<usize>,
+    },
+    Restart {
+        client: ClientId,
+        reply: Reply<()>,
+    },
+    Status {
+        reply: oneshot::Sender<Status>,
+    },
+    // From below, and from the clock.
+    Image(ImageEvent),
+    Finished(Finished),
+    Tick,
+}

@@ -1,0 +1,81 @@
+//! What `consort status` shows.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{ClientInfo, Status};
+use crate::image::{Image, ImageState};
+
+/// How long the image may take to tell its facts; its dispatcher answers while Lisp loops.
+const FACTS: Duration = Duration::from_millis(500);
+
+impl Status {
+    /// Of a session that is no more.
+    pub(super) fn ended(workspace: PathBuf) -> Status {
+        Status {
+            workspace,
+            host_pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            host_memory: 0,
+            image: json!({"state": "dead", "reason": "Consort is ending."}),
+            clients: Vec::new(),
+            work: Vec::new(),
+        }
+    }
+}
+
+pub(super) async fn gather(
+    workspace: PathBuf,
+    image: Image,
+    state: ImageState,
+    clients: Vec<ClientInfo>,
+    work: Vec<String>,
+) -> Status {
+    let mut described = describe(&state);
+    if let ImageState::Ready { .. } = state {
+        match tokio::time::timeout(FACTS, image.facts()).await {
+            Ok(Ok(facts)) => described["facts"] = serde_json::to_value(facts).unwrap_or(Value::Null),
+            Ok(Err(error)) => described["problem"] = error.to_string().into(),
+            Err(_) => described["problem"] = "it does not answer just now".into(),
+        }
+    }
+    Status {
+        workspace,
+        host_pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        host_memory: resident().await,
+        image: described,
+        clients,
+        work,
+    }
+}
+
+/// An image's state as JSON: `{"state": "ready", ...}`. Also what the editor's `consort/imageState` carries.
+pub fn describe(state: &ImageState) -> Value {
+    match state {
+        ImageState::Starting { what } => json!({"state": "starting", "what": what}),
+        ImageState::Ready { pid, image, lisp } => json!({"state": "ready", "pid": pid, "image": image, "lisp": lisp}),
+        ImageState::Dead { reason, is_final } => json!({"state": "dead", "reason": reason, "final": is_final}),
+    }
+}
+
+/// Resident memory of this process in bytes; 0 when the system does not tell.
+async fn resident() -> u64 {
+    #[cfg(target_os = "linux")]
+    {
+        // proc(5): `VmRSS:      1234 kB`.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = resident.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kilobytes.unwrap_or(0) * 1024
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let pid = std::process::id().to_string();
+        let ps = tokio::process::Command::new("ps").args(["-o", "rss=", "-p", &pid]).output().await;
+        let kilobytes = ps.ok().and_then(|ps| String::from_utf8(ps.stdout).ok()?.trim().parse::<u64>().ok());
+        kilobytes.unwrap_or(0) * 1024
+    }
+}

@@ -1,0 +1,338 @@
+//! A document: its text, its version, and its scan, kept up to date by the client's edits (LSP 3.17 `textDocument/didChange`).
+
+use ropey::Rope;
+
+use super::Span;
+use super::position::{Position, PositionEncoding, to_offset};
+use super::toplevel::{Damage, Scan};
+
+/// One content change of a `didChange`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// What is replaced, start and end; `None`: the whole text.
+    pub range: Option<(Position, Position)>,
+    /// By what.
+    pub text: String,
+}
+
+/// An edit that cannot be applied. Nothing of its sequence was applied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// The range ends before it starts.
+    #[error(
+        "change {index} of version {version} has a range that ends before it starts ({end_line}:{end_column} before {start_line}:{start_column}, 0-based); \
+         nothing was changed: send the whole text (a change without a range) or close and open the document again"
+    )]
+    Reversed {
+        /// The edit's place in the sequence, 1-based.
+        index: usize,
+        /// The version that the edits were to lead to.
+        version: i32,
+        /// The range as sent.
+        start_line: u32,
+        /// The range as sent.
+        start_column: u32,
+        /// The range as sent.
+        end_line: u32,
+        /// The range as sent.
+        end_column: u32,
+    },
+}
+
+/// What a sequence of edits did to places in the text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Applied {
+    /// In order, each in the characters of the text that the one before it left.
+    replaced: Vec<Damage>,
+}
+
+impl Applied {
+    /// Where the text at `span` is now, if no edit touched it: an edit touches a span when it removes some of it or inserts within it.
+    /// Take a diagnostic's top-level form for the span: if it moved, all of the diagnostic's spans moved as far.
+    pub fn shift(&self, span: Span) -> Option<Span> {
+        self.replaced.iter().try_fold(span, |span, edit| {
+            if edit.old_end <= span.start {
+                let shift = |at: usize| at - edit.old_end + edit.new_end;
+                Some(Span { start: shift(span.start), end: shift(span.end) })
+            } else if edit.start >= span.end {
+                Some(span)
+            } else {
+                None
+            }
+        })
+    }
+}
+
+/// An open document.
+#[derive(Debug, Clone)]
+pub struct Document {
+    text: Rope,
+    version: i32,
+    scan: Scan,
+}
+
+impl Document {
+    /// A document with this text.
+    pub fn new(text: &str, version: i32) -> Document {
+        Document { text: Rope::from_str(text), version, scan: Scan::of(text) }
+    }
+
+    /// Its text. Cloning the rope is cheap.
+    pub fn text(&self) -> &Rope {
+        &self.text
+    }
+
+    /// The version the client gave it last.
+    pub fn version(&self) -> i32 {
+        self.version
+    }
+
+    /// Its top-level forms.
+    pub fn scan(&self) -> &Scan {
+        &self.scan
+    }
+
+    /// Apply the changes of one `didChange` in order, each to the text that the one before it left. All or none.
+    pub fn apply(&mut self, version: i32, encoding: PositionEncoding, edits: &[Edit]) -> Result<Applied, EditError> {
+        let mut text = self.text.clone();
+        let mut applied = Applied::default();
+        let mut damage: Option<(Damage, Damage)> = None;
+        for (index, edit) in edits.iter().enumerate() {
+            let (bytes, chars) = match edit.range {
+                None => replace_all(&mut text, &edit.text),
+                Some((start, end)) => {
+                    if end < start {
+                        return Err(reversed(index, version, start, end));
+                    }
+                    let from = to_offset(&text, start, encoding);
+                    let to = to_offset(&text, end, encoding).max(from);
+                    replace(&mut text, from, to, &edit.text)
+                }
+            };
+            applied.replaced.push(chars);
+            damage = Some(damage.map_or((bytes, chars), |(b, c)| (b.then(bytes), c.then(chars))));
+        }
+        self.text = text;
+        self.version = version;
+        if let Some((bytes, chars)) = damage {
+            self.scan.update(&self.text, bytes, chars);
+        }
+        Ok(applied)
+    }
+}
+
+fn replace(text: &mut Rope, from: usize, to: usize, by: &str) -> (Damage, Damage) {
+    let (from_byte, to_byte) = (text.char_to_byte(from), text.char_to_byte(to));
+    text.remove(from..to);
+    text.insert(from, by);
+    (
+        Damage { start: from_byte, old_end: to_byte, new_end: from_byte + by.len() },
+        Damage { start: from, old_end: to, new_end: from + by.chars().count() },
+    )
+}
+
+fn replace_all(text: &mut Rope, by: &str) -> (Damage, Damage) {
+    let old = std::mem::replace(text, Rope::from_str(by));
+    (
+        Damage { start: 0, old_end: old.len_bytes(), new_end: text.len_bytes() },
+        Damage { start: 0, old_end: old.len_chars(), new_end: text.len_chars() },
+    )
+}
+
+fn reversed(index: usize, version: i32, start: Position, end: Position) -> EditError {
+    EditError::Reversed {
+        index: index + 1,
+        version,
+        start_line: start.line,
+        start_column: start.column,
+        end_line: end.line,
+        end_column: end.column,
+    }
+}
+
+impl Damage {
+    /// This change followed by another, as one.
+    fn then(self, next: Damage) -> Damage {
+        let beyond = next.old_end.saturating_sub(self.new_end);
+        Damage {
+            start: self.start.min(next.start),
+            old_end: self.old_end + beyond,
+            new_end: self.new_end + beyond + next.new_end - next.old_end,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(line: u32, column: u32) -> Position {
+        Position { line, column }
+    }
+
+    fn edit(start: (u32, u32), end: (u32, u32), text: &str) -> Edit {
+        Edit { range: Some((at(start.0, start.1), at(end.0, end.1))), text: text.to_owned() }
+    }
+
+    fn apply(document: &mut Document, edits: &[Edit]) -> Applied {
+        document.apply(2, PositionEncoding::Utf16, edits).expect("valid edits")
+    }
+
+    #[test]
+    fn edits_apply_in_order_each_to_what_the_one_before_left() {
+        let mut document = Document::new("(a)\n(b)\n", 1);
+        apply(&mut document, &[edit((0, 0), (0, 0), "\n"), edit((1, 1), (1, 2), "xyz"), edit((2, 0), (9, 0), "")]);
+        assert_eq!(document.text().to_string(), "\n(xyz)\n");
+        assert_eq!(document.version(), 2);
+    }
+
+    #[test]
+    fn a_range_that_ends_before_it_starts_is_refused_and_nothing_is_applied() {
+        let mut document = Document::new("(a)\n(b)\n", 1);
+        let edits = [edit((0, 0), (0, 0), "x"), edit((1, 2), (1, 0), "y")];
+        let error = document.apply(2, PositionEncoding::Utf16, &edits).expect_err("reversed");
+        assert!(error.to_string().contains("send the whole text"), "{error}");
+        assert_eq!((document.text().to_string().as_str(), document.version()), ("(a)\n(b)\n", 1));
+    }
+
+    #[test]
+    fn untouched_spans_move_and_touched_ones_are_gone() {
+        let mut document = Document::new("(aa)\n(bb)\n(cc)\n", 1);
+        let span = |i: usize| document.scan().forms()[i].span;
+        let (a, b, c) = (span(0), span(1), span(2));
+        let applied = apply(&mut document, &[edit((1, 1), (1, 1), "xyz "), edit((0, 4), (0, 4), " ; note")]);
+        assert_eq!(applied.shift(a), Some(a));
+        assert_eq!(applied.shift(b), None);
+        assert_eq!(applied.shift(c), Some(document.scan().forms()[2].span));
+    }
+
+    /// An edit as a client might send it, over a text that it hardly fits: positions are clamped.
+    fn any_edit() -> impl Strategy<Value = Edit> {
+        let text = prop_oneof![
+            prop::sample::select(vec![
+                "(",
+                ")",
+                "\"",
+                "|",
+                "\\",
+                "#|",
+                "|#",
+                "'",
+                "#+x ",
+                "\n",
+                "\n(",
+                "\n(def b)\n",
+                " ",
+                "a",
+                "#\\",
+                ";",
+                "#?",
+                "é𝄞",
+                "\r",
+                "(a \"b\" c)\n",
+                "",
+            ])
+            .prop_map(str::to_owned),
+            "[()\"|;#a \n]{0,8}",
+        ];
+        (prop::option::weighted(0.97, ((0u32..12, 0u32..12), (0u32..4, 0u32..12))), text).prop_map(|(range, text)| {
+            Edit {
+                range: range.map(|((line, column), (lines, to))| {
+                    (at(line, column), at(line + lines, if lines == 0 { column + to / 3 } else { to }))
+                }),
+                text,
+            }
+        })
+    }
+
+    fn any_text() -> impl Strategy<Value = String> {
+        let piece = prop::sample::select(vec![
+            "(defun f (x)\n  (g x))\n",
+            "(a",
+            ")",
+            "\n(b \"s\" 'c)\n",
+            "\n",
+            "\"",
+            "|",
+            "\\",
+            "; c ) \" \n",
+            "#| (x \n|#",
+            "#+sbcl ",
+            "#+(or a b)\n(c)\n",
+            "'",
+            "#\\( ",
+            "é𝄞",
+            "\n(defun g () \"doc\n string\")\n",
+            "(((",
+            "\n(test \"a\n(def b\" c)\n",
+            "#?",
+            "\r\n",
+            "(let ((a 1))\n",
+            "))",
+        ]);
+        prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    /// The same edit on a plain string, by the words of LSP.
+    fn naive(text: &str, edit: &Edit, encoding: PositionEncoding) -> String {
+        let Some((start, end)) = edit.range else { return edit.text.clone() };
+        let offset = |position: Position| {
+            let (mut at, mut line) = (0, 0);
+            let bytes = text.as_bytes();
+            while line < position.line {
+                match bytes.get(at) {
+                    None => return text.len(),
+                    Some(b'\r') if bytes.get(at + 1) == Some(&b'\n') => (at, line) = (at + 2, line + 1),
+                    Some(b'\r' | b'\n') => (at, line) = (at + 1, line + 1),
+                    Some(_) => at += 1,
+                }
+            }
+            let mut column = 0;
+            for char in text[at..].chars() {
+                let width = match encoding {
+                    PositionEncoding::Utf8 => char.len_utf8(),
+                    PositionEncoding::Utf16 => char.len_utf16(),
+                    PositionEncoding::Utf32 => 1,
+                };
+                if matches!(char, '\r' | '\n') || column + width > position.column as usize {
+                    break;
+                }
+                column += width;
+                at += char.len_utf8();
+            }
+            at
+        };
+        let (from, to) = (offset(start), offset(end));
+        format!("{}{}{}", &text[..from], edit.text, &text[to.max(from)..])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+        #[test]
+        fn a_document_equals_naive_editing_and_its_scan_a_fresh_one(
+            start in any_text(),
+            batches in prop::collection::vec(prop::collection::vec(any_edit(), 1..4), 1..12),
+            encoding in prop::sample::select(vec![PositionEncoding::Utf8, PositionEncoding::Utf16, PositionEncoding::Utf32]),
+        ) {
+            let mut document = Document::new(&start, 0);
+            let mut text = start;
+            for (batch, version) in batches.iter().zip(1..) {
+                let before = document.clone();
+                let applied = document.apply(version, encoding, batch).expect("valid edits");
+                for edit in batch {
+                    text = naive(&text, edit, encoding);
+                }
+                prop_assert_eq!(document.text().to_string(), &text[..]);
+                prop_assert_eq!(document.scan(), &Scan::of(&text), "text: {:?}", text);
+                for form in before.scan().forms() {
+                    if let Some(now) = applied.shift(form.span) {
+                        prop_assert_eq!(
+                            document.text().slice(now.start..now.end), before.text().slice(form.span.start..form.span.end)
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! What is at a place in a document: the form, the symbol, the operator, the package. Offsets and spans are characters of the text.
+
+use ropey::Rope;
+
+use super::Span;
+use super::document::Document;
+use super::scanner::{Cut, Scanner, Token, TokenKind};
+use super::toplevel::TopForm;
+
+/// The operator of the innermost list around a place, and which argument the place is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operator {
+    /// Its name as written.
+    pub name: String,
+    /// Where the name is.
+    pub span: Span,
+    /// The list it heads, to its end or, if it is not closed, to the end of its top-level form.
+    pub list: Span,
+    /// The 0-based argument the place is in; `None` while it is in the operator itself.
+    pub argument: Option<usize>,
+}
+
+/// The top-level form at `offset`, or the nearest before it.
+pub fn toplevel_form(document: &Document, offset: usize) -> Option<Span> {
+    let forms = document.scan().forms();
+    let at = document.scan().form_at(offset).or_else(|| {
+        let after = forms.partition_point(|form| form.span.start <= offset);
+        forms[..after].last()
+    });
+    at.map(|form| form.span)
+}
+
+/// The innermost list around `offset`, with the prefixes before it; at its very edge counts as in it. The top-level form when no list is.
+pub fn innermost_form(document: &Document, offset: usize) -> Option<Span> {
+    let form = document.scan().form_at(offset)?;
+    let part = Part::of(document.text(), form.span);
+    let at = part.byte(offset);
+    let mut open: Vec<usize> = Vec::new();
+    let mut prefix: Option<usize> = None;
+    for token in part.tokens() {
+        match token.kind {
+            TokenKind::Prefix => prefix = Some(prefix.unwrap_or(token.start)),
+            TokenKind::Open => {
+                open.push(prefix.take().unwrap_or(token.start));
+                if open.last().is_some_and(|start| *start > at) {
+                    break;
+                }
+            }
+            TokenKind::Close => {
+                prefix = None;
+                if let Some(start) = open.pop().filter(|start| *start <= at && at <= token.end) {
+                    return Some(part.span(start, token.end));
+                }
+            }
+            TokenKind::LineComment | TokenKind::BlockComment => {}
+            _ => prefix = None,
+        }
+    }
+    let around = open.into_iter().rev().find(|start| *start <= at);
+    Some(around.map_or(form.span, |start| part.span(start, part.text.len())))
+}
+
+/// The symbol or number that `offset` is in or touches, as written, its package prefix included; nothing in strings and comments.
+pub fn symbol_at(document: &Document, offset: usize) -> Option<(Span, String)> {
+    let form = document.scan().form_at(offset)?;
+    let part = Part::of(document.text(), form.span);
+    let at = part.byte(offset);
+    let touching = part.tokens().take_while(|token| token.start <= at).filter(|token| at <= token.end);
+    let token = touching.last().into_iter().find(|token| token.kind == TokenKind::Atom).or_else(|| {
+        // Right behind `foo` in `(foo)`: the token that touches last is the parenthesis.
+        part.tokens()
+            .take_while(|token| token.start <= at)
+            .find(|token| token.kind == TokenKind::Atom && at == token.end)
+    })?;
+    let text = part.text.get(token.start..token.end)?;
+    if text.starts_with('#') && !text.starts_with("#:") {
+        return None;
+    }
+    Some((part.span(token.start, token.end), text.to_owned()))
+}
+
+/// The operator of the innermost list around `offset` whose first element is a symbol; quoted lists have none.
+pub fn operator_at(document: &Document, offset: usize) -> Option<Operator> {
+    struct List {
+        start: usize,
+        head: Option<(usize, usize)>,
+        quoted: bool,
+        done: usize,
+    }
+    let form = document.scan().form_at(offset)?;
+    let part = Part::of(document.text(), form.span);
+    let at = part.byte(offset);
+    let mut lists: Vec<List> = Vec::new();
+    let mut quoted = false;
+    let mut end = part.text.len();
+    let mut depth_at = None;
+    for token in part.tokens() {
+        if token.start >= at && depth_at.is_none() {
+            depth_at = Some(lists.len());
+        }
+        let before = depth_at.is_none();
+        match token.kind {
+            TokenKind::LineComment | TokenKind::BlockComment => continue,
+            TokenKind::Prefix => {
+                quoted = matches!(part.text.get(token.start..token.end), Some("'"));
+                continue;
+            }
+            TokenKind::Open => {
+                let list = List { start: token.start, head: None, quoted, done: 0 };
+                lists.push(list);
+            }
+            TokenKind::Close => {
+                if depth_at.is_some_and(|depth| depth == lists.len()) {
+                    end = token.end;
+                    break;
+                }
+                lists.pop();
+                if let Some(list) = lists.last_mut().filter(|_| before) {
+                    list.done += 1;
+                }
+            }
+            TokenKind::Atom | TokenKind::String => {
+                if let Some(list) = lists.last_mut().filter(|_| before || token.start == at) {
+                    if list.done == 0 && list.head.is_none() && token.kind == TokenKind::Atom {
+                        list.head = Some((token.start, token.end));
+                    }
+                    if before && token.end < at {
+                        list.done += 1;
+                    }
+                }
+            }
+            TokenKind::Guard | TokenKind::Unknown => {}
+        }
+        quoted = false;
+    }
+    lists.truncate(depth_at.unwrap_or(lists.len()));
+    let list = lists.pop().filter(|list| !list.quoted)?;
+    let (start, head_end) = list.head?;
+    Some(Operator {
+        name: part.text.get(start..head_end)?.to_owned(),
+        span: part.span(start, head_end),
+        list: part.span(list.start, end),
+        argument: if at <= head_end { None } else { list.done.checked_sub(1) },
+    })
+}
+
+/// The package in force at `offset`: what the last `(in-package ...)` before it names, its name as the reader would have it
+/// (upper-case unless it was a string or escaped). `None` before the first one.
+pub fn package_at(document: &Document, offset: usize) -> Option<String> {
+    let forms = document.scan().forms();
+    let before = forms.partition_point(|form| form.span.end <= offset);
+    forms[..before].iter().rev().find_map(|form| in_package(document.text(), form))
+}
+
+/// The name in `(in-package name)`, if the form is one.
+fn in_package(text: &Rope, form: &TopForm) -> Option<String> {
+    const LONGEST: usize = 400;
+    if form.fault.is_some() || form.span.end - form.span.start > LONGEST {
+        return None;
+    }
+    let part = Part::of(text, form.span);
+    let mut tokens =
+        part.tokens().filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
+    let mut token = tokens.next()?;
+    while token.kind == TokenKind::Guard {
+        skip_datum(&mut tokens)?;
+        token = tokens.next()?;
+    }
+    let operator = tokens.next().filter(|_| token.kind == TokenKind::Open)?;
+    let operator = part.text.get(operator.start..operator.end)?.to_ascii_lowercase();
+    let operator = operator.strip_prefix("cl:").or_else(|| operator.strip_prefix("common-lisp:")).unwrap_or(&operator);
+    if operator != "in-package" {
+        return None;
+    }
+    let name = tokens.next()?;
+    designated(part.text.get(name.start..name.end)?, name.kind)
+}
+
+/// Pass over a feature expression.
+fn skip_datum(tokens: &mut impl Iterator<Item = Token>) -> Option<()> {
+    let mut depth = 0usize;
+    loop {
+        match tokens.next()?.kind {
+            TokenKind::Open => depth += 1,
+            TokenKind::Close => depth = depth.checked_sub(1)?,
+            TokenKind::Prefix | TokenKind::Guard | TokenKind::Unknown => continue,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(());
+        }
+    }
+}
+
+/// The string that a string designator as written stands for.
+fn designated(written: &str, kind: TokenKind) -> Option<String> {
+    let symbol = match kind {
+        TokenKind::String => {
+            let inner = written.strip_prefix('"')?.strip_suffix('"')?;
+            return Some(unescaped(inner, true));
+        }
+        TokenKind::Atom => written.strip_prefix("#:").unwrap_or(written),
+        _ => return None,
+    };
+    let name = match symbol.strip_prefix(':') {
+        Some(keyword) => keyword,
+        None if symbol.contains('|') => symbol,
+        None => symbol.rsplit(':').next().unwrap_or(symbol),
+    };
+    (!name.is_empty()).then(|| unescaped(name, false))
+}
+
+/// Without its escapes; what was not escaped is upper-case, unless `verbatim`.
+fn unescaped(written: &str, verbatim: bool) -> String {
+    let mut name = String::with_capacity(written.len());
+    let mut in_bars = verbatim;
+    let mut chars = written.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => name.extend(chars.next()),
+            '|' if !verbatim => in_bars = !in_bars,
+            _ if in_bars => name.push(char),
+            _ => name.extend(char.to_uppercase()),
+        }
+    }
+    name
+}
+
+/// A span of the text as one string, with its offsets.
+struct Part {
+    text: String,
+    start: usize,
+}
+
+impl Part {
+    fn of(text: &Rope, span: Span) -> Part {
+        Part { text: text.slice(span.start..span.end).to_string(), start: span.start }
+    }
+
+    fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
+        Scanner::new(&self.text).filter(|token| token.start < token.end || token.cut != Cut::None)
+    }
+
+    /// The byte of this part at an offset of the text, clamped.
+    fn byte(&self, offset: usize) -> usize {
+        let chars = offset.saturating_sub(self.start);
+        self.text.char_indices().nth(chars).map_or(self.text.len(), |(byte, _)| byte)
+    }
+
+    fn span(&self, start: usize, end: usize) -> Span {
+        let chars = |byte: usize| self.text.get(..byte).map_or(0, |head| head.chars().count());
+        Span { start: self.start + chars(start), end: self.start + chars(end) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text without its `‸`, and where that was.
+    fn at(source: &str) -> (Document, usize) {
+        let caret = source.chars().position(|char| char == '‸').expect("a caret");
+        (Document::new(&source.replace('‸', ""), 0), caret)
+    }
+
+    fn text_of(document: &Document, span: Span) -> String {
+        document.text().slice(span.start..span.end).to_string()
+    }
+
+    #[test]
+    fn the_innermost_form_is_the_list_around_or_at_the_caret() {
+        for (source, expected) in [
+            ("(a (b ‸c) d)", "(b c)"),
+            ("(a (b c)‸ d)", "(b c)"),
+            ("(a '(b c‸) d)", "'(b c)"),
+            ("(a ‸(b c) d)", "(b c)"),
+            ("(a (b c) ‸d)", "(a (b c) d)"),
+            ("é (a \")‸(\" #\\( b)", "(a \")(\" #\\( b)"),
+            ("(a (b ‸c", "(b c"),
+            ("f‸oo", "foo"),
+        ] {
+            let (document, caret) = at(source);
+            let form = innermost_form(&document, caret).map(|span| text_of(&document, span));
+            assert_eq!(form.as_deref(), Some(expected), "{source}");
+        }
+    }
+
+    #[test]
+    fn the_symbol_is_the_one_touched_on_either_side() {
+        for (source, expected) in [
+            ("(foo ba‸r)", Some("bar")),
+            ("(fo‸o bar)", Some("foo")),
+            ("(foo‸)", Some("foo")),
+            ("(‸foo)", Some("foo")),
+            ("(cl:ca‸r '|a b|)", Some("cl:car")),
+            ("(cl:car '|a‸ b|)", Some("|a b|")),
+            ("(f #'ba‸r)", Some("bar")),
+            ("(f \"ba‸r\")", None),
+            ("(f ; ba‸r\n)", None),
+            ("(f #\\a‸)", None),
+            ("(f ‸ )", None),
+        ] {
+            let (document, caret) = at(source);
+            assert_eq!(symbol_at(&document, caret).map(|(_, name)| name).as_deref(), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn the_operator_and_the_argument_under_way() {
+        for (source, expected) in [
+            ("(f ‸a b)", Some(("f", Some(0)))),
+            ("(f a ‸b)", Some(("f", Some(1)))),
+            ("(f (g x) ‸)", Some(("f", Some(1)))),
+            ("(f (g ‸x) y)", Some(("g", Some(0)))),
+            ("(f a‸)", Some(("f", Some(0)))),
+            ("(‸f a)", Some(("f", None))),
+            ("(f ‸", Some(("f", Some(0)))),
+            ("(f '(g ‸x))", None),
+            ("((g) ‸x)", None),
+        ] {
+            let (document, caret) = at(source);
+            let operator = operator_at(&document, caret);
+            let seen = operator.as_ref().map(|operator| (operator.name.as_str(), operator.argument));
+            assert_eq!(seen, expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn the_package_is_the_one_named_last_before() {
+        for (source, expected) in [
+            ("‸(in-package :a)", None),
+            ("(in-package :a)‸", Some("A")),
+            ("(in-package a) (f ‸)", Some("A")),
+            ("(cl:in-package #:a-b)\n\n‸", Some("A-B")),
+            ("(COMMON-LISP:IN-PACKAGE \"MiXed\")\n‸", Some("MiXed")),
+            ("(in-package |a b|)‸", Some("a b")),
+            ("(in-package :a)\n(in-package ; now b\n :b)\n(f ‸x)\n(in-package :c)", Some("B")),
+            ("#+(and sbcl x) (in-package cl-user)‸", Some("CL-USER")),
+            ("\"(in-package :a)\" ; (in-package :b)\n‸", None),
+            ("(defun f () (in-package :a))‸", None),
+            ("(in-package keyword:a)‸", Some("A")),
+        ] {
+            let (document, caret) = at(source);
+            assert_eq!(package_at(&document, caret).as_deref(), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn the_top_level_form_is_the_one_at_or_before_the_caret() {
+        let (document, caret) = at("(a)\n\n#+x\n(b)  ‸\n(c)");
+        let form = toplevel_form(&document, caret).map(|span| text_of(&document, span));
+        assert_eq!(form.as_deref(), Some("#+x\n(b)"));
+    }
+}

@@ -1,0 +1,330 @@
+//! One walk over a text that finds its top-level forms, and what to do when it does not balance. Offsets are bytes of the part given.
+
+use super::scanner::{Cut, Scanner, Suspect, Token, TokenKind};
+use super::toplevel::{Damage, Fault, TopForm};
+
+/// How often a text is scanned afresh behind a broken form before every `(` at the start of a line begins a form. Keeps time linear.
+pub(super) const MAX_RECOVERIES: usize = 8;
+
+/// A form as the walk found it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) fault: Option<Fault>,
+    pub(super) suspect: Option<Suspect>,
+}
+
+/// A scan of the text before a change, to be used again behind the change.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reuse<'a> {
+    /// Its forms.
+    pub(super) old: &'a [TopForm],
+    /// What changed, in bytes of the whole text.
+    pub(super) damage: Damage,
+    /// Where the part begins in the whole new text.
+    pub(super) from: usize,
+}
+
+impl Reuse<'_> {
+    fn old_position(&self, at: usize) -> Option<usize> {
+        let at = at + self.from;
+        (at >= self.damage.new_end).then(|| at - self.damage.new_end + self.damage.old_end)
+    }
+
+    /// The first old form behind `at`, if an old form ended there.
+    fn resumes_after(&self, at: usize) -> Option<usize> {
+        let at = self.old_position(at)?;
+        self.old.binary_search_by(|form| form.bytes.end.cmp(&at)).ok().map(|index| index + 1)
+    }
+
+    /// The old form that began at `at`, if no `)` from there on closes more than was opened and every string ends.
+    fn resumes_at(&self, at: usize) -> Option<usize> {
+        let at = self.old_position(at)?;
+        let index = self.old.binary_search_by(|form| form.bytes.start.cmp(&at)).ok()?;
+        self.old[index..].iter().all(|form| matches!(form.fault, None | Some(Fault::UnclosedList))).then_some(index)
+    }
+}
+
+/// How a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// At the end of the part.
+    End,
+    /// The old forms from this one on follow.
+    Reuse(usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    /// The first byte of its token.
+    start: usize,
+    /// Where the token before it ended.
+    before: usize,
+    /// How many datums it still takes; 0 for a list.
+    takes: u8,
+    /// Its datum may be missing.
+    lenient: bool,
+    /// `#+` or `#-`.
+    guard: bool,
+}
+
+/// The first form at the start of a line inside a form.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    at: usize,
+    /// Where the token before it ended.
+    before: usize,
+}
+
+enum Step {
+    /// No form is left.
+    End,
+    Form(Found),
+    /// The form is cut: what follows begins at `resume`.
+    Cut {
+        form: Found,
+        resume: usize,
+    },
+    /// The form takes the rest of the text.
+    Swallowed {
+        form: Found,
+        fault: Fault,
+        mark: Option<Mark>,
+    },
+}
+
+/// A walk.
+pub(super) struct Pass<'a> {
+    text: &'a str,
+    scanner: Scanner<'a>,
+    reuse: Option<Reuse<'a>>,
+    frames: Vec<Frame>,
+    /// What was found.
+    pub(super) forms: Vec<Found>,
+}
+
+impl<'a> Pass<'a> {
+    /// Walk over `text`, the part of a text after the byte `before`, which begins outside of every form.
+    pub(super) fn new(text: &'a str, before: Option<u8>, reuse: Option<Reuse<'a>>) -> Self {
+        Pass { text, scanner: Scanner::within(text, before), reuse, frames: Vec::new(), forms: Vec::new() }
+    }
+
+    /// Find all forms. `None` when `partial` (more text follows the part) and the part does not suffice to tell.
+    pub(super) fn run(&mut self, partial: bool) -> Option<Outcome> {
+        let mut recoveries = 0;
+        let mut base = 0;
+        loop {
+            let step = self.step(recoveries >= MAX_RECOVERIES);
+            if partial && self.scanner.position() >= self.text.len() {
+                return None;
+            }
+            let resume = match step {
+                Step::End => return Some(Outcome::End),
+                Step::Form(form) => {
+                    self.forms.push(form);
+                    if let Some(index) = self.reuse.and_then(|reuse| reuse.resumes_after(form.end)) {
+                        return Some(Outcome::Reuse(index));
+                    }
+                    continue;
+                }
+                Step::Cut { form, resume } => {
+                    self.forms.push(form);
+                    resume
+                }
+                Step::Swallowed { form, fault, mark } => match self.recover(base, form, fault, mark) {
+                    None => return Some(Outcome::End),
+                    Some(resume) => {
+                        recoveries += 1;
+                        base = self.forms.len();
+                        resume
+                    }
+                },
+            };
+            if let Some(index) = self.reuse.and_then(|reuse| reuse.resumes_at(resume)) {
+                return Some(Outcome::Reuse(index));
+            }
+            self.scanner.seek(resume);
+        }
+    }
+
+    /// Cut the form that is to blame for a text that ends inside `form`; where to go on, if anywhere.
+    fn recover(&mut self, base: usize, form: Found, fault: Fault, mark: Option<Mark>) -> Option<usize> {
+        if matches!(fault, Fault::UnterminatedString | Fault::UnterminatedBar) {
+            let earlier = self.forms[base..].iter().position(|form| form.suspect.is_some());
+            if let Some((index, suspect)) = earlier.and_then(|i| Some((base + i, self.forms[base + i].suspect?))) {
+                let start = self.forms[index].start;
+                self.forms.truncate(index);
+                return Some(self.cut_in_text(start, suspect));
+            }
+        }
+        match (mark, form.suspect) {
+            (Some(mark), suspect) if suspect.is_none_or(|suspect| mark.at < suspect.resume) => {
+                self.forms.push(Found { end: mark.before, fault: Some(Fault::UnclosedList), suspect: None, ..form });
+                Some(mark.at)
+            }
+            (_, Some(suspect)) => Some(self.cut_in_text(form.start, suspect)),
+            (_, None) => {
+                self.forms.push(Found { fault: Some(fault), ..form });
+                None
+            }
+        }
+    }
+
+    fn cut_in_text(&mut self, start: usize, suspect: Suspect) -> usize {
+        let form = self.ended_by(start, suspect);
+        self.forms.push(form);
+        suspect.resume
+    }
+
+    fn ended_by(&self, start: usize, suspect: Suspect) -> Found {
+        let string = self.text.as_bytes().get(suspect.opening) == Some(&b'"');
+        let fault = if string { Fault::UnterminatedString } else { Fault::UnterminatedBar };
+        let end = start + self.text.get(start..suspect.resume).map_or(0, |text| text.trim_ascii_end().len());
+        Found { start, end, fault: Some(fault), suspect: None }
+    }
+
+    /// Find one form. `strict`: cut it at the first mark or suspect.
+    fn step(&mut self, strict: bool) -> Step {
+        self.frames.clear();
+        let mut depth = 0usize;
+        let mut start = None;
+        let mut last_end = 0;
+        let mut fault = None;
+        let mut suspect: Option<Suspect> = None;
+        let mut mark: Option<Mark> = None;
+        while let Some(token) = self.scanner.next() {
+            let comment = matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment);
+            if comment && token.cut == Cut::None {
+                continue;
+            }
+            let first = *start.get_or_insert(token.start);
+            if let Some(fault) = fault_of(token.cut) {
+                let suspect = suspect.or_else(|| self.scanner.take_suspect());
+                let form = Found { start: first, end: token.end, fault: None, suspect };
+                return Step::Swallowed { form, fault, mark };
+            }
+            let mut done = false;
+            match token.kind {
+                TokenKind::Open => {
+                    if depth > 0
+                        && let Some(here) = self.mark(token, last_end)
+                    {
+                        let mark = *mark.get_or_insert(here);
+                        let unclosed =
+                            Found { start: first, end: mark.before, fault: Some(Fault::UnclosedList), suspect };
+                        if strict {
+                            return Step::Cut { form: unclosed, resume: mark.at };
+                        }
+                        if self.reuse.is_some_and(|reuse| reuse.resumes_at(here.at).is_some()) {
+                            // The rest closes no list of this form: no need to go through it again.
+                            return Step::Swallowed { form: unclosed, fault: Fault::UnclosedList, mark: Some(mark) };
+                        }
+                    }
+                    self.frames.push(Frame {
+                        start: token.start,
+                        before: last_end,
+                        takes: 0,
+                        lenient: false,
+                        guard: false,
+                    });
+                    depth += 1;
+                }
+                TokenKind::Close => {
+                    while let Some(frame) = self.frames.last().filter(|frame| frame.takes > 0) {
+                        if !frame.lenient {
+                            fault = fault.or(Some(Fault::DanglingPrefix));
+                        }
+                        self.frames.pop();
+                    }
+                    if depth == 0 {
+                        if first == token.start {
+                            let fault = Some(Fault::ExtraClose);
+                            return Step::Form(Found { start: first, end: token.end, fault, suspect });
+                        }
+                        self.scanner.seek(token.start);
+                        return Step::Form(Found { start: first, end: last_end, fault, suspect });
+                    }
+                    self.frames.pop();
+                    depth -= 1;
+                    done = true;
+                }
+                TokenKind::Atom => done = true,
+                TokenKind::String => done = true,
+                TokenKind::Prefix => self.push_prefix(token, last_end, 1),
+                TokenKind::Guard => self.push_prefix(token, last_end, 2),
+                TokenKind::Unknown => self.push_prefix(token, last_end, 1),
+                TokenKind::LineComment | TokenKind::BlockComment => {}
+            }
+            if let Some(found) = self.scanner.take_suspect() {
+                if strict {
+                    return Step::Cut { form: self.ended_by(first, found), resume: found.resume };
+                }
+                suspect = suspect.or(Some(found));
+            }
+            last_end = token.end;
+            if done && self.datum_ends() {
+                return Step::Form(Found { start: first, end: token.end, fault, suspect });
+            }
+        }
+        let Some(start) = start else { return Step::End };
+        let form = Found { start, end: last_end, fault, suspect };
+        if depth > 0 {
+            return Step::Swallowed { form: Found { end: self.text.len(), ..form }, fault: Fault::UnclosedList, mark };
+        }
+        let dangling = self.frames.iter().any(|frame| !frame.lenient);
+        Step::Form(Found { fault: fault.or(dangling.then_some(Fault::DanglingPrefix)), ..form })
+    }
+
+    fn push_prefix(&mut self, token: Token, before: usize, takes: u8) {
+        let lenient = token.kind == TokenKind::Unknown;
+        let guard = token.kind == TokenKind::Guard;
+        self.frames.push(Frame { start: token.start, before, takes, lenient, guard });
+    }
+
+    /// A datum ended: so do the prefixes that waited for it. Whether that ends the top-level form.
+    #[inline]
+    fn datum_ends(&mut self) -> bool {
+        while let Some(frame) = self.frames.last_mut() {
+            match frame.takes {
+                0 => return false,
+                1 => {
+                    self.frames.pop();
+                }
+                _ => {
+                    frame.takes -= 1;
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether the list that `open` begins, with its guards, is at the start of a line.
+    #[inline]
+    fn mark(&self, open: Token, last_end: usize) -> Option<Mark> {
+        if self.frames.last().is_some_and(|frame| frame.takes > 0)
+            && let Some(mark) = self.guard_mark()
+        {
+            return Some(mark);
+        }
+        self.scanner.at_line_start(open.start).then_some(Mark { at: open.start, before: last_end })
+    }
+
+    #[cold]
+    fn guard_mark(&self) -> Option<Mark> {
+        let waiting = self.frames.iter().rev().take_while(|frame| frame.takes > 0);
+        let outermost = waiting.last().filter(|frame| frame.guard && frame.takes == 1)?;
+        self.scanner.at_line_start(outermost.start).then_some(Mark { at: outermost.start, before: outermost.before })
+    }
+}
+
+fn fault_of(cut: Cut) -> Option<Fault> {
+    match cut {
+        Cut::None => None,
+        Cut::String => Some(Fault::UnterminatedString),
+        Cut::Comment => Some(Fault::UnterminatedComment),
+        Cut::Bar => Some(Fault::UnterminatedBar),
+        Cut::Escape => Some(Fault::DanglingEscape),
+    }
+}

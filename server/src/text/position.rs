@@ -1,0 +1,202 @@
+//! Positions: the only code that converts between UTF-8, UTF-16, UTF-32 and characters.
+//!
+//! An offset is a 0-based index of a character (Unicode code point) of a rope. Lines break at `\n`, `\r\n` and `\r` and nowhere
+//! else, as LSP 3.17 says ("Text Documents"); a form feed, common in Lisp files, is an ordinary character.
+
+use ropey::{Rope, RopeSlice};
+
+/// The unit a client counts columns in: LSP 3.17 `PositionEncodingKind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PositionEncoding {
+    /// `utf-8`: bytes.
+    Utf8,
+    /// `utf-16`: code units; what LSP speaks when nothing was agreed.
+    #[default]
+    Utf16,
+    /// `utf-32`: characters.
+    Utf32,
+}
+
+/// LSP's `Position`: 0-based line, and 0-based column in units of some [`PositionEncoding`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Position {
+    /// The line, 0-based.
+    pub line: u32,
+    /// The column, 0-based, in units of the encoding.
+    pub column: u32,
+}
+
+/// A place as people count: line and column 1-based, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LineColumn {
+    /// The line, 1-based.
+    pub line: usize,
+    /// The column, 1-based, in characters.
+    pub column: usize,
+}
+
+/// The offset of a position. A column past its line's end means the line's end, a line past the last means the end of the text
+/// (LSP 3.17, "Position"); a column inside a character means that character's start. O(log n).
+pub fn to_offset(text: &Rope, position: Position, encoding: PositionEncoding) -> usize {
+    let line = position.line as usize;
+    if line >= text.len_lines() {
+        return text.len_chars();
+    }
+    let content = line_content(text, line);
+    let column = position.column as usize;
+    let in_line = match encoding {
+        PositionEncoding::Utf8 => content.byte_to_char(column.min(content.len_bytes())),
+        PositionEncoding::Utf16 => content.utf16_cu_to_char(column.min(content.len_utf16_cu())),
+        PositionEncoding::Utf32 => column.min(content.len_chars()),
+    };
+    text.line_to_char(line) + in_line
+}
+
+/// The position of an offset; an offset past the end means the end of the text, one between `\r` and `\n` the end of their line.
+/// O(log n).
+pub fn to_position(text: &Rope, offset: usize, encoding: PositionEncoding) -> Position {
+    let (line, column) = line_and_chars(text, offset);
+    let column = match encoding {
+        PositionEncoding::Utf8 => line_content(text, line).char_to_byte(column),
+        PositionEncoding::Utf16 => line_content(text, line).char_to_utf16_cu(column),
+        PositionEncoding::Utf32 => column,
+    };
+    Position { line: clamp_u32(line), column: clamp_u32(column) }
+}
+
+/// The place of an offset as people count. O(log n).
+pub fn line_column(text: &Rope, offset: usize) -> LineColumn {
+    let (line, column) = line_and_chars(text, offset);
+    LineColumn { line: line + 1, column: column + 1 }
+}
+
+/// The offset of a place as people count, clamped like [`to_offset`]; line or column 0 is taken as 1. O(log n).
+pub fn from_line_column(text: &Rope, place: LineColumn) -> usize {
+    let line = place.line.saturating_sub(1);
+    if line >= text.len_lines() {
+        return text.len_chars();
+    }
+    text.line_to_char(line) + place.column.saturating_sub(1).min(line_content(text, line).len_chars())
+}
+
+/// The 0-based line an offset is on. O(log n).
+pub fn line_of(text: &Rope, offset: usize) -> usize {
+    text.char_to_line(offset.min(text.len_chars()))
+}
+
+/// A line without its line break. `line` must be one of the rope's lines.
+pub fn line_content(text: &Rope, line: usize) -> RopeSlice<'_> {
+    let whole = text.line(line);
+    let mut end = whole.len_chars();
+    if end > 0 && whole.char(end - 1) == '\n' {
+        end -= 1;
+    }
+    if end > 0 && whole.char(end - 1) == '\r' {
+        end -= 1;
+    }
+    whole.slice(..end)
+}
+
+/// The 0-based line, and the 0-based column in characters, clamped to the line's content.
+fn line_and_chars(text: &Rope, offset: usize) -> (usize, usize) {
+    let line = line_of(text, offset);
+    let column = offset.min(text.len_chars()) - text.line_to_char(line);
+    (line, column.min(line_content(text, line).len_chars()))
+}
+
+fn clamp_u32(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ENCODINGS: [PositionEncoding; 3] = [PositionEncoding::Utf8, PositionEncoding::Utf16, PositionEncoding::Utf32];
+
+    fn at(line: u32, column: u32) -> Position {
+        Position { line, column }
+    }
+
+    #[test]
+    fn columns_count_in_the_unit_of_the_encoding() {
+        let text = Rope::from_str("é𝄞x\nb");
+        assert_eq!(to_position(&text, 2, PositionEncoding::Utf8), at(0, 6));
+        assert_eq!(to_position(&text, 2, PositionEncoding::Utf16), at(0, 3));
+        assert_eq!(to_position(&text, 2, PositionEncoding::Utf32), at(0, 2));
+        assert_eq!(to_offset(&text, at(0, 6), PositionEncoding::Utf8), 2);
+        assert_eq!(to_offset(&text, at(0, 3), PositionEncoding::Utf16), 2);
+        assert_eq!(to_offset(&text, at(0, 2), PositionEncoding::Utf32), 2);
+    }
+
+    #[test]
+    fn a_column_inside_a_character_is_its_start() {
+        let text = Rope::from_str("a𝄞b");
+        assert_eq!(to_offset(&text, at(0, 2), PositionEncoding::Utf16), 1);
+        assert_eq!(to_offset(&text, at(0, 4), PositionEncoding::Utf8), 1);
+    }
+
+    #[test]
+    fn beyond_the_line_is_its_end_and_beyond_the_text_is_the_end() {
+        let text = Rope::from_str("ab\r\ncd\re\n");
+        for encoding in ENCODINGS {
+            assert_eq!(to_offset(&text, at(0, 99), encoding), 2);
+            assert_eq!(to_offset(&text, at(1, u32::MAX), encoding), 6);
+            assert_eq!(to_offset(&text, at(3, 5), encoding), 9);
+            assert_eq!(to_offset(&text, at(u32::MAX, 0), encoding), 9);
+        }
+    }
+
+    #[test]
+    fn only_lf_crlf_and_cr_break_lines() {
+        let text = Rope::from_str("a\x0cb\x0bc\u{85}d\u{2028}e\u{2029}f\ng\r\nh\ri");
+        assert_eq!(text.len_lines(), 4);
+        assert_eq!(to_position(&text, 10, PositionEncoding::Utf32), at(0, 10));
+        assert_eq!(to_offset(&text, at(2, 0), PositionEncoding::Utf16), 15);
+    }
+
+    #[test]
+    fn people_count_from_one() {
+        let text = Rope::from_str("a\nbé𝄞c\n");
+        assert_eq!(line_column(&text, 0), LineColumn { line: 1, column: 1 });
+        assert_eq!(line_column(&text, 5), LineColumn { line: 2, column: 4 });
+        assert_eq!(line_column(&text, 99), LineColumn { line: 3, column: 1 });
+        assert_eq!(from_line_column(&text, LineColumn { line: 2, column: 4 }), 5);
+        assert_eq!(from_line_column(&text, LineColumn { line: 0, column: 0 }), 0);
+        assert_eq!(from_line_column(&text, LineColumn { line: 9, column: 9 }), 7);
+    }
+
+    proptest! {
+        #[test]
+        fn every_offset_round_trips_in_every_encoding(source in "[a(é𝄞\u{301}\n\r\t\x0c\u{2028}]{0,60}") {
+            let text = Rope::from_str(&source);
+            for encoding in ENCODINGS {
+                for offset in 0..=text.len_chars() {
+                    let position = to_position(&text, offset, encoding);
+                    let back = to_offset(&text, position, encoding);
+                    let between_cr_and_lf = offset > 0
+                        && offset < text.len_chars()
+                        && text.char(offset - 1) == '\r'
+                        && text.char(offset) == '\n';
+                    prop_assert_eq!(back, if between_cr_and_lf { offset - 1 } else { offset });
+                }
+            }
+        }
+
+        #[test]
+        fn any_position_lands_inside_the_text_and_on_its_line(
+            source in "[a(é𝄞\n\r\x0c]{0,60}", line in 0u32..20, column in 0u32..80
+        ) {
+            let text = Rope::from_str(&source);
+            for encoding in ENCODINGS {
+                let offset = to_offset(&text, at(line, column), encoding);
+                prop_assert!(offset <= text.len_chars());
+                if (line as usize) < text.len_lines() {
+                    let start = text.line_to_char(line as usize);
+                    prop_assert!(offset >= start && offset <= start + line_content(&text, line as usize).len_chars());
+                }
+            }
+        }
+    }
+}

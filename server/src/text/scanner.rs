@@ -1,0 +1,369 @@
+//! The scanner: Common Lisp text to tokens, by the standard syntax (CLHS 2.2) as SBCL's reader has it (SBCL `src/code/reader.lisp`).
+//!
+//! It never fails and never panics; it takes linear time. Offsets of this file are bytes of the text it was given.
+//! Dispatching macro characters it does not know (`#?`, `#@`, ...) are taken as a prefix of the datum that follows.
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TokenKind {
+    /// `(` or `#(` or `#3(`.
+    Open,
+    /// `)`.
+    Close,
+    /// `"..."`.
+    String,
+    /// A symbol or number, or what reads as one object without a datum after it: `foo`, `|a b|`, `12`, `#\a`, `#:g`, `#*101`, `#1#`.
+    Atom,
+    /// Something that makes one object with the datum after it: `'` `` ` `` `,` `,@` `,.` `#'` `#.` `#1=` `#p` `#x` ...
+    Prefix,
+    /// `#+` or `#-`: a feature expression and a datum follow.
+    Guard,
+    /// A dispatching macro character that the standard does not define; a datum may follow.
+    Unknown,
+    /// `; ...` without its line break, and a `#!` line at the very start.
+    LineComment,
+    /// `#| ... |#`, nested.
+    BlockComment,
+}
+
+/// What the end of the text cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cut {
+    /// Nothing: the token is whole.
+    None,
+    /// The closing `"`.
+    String,
+    /// A closing `|#`.
+    Comment,
+    /// The closing `|`.
+    Bar,
+    /// The character after a `\` or `#\`.
+    Escape,
+}
+
+/// A token and where it is, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    /// What it is.
+    pub kind: TokenKind,
+    /// What is missing of it.
+    pub cut: Cut,
+    /// Its first byte.
+    pub start: usize,
+    /// One past its last byte.
+    pub end: usize,
+}
+
+/// Where a definition seems to begin inside a string or a `|...|`: a sign that its end is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Suspect {
+    /// The `"` or `|` that opens it.
+    pub opening: usize,
+    /// The `(` at the start of a line inside it.
+    pub resume: usize,
+}
+
+const CONSTITUENT: u8 = 0;
+const WHITE: u8 = 1;
+const TERMINATING: u8 = 2;
+const ESCAPE: u8 = 3;
+const BAR: u8 = 4;
+
+/// The syntax type of each byte; bytes of multi-byte characters are constituents. White space as SBCL's standard readtable.
+static SYNTAX: [u8; 256] = {
+    let mut table = [CONSTITUENT; 256];
+    let white = b" \t\n\r\x0c\x7f";
+    let mut i = 0;
+    while i < white.len() {
+        table[white[i] as usize] = WHITE;
+        i += 1;
+    }
+    let terminating = b"\"'(),;`";
+    i = 0;
+    while i < terminating.len() {
+        table[terminating[i] as usize] = TERMINATING;
+        i += 1;
+    }
+    table[b'\\' as usize] = ESCAPE;
+    table[b'|' as usize] = BAR;
+    table
+};
+
+/// Tokens of a text, one after the other.
+#[derive(Debug, Clone)]
+pub struct Scanner<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// The byte before the text; `None` at the very start.
+    before: Option<u8>,
+    suspect: Option<Suspect>,
+    opening: usize,
+}
+
+/// The first byte from `at` on that `stop` accepts, or the end. Sixteen at a time, which the compiler makes into vector code.
+#[inline(always)]
+fn find(text: &[u8], mut at: usize, stop: impl Fn(u8) -> bool) -> usize {
+    while let Some(block) = text.get(at..at + 16) {
+        if block.iter().fold(false, |found, byte| found | stop(*byte)) {
+            break;
+        }
+        at += 16;
+    }
+    while at < text.len() && !stop(text[at]) {
+        at += 1;
+    }
+    at
+}
+
+impl<'a> Scanner<'a> {
+    /// Scan a text from its start.
+    pub fn new(text: &'a str) -> Self {
+        Self::within(text, None)
+    }
+
+    /// Scan a part of a text that begins outside of every token. `before` is the byte before the part, if any.
+    pub(super) fn within(text: &'a str, before: Option<u8>) -> Self {
+        Scanner { text: text.as_bytes(), at: 0, before, suspect: None, opening: 0 }
+    }
+
+    /// The byte the next token is looked for at.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Go back (or on) to a byte at which a token begins.
+    pub(super) fn seek(&mut self, at: usize) {
+        self.at = at;
+        self.suspect = None;
+    }
+
+    /// The first suspect since this was asked last.
+    #[inline]
+    pub(super) fn take_suspect(&mut self) -> Option<Suspect> {
+        self.suspect.take()
+    }
+
+    /// Of a token that is cut ([`Cut::Bar`], [`Cut::Escape`]): the byte of the `|` or `\` to blame.
+    pub fn cut_opening(&self) -> usize {
+        self.opening
+    }
+
+    /// Whether a byte is the first of a line.
+    #[inline]
+    pub(super) fn at_line_start(&self, at: usize) -> bool {
+        let before = if at == 0 { self.before } else { self.text.get(at - 1).copied() };
+        matches!(before, None | Some(b'\n' | b'\r'))
+    }
+
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    #[inline]
+    fn token(&self, kind: TokenKind, start: usize) -> Token {
+        Token { kind, start, end: self.at, cut: Cut::None }
+    }
+
+    #[inline]
+    fn single(&mut self, kind: TokenKind, start: usize) -> Token {
+        self.at += 1;
+        self.token(kind, start)
+    }
+
+    /// From an opening `"` or `|` to beyond the same character; false if the text ends first.
+    #[inline(always)]
+    fn delimited(&mut self, delimiter: u8) -> bool {
+        let opening = self.at;
+        let mut resume = None;
+        let mut at = opening + 1;
+        let closed = loop {
+            at = find(self.text, at, |byte| byte == delimiter || byte == b'\\' || byte == b'(');
+            match self.text.get(at) {
+                None => break false,
+                Some(b'\\') => at += 2,
+                Some(b'(') => {
+                    if resume.is_none() && self.at_line_start(at) {
+                        resume = Some(at);
+                    }
+                    at += 1;
+                }
+                Some(_) => {
+                    at += 1;
+                    break true;
+                }
+            }
+        };
+        self.at = at.min(self.text.len());
+        if let Some(resume) = resume {
+            self.consider(opening, resume, closed);
+        }
+        closed
+    }
+
+    /// Whether what was read as a string from `opening` seems to have lost its end before `resume`: what begins there looks like a
+    /// definition, or the text goes on right behind the string's end as it does behind no string.
+    #[cold]
+    fn consider(&mut self, opening: usize, resume: usize, closed: bool) {
+        let rest = &self.text[resume + 1..];
+        let starts = |word: &str| rest.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word.as_bytes()));
+        let defines = ["def", "in-package", "declaim", "eval-when", "cl:def"].into_iter().any(starts);
+        let glued = self.peek().is_some_and(|next| SYNTAX[next as usize] == CONSTITUENT);
+        if self.suspect.is_none() && (!closed || defines || glued) {
+            self.suspect = Some(Suspect { opening, resume });
+        }
+    }
+
+    /// The rest of a symbol or number, from a constituent or an escape on; nothing if there is none.
+    #[inline]
+    fn token_tail(&mut self, start: usize) -> Token {
+        let mut at = self.at;
+        while at < self.text.len() && SYNTAX[self.text[at] as usize] == CONSTITUENT {
+            at += 1;
+        }
+        self.at = at;
+        match self.text.get(at) {
+            Some(b'\\' | b'|') => self.escaped_tail(start),
+            _ => self.token(TokenKind::Atom, start),
+        }
+    }
+
+    #[cold]
+    fn escaped_tail(&mut self, start: usize) -> Token {
+        let mut cut = Cut::None;
+        while let Some(byte) = self.peek() {
+            match SYNTAX[byte as usize] {
+                CONSTITUENT => self.at += 1,
+                ESCAPE => {
+                    if self.at + 1 >= self.text.len() {
+                        cut = Cut::Escape;
+                        self.opening = self.at;
+                    }
+                    self.at = self.past_character(self.at + 1);
+                }
+                BAR => {
+                    let opening = self.at;
+                    if !self.delimited(b'|') {
+                        cut = Cut::Bar;
+                        self.opening = opening;
+                    }
+                }
+                _ => break,
+            }
+        }
+        Token { cut, ..self.token(TokenKind::Atom, start) }
+    }
+
+    /// One past the whole character at `at`, so that a token never ends inside a character.
+    fn past_character(&self, at: usize) -> usize {
+        let mut end = (at + 1).min(self.text.len());
+        while end < self.text.len() && self.text[end] & 0xC0 == 0x80 {
+            end += 1;
+        }
+        end
+    }
+
+    fn line_comment(&mut self, start: usize) -> Token {
+        self.at = find(self.text, self.at, |byte| byte == b'\n');
+        self.token(TokenKind::LineComment, start)
+    }
+
+    /// From after `#|`; pairs do not overlap (SBCL `sharp-vertical-bar`).
+    fn block_comment(&mut self, start: usize) -> Token {
+        let mut level = 1usize;
+        loop {
+            self.at = find(self.text, self.at, |byte| byte == b'|' || byte == b'#');
+            let Some(byte) = self.peek() else {
+                return Token { cut: Cut::Comment, ..self.token(TokenKind::BlockComment, start) };
+            };
+            self.at += 1;
+            match (byte, self.peek()) {
+                (b'|', Some(b'#')) => {
+                    self.at += 1;
+                    level -= 1;
+                    if level == 0 {
+                        return self.token(TokenKind::BlockComment, start);
+                    }
+                }
+                (b'#', Some(b'|')) => {
+                    self.at += 1;
+                    level += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn sharp(&mut self, start: usize) -> Token {
+        self.at += 1;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        let Some(byte) = self.peek() else {
+            return self.token(TokenKind::Atom, start);
+        };
+        match byte {
+            b'(' => self.single(TokenKind::Open, start),
+            b'|' => {
+                self.at += 1;
+                self.block_comment(start)
+            }
+            b'\\' => self.token_tail(start),
+            b':' | b'*' => {
+                self.at += 1;
+                self.token_tail(start)
+            }
+            b'#' => self.single(TokenKind::Atom, start),
+            b'+' | b'-' => self.single(TokenKind::Guard, start),
+            b'\'' | b'.' | b'=' => self.single(TokenKind::Prefix, start),
+            b'a' | b'A' | b'b' | b'B' | b'c' | b'C' | b'o' | b'O' | b'p' | b'P' | b'r' | b'R' | b's' | b'S' | b'x'
+            | b'X' => self.single(TokenKind::Prefix, start),
+            b'!' if start == 0 && self.before.is_none() => self.line_comment(start),
+            // `#)`, `# ` and the like are the reader's to refuse.
+            b')' => self.token(TokenKind::Atom, start),
+            b'"' => self.token(TokenKind::Unknown, start),
+            _ if SYNTAX[byte as usize] == WHITE => self.token(TokenKind::Atom, start),
+            _ => {
+                self.at = self.past_character(self.at);
+                self.token(TokenKind::Unknown, start)
+            }
+        }
+    }
+}
+
+impl Iterator for Scanner<'_> {
+    type Item = Token;
+
+    #[inline]
+    fn next(&mut self) -> Option<Token> {
+        let mut at = self.at;
+        let byte = loop {
+            let byte = *self.text.get(at)?;
+            if SYNTAX[byte as usize] != WHITE {
+                break byte;
+            }
+            at += 1;
+        };
+        self.at = at;
+        let start = at;
+        Some(match byte {
+            b'(' => self.single(TokenKind::Open, start),
+            b')' => self.single(TokenKind::Close, start),
+            b'"' => {
+                let cut = if self.delimited(b'"') { Cut::None } else { Cut::String };
+                Token { cut, ..self.token(TokenKind::String, start) }
+            }
+            b';' => self.line_comment(start),
+            b'#' => self.sharp(start),
+            b'\'' | b'`' => self.single(TokenKind::Prefix, start),
+            b',' => {
+                self.at += 1;
+                if matches!(self.peek(), Some(b'@' | b'.')) {
+                    self.at += 1;
+                }
+                self.token(TokenKind::Prefix, start)
+            }
+            _ => self.token_tail(start),
+        })
+    }
+}

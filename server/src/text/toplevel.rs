@@ -1,0 +1,174 @@
+//! Top-level forms: where each begins and ends, and which are broken.
+//!
+//! A form's span is what SBCL's reader consumes for it, from its first prefix or `#+` guard to its end; a guard belongs to the
+//! datum it guards, whatever the features. While the text balances, the reader's rule alone decides. When it does not, the form
+//! that swallows the rest is cut at the first line that begins with `(` inside it, and what follows is scanned afresh, so that
+//! one missing parenthesis costs one form. A string (or `|...|`) in which a definition begins at the start of a line is taken
+//! as the one that lost its end.
+
+use ropey::Rope;
+
+use super::Span;
+use super::pass::{Found, MAX_RECOVERIES, Outcome, Pass, Reuse};
+
+/// Why a top-level form cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// A list in it is never closed.
+    UnclosedList,
+    /// It is a `)` that closes nothing.
+    ExtraClose,
+    /// A string in it is never closed.
+    UnterminatedString,
+    /// A `|` in it is never closed.
+    UnterminatedBar,
+    /// A `#|` in it, or the `#|` that it is, is never closed.
+    UnterminatedComment,
+    /// The text ends after its `\` or `#\`.
+    DanglingEscape,
+    /// A `'`, `#'`, `#+` or the like in it has nothing after it.
+    DanglingPrefix,
+}
+
+/// A top-level form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopForm {
+    /// Where, in characters.
+    pub span: Span,
+    /// Why it cannot be read; `None` when its structure is whole.
+    pub fault: Option<Fault>,
+    /// Where, in bytes.
+    pub(super) bytes: Span,
+    /// It has a string in which a definition seems to begin.
+    suspect: bool,
+}
+
+/// The top-level forms of a text, in order and disjoint.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Scan {
+    forms: Vec<TopForm>,
+}
+
+/// What part of a text changed: `start..old_end` of the old text became `start..new_end` of the new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Damage {
+    pub(super) start: usize,
+    pub(super) old_end: usize,
+    pub(super) new_end: usize,
+}
+
+/// How far beyond the damage an update looks before it takes the whole rest of the text, in bytes.
+const WINDOW: usize = 16 * 1024;
+
+impl Scan {
+    /// Scan a text. Linear in its length.
+    pub fn of(text: &str) -> Scan {
+        let mut pass = Pass::new(text, None, None);
+        pass.run(false);
+        Scan { forms: in_chars(text, &pass.forms, 0, 0) }
+    }
+
+    /// The top-level forms, broken ones among them.
+    pub fn forms(&self) -> &[TopForm] {
+        &self.forms
+    }
+
+    /// The forms that cannot be read.
+    pub fn broken(&self) -> impl Iterator<Item = &TopForm> {
+        self.forms.iter().filter(|form| form.fault.is_some())
+    }
+
+    /// The form that `offset` (in characters) is in or touches; of two that touch it, the one that begins there.
+    pub fn form_at(&self, offset: usize) -> Option<&TopForm> {
+        let after = self.forms.partition_point(|form| form.span.start <= offset);
+        self.forms[..after].last().filter(|form| offset <= form.span.end)
+    }
+
+    /// Bring the scan up to date with `text`. The same as `Scan::of` the new text, in time mostly by the size of the change.
+    pub(super) fn update(&mut self, text: &Rope, bytes: Damage, chars: Damage) {
+        let kept = self.kept_before(bytes.start);
+        let near = text.char_to_byte(text.byte_to_char((bytes.new_end + WINDOW).min(text.len_bytes())));
+        let forms = self
+            .updated(text, bytes, chars, kept, near)
+            .or_else(|| self.updated(text, bytes, chars, kept, text.len_bytes()))
+            .filter(|forms| tells_itself(forms, kept));
+        match forms {
+            Some(forms) => self.forms = forms,
+            None => *self = Scan::of(&String::from(text)),
+        }
+    }
+
+    /// How many forms before the damage stand if nothing behind them fails: not the last one (it may be a prefix that awaits its
+    /// datum), and none from the first one on that was cut in a string or comment, which only a scan of the rest can confirm.
+    fn kept_before(&self, start: usize) -> usize {
+        let before = self.forms.partition_point(|form| form.bytes.end < start).saturating_sub(1);
+        let first_lexical = self.forms[..before].iter().position(|form| form.fault.is_some_and(is_lexical));
+        first_lexical.unwrap_or(before)
+    }
+
+    /// The new forms, if the text up to byte `until` is enough to tell.
+    fn updated(&self, text: &Rope, bytes: Damage, chars: Damage, kept: usize, until: usize) -> Option<Vec<TopForm>> {
+        let prefix = &self.forms[..kept];
+        let (from_byte, from_char) = prefix.last().map_or((0, 0), |form| (form.bytes.end, form.span.end));
+        let part = String::from(text.byte_slice(from_byte..until));
+        let before = (from_byte > 0).then(|| text.byte(from_byte - 1));
+        let mut pass = Pass::new(&part, before, Some(Reuse { old: &self.forms, damage: bytes, from: from_byte }));
+        let outcome = pass.run(until < text.len_bytes())?;
+        let rest = match outcome {
+            Outcome::End => &[],
+            Outcome::Reuse(index) => &self.forms[index..],
+        };
+        let mut forms = Vec::with_capacity(prefix.len() + pass.forms.len() + rest.len());
+        forms.extend_from_slice(prefix);
+        forms.extend(in_chars(&part, &pass.forms, from_byte, from_char));
+        forms.extend(rest.iter().map(|form| TopForm {
+            span: bytes_or_chars_shifted(form.span, chars),
+            bytes: bytes_or_chars_shifted(form.bytes, bytes),
+            ..*form
+        }));
+        Some(forms)
+    }
+}
+
+fn bytes_or_chars_shifted(span: Span, damage: Damage) -> Span {
+    let shift = |at: usize| at - damage.old_end + damage.new_end;
+    Span { start: shift(span.start), end: shift(span.end) }
+}
+
+fn is_lexical(fault: Fault) -> bool {
+    matches!(fault, Fault::UnterminatedString | Fault::UnterminatedBar | Fault::UnterminatedComment)
+}
+
+/// Whether forms put together from an old and a new scan are surely what one scan of the whole text gives: the forms kept are
+/// broken still (no `)` behind them can close their lists), no string before an unterminated one is the likelier culprit, and
+/// the limit of recoveries is not reached.
+fn tells_itself(forms: &[TopForm], kept: usize) -> bool {
+    let cut = |form: &&TopForm| form.fault.is_some_and(|fault| is_lexical(fault) || fault == Fault::UnclosedList);
+    if forms.iter().filter(cut).count() >= MAX_RECOVERIES {
+        return false;
+    }
+    let unclosed = forms[..kept].iter().position(|form| form.fault == Some(Fault::UnclosedList));
+    let still_unclosed =
+        unclosed.is_none_or(|i| forms[i..].iter().all(|form| matches!(form.fault, None | Some(Fault::UnclosedList))));
+    let lexical = forms.iter().rposition(|form| form.fault.is_some_and(is_lexical));
+    let culprit = lexical.is_none_or(|i| forms[..i].iter().all(|form| !form.suspect));
+    still_unclosed && culprit
+}
+
+/// Forms in bytes of `part` as forms of the text, in which the part begins at `from_byte` and `from_char`.
+fn in_chars(part: &str, found: &[Found], from_byte: usize, from_char: usize) -> Vec<TopForm> {
+    let ascii = found.last().is_none_or(|last| part.as_bytes()[..last.end].is_ascii());
+    let (mut byte, mut char) = (0, 0);
+    let mut char_at = |at: usize| {
+        char += if ascii { at - byte } else { part[byte..at].chars().count() };
+        byte = at;
+        char + from_char
+    };
+    let form = |found: &Found| TopForm {
+        span: Span { start: char_at(found.start), end: char_at(found.end) },
+        fault: found.fault,
+        bytes: Span { start: found.start + from_byte, end: found.end + from_byte },
+        suspect: found.suspect.is_some(),
+    };
+    found.iter().map(form).collect()
+}
