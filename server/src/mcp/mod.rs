@@ -1,24 +1,122 @@
-//! (see docs/architecture.md)
+//! Door 2: agents. MCP over the bridge's socket ([`serve`]) or over loopback HTTP ([`http::serve_http`]).
+//!
+//! `rmcp` speaks both eras of the protocol on one connection: the `initialize` handshake (2024-11-05 to 2025-11-25) and
+//! self-contained requests (2026-07-28). What it leaves to us is here: framing that answers every bad line ([`framing`]), tools as
+//! a table ([`tools`]), and calls that end when their client is gone ([`server`]).
 
-use tokio::io::{AsyncRead, AsyncWrite};
+pub mod http;
+
+mod arguments;
+mod framing;
+mod lines;
+mod progress;
+mod server;
+mod tools;
+
+use std::future::Future;
+
+use rmcp::ServerHandler as _;
+use rmcp::model::{ClientCapabilities, Implementation, InitializeRequestParams, ProtocolVersion};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, Interest};
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
 
 use crate::session::Session;
 
-/// Serve one agent until it leaves.
-pub async fn serve<R, W>(_session: Session, _read: R, _write: W)
+pub use http::{HttpDoor, HttpError, serve_http};
+
+/// Serve one client until it leaves. When `read` ends, calls in progress may finish (a script may pipe its requests in and read on);
+/// prefer [`serve_socket`], which also notices that nobody reads any more and then interrupts them at once.
+pub async fn serve<R, W>(session: Session, read: R, write: W)
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    todo!()
+    serve_until(session, read, write, std::future::pending()).await;
 }
 
 /// Serve one client on a socket until it leaves; what still runs for it is interrupted when the other end is closed.
-pub async fn serve_socket(_session: Session, _stream: tokio::net::UnixStream) {
-    todo!()
+pub async fn serve_socket(session: Session, stream: UnixStream) {
+    let watch = stream.into_std().and_then(|std| Ok((std.try_clone()?, std)));
+    match watch.and_then(|(copy, std)| Ok((UnixStream::from_std(copy)?, UnixStream::from_std(std)?))) {
+        Ok((copy, stream)) => {
+            let (read, write) = stream.into_split();
+            serve_until(session, read, write, closed(copy)).await;
+        }
+        Err(error) => tracing::warn!(%error, "an MCP client could not be served"),
+    }
 }
 
-/// The `InitializeResult` for these parameters.
-pub fn initialize_result(_params: &serde_json::Value) -> serde_json::Value {
-    todo!()
+/// Resolves when the other end of a socket is closed for reading too, which plain end of file does not tell.
+async fn closed(socket: UnixStream) {
+    loop {
+        match socket.ready(Interest::WRITABLE).await {
+            Ok(ready) if ready.is_write_closed() => return,
+            // Writable: forget it, so that the next change of state wakes us again.
+            Ok(_) => {
+                let forget: std::io::Result<()> =
+                    socket.try_io(Interest::WRITABLE, || Err(std::io::ErrorKind::WouldBlock.into()));
+                debug_assert!(forget.is_err());
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+async fn serve_until<R, W>(session: Session, read: R, write: W, hang_up: impl Future<Output = ()> + Send + 'static)
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let gone = CancellationToken::new();
+    // Whatever ends this function, also a panic or an abort, ends the calls in progress.
+    let _guard = gone.clone().drop_guard();
+    let handler = server::Handler::for_connection(session, gone.clone());
+    let transport = framing::Ndjson::new(read, write, gone, hang_up);
+    match rmcp::serve_server(handler, transport).await {
+        Ok(running) => match running.waiting().await {
+            Ok(reason) => tracing::debug!(?reason, "an MCP client left"),
+            Err(error) => tracing::warn!(%error, "an MCP connection ended badly"),
+        },
+        Err(error) => tracing::debug!(%error, "an MCP client left before it had begun"),
+    }
+}
+
+/// Exactly what [`serve`] answers to `initialize` with these params, so that the bridge may answer while the host starts.
+pub fn initialize_result(params: &Value) -> Value {
+    let version = params
+        .get("protocolVersion")
+        .cloned()
+        .and_then(|version| serde_json::from_value(version).ok())
+        .unwrap_or(ProtocolVersion::LATEST_WITH_INITIALIZE);
+    let request = InitializeRequestParams::new(ClientCapabilities::default(), Implementation::default())
+        .with_protocol_version(version);
+    let result = server::Greeting.negotiate_initialize(&request).unwrap_or_else(|_| server::info());
+    serde_json::to_value(result).unwrap_or(Value::Null)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn initialize_echoes_a_version_that_has_a_handshake() {
+        for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+            let result = initialize_result(&serde_json::json!({"protocolVersion": version}));
+            assert_eq!(result["protocolVersion"], version);
+        }
+    }
+
+    #[test]
+    fn initialize_answers_an_unknown_version_with_the_newest_that_has_a_handshake() {
+        for params in [serde_json::json!({"protocolVersion": "1999-01-01"}), serde_json::json!({}), Value::Null] {
+            let result = initialize_result(&params);
+            assert_eq!(result["protocolVersion"], "2025-11-25");
+            assert_eq!(result["serverInfo"]["name"], "consort");
+            assert!(result["capabilities"]["tools"].is_object());
+            assert!(result["instructions"].as_str().is_some_and(|text| text.contains("compile-form")));
+        }
+    }
 }

@@ -1,0 +1,374 @@
+//! The answer of `compile-form`, as data and as the contract's text.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use ropey::Rope;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::diagnostic::{Diagnostic, Severity};
+use crate::image::api::{CheckEnd, CheckReport};
+
+/// Why the tool did not do its work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Refusal {
+    /// `package-not-found`, `bad-arguments`, `image-lost`, ...
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What to do about it.
+    pub message: String,
+}
+
+/// One condition of the compiler or the reader. Lines and columns count from 1, columns in characters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Finding {
+    /// ERROR, WARNING, STYLE-WARNING or NOTE.
+    pub severity: String,
+    /// The compiler's words.
+    pub message: String,
+    /// What kind, for machines.
+    pub code: String,
+    /// The top-level form, abbreviated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form: Option<String>,
+    /// Where it begins.
+    pub line: usize,
+    /// Where it begins.
+    pub column: usize,
+    /// Where it ends, exclusive.
+    pub end_line: usize,
+    /// Where it ends, exclusive.
+    pub end_column: usize,
+    /// The form could not be read.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unreadable: bool,
+    /// The text ended inside the form.
+    #[serde(skip)]
+    cut_off: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// The facts of one check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Compilation {
+    /// No ERROR was found and the whole code was seen.
+    pub success: bool,
+    /// How many.
+    pub warnings: usize,
+    /// How many.
+    pub errors: usize,
+    /// How many.
+    pub style_warnings: usize,
+    /// How many.
+    pub notes: usize,
+    /// Top-level forms that compiled.
+    pub forms_compiled: usize,
+    /// Top-level forms that were seen.
+    pub forms: usize,
+    /// In the order of the text.
+    pub conditions: Vec<Finding>,
+    /// Why the check ended before the end of the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+    /// Why there was no check.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Refusal>,
+    /// What happened since the last call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+}
+
+impl Compilation {
+    /// The facts of a report on `code`.
+    pub fn new(code: &str, report: CheckReport) -> Compilation {
+        let text = Rope::from_str(code);
+        let found: Vec<&Diagnostic> =
+            report.diagnostics.iter().filter(|diagnostic| diagnostic.severity != Severity::Information).collect();
+        let count = |severity| found.iter().filter(|diagnostic| diagnostic.severity == severity).count();
+        let unread = found.iter().filter(|diagnostic| is_unreadable(diagnostic)).count();
+        // A form with two errors is one form that failed.
+        let failed: HashSet<_> = found
+            .iter()
+            .filter(|diagnostic| diagnostic.severity == Severity::Error && !is_unreadable(diagnostic))
+            .map(|diagnostic| diagnostic.toplevel.unwrap_or(diagnostic.span))
+            .collect();
+        let stopped = match report.end {
+            CheckEnd::Complete => None,
+            CheckEnd::Stopped { reason } => Some(reason),
+        };
+        Compilation {
+            success: count(Severity::Error) == 0 && stopped.is_none(),
+            warnings: count(Severity::Warning),
+            errors: count(Severity::Error),
+            style_warnings: count(Severity::StyleWarning),
+            notes: count(Severity::Note),
+            forms_compiled: report.forms.saturating_sub(failed.len()),
+            forms: report.forms + unread,
+            conditions: found.into_iter().map(|diagnostic| Finding::new(&text, diagnostic)).collect(),
+            stopped,
+            error: None,
+            notices: Vec::new(),
+        }
+    }
+
+    /// One that checked nothing.
+    pub fn without_work(kind: String, message: String) -> Compilation {
+        Compilation {
+            success: false,
+            warnings: 0,
+            errors: 0,
+            style_warnings: 0,
+            notes: 0,
+            forms_compiled: 0,
+            forms: 0,
+            conditions: Vec::new(),
+            stopped: None,
+            error: Some(Refusal { kind, message }),
+            notices: Vec::new(),
+        }
+    }
+
+    /// Whether the tool's own work failed: a form could not be read, or the check was stopped. Errors in code that was compiled are
+    /// what the tool is for.
+    pub fn work_failed(&self) -> bool {
+        self.error.is_some() || self.stopped.is_some() || self.conditions.iter().any(|finding| finding.unreadable)
+    }
+}
+
+impl Finding {
+    fn new(text: &Rope, diagnostic: &Diagnostic) -> Finding {
+        let (line, column) = line_column(text, diagnostic.span.start);
+        let (end_line, end_column) = line_column(text, diagnostic.span.end);
+        let severity = match diagnostic.severity {
+            Severity::Error => "ERROR",
+            Severity::Warning => "WARNING",
+            Severity::StyleWarning => "STYLE-WARNING",
+            Severity::Note | Severity::Information => "NOTE",
+        };
+        Finding {
+            severity: severity.into(),
+            message: diagnostic.message.clone(),
+            code: diagnostic.code.clone(),
+            form: diagnostic.form.clone(),
+            line,
+            column,
+            end_line,
+            end_column,
+            unreadable: is_unreadable(diagnostic),
+            cut_off: is_cut_off(diagnostic),
+        }
+    }
+}
+
+/// 1-based, in characters.
+fn line_column(text: &Rope, offset: usize) -> (usize, usize) {
+    let offset = offset.min(text.len_chars());
+    let line = text.char_to_line(offset);
+    (line + 1, offset - text.line_to_char(line) + 1)
+}
+
+/// Whether it says that a form could not be read: the scanner's own errors, and the reader's.
+fn is_unreadable(diagnostic: &Diagnostic) -> bool {
+    diagnostic.severity == Severity::Error
+        && match &diagnostic.condition {
+            None => diagnostic.code.starts_with("un"),
+            Some(condition) => condition.contains("READER") || condition == "END-OF-FILE",
+        }
+}
+
+/// Whether the text ended before the form did.
+fn is_cut_off(diagnostic: &Diagnostic) -> bool {
+    matches!(
+        diagnostic.code.as_str(),
+        "unbalanced-list" | "unbalanced-string" | "unbalanced-comment" | "unbalanced-symbol"
+    )
+}
+
+/// The contract's text.
+pub fn render(compilation: &Compilation) -> String {
+    if let Some(refusal) = &compilation.error {
+        return refusal.message.clone();
+    }
+    let heading = if !compilation.success {
+        "Compilation failed"
+    } else if compilation.warnings > 0 {
+        "Compilation successful (with warnings)"
+    } else {
+        "Compilation successful"
+    };
+    let mut text = format!("{heading}\nWarnings: {}\nErrors: {}", compilation.warnings, compilation.errors);
+    for (name, count) in [("Style-warnings", compilation.style_warnings), ("Notes", compilation.notes)] {
+        if count > 0 {
+            let _ = write!(text, "\n{name}: {count}");
+        }
+    }
+    for finding in &compilation.conditions {
+        text.push_str("\n\n");
+        text.push_str(&render_finding(finding));
+    }
+    // The finding on the form it was at says so too, when there is one.
+    if let Some(reason) = &compilation.stopped
+        && !compilation.conditions.iter().any(|finding| finding.message.contains(reason))
+    {
+        let _ = write!(text, "\n\nThe check was stopped: {reason}");
+    }
+    if let Some(summary) = summary(compilation) {
+        text.push_str("\n\n");
+        text.push_str(&summary);
+    }
+    text
+}
+
+fn render_finding(finding: &Finding) -> String {
+    let mut lines = Vec::new();
+    let mut message = finding.message.lines();
+    if finding.cut_off {
+        // The contract's words, then which construct it is.
+        lines.push(format!("{}: end of file on #<STRING-INPUT-STREAM>", finding.severity));
+        lines.push("  Could not read form from code string".into());
+    } else {
+        lines.push(format!("{}: {}", finding.severity, message.next().unwrap_or_default()));
+    }
+    lines.extend(message.map(|line| format!("  {line}")));
+    if finding.unreadable && !finding.cut_off {
+        lines.push("  Could not read form from code string".into());
+    }
+    if let Some(form) = &finding.form {
+        lines.push(format!("  in form: {form}"));
+    }
+    lines.push(format!("  at: line {}, column {}", finding.line, finding.column));
+    lines.push(format!("  severity: {}", finding.severity));
+    lines.join("\n")
+}
+
+/// How many forms compiled. With nothing compiled and an error above there is nothing to add.
+fn summary(compilation: &Compilation) -> Option<String> {
+    let (compiled, seen) = (compilation.forms_compiled, compilation.forms);
+    let forms = |count: usize| if count == 1 { "form" } else { "forms" };
+    if compilation.success {
+        Some(format!("Compiled {compiled} {} successfully", forms(compiled)))
+    } else if compiled > 0 {
+        Some(format!("Compiled {compiled} of {seen} {} successfully", forms(seen)))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::text::Span;
+
+    fn diagnostic(
+        severity: Severity,
+        code: &str,
+        message: &str,
+        span: (usize, usize),
+        form: Option<&str>,
+    ) -> Diagnostic {
+        Diagnostic {
+            span: span.into(),
+            severity,
+            code: code.into(),
+            message: message.into(),
+            condition: form.map(|_| "WARNING".into()),
+            form: form.map(str::to_owned),
+            toplevel: form.map(|_| Span { start: 0, end: 40 }),
+            tags: Vec::new(),
+            related: Vec::new(),
+            data: serde_json::Value::Null,
+        }
+    }
+
+    fn checked(code: &str, diagnostics: Vec<Diagnostic>, forms: usize) -> Compilation {
+        Compilation::new(code, CheckReport { diagnostics, forms, unloaded_system: None, end: CheckEnd::Complete })
+    }
+
+    #[test]
+    fn a_clean_form() {
+        assert_eq!(
+            render(&checked("(defun double (x) (* x 2))", vec![], 1)),
+            "Compilation successful\nWarnings: 0\nErrors: 0\n\nCompiled 1 form successfully"
+        );
+        assert!(render(&checked("", vec![], 0)).ends_with("Compiled 0 forms successfully"));
+    }
+
+    #[test]
+    fn a_warning_has_its_form_and_its_place() {
+        let code = "\n(defun uses-undefined () (undefined-function 42))";
+        let warning = diagnostic(
+            Severity::Warning,
+            "undefined-function",
+            "Undefined function: UNDEFINED-FUNCTION",
+            (27, 45),
+            Some("(DEFUN USES-UNDEFINED () (UNDEFINED-FUNCTION 42))"),
+        );
+        let style = diagnostic(Severity::StyleWarning, "unused-variable", "one\ntwo", (1, 2), Some("(X)"));
+        let facts = checked(code, vec![warning, style], 1);
+        assert!(facts.success && !facts.work_failed());
+        insta::assert_snapshot!(render(&facts), @r"
+        Compilation successful (with warnings)
+        Warnings: 1
+        Errors: 0
+        Style-warnings: 1
+
+        WARNING: Undefined function: UNDEFINED-FUNCTION
+          in form: (DEFUN USES-UNDEFINED () (UNDEFINED-FUNCTION 42))
+          at: line 2, column 27
+          severity: WARNING
+
+        STYLE-WARNING: one
+          two
+          in form: (X)
+          at: line 2, column 1
+          severity: STYLE-WARNING
+
+        Compiled 1 form successfully
+        ");
+    }
+
+    #[test]
+    fn an_unbalanced_form_fails_the_work_and_the_rest_still_counts() {
+        let open = diagnostic(Severity::Error, "unbalanced-list", "this list is never closed", (0, 1), None);
+        let facts = checked("(defun incomplete (x)", vec![open.clone()], 0);
+        assert!(!facts.success && facts.work_failed());
+        insta::assert_snapshot!(render(&facts), @r"
+        Compilation failed
+        Warnings: 0
+        Errors: 1
+
+        ERROR: end of file on #<STRING-INPUT-STREAM>
+          Could not read form from code string
+          this list is never closed
+          at: line 1, column 1
+          severity: ERROR
+        ");
+        assert!(render(&checked("(a) (", vec![open], 1)).ends_with("Compiled 1 of 2 forms successfully"));
+    }
+
+    #[test]
+    fn errors_in_code_are_not_a_failure_of_the_tool() {
+        let error = || diagnostic(Severity::Error, "malformed-binding", "bad LET", (3, 9), Some("(LET ((X 1 2)))"));
+        let facts = checked("(let ((x 1 2)))", vec![error(), error()], 2);
+        assert!(!facts.success && !facts.work_failed());
+        assert_eq!((facts.errors, facts.forms_compiled, facts.forms), (2, 1, 2));
+    }
+
+    #[test]
+    fn a_check_that_was_stopped_says_so() {
+        let report = CheckReport {
+            diagnostics: vec![],
+            forms: 1,
+            unloaded_system: None,
+            end: CheckEnd::Stopped { reason: "no end after 20 s".into() },
+        };
+        let facts = Compilation::new("(a)", report);
+        assert!(!facts.success && facts.work_failed());
+        assert!(render(&facts).contains("The check was stopped: no end after 20 s"));
+    }
+}

@@ -1,0 +1,333 @@
+//! The answer of `evaluate-lisp`, as data and as the contract's text.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::clip::{self, clip};
+use crate::image::api::{Clipped, EvalOutcome, EvalStatus};
+
+/// How an evaluation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// Values came back.
+    Ok,
+    /// An unhandled condition.
+    Error,
+    /// The deadline passed; the image's state was kept.
+    Timeout,
+    /// Interrupted by a person; the image's state was kept.
+    Interrupted,
+    /// The image was lost with it and has been restarted.
+    Lost,
+    /// Nothing was evaluated.
+    Refused,
+}
+
+/// A warning that was signalled and muffled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Warned {
+    /// `STYLE-WARNING`, ...
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its text.
+    pub message: String,
+}
+
+/// Why there is no value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Fault {
+    /// The condition's type, or what kind of refusal it was.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its text.
+    pub message: String,
+    /// Frames, innermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub backtrace: Vec<String>,
+}
+
+/// Time and allocation.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Measured {
+    /// Milliseconds of wall clock.
+    pub real_ms: f64,
+    /// Milliseconds of CPU.
+    pub run_ms: f64,
+    /// Milliseconds in the collector.
+    pub gc_ms: f64,
+    /// Bytes allocated.
+    pub bytes: u64,
+}
+
+/// The facts of one evaluation.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Evaluation {
+    /// How it ended.
+    pub status: Ending,
+    /// The last form's values, printed.
+    pub values: Vec<String>,
+    /// Standard output.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stdout: String,
+    /// Error and trace output.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+    /// In order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warned>,
+    /// Unless `ok`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+    /// When asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Measured>,
+    /// The current package afterwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// Characters of output and values that were left out.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted: usize,
+    /// What happened since the last call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl Evaluation {
+    /// One that evaluated nothing, or whose result is lost.
+    pub fn without_work(status: Ending, kind: String, message: String) -> Evaluation {
+        Evaluation {
+            status,
+            values: Vec::new(),
+            stdout: String::new(),
+            stderr: String::new(),
+            warnings: Vec::new(),
+            error: Some(Fault { kind, message, backtrace: Vec::new() }),
+            timing: None,
+            package: None,
+            omitted: 0,
+            notices: Vec::new(),
+        }
+    }
+}
+
+impl From<EvalOutcome> for Evaluation {
+    fn from(outcome: EvalOutcome) -> Self {
+        let (status, fallback, kept) = match outcome.status {
+            EvalStatus::Ok => (Ending::Ok, "", ""),
+            EvalStatus::Error => (Ending::Error, "ERROR", ""),
+            EvalStatus::Timeout => (
+                Ending::Timeout,
+                "SB-EXT:TIMEOUT",
+                "The evaluation was interrupted at its deadline. What it had defined is kept; give `timeout` (seconds) for more.",
+            ),
+            EvalStatus::Interrupted => (
+                Ending::Interrupted,
+                "SB-SYS:INTERACTIVE-INTERRUPT",
+                "The evaluation was interrupted. What it had defined is kept.",
+            ),
+        };
+        let mut budget = Budget { left: clip::LIMIT, omitted: 0 };
+        let values = outcome.values.into_iter().map(|value| budget.take(value)).collect();
+        let stdout = budget.take(outcome.stdout);
+        let stderr = budget.take(outcome.stderr);
+        let error = match (outcome.error, status) {
+            (_, Ending::Ok) => None,
+            (Some(error), _) => {
+                let message = match (error.message.trim(), kept) {
+                    (message, "") => message.to_owned(),
+                    ("", kept) => kept.to_owned(),
+                    (message, kept) => format!("{message}\n{kept}"),
+                };
+                Some(Fault { kind: error.kind, message, backtrace: error.backtrace })
+            }
+            (None, _) => Some(Fault { kind: fallback.into(), message: kept.into(), backtrace: Vec::new() }),
+        };
+        Evaluation {
+            status,
+            values,
+            stdout,
+            stderr,
+            warnings: outcome
+                .warnings
+                .into_iter()
+                .map(|warning| Warned { kind: warning.kind, message: warning.message })
+                .collect(),
+            error,
+            timing: outcome.timing.map(|timing| Measured {
+                real_ms: timing.real_ms,
+                run_ms: timing.run_ms,
+                gc_ms: timing.gc_ms,
+                bytes: timing.bytes,
+            }),
+            package: Some(outcome.package),
+            omitted: budget.omitted,
+            notices: Vec::new(),
+        }
+    }
+}
+
+/// Characters that one answer may still take.
+struct Budget {
+    left: usize,
+    omitted: usize,
+}
+
+impl Budget {
+    fn take(&mut self, part: Clipped) -> String {
+        let clipped = clip(&part.text, self.left.max(200));
+        self.left = self.left.saturating_sub(clipped.text.chars().count());
+        self.omitted += part.omitted + clipped.omitted;
+        clipped.text
+    }
+}
+
+/// The contract's text.
+pub fn render(evaluation: &Evaluation) -> String {
+    let mut blocks = Vec::new();
+    if let Some(error) = &evaluation.error {
+        blocks.push(format!("[ERROR] {}\n{}", error.kind, error.message));
+        if !error.backtrace.is_empty() {
+            let mut frames = String::from("[Backtrace]");
+            for (number, frame) in error.backtrace.iter().enumerate() {
+                let _ = write!(frames, "\n{number}: {frame}");
+            }
+            blocks.push(frames);
+        }
+    }
+    for (heading, text) in [("stdout", &evaluation.stdout), ("stderr", &evaluation.stderr)] {
+        if !text.is_empty() {
+            blocks.push(format!("[{heading}]\n{}", text.strip_suffix('\n').unwrap_or(text)));
+        }
+    }
+    if !evaluation.warnings.is_empty() {
+        let lines: Vec<String> =
+            evaluation.warnings.iter().map(|warning| format!("{}: {}", warning.kind, warning.message)).collect();
+        blocks.push(format!("[warnings]\n{}", lines.join("\n")));
+    }
+    if evaluation.error.is_none() {
+        blocks.push(match evaluation.values.as_slice() {
+            [] => "; No value".into(),
+            values => values.iter().map(|value| format!("=> {value}")).collect::<Vec<_>>().join("\n"),
+        });
+    }
+    if let Some(Measured { real_ms, run_ms, gc_ms, bytes }) = &evaluation.timing {
+        blocks.push(format!(
+            "; Timing: {}ms real, {}ms run, {}ms GC, {bytes} bytes consed",
+            real_ms.round(),
+            run_ms.round(),
+            gc_ms.round()
+        ));
+    }
+    blocks.join("\n\n")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::image::api::{EvalError, EvalWarning, Timing};
+
+    fn outcome(status: EvalStatus) -> EvalOutcome {
+        EvalOutcome {
+            status,
+            values: Vec::new(),
+            stdout: Clipped::default(),
+            stderr: Clipped::default(),
+            warnings: Vec::new(),
+            error: None,
+            timing: None,
+            package: "COMMON-LISP-USER".into(),
+        }
+    }
+
+    fn whole(text: &str) -> Clipped {
+        Clipped { text: text.into(), omitted: 0 }
+    }
+
+    #[test]
+    fn a_value_alone_has_no_sections() {
+        let mut simple = outcome(EvalStatus::Ok);
+        simple.values = vec![whole("3")];
+        assert_eq!(render(&simple.into()), "=> 3");
+        assert_eq!(render(&outcome(EvalStatus::Ok).into()), "; No value");
+    }
+
+    #[test]
+    fn sections_come_in_the_contracts_order() {
+        let mut full = outcome(EvalStatus::Ok);
+        full.values = vec![whole("1"), whole("(A\n B)")];
+        full.stdout = whole("hello\n");
+        full.stderr = whole("careful");
+        full.warnings = vec![EvalWarning { kind: "STYLE-WARNING".into(), message: "X is unused".into() }];
+        full.timing = Some(Timing { real_ms: 12.4, run_ms: 11.6, gc_ms: 0.0, bytes: 32768 });
+        insta::assert_snapshot!(render(&full.into()), @r"
+        [stdout]
+        hello
+
+        [stderr]
+        careful
+
+        [warnings]
+        STYLE-WARNING: X is unused
+
+        => 1
+        => (A
+         B)
+
+        ; Timing: 12ms real, 12ms run, 0ms GC, 32768 bytes consed
+        ");
+    }
+
+    #[test]
+    fn output_before_an_error_follows_the_backtrace() {
+        let mut failed = outcome(EvalStatus::Error);
+        failed.stdout = whole("before\n");
+        failed.error = Some(EvalError {
+            kind: "DIVISION-BY-ZERO".into(),
+            message: "arithmetic error DIVISION-BY-ZERO signalled".into(),
+            backtrace: vec!["(/ 1 0)".into(), "(F)".into()],
+        });
+        let facts = Evaluation::from(failed);
+        assert_eq!(facts.status, Ending::Error);
+        insta::assert_snapshot!(render(&facts), @r"
+        [ERROR] DIVISION-BY-ZERO
+        arithmetic error DIVISION-BY-ZERO signalled
+
+        [Backtrace]
+        0: (/ 1 0)
+        1: (F)
+
+        [stdout]
+        before
+        ");
+    }
+
+    #[test]
+    fn a_deadline_says_what_is_kept() {
+        let facts = Evaluation::from(outcome(EvalStatus::Timeout));
+        assert_eq!(facts.status, Ending::Timeout);
+        insta::assert_snapshot!(render(&facts), @r"
+        [ERROR] SB-EXT:TIMEOUT
+        The evaluation was interrupted at its deadline. What it had defined is kept; give `timeout` (seconds) for more.
+        ");
+    }
+
+    #[test]
+    fn one_answer_keeps_a_hundred_thousand_characters_in_all() {
+        let mut long = outcome(EvalStatus::Ok);
+        long.stdout = whole(&"o".repeat(80_000));
+        long.values = (0..5).map(|_| whole(&"v".repeat(60_000))).collect();
+        let facts = Evaluation::from(long);
+        let characters: usize = facts.values.iter().chain([&facts.stdout]).map(|text| text.chars().count()).sum();
+        assert!(characters < clip::LIMIT + 2_000, "{characters}");
+        assert_eq!(facts.omitted, 380_000 - (clip::LIMIT + 4 * 200));
+        assert!(render(&facts).contains("characters left out"));
+    }
+}

@@ -1,0 +1,142 @@
+//! A tool call's arguments against the tool's input schema, with errors that an agent can act on.
+
+use rmcp::model::JsonObject;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The arguments as the tool wants them, or one message that names every argument that is wrong and what was expected.
+pub(crate) fn parse<T: DeserializeOwned>(tool: &str, schema: &JsonObject, mut given: JsonObject) -> Result<T, String> {
+    let empty = JsonObject::new();
+    let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    let required: Vec<&str> =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    // An optional argument that is null was not given: clients that fill in every field send it so.
+    given.retain(|name, value| !(value.is_null() && known.contains_key(name) && !required.contains(&name.as_str())));
+
+    let mut wrong = Vec::new();
+    for name in &required {
+        if !given.contains_key(*name) {
+            wrong.push(format!("`{name}` is missing: it must be {}.", expected(known.get(*name))));
+        }
+    }
+    for (name, value) in &given {
+        match known.get(name) {
+            None => wrong.push(format!("`{name}` is not an argument of this tool.")),
+            Some(property) => {
+                if let Some(problem) = mismatch(property, value) {
+                    wrong.push(format!("`{name}` must be {}, not {problem}.", expected(Some(property))));
+                }
+            }
+        }
+    }
+    if wrong.is_empty() {
+        match serde_json::from_value(Value::Object(given)) {
+            Ok(input) => return Ok(input),
+            Err(error) => wrong.push(format!("{error}.")),
+        }
+    }
+    Err(format!("Bad arguments for {tool}:\n  {}\nIt takes: {}", wrong.join("\n  "), signature(known, &required)))
+}
+
+/// `a string`, `a number from 0.1 to 3600`.
+fn expected(property: Option<&Value>) -> String {
+    let Some(property) = property else { return "present".into() };
+    if let Some(choices) = property.get("enum").and_then(Value::as_array) {
+        let choices: Vec<String> = choices.iter().map(Value::to_string).collect();
+        return format!("one of {}", choices.join(", "));
+    }
+    let kind = match property.get("type").and_then(Value::as_str) {
+        Some("string") => "a string",
+        Some("boolean") => "true or false",
+        Some("number") => "a number",
+        Some("integer") => "a whole number",
+        Some("array") => "a list",
+        Some("object") => "an object",
+        _ => "a value as the tool's inputSchema says",
+    };
+    match (property.get("minimum"), property.get("maximum")) {
+        (Some(low), Some(high)) => format!("{kind} from {low} to {high}"),
+        (Some(low), None) => format!("{kind} of at least {low}"),
+        (None, Some(high)) => format!("{kind} of at most {high}"),
+        (None, None) => kind.into(),
+    }
+}
+
+/// What the value is, if it is not what the property says.
+fn mismatch(property: &Value, value: &Value) -> Option<String> {
+    let fits = match property.get("type").and_then(Value::as_str) {
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("number") => value.is_number(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        _ => true,
+    };
+    let allowed = property.get("enum").and_then(Value::as_array).is_none_or(|choices| choices.contains(value));
+    let bound = |name: &str| property.get(name).and_then(Value::as_f64);
+    let in_range = value.as_f64().is_none_or(|number| {
+        bound("minimum").is_none_or(|low| number >= low) && bound("maximum").is_none_or(|high| number <= high)
+    });
+    if fits && allowed && in_range { None } else { Some(shown(value)) }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Array(_) => "a list".into(),
+        Value::Object(_) => "an object".into(),
+        Value::String(text) if text.chars().count() > 40 => "a string".into(),
+        Value::String(_) => format!("the string {value}"),
+        _ => value.to_string(),
+    }
+}
+
+/// `code (string, required), package (string)`.
+fn signature(known: &JsonObject, required: &[&str]) -> String {
+    if known.is_empty() {
+        return "no arguments".into();
+    }
+    let one = |(name, property): (&String, &Value)| {
+        let kind = property.get("type").and_then(Value::as_str).unwrap_or("value");
+        let must = if required.contains(&name.as_str()) { ", required" } else { "" };
+        format!("{name} ({kind}{must})")
+    };
+    let (first, rest): (Vec<_>, Vec<_>) = known.iter().partition(|(name, _)| required.contains(&name.as_str()));
+    first.into_iter().chain(rest).map(one).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parsed(given: Value) -> Result<Value, String> {
+        let schema = json!({"type": "object", "required": ["code"], "properties": {
+            "code": {"type": "string"}, "timeout": {"type": "number", "minimum": 0.1, "maximum": 3600}, "capture-time": {"type": "boolean"}
+        }});
+        let (Value::Object(schema), Value::Object(given)) = (schema, given) else { panic!("objects") };
+        parse("evaluate-lisp", &schema, given)
+    }
+
+    #[test]
+    fn good_arguments_pass_and_null_is_not_given() {
+        assert_eq!(parsed(json!({"code": "1", "timeout": null})), Ok(json!({"code": "1"})));
+        assert_eq!(parsed(json!({"code": "", "timeout": 2})), Ok(json!({"code": "", "timeout": 2})));
+    }
+
+    #[test]
+    fn every_wrong_argument_is_named() {
+        insta::assert_snapshot!(parsed(json!({"kode": "1", "timeout": "soon", "capture-time": 1})).unwrap_err(), @r#"
+        Bad arguments for evaluate-lisp:
+          `code` is missing: it must be a string.
+          `capture-time` must be true or false, not 1.
+          `kode` is not an argument of this tool.
+          `timeout` must be a number from 0.1 to 3600, not the string "soon".
+        It takes: code (string, required), capture-time (boolean), timeout (number)
+        "#);
+        assert!(parsed(json!({"code": 5})).unwrap_err().contains("`code` must be a string, not 5."));
+        assert!(parsed(json!({"code": "1", "timeout": -1})).unwrap_err().contains("from 0.1 to 3600, not -1."));
+    }
+}

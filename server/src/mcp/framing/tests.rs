@@ -1,0 +1,264 @@
+//! The transport under a server with one tool that never ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, ServerHandler};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+
+/// Answers `echo` with a text of the length it is told; `forever` ends only when its client is gone or cancels.
+struct Server {
+    gone: CancellationToken,
+    stopped: Arc<Notify>,
+    calls: Arc<AtomicUsize>,
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::default())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if request.name == "forever" {
+            tokio::select! {
+                () = context.ct.cancelled() => {}
+                () = self.gone.cancelled() => {}
+            }
+            self.stopped.notify_one();
+        }
+        let length = request.arguments.as_ref().and_then(|arguments| arguments["length"].as_u64()).unwrap_or(1);
+        let text = "x".repeat(usize::try_from(length).unwrap());
+        Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
+    }
+}
+
+struct Client {
+    read: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
+    write: WriteHalf<DuplexStream>,
+    stopped: Arc<Notify>,
+    calls: Arc<AtomicUsize>,
+    served: tokio::task::JoinHandle<()>,
+}
+
+impl Client {
+    fn new(hang_up: impl Future<Output = ()> + Send + 'static) -> Client {
+        let (here, there) = tokio::io::duplex(64 * 1024);
+        let (stopped, gone) = (Arc::new(Notify::new()), CancellationToken::new());
+        let calls = Arc::new(AtomicUsize::new(0));
+        let server = Server { gone: gone.clone(), stopped: stopped.clone(), calls: calls.clone() };
+        let (read, write) = tokio::io::split(there);
+        let served = tokio::spawn(async move {
+            if let Ok(running) = rmcp::serve_server(server, Ndjson::new(read, write, gone, hang_up)).await {
+                running.waiting().await.unwrap();
+            }
+        });
+        let (read, write) = tokio::io::split(here);
+        Client { read: BufReader::new(read).lines(), write, stopped, calls, served }
+    }
+
+    async fn started() -> Client {
+        let mut client = Client::new(std::future::pending());
+        client.handshake().await;
+        client
+    }
+
+    async fn handshake(&mut self) {
+        let params =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        self.request(0, "initialize", params).await;
+        assert_eq!(self.answer().await["result"]["protocolVersion"], "2025-11-25");
+        self.line(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string()).await;
+    }
+
+    async fn line(&mut self, line: &str) {
+        self.write.write_all(line.as_bytes()).await.unwrap();
+        self.write.write_all(b"\n").await.unwrap();
+    }
+
+    async fn request(&mut self, id: i64, method: &str, params: Value) {
+        self.line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()).await;
+    }
+
+    async fn answer(&mut self) -> Value {
+        let line =
+            tokio::time::timeout(Duration::from_secs(20), self.read.next_line()).await.expect("an answer").unwrap();
+        serde_json::from_str(&line.expect("the connection is open")).unwrap()
+    }
+
+    async fn is_alive(&mut self) {
+        self.request(4711, "ping", json!({})).await;
+        assert_eq!(self.answer().await, json!({"jsonrpc": "2.0", "id": 4711, "result": {}}));
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_is_not_json_is_answered_and_the_connection_lives() {
+    let mut client = Client::started().await;
+    for bad in
+        ["{not json", "}", &"[".repeat(200_000), "\u{0}", "{\"jsonrpc\": \"2.0\", \"method\": \"ping\", \"id\": "]
+    {
+        client.line(bad).await;
+        let answer = client.answer().await;
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32700), &Value::Null), "{bad:.40}");
+    }
+    client.is_alive().await;
+}
+
+#[tokio::test]
+async fn bad_lines_before_the_first_request_are_answered_too() {
+    let mut client = Client::new(std::future::pending());
+    client.line("nonsense").await;
+    assert_eq!(client.answer().await["error"]["code"], -32700);
+    client.line(r#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#).await;
+    client
+        .line(r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}"#)
+        .await;
+    let answer = client.answer().await;
+    assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32602), &json!(1)));
+    assert!(answer["error"]["message"].as_str().unwrap().contains("capabilities"), "{answer}");
+    client.handshake().await;
+    client.is_alive().await;
+}
+
+#[tokio::test]
+async fn an_unusable_request_is_answered_under_its_id() {
+    let mut client = Client::started().await;
+    client.line(r#"{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "echo", "arguments": {"code": "\ud800"}}}"#).await;
+    assert_eq!(client.answer().await["id"], 5);
+    client
+        .line(&format!(
+            r#"{{"params": {{"name": "{}"}}, "jsonrpc": "2.0", "id": "big", "method": "tools/call"}}"#,
+            "x".repeat(20 << 20)
+        ))
+        .await;
+    let answer = client.answer().await;
+    assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32600), &json!("big")));
+    assert!(answer["error"]["message"].as_str().unwrap().contains("bytes"));
+    client.request(6, "tools/call", json!({"arguments": {}})).await;
+    let answer = client.answer().await;
+    assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32602), &json!(6)));
+    assert!(answer["error"]["message"].as_str().unwrap().contains("name"), "{answer}");
+    client.line(r#"{"id": 7, "something": "else"}"#).await;
+    assert_eq!(client.answer().await["error"]["code"], -32600);
+    client.line("[]").await;
+    assert_eq!(client.answer().await["error"]["code"], -32600);
+    client.request(8, "no/such/method", json!({})).await;
+    assert_eq!(client.answer().await["error"]["code"], -32601);
+    client.is_alive().await;
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_one_by_one() {
+    let mut client = Client::started().await;
+    client
+        .line(r#"[{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}]"#)
+        .await;
+    let mut ids = [client.answer().await["id"].clone(), client.answer().await["id"].clone()];
+    ids.sort_by_key(|id| id.as_i64());
+    assert_eq!(ids, [json!(1), json!(2)]);
+}
+
+#[tokio::test]
+async fn other_requests_are_answered_while_a_call_runs_and_a_cancel_stops_it() {
+    let mut client = Client::started().await;
+    client.request(1, "tools/call", json!({"name": "forever"})).await;
+    client.is_alive().await;
+    client.request(1, "ping", json!({})).await;
+    assert!(client.answer().await["error"]["message"].as_str().unwrap().contains("still in progress"));
+    client.line(r#"{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}"#).await;
+    client.stopped.notified().await;
+    // The id is free again, and no answer to the cancelled request comes.
+    client.request(1, "tools/call", json!({"name": "echo"})).await;
+    assert_eq!(client.answer().await["result"]["content"][0]["text"], "x");
+}
+
+#[tokio::test]
+async fn too_many_requests_at_once_are_refused() {
+    let mut client = Client::started().await;
+    for id in 0..REQUEST_LIMIT as i64 {
+        client.request(id, "tools/call", json!({"name": "forever"})).await;
+    }
+    client.request(9999, "ping", json!({})).await;
+    let answer = client.answer().await;
+    assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32600), &json!(9999)));
+}
+
+#[tokio::test]
+async fn a_client_that_vanishes_ends_its_calls() {
+    let (hung_up, hang_up) = tokio::sync::oneshot::channel::<()>();
+    let mut client = Client::new(async move { assert!(hang_up.await.is_ok()) });
+    client.handshake().await;
+    client.request(1, "tools/call", json!({"name": "forever"})).await;
+    client.is_alive().await;
+    client.write.shutdown().await.unwrap();
+    hung_up.send(()).unwrap();
+    client.stopped.notified().await;
+    client.served.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_only_closed_its_input_still_gets_its_answers() {
+    let mut client = Client::started().await;
+    for id in 1..=3 {
+        client.request(id, "tools/call", json!({"name": "echo", "arguments": {"length": 100_000}})).await;
+    }
+    client.write.shutdown().await.unwrap();
+    for _ in 1..=3 {
+        assert_eq!(client.answer().await["result"]["content"][0]["text"].as_str().map(str::len), Some(100_000));
+    }
+    client.served.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_read_no_further_and_loses_nothing() {
+    const REQUESTS: usize = 1000;
+    const LENGTH: usize = 100_000;
+    let Client { mut read, mut write, calls, .. } = Client::started().await;
+    let flood = tokio::spawn(async move {
+        for id in 0..REQUESTS {
+            let arguments = json!({"length": LENGTH, "padding": " ".repeat(1000)});
+            let params = json!({"name": "echo", "arguments": arguments});
+            let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string();
+            write.write_all(request.as_bytes()).await.unwrap();
+            write.write_all(b"\n").await.unwrap();
+        }
+        write
+    });
+    while calls.load(Ordering::Relaxed) < UNREAD_LIMIT / LENGTH {
+        tokio::task::yield_now().await;
+    }
+    // Time to do wrong: a server that reads on is far ahead after it.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    for answered in 0..REQUESTS {
+        let ahead = calls.load(Ordering::Relaxed) - answered;
+        assert!(
+            ahead <= UNREAD_LIMIT / LENGTH + REQUEST_LIMIT + 1,
+            "{ahead} answers wait for a client that does not read"
+        );
+        assert!(read.next_line().await.unwrap().is_some());
+    }
+    flood.await.unwrap();
+}

@@ -1,0 +1,210 @@
+//! MCP over streamable HTTP, for agents that cannot start a program: loopback only, and only with the token.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::server::{Handler, Stateless};
+use crate::session::Session;
+
+/// Bytes of a request's body: as much as a line on the socket.
+const BODY_LIMIT: usize = 16 << 20;
+
+/// Why the HTTP door does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// The address is reachable from other machines.
+    #[error("--http {0}: only loopback addresses are served; use 127.0.0.1:{port} or [::1]:{port}", port = .0.port())]
+    NotLoopback(SocketAddr),
+    /// It is taken, or not ours.
+    #[error(
+        "cannot listen on {address}: {source}; is another `consort serve --http` running? Port 0 takes any free one"
+    )]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The token's file cannot be made, read or trusted.
+    #[error("token file {path}: {reason}")]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+}
+
+/// An open HTTP door.
+#[derive(Debug)]
+pub struct HttpDoor {
+    /// Where it listens, with the port that was taken.
+    pub address: SocketAddr,
+    /// Ends when the token that was given to [`serve_http`] is cancelled.
+    pub task: JoinHandle<()>,
+}
+
+/// Serve MCP at `http://ADDRESS/mcp` to whoever presents the bearer token in `token_file`, which is made (mode 0600) when it is
+/// missing. Requests with another `Host` than a loopback one, or from any web page's `Origin`, are refused.
+pub async fn serve_http(
+    session: Session,
+    address: SocketAddr,
+    token_file: &Path,
+    stop: CancellationToken,
+) -> Result<HttpDoor, HttpError> {
+    if !address.ip().is_loopback() {
+        return Err(HttpError::NotLoopback(address));
+    }
+    let token =
+        token::read_or_make(token_file).map_err(|reason| HttpError::Token { path: token_file.to_owned(), reason })?;
+    let listen = |source| HttpError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])
+        .enforce_origin_validation()
+        .with_max_request_body_bytes(BODY_LIMIT)
+        .with_cancellation_token(stop.child_token());
+    let stateless = Stateless::default();
+    let gone = stop.clone();
+    let service = StreamableHttpService::new(
+        move || Ok(Handler::for_http(session.clone(), stateless.clone(), gone.clone())),
+        Arc::new(LocalSessionManager::default()),
+        config,
+    );
+    let router = Router::new()
+        .nest_service("/mcp", service)
+        .layer(middleware::from_fn_with_state(Arc::<str>::from(token), require_token));
+    let task = tokio::spawn(async move {
+        let served = axum::serve(listener, router).with_graceful_shutdown(async move { stop.cancelled().await }).await;
+        if let Err(error) = served {
+            tracing::error!(%error, "the HTTP door closed");
+        }
+    });
+    Ok(HttpDoor { address, task })
+}
+
+async fn require_token(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
+    if bearer(request.headers()).is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
+        return next.run(request).await;
+    }
+    let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"consort\"")];
+    let why = "Unauthorized: send `Authorization: Bearer TOKEN` with the token from the file that `consort serve --http` names\n";
+    (StatusCode::UNAUTHORIZED, challenge, why).into_response()
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Equality whose time does not tell how much of a guess was right.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+}
+
+mod token {
+    //! The bearer token in its file.
+
+    use std::fs::{File, OpenOptions};
+    use std::io::{ErrorKind, Read, Write};
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    use std::path::Path;
+
+    /// Bytes of randomness.
+    const RANDOM: usize = 32;
+
+    /// The token in the file; a new one when there is no file. A file that others may read is refused.
+    pub(super) fn read_or_make(path: &Path) -> Result<String, String> {
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+            Ok(file) => make(file),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => read(path),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn make(mut file: File) -> Result<String, String> {
+        let mut random = [0; RANDOM];
+        File::open("/dev/urandom")
+            .and_then(|mut source| source.read_exact(&mut random))
+            .map_err(|error| format!("no random bytes from /dev/urandom: {error}"))?;
+        let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(file, "{token}").map_err(|error| error.to_string())?;
+        Ok(token)
+    }
+
+    fn read(path: &Path) -> Result<String, String> {
+        let mut text = String::new();
+        let mut file = File::open(path).map_err(|error| error.to_string())?;
+        let facts = file.metadata().map_err(|error| error.to_string())?;
+        if facts.mode() & 0o077 != 0 {
+            return Err(format!(
+                "others may read it (mode {:04o}); remove it, and a new one is made",
+                facts.mode() & 0o7777
+            ));
+        }
+        if facts.uid() != rustix::process::geteuid().as_raw() {
+            return Err("it belongs to another user; remove it, and a new one is made".into());
+        }
+        file.read_to_string(&mut text).map_err(|error| error.to_string())?;
+        let token = text.trim();
+        if token.len() < RANDOM || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!("it holds no token of at least {RANDOM} characters; remove it, and a new one is made"));
+        }
+        Ok(token.to_owned())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_token_is_made_once_private_and_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        let token = token::read_or_make(&path).unwrap();
+        assert_eq!(token.len(), 64);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(token::read_or_make(&path).unwrap(), token);
+    }
+
+    #[test]
+    fn a_token_that_others_may_read_or_that_is_none_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        std::fs::write(&path, "a".repeat(64)).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(token::read_or_make(&path).unwrap_err().contains("others may read it"));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::write(&path, "\n").unwrap();
+        assert!(token::read_or_make(&path).unwrap_err().contains("holds no token"));
+    }
+
+    #[test]
+    fn only_the_whole_token_passes() {
+        assert!(same(b"abc", b"abc"));
+        assert!(!same(b"abc", b"abd") && !same(b"ab", b"abc") && !same(b"", b"a"));
+        let mut headers = HeaderMap::new();
+        assert_eq!(bearer(&headers), None);
+        headers.insert(header::AUTHORIZATION, "bearer abc".parse().unwrap());
+        assert_eq!(bearer(&headers), Some("abc"));
+        headers.insert(header::AUTHORIZATION, "Basic abc".parse().unwrap());
+        assert_eq!(bearer(&headers), None);
+    }
+}

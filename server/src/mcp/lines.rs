@@ -1,0 +1,224 @@
+//! Lines of bounded length from a byte stream, and the request id of a line that cannot be used.
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+/// What came.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A whole line, without its end.
+    Whole(Vec<u8>),
+    /// A line longer than the limit; it was read past and not kept. Its length in bytes, and the `id` of the JSON object it held.
+    TooLong(usize, Option<Id>),
+    /// The stream ended. What had come of a last line without its end is dropped: it may be half a message.
+    End,
+}
+
+/// A JSON-RPC id as it stood in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Id {
+    /// A number.
+    Number(i64),
+    /// A string.
+    Text(String),
+}
+
+/// Reads lines. Its state is in itself, so a `next` that is dropped half-way loses nothing.
+pub(crate) struct Lines<R> {
+    read: BufReader<R>,
+    buffer: Vec<u8>,
+    limit: usize,
+    /// Set while reading past a line that is too long.
+    skipping: Option<(usize, IdFinder)>,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(crate) fn new(read: R, limit: usize) -> Self {
+        Lines { read: BufReader::with_capacity(64 * 1024, read), buffer: Vec::new(), limit, skipping: None }
+    }
+
+    /// The next line.
+    pub(crate) async fn next(&mut self) -> std::io::Result<Line> {
+        loop {
+            // No await between looking at the bytes and consuming them: cancellation safe.
+            let available = self.read.fill_buf().await?;
+            if available.is_empty() {
+                return Ok(Line::End);
+            }
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(available.len(), |at| at + 1);
+            let bytes = &available[..end.unwrap_or(available.len())];
+            if let Some((length, finder)) = &mut self.skipping {
+                *length += bytes.len();
+                finder.feed(bytes);
+            } else if self.buffer.len() + bytes.len() > self.limit {
+                let mut finder = IdFinder::default();
+                finder.feed(&self.buffer);
+                finder.feed(bytes);
+                self.skipping = Some((self.buffer.len() + bytes.len(), finder));
+                self.buffer = Vec::new();
+            } else {
+                self.buffer.extend_from_slice(bytes);
+            }
+            self.read.consume(taken);
+            if end.is_some() {
+                return Ok(match self.skipping.take() {
+                    Some((length, finder)) => Line::TooLong(length, finder.found()),
+                    None => Line::Whole(std::mem::take(&mut self.buffer)),
+                });
+            }
+        }
+    }
+}
+
+/// The `id` of a request in a text that could not be parsed: its sender waits for an answer with that id.
+pub(crate) fn id_of(text: &[u8]) -> Option<Id> {
+    let mut finder = IdFinder::default();
+    finder.feed(text);
+    finder.found()
+}
+
+/// Finds the value of the top-level key `id` in a JSON object without keeping the text. It checks nothing but brackets and quotes:
+/// only an object that closes, and that is nothing but an object, gives an id.
+#[derive(Default)]
+struct IdFinder {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// The last string, number or word at depth 1, kept short.
+    token: Vec<u8>,
+    key: bool,
+    closed: bool,
+    broken: bool,
+    id: Option<Id>,
+}
+
+/// No id that a client makes is longer.
+const LONGEST_ID: usize = 256;
+
+impl IdFinder {
+    fn feed(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.step(*byte);
+        }
+    }
+
+    fn step(&mut self, byte: u8) {
+        if self.in_string {
+            self.keep(byte);
+            match (self.escaped, byte) {
+                (true, _) => self.escaped = false,
+                (false, b'\\') => self.escaped = true,
+                (false, b'"') => self.in_string = false,
+                _ => {}
+            }
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                self.keep(byte);
+            }
+            b'{' | b'[' => {
+                self.broken |= self.depth == 0 && (byte == b'[' || self.closed);
+                self.depth += 1;
+            }
+            b'}' | b']' => {
+                self.value_ends();
+                match self.depth {
+                    0 => self.broken = true,
+                    1 => self.closed = true,
+                    _ => {}
+                }
+                self.depth = self.depth.saturating_sub(1);
+            }
+            b':' if self.depth == 1 => {
+                self.key = self.token == b"\"id\"";
+                self.token.clear();
+            }
+            b',' if self.depth == 1 => self.value_ends(),
+            b' ' | b'\t' | b'\r' => {}
+            other => self.keep(other),
+        }
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.depth == 1 && self.token.len() < LONGEST_ID {
+            self.token.push(byte);
+        }
+    }
+
+    fn value_ends(&mut self) {
+        if self.depth != 1 {
+            return;
+        }
+        if std::mem::take(&mut self.key) {
+            self.id = match serde_json::from_slice(&self.token) {
+                Ok(serde_json::Value::Number(number)) => number.as_i64().map(Id::Number),
+                Ok(serde_json::Value::String(text)) => Some(Id::Text(text)),
+                _ => None,
+            };
+        }
+        self.token.clear();
+    }
+
+    fn found(self) -> Option<Id> {
+        if self.closed && !self.broken && self.depth == 0 { self.id } else { None }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    async fn all(text: &[u8], limit: usize) -> Vec<Line> {
+        let mut lines = Lines::new(text, limit);
+        let mut out = Vec::new();
+        loop {
+            let line = lines.next().await.unwrap();
+            if line == Line::End {
+                return out;
+            }
+            out.push(line);
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_over_the_limit_are_told_and_read_past() {
+        let text = b"{\"id\":7,\"method\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}\nshort\nunfinished";
+        assert_eq!(all(text, 20).await, [Line::TooLong(48, Some(Id::Number(7))), Line::Whole(b"short".to_vec())]);
+    }
+
+    #[tokio::test]
+    async fn a_line_is_found_however_the_bytes_arrive() {
+        use tokio::io::AsyncWriteExt;
+        let (mut there, here) = tokio::io::duplex(3);
+        let writer = tokio::spawn(async move { there.write_all(b"hello\nworld\n").await });
+        let mut lines = Lines::new(here, 100);
+        assert_eq!(lines.next().await.unwrap(), Line::Whole(b"hello".to_vec()));
+        assert_eq!(lines.next().await.unwrap(), Line::Whole(b"world".to_vec()));
+        assert_eq!(lines.next().await.unwrap(), Line::End);
+        writer.await.unwrap().unwrap();
+    }
+
+    #[test]
+    fn the_id_of_a_request_is_found_wherever_it_stands() {
+        let cases: [(&str, Option<Id>); 9] = [
+            (r#"{"id": 12, "method": "x"}"#, Some(Id::Number(12))),
+            (
+                r#"{"params": {"id": 99, "a": [{"id": 1}]}, "jsonrpc": "2.0", "id": "a\"b"}"#,
+                Some(Id::Text("a\"b".into())),
+            ),
+            (r#"{"params": {"code": "\"id\": 5 \ud800"}, "id": 3}"#, Some(Id::Number(3))),
+            (r#"{"method": "id", "id": null}"#, None),
+            (r#"{"id": 1"#, None),
+            (r#"[{"id": 1}]"#, None),
+            (r#"{"id": 1} {"id": 2}"#, None),
+            ("{not json", None),
+            ("", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(id_of(text.as_bytes()), expected, "{text}");
+        }
+    }
+}

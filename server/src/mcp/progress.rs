@@ -1,0 +1,145 @@
+//! `notifications/progress` while a call runs, for clients that asked for it with a progress token.
+
+use std::future::Future;
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::Peer;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::image::OutputChunk;
+
+/// How often a call that prints nothing tells that it runs.
+const TICK: Duration = Duration::from_secs(1);
+/// How often output is told at most.
+const OUTPUT_TICK: Duration = Duration::from_millis(250);
+/// Characters of a line of output that are told.
+const LINE: usize = 200;
+
+/// Tells one call's client how far it is.
+#[derive(Debug)]
+pub(crate) struct Reporter {
+    to: Option<(Peer<RoleServer>, ProgressToken)>,
+}
+
+impl Reporter {
+    /// A reporter for the call with this token; without one it says nothing.
+    pub(crate) fn new(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
+        Reporter { to: token.map(|token| (peer, token)) }
+    }
+
+    /// Whether the client asked for progress.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.to.is_some()
+    }
+
+    /// Wait for `work`, telling the seconds it has run and the last line that it printed.
+    pub(crate) async fn during<T>(
+        &self,
+        work: impl Future<Output = T>,
+        mut output: Option<mpsc::UnboundedReceiver<OutputChunk>>,
+    ) -> T {
+        let Some((peer, token)) = &self.to else { return work.await };
+        tokio::pin!(work);
+        let started = Instant::now();
+        let mut tick = tokio::time::interval_at(started + TICK, TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut line = LastLine::default();
+        let mut output_due: Option<Instant> = None;
+        let mut told = 0.0;
+        loop {
+            let due = async {
+                match output_due {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let chunk = async {
+                match &mut output {
+                    Some(output) => output.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                result = &mut work => return result,
+                chunk = chunk => {
+                    match chunk {
+                        Some(chunk) => {
+                            line.add(&chunk.text);
+                            output_due.get_or_insert_with(|| Instant::now() + OUTPUT_TICK);
+                        }
+                        None => output = None,
+                    }
+                    continue;
+                }
+                () = due => {}
+                _ = tick.tick() => {}
+            }
+            output_due = None;
+            let seconds = started.elapsed().as_secs_f64();
+            // It must increase with every notification.
+            let progress = if seconds > told { seconds } else { told + 0.001 };
+            told = progress;
+            let message = line.take().unwrap_or_else(|| format!("running for {seconds:.0} s"));
+            let notification = ProgressNotificationParam::new(token.clone(), progress).with_message(message);
+            if let Err(error) = peer.notify_progress(notification).await {
+                tracing::debug!(%error, "progress could not be told");
+            }
+        }
+    }
+}
+
+/// The last line of a text that arrives in pieces, cut to [`LINE`] characters.
+#[derive(Default)]
+struct LastLine {
+    whole: String,
+    partial: String,
+    fresh: bool,
+}
+
+impl LastLine {
+    fn add(&mut self, text: &str) {
+        for piece in text.split_inclusive('\n') {
+            let room = LINE.saturating_sub(self.partial.chars().count());
+            self.partial.extend(piece.trim_end_matches(['\r', '\n']).chars().take(room));
+            if piece.ends_with('\n') {
+                let line = std::mem::take(&mut self.partial);
+                if !line.trim().is_empty() {
+                    self.whole = line;
+                }
+            }
+        }
+        self.fresh = true;
+    }
+
+    /// The last line with something on it, once for each time there is news.
+    fn take(&mut self) -> Option<String> {
+        if !std::mem::take(&mut self.fresh) {
+            return None;
+        }
+        let line = if self.partial.trim().is_empty() { &self.whole } else { &self.partial };
+        if line.is_empty() { None } else { Some(line.clone()) }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::LastLine;
+
+    #[test]
+    fn the_last_line_with_something_on_it_is_told_once() {
+        let mut line = LastLine::default();
+        assert_eq!(line.take(), None);
+        line.add("one\ntw");
+        assert_eq!(line.take().as_deref(), Some("tw"));
+        assert_eq!(line.take(), None);
+        line.add("o\n\n");
+        assert_eq!(line.take().as_deref(), Some("two"));
+        line.add(&"x".repeat(1000));
+        assert_eq!(line.take().map(|text| text.len()), Some(200));
+    }
+}

@@ -1,0 +1,288 @@
+//! The protocol's requests, answered from the table of tools.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, InitializeRequestParams,
+    InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool as Definition,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::progress::Reporter;
+use super::tools::{self, Call};
+use crate::session::{ClientId, ClientInfo, Door, Feedback, Session};
+
+/// What an agent reads first.
+const INSTRUCTIONS: &str = "Consort is one live Common Lisp image that you share with the user's editor: what you define they see \
+at once, and what they define you can use. Definitions, variables and the current package persist across calls.
+Write code, check it with compile-form (it finds errors, warnings and unbalanced parentheses and changes nothing), correct it, then \
+run it with evaluate-lisp. Evaluating changes the image only: also save what shall last to its file. A long or endless evaluation is \
+interrupted at its `timeout` (30 s unless given) and keeps what it had defined.";
+
+/// Who we are, for `initialize` and `server/discover`.
+pub(crate) fn info() -> ServerConfig {
+    let implementation = Implementation::new("consort", env!("CARGO_PKG_VERSION")).with_title("Consort");
+    ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        .with_server_info(implementation)
+        .with_instructions(INSTRUCTIONS)
+}
+
+/// Negotiates and does nothing else: for an answer to `initialize` without a session.
+pub(crate) struct Greeting;
+
+impl ServerHandler for Greeting {
+    fn get_info(&self) -> ServerConfig {
+        info()
+    }
+}
+
+/// A client of the session, from its first request until it is dropped.
+pub(crate) struct Client {
+    session: Session,
+    id: ClientId,
+    notices: Arc<Mutex<Notices>>,
+}
+
+/// What a person would have been shown, for the client's next answer to tell: the image died, what was restored.
+#[derive(Default)]
+struct Notices {
+    kept: VecDeque<String>,
+    /// A call was just told itself that the image was lost: what comes until then only repeats it.
+    told_until: Option<Instant>,
+}
+
+/// Notices kept for a client that asks for nothing.
+const NOTICES: usize = 4;
+/// How long after a call was told of the loss of its image the same news may still arrive.
+const REPEATS: Duration = Duration::from_secs(5);
+
+impl Client {
+    fn attach(session: &Session, name: &str) -> Client {
+        let (id, mut feedback) = session.attach(ClientInfo { door: Door::Mcp, name: name.to_owned() });
+        let notices = Arc::new(Mutex::new(Notices::default()));
+        let shared = notices.clone();
+        // Ends when the session forgets the client.
+        tokio::spawn(async move {
+            while let Some(feedback) = feedback.recv().await {
+                if let Feedback::Message { text, .. } = feedback {
+                    lock(&shared).add(text);
+                }
+            }
+        });
+        Client { session: session.clone(), id, notices }
+    }
+}
+
+impl Notices {
+    fn add(&mut self, notice: String) {
+        if self.told_until.is_some_and(|until| Instant::now() < until) {
+            return;
+        }
+        if self.kept.len() == NOTICES {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(notice);
+    }
+
+    /// Those that an answer is to tell; none beside an answer that tells of the loss itself.
+    fn take(&mut self, told: bool) -> Vec<String> {
+        if told {
+            self.told_until = Some(Instant::now() + REPEATS);
+            self.kept.clear();
+        }
+        self.kept.drain(..).collect()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.session.detach(self.id);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Clients of HTTP's stateless era, which has no connection to tell them by: one for each client name.
+pub(crate) type Stateless = Arc<Mutex<HashMap<String, Arc<Client>>>>;
+
+/// Client names that get a session of their own.
+const STATELESS_LIMIT: usize = 32;
+
+/// One connection's, or one HTTP session's, side of the protocol.
+pub(crate) struct Handler {
+    session: Session,
+    client: OnceLock<Arc<Client>>,
+    stateless: Option<Stateless>,
+    /// The connection has ended: calls in progress end too.
+    gone: CancellationToken,
+}
+
+impl Handler {
+    /// For a connection of its own; `consort status` shows it from now on.
+    pub(crate) fn for_connection(session: Session, gone: CancellationToken) -> Handler {
+        let client = OnceLock::from(Arc::new(Client::attach(&session, "MCP client")));
+        Handler { session, client, stateless: None, gone }
+    }
+
+    /// For HTTP, where this may become a session (`initialize` comes) or answer one request.
+    pub(crate) fn for_http(session: Session, stateless: Stateless, gone: CancellationToken) -> Handler {
+        Handler { session, client: OnceLock::new(), stateless: Some(stateless), gone }
+    }
+
+    fn client(&self, context: &RequestContext<RoleServer>) -> Arc<Client> {
+        let Some(stateless) = &self.stateless else { return self.own() };
+        if let Some(client) = self.client.get() {
+            return client.clone();
+        }
+        let mut name = context.client_info().map_or_else(|| "MCP over HTTP".to_owned(), |info| full_name(&info));
+        let mut clients = lock(stateless);
+        if clients.len() >= STATELESS_LIMIT && !clients.contains_key(&name) {
+            name = "MCP over HTTP".to_owned();
+        }
+        clients.entry(name).or_insert_with_key(|name| Arc::new(Client::attach(&self.session, name))).clone()
+    }
+
+    fn own(&self) -> Arc<Client> {
+        self.client.get_or_init(|| Arc::new(Client::attach(&self.session, "MCP client"))).clone()
+    }
+}
+
+fn full_name(info: &Implementation) -> String {
+    format!("{} {}", info.title.as_ref().unwrap_or(&info.name), info.version).trim().to_owned()
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        info()
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        self.session.rename(self.own().id, full_name(&request.client_info));
+        let result = self.negotiate_initialize(&request);
+        context.peer.set_peer_info(request);
+        result
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::all().iter().map(|entry| entry.definition.clone()).collect()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Definition> {
+        tools::find(name).map(|entry| entry.definition.clone())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(entry) = tools::find(&request.name) else {
+            let names: Vec<&str> = tools::all().iter().map(|entry| &*entry.definition.name).collect();
+            let message = format!("Unknown tool: {}. The tools are: {}", request.name, names.join(", "));
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let client = self.client(&context);
+        if self.stateless.is_none()
+            && context.peer.peer_info().is_none()
+            && let Some(info) = context.client_info()
+        {
+            // Without a handshake each request says who asks.
+            self.session.rename(client.id, full_name(&info));
+        }
+        let progress = Reporter::new(context.peer.clone(), context.meta.get_progress_token());
+        let call = Call { session: self.session.clone(), client: client.id, progress };
+        let work = entry.call(call, request.arguments.unwrap_or_default());
+        // Leaving the `select!` drops the work, which interrupts it in the image and keeps the image's state.
+        let result = tokio::select! {
+            result = work => with_notices(result, &client.notices),
+            () = context.ct.cancelled() => stopped("The client cancelled the call; what it had done so far is kept."),
+            () = self.gone.cancelled() => stopped("The connection ended before the call did; it was interrupted."),
+        };
+        Ok(result.into())
+    }
+}
+
+/// The answer of a call that nobody waits for any more.
+fn stopped(why: &str) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(why)])
+}
+
+/// Add what happened between this client's calls to an answer.
+fn with_notices(mut result: CallToolResult, notices: &Mutex<Notices>) -> CallToolResult {
+    let text =
+        result.content.first().and_then(|block| block.as_text()).map(|text| text.text.clone()).unwrap_or_default();
+    let facts = result.structured_content.as_mut().and_then(|facts| facts.as_object_mut());
+    let told = facts.as_ref().is_some_and(|facts| facts.get("status").is_some_and(|status| status == "lost"))
+        || facts.as_ref().is_some_and(|facts| facts.get("error").is_some_and(|error| error["type"] == "image-lost"));
+    let notices = lock(notices).take(told);
+    if notices.is_empty() {
+        return result;
+    }
+    let notes: Vec<String> =
+        notices.iter().map(|notice| format!("\n\n; Note: {}", notice.replace('\n', "\n; "))).collect();
+    result.content = vec![ContentBlock::text(text + &notes.concat())];
+    if let Some(facts) = facts {
+        facts.insert("notices".into(), notices.into());
+    }
+    result
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn answer(facts: Value) -> CallToolResult {
+        let mut result = CallToolResult::success(vec![ContentBlock::text("=> 3")]);
+        result.structured_content = Some(facts);
+        result
+    }
+
+    fn text(result: &CallToolResult) -> &str {
+        &result.content[0].as_text().unwrap().text
+    }
+
+    #[test]
+    fn an_answer_tells_once_what_happened_since_the_last() {
+        let notices = Mutex::new(Notices::default());
+        assert_eq!(text(&with_notices(answer(json!({"status": "ok"})), &notices)), "=> 3");
+        lock(&notices).add("A new image runs.\nLoaded again: x.".into());
+        let told = with_notices(answer(json!({"status": "ok"})), &notices);
+        assert_eq!(text(&told), "=> 3\n\n; Note: A new image runs.\n; Loaded again: x.");
+        assert_eq!(told.structured_content.unwrap()["notices"][0], "A new image runs.\nLoaded again: x.");
+        assert_eq!(text(&with_notices(answer(json!({"status": "ok"})), &notices)), "=> 3");
+    }
+
+    #[test]
+    fn a_call_that_was_told_of_the_loss_itself_is_not_told_again() {
+        for facts in [json!({"status": "lost"}), json!({"success": false, "error": {"type": "image-lost"}})] {
+            let notices = Mutex::new(Notices::default());
+            lock(&notices).add("before".into());
+            assert_eq!(text(&with_notices(answer(facts), &notices)), "=> 3");
+            lock(&notices).add("after".into());
+            assert_eq!(text(&with_notices(answer(json!({"status": "ok"})), &notices)), "=> 3");
+        }
+    }
+
+    #[test]
+    fn a_client_that_asks_for_nothing_keeps_the_last_notices() {
+        let mut notices = Notices::default();
+        (0..100).for_each(|number| notices.add(number.to_string()));
+        assert_eq!(notices.take(false), ["96", "97", "98", "99"]);
+    }
+}

@@ -1,0 +1,205 @@
+//! The tools an agent sees: one file a tool, one line a tool in [`TABLE`].
+
+mod compile_form;
+mod evaluate_lisp;
+mod schema;
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool as Definition, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::arguments;
+use super::progress::Reporter;
+use crate::ide::clip;
+use crate::image::ImageError;
+use crate::session::{ClientId, Session};
+
+/// What a tool does to its surroundings; a client decides by it whether to ask its user.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hints {
+    /// Changes nothing.
+    pub(crate) read_only: bool,
+    /// May undo or overwrite something.
+    pub(crate) destructive: bool,
+    /// A second call with the same arguments changes nothing more.
+    pub(crate) idempotent: bool,
+    /// May reach beyond the image: files, network, processes.
+    pub(crate) open_world: bool,
+}
+
+/// A tool of the contracts.
+pub(crate) trait Tool {
+    /// What it takes. Its doc comments are the arguments' descriptions.
+    type Input: DeserializeOwned + JsonSchema + Send + 'static;
+    /// The facts of its answer, as `structuredContent`.
+    type Output: Serialize + JsonSchema + FromFailure + Send + 'static;
+
+    const NAME: &'static str;
+    /// What a client's user sees.
+    const TITLE: &'static str;
+    /// What an agent reads: when to use it, and when not.
+    const DESCRIPTION: &'static str;
+    const HINTS: Hints;
+
+    fn call(call: Call, input: Self::Input) -> impl Future<Output = Reply<Self::Output>> + Send;
+}
+
+/// For whom a tool runs.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) session: Session,
+    pub(crate) client: ClientId,
+    /// Tells the client how far the call is, if it asked for that.
+    pub(crate) progress: Reporter,
+}
+
+/// A tool's answer: the same facts as text and as data.
+#[derive(Debug)]
+pub(crate) struct Reply<T> {
+    pub(crate) text: String,
+    pub(crate) facts: T,
+    /// The tool's work failed.
+    pub(crate) failed: bool,
+}
+
+impl<T: FromFailure> From<Failure> for Reply<T> {
+    fn from(failure: Failure) -> Self {
+        Reply { text: failure.message.clone(), facts: T::from_failure(failure), failed: true }
+    }
+}
+
+/// Why a call did no work at all, or lost it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// Stable for machines: `bad-arguments`, `package-not-found`, `image-lost`, `image-unavailable`, `busy`, ...
+    pub(crate) kind: Cow<'static, str>,
+    /// For a person or an agent, with what to do next.
+    pub(crate) message: String,
+}
+
+/// An output that can say that there is none.
+pub(crate) trait FromFailure {
+    fn from_failure(failure: Failure) -> Self;
+}
+
+impl Failure {
+    /// A call that had no answer of its own. `package` is the one it named.
+    pub(crate) fn of(error: ImageError, package: Option<&str>) -> Failure {
+        match error {
+            ImageError::Unavailable(message) => Failure { kind: "image-unavailable".into(), message },
+            ImageError::Lost { reason } => Failure { kind: "image-lost".into(), message: reason },
+            ImageError::Busy(message) => Failure { kind: "busy".into(), message },
+            ImageError::Refused { kind, message } => {
+                let message = match package {
+                    // The contract's words.
+                    Some(package) if kind == "package-not-found" => format!("Package {package} not found"),
+                    _ => message,
+                };
+                Failure { kind: kind.into(), message }
+            }
+        }
+    }
+}
+
+type Running = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
+
+/// A line of the table.
+pub(crate) struct Entry {
+    pub(crate) definition: Definition,
+    run: fn(&'static Entry, Call, JsonObject) -> Running,
+}
+
+impl Entry {
+    /// Call it. Dropping the future cancels the call.
+    pub(crate) fn call(&'static self, call: Call, arguments: JsonObject) -> Running {
+        (self.run)(self, call, arguments)
+    }
+}
+
+static TABLE: LazyLock<Vec<Entry>> =
+    LazyLock::new(|| vec![entry::<compile_form::CompileForm>(), entry::<evaluate_lisp::EvaluateLisp>()]);
+
+/// All tools, in the order they are listed.
+pub(crate) fn all() -> &'static [Entry] {
+    &TABLE
+}
+
+/// The tool of that name. `repl_eval` is what the hot-reload workflow calls `evaluate-lisp`; it is answered and not listed.
+pub(crate) fn find(name: &str) -> Option<&'static Entry> {
+    let name = if name == "repl_eval" { "evaluate-lisp" } else { name };
+    TABLE.iter().find(|entry| entry.definition.name == name)
+}
+
+fn entry<T: Tool + 'static>() -> Entry {
+    let hints = ToolAnnotations::new()
+        .read_only(T::HINTS.read_only)
+        .destructive(T::HINTS.destructive)
+        .idempotent(T::HINTS.idempotent)
+        .open_world(T::HINTS.open_world);
+    let definition = Definition::new(T::NAME, T::DESCRIPTION, Arc::new(schema::input::<T::Input>()))
+        .with_title(T::TITLE)
+        .with_raw_output_schema(Arc::new(schema::output::<T::Output>()))
+        .with_annotations(hints);
+    Entry { definition, run: |entry, call, arguments| Box::pin(run::<T>(entry, call, arguments)) }
+}
+
+async fn run<T: Tool>(entry: &'static Entry, call: Call, arguments: JsonObject) -> CallToolResult {
+    let reply = match arguments::parse(T::NAME, &entry.definition.input_schema, arguments) {
+        Ok(input) => T::call(call, input).await,
+        Err(message) => Failure { kind: "bad-arguments".into(), message }.into(),
+    };
+    let text = clip::clip(&reply.text, clip::LIMIT).text;
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(serde_json::to_value(&reply.facts).unwrap_or_else(|error| {
+        tracing::error!(%error, tool = T::NAME, "a tool's facts could not be written");
+        Value::Object(JsonObject::new())
+    }));
+    result.is_error = Some(reply.failed);
+    result
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_small_and_every_tool_declares_all_there_is_to_declare() {
+        let definitions: Vec<&Definition> = all().iter().map(|entry| &entry.definition).collect();
+        let bytes = serde_json::to_string(&definitions).unwrap().len();
+        // The whole list has to stay under 16 kB, with some twenty tools in it.
+        assert!(bytes < 16_000, "{bytes} bytes for {} tools", definitions.len());
+        for definition in definitions {
+            let bytes = serde_json::to_string(definition).unwrap().len();
+            assert!(bytes < 2_300, "{bytes} bytes for {}", definition.name);
+            let hints = definition.annotations.as_ref().unwrap();
+            assert!(hints.read_only_hint.is_some() && hints.destructive_hint.is_some(), "{}", definition.name);
+            assert!(hints.idempotent_hint.is_some() && hints.open_world_hint.is_some(), "{}", definition.name);
+            assert_eq!(definition.input_schema["type"], "object");
+            assert_eq!(definition.output_schema.as_ref().unwrap()["type"], "object");
+            for (name, property) in definition.input_schema["properties"].as_object().unwrap() {
+                assert!(property["description"].is_string(), "{}: {name}", definition.name);
+            }
+        }
+    }
+
+    #[test]
+    fn repl_eval_is_answered_and_not_listed() {
+        assert_eq!(find("repl_eval").unwrap().definition.name, "evaluate-lisp");
+        assert!(all().iter().all(|entry| entry.definition.name != "repl_eval"));
+        assert!(find("evaluate_lisp").is_none());
+    }
+
+    #[test]
+    fn the_definitions_are_the_contracts() {
+        let definitions: Vec<&Definition> = all().iter().map(|entry| &entry.definition).collect();
+        insta::assert_snapshot!(serde_json::to_string_pretty(&definitions).unwrap());
+    }
+}

@@ -1,0 +1,59 @@
+//! `compile-form`, by its contract.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::compile_form::{self, Compilation};
+use crate::image::api::CheckMode;
+use crate::session::CheckRequest;
+
+/// The tool.
+pub(crate) struct CompileForm;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Common Lisp code to compile
+    code: String,
+    /// Package context for compilation (default: CL-USER)
+    #[serde(default)]
+    package: Option<String>,
+    /// Seconds after which the check is given up. Default 20.
+    #[serde(default)]
+    #[schemars(range(min = 0.1, max = 86400))]
+    timeout: Option<f64>,
+}
+
+impl Tool for CompileForm {
+    type Input = Input;
+    type Output = Compilation;
+
+    const NAME: &'static str = "compile-form";
+    const TITLE: &'static str = "Check by compiling";
+    const DESCRIPTION: &'static str = "Compile Common Lisp code without executing it. Catches compilation warnings, type errors, \
+undefined names and unbalanced parentheses, with line and column. Useful for checking code correctness before evaluation. It knows \
+every package and macro of the live image and leaves no trace in it: nothing gets defined (use evaluate-lisp for that).";
+    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+
+    async fn call(call: Call, input: Input) -> Reply<Compilation> {
+        let Input { code, package, timeout } = input;
+        let request =
+            CheckRequest { text: code.clone(), path: None, mode: CheckMode::Form, package: package.clone(), timeout };
+        let work = call.session.check(call.client, request);
+        match call.progress.during(work, None).await {
+            Ok(report) => {
+                let facts = Compilation::new(&code, report);
+                Reply { text: compile_form::render(&facts), failed: facts.work_failed(), facts }
+            }
+            Err(error) => Failure::of(error, package.as_deref()).into(),
+        }
+    }
+}
+
+impl FromFailure for Compilation {
+    fn from_failure(failure: Failure) -> Self {
+        Compilation::without_work(failure.kind.into_owned(), failure.message)
+    }
+}

@@ -1,0 +1,80 @@
+//! `evaluate-lisp`, by its contract.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::evaluate::{self, Ending, Evaluation};
+use crate::image::ImageError;
+use crate::session::EvalRequest;
+
+/// The tool.
+pub(crate) struct EvaluateLisp;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Common Lisp expression(s) to evaluate. Can be a single form or multiple forms.
+    code: String,
+    /// Package context for evaluation. Defaults to CL-USER or the last-used package.
+    #[serde(default)]
+    package: Option<String>,
+    /// If true, include timing information (real time, run time, GC time, bytes consed) in the result.
+    #[serde(default, rename = "capture-time")]
+    capture_time: Option<bool>,
+    /// Seconds after which the evaluation is interrupted (state is kept). Default 30.
+    #[serde(default)]
+    #[schemars(range(min = 0.1, max = 86400))]
+    timeout: Option<f64>,
+}
+
+impl Tool for EvaluateLisp {
+    type Input = Input;
+    type Output = Evaluation;
+
+    const NAME: &'static str = "evaluate-lisp";
+    const TITLE: &'static str = "Evaluate Lisp";
+    const DESCRIPTION: &'static str = "Evaluate Common Lisp code in a persistent REPL session. Definitions and variables persist \
+across calls, in the live image that the user's editor shares. Use it to run, define, test and inspect; not to check code you have \
+just written (compile-form does that without side effects). Standard input is empty.";
+    const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
+
+    async fn call(call: Call, input: Input) -> Reply<Evaluation> {
+        let Input { code, package, capture_time, timeout } = input;
+        let (output, chunks) = if call.progress.is_wanted() {
+            let (output, chunks) = mpsc::unbounded_channel();
+            (Some(output), Some(chunks))
+        } else {
+            (None, None)
+        };
+        let request = EvalRequest {
+            code,
+            package: package.clone(),
+            capture_time: capture_time.unwrap_or(false),
+            timeout,
+            origin: None,
+            output,
+        };
+        let work = call.session.evaluate(call.client, request);
+        match call.progress.during(work, chunks).await {
+            Ok(outcome) => {
+                let facts = Evaluation::from(outcome);
+                Reply { text: evaluate::render(&facts), failed: facts.status != Ending::Ok, facts }
+            }
+            Err(error @ ImageError::Lost { .. }) => {
+                let facts = Evaluation::from_failure(Failure::of(error, None));
+                Reply { text: evaluate::render(&facts), facts, failed: true }
+            }
+            Err(error) => Failure::of(error, package.as_deref()).into(),
+        }
+    }
+}
+
+impl FromFailure for Evaluation {
+    fn from_failure(failure: Failure) -> Self {
+        let status = if failure.kind == "image-lost" { Ending::Lost } else { Ending::Refused };
+        Evaluation::without_work(status, failure.kind.to_uppercase(), failure.message)
+    }
+}
