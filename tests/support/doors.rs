@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rpc::Rpc;
+use crate::wire::Rpc;
 
 /// A client of one door.
 pub enum Door {

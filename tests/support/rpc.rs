@@ -1,210 +1,202 @@
-//! A plain JSON-RPC client over a child's stdio, for both doors: it knows the framing and nothing of the protocols.
+//! A JSON-RPC client over a child's standard input and output, for programs that are no tests: the demo and the benchmark.
+//!
+//! Blocking, one thread to read; it waits for answers with a limit, so that a server that hangs is an error and not a hang.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-/// How messages are told apart on the wire.
+/// How messages are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// LSP: `Content-Length` headers.
     Headers,
-    /// MCP: one message a line.
+    /// MCP over stdio: one message a line.
     Lines,
 }
 
-/// How long any answer may take before the test fails: generous, since only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-/// A running server on stdio.
-pub struct Rpc {
+/// A connection to a server that was started for it.
+#[derive(Debug)]
+pub struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
-    incoming: Receiver<Value>,
     framing: Framing,
-    next_id: u64,
-    answers: HashMap<u64, Value>,
-    /// Requests of the server (`workspace/configuration`, `elicitation/create`) that nobody answered yet.
-    pub requests: Vec<Value>,
-    /// Notifications, in order.
-    pub notifications: Vec<Value>,
+    incoming: Receiver<Value>,
+    notifications: VecDeque<Value>,
+    last_id: u64,
+    /// How long an answer may take.
+    pub limit: Duration,
 }
 
-impl Rpc {
-    /// Start `command` and listen.
-    pub fn start(mut command: Command, framing: Framing) -> Rpc {
+impl Client {
+    /// Start `command` and speak to it. Its standard error stays ours.
+    pub fn spawn(command: &mut Command, framing: Framing) -> Result<Client> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+            .with_context(|| format!("cannot start {:?}", command.get_program()))?;
         let stdin = child.stdin.take();
-        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
-        let (send, incoming) = channel();
+        let mut stdout = BufReader::new(child.stdout.take().context("a child without standard output")?);
+        let (sender, incoming) = channel();
         std::thread::spawn(move || {
-            while let Some(body) = read_frame(&mut stdout, framing) {
-                let message = serde_json::from_slice(&body).unwrap_or_else(
-                    |error| json!({"not_json": String::from_utf8_lossy(&body), "why": error.to_string()}),
-                );
-                if send.send(message).is_err() {
+            // The end of the stream and a message that cannot be read end the thread; the client sees a closed channel.
+            while let Ok(Some(message)) = read_message(&mut stdout, framing) {
+                if sender.send(message).is_err() {
                     break;
                 }
             }
         });
-        Rpc {
+        Ok(Client {
             child,
             stdin,
-            incoming,
             framing,
-            next_id: 0,
-            answers: HashMap::new(),
-            requests: Vec::new(),
-            notifications: Vec::new(),
+            incoming,
+            notifications: VecDeque::new(),
+            last_id: 0,
+            limit: Duration::from_secs(60),
+        })
+    }
+
+    /// Send a notification.
+    pub fn notify(&mut self, method: &str, params: Value) -> Result<()> {
+        self.send(&message(method, params))
+    }
+
+    /// Send a request and return its `result`; an answered `error` is an error here.
+    pub fn request(&mut self, method: &str, params: Value) -> Result<Value> {
+        self.last_id += 1;
+        let id = self.last_id;
+        let mut request = message(method, params);
+        request["id"] = json!(id);
+        self.send(&request)?;
+        let deadline = Instant::now() + self.limit;
+        loop {
+            let mut message = self.receive(deadline).with_context(|| format!("waiting for the answer to {method}"))?;
+            if message.get("method").is_some() {
+                self.notifications.push_back(message);
+            } else if message["id"] == json!(id) {
+                if let Some(error) = message.get("error") {
+                    bail!("{method} was answered with an error: {error}");
+                }
+                return Ok(message["result"].take());
+            }
         }
     }
 
-    /// The child's process id.
+    /// Wait for a notification called `method` whose parameters satisfy `wanted`; earlier ones of that method are dropped.
+    pub fn wait_for(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+        let deadline = Instant::now() + self.limit;
+        loop {
+            let mut message = match self.notifications.pop_front() {
+                Some(message) => message,
+                None => self.receive(deadline).with_context(|| format!("waiting for {method}"))?,
+            };
+            if message["method"] == method && wanted(&message["params"]) {
+                return Ok(message["params"].take());
+            }
+        }
+    }
+
+    /// Close our end, and wait until the server has left.
+    pub fn close(mut self) -> Result<ExitStatus> {
+        drop(self.stdin.take());
+        let deadline = Instant::now() + self.limit;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            // Its output is read on, so that a server which still has something to say does not wait for us.
+            match self.incoming.recv_timeout(Duration::from_millis(20)) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(self.child.wait()?),
+                Err(RecvTimeoutError::Timeout) => bail!("the server did not leave when its input was closed"),
+            }
+        }
+    }
+
+    /// The server's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Send bytes as they are, for tests of malformed input.
-    pub fn send_raw(&mut self, bytes: &[u8]) {
-        let stdin = self.stdin.as_mut().expect("stdin is open");
-        // A server that has gone shows in the wait for its answer, with a better message.
-        let _ = stdin.write_all(bytes).and_then(|()| stdin.flush());
-    }
-
-    fn send(&mut self, message: &Value) {
-        let body = message.to_string();
-        match self.framing {
-            Framing::Headers => self.send_raw(format!("Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes()),
-            Framing::Lines => self.send_raw(format!("{body}\n").as_bytes()),
-        }
-    }
-
-    /// Send a request and return its id without waiting.
-    pub fn begin(&mut self, method: &str, params: Value) -> u64 {
-        self.next_id += 1;
-        let id = self.next_id;
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        id
-    }
-
-    /// Send a notification.
-    pub fn notify(&mut self, method: &str, params: Value) {
-        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
-    }
-
-    /// Answer a request of the server.
-    pub fn answer(&mut self, id: &Value, result: Value) {
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
-    }
-
-    /// Wait for the whole answer (`result` or `error`) to the request with this id.
-    pub fn wait(&mut self, id: u64) -> Value {
-        self.until(&format!("the answer to request {id}"), |rpc| rpc.answers.remove(&id))
-    }
-
-    /// A request and its whole answer.
-    pub fn call(&mut self, method: &str, params: Value) -> Value {
-        let id = self.begin(method, params);
-        self.wait(id)
-    }
-
-    /// A request and its result; an error answer fails the test.
-    pub fn request(&mut self, method: &str, params: Value) -> Value {
-        let answer = self.call(method, params);
-        assert!(answer.get("error").is_none(), "{method}: {answer}");
-        answer["result"].clone()
-    }
-
-    /// Wait until `find` finds something, taking in messages as they come.
-    pub fn until<T>(&mut self, what: &str, mut find: impl FnMut(&mut Rpc) -> Option<T>) -> T {
-        let deadline = Instant::now() + PATIENCE;
+    /// The next message; requests from the server are answered with `null` on the way, as a client without the capability may.
+    fn receive(&mut self, deadline: Instant) -> Result<Value> {
         loop {
-            if let Some(found) = find(self) {
-                return found;
-            }
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.incoming.recv_timeout(left) {
-                Ok(message) => self.sort(message),
-                Err(RecvTimeoutError::Timeout) => {
-                    panic!("waited {PATIENCE:?} for {what}; notifications: {:?}", self.notifications)
-                }
-                Err(RecvTimeoutError::Disconnected) => panic!("the server closed its output; waited for {what}"),
+            let message = match self.incoming.recv_timeout(left) {
+                Ok(message) => message,
+                Err(RecvTimeoutError::Timeout) => bail!("no answer in {} s", self.limit.as_secs()),
+                Err(RecvTimeoutError::Disconnected) => bail!("the server closed the connection"),
+            };
+            if message.get("method").is_some() && message.get("id").is_some() {
+                let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": Value::Null});
+                self.send(&answer)?;
+                continue;
             }
+            return Ok(message);
         }
     }
 
-    fn sort(&mut self, message: Value) {
-        let is_call = message.get("method").is_some();
-        match (is_call, message.get("id").and_then(Value::as_u64)) {
-            (true, _) if message.get("id").is_some() => self.requests.push(message),
-            (true, _) => self.notifications.push(message),
-            (false, Some(id)) => {
-                self.answers.insert(id, message);
-            }
-            (false, None) => self.notifications.push(message),
+    fn send(&mut self, message: &Value) -> Result<()> {
+        let stdin = self.stdin.as_mut().context("the connection is closed")?;
+        let body = serde_json::to_string(message)?;
+        match self.framing {
+            Framing::Headers => write!(stdin, "Content-Length: {}\r\n\r\n{body}", body.len())?,
+            Framing::Lines => writeln!(stdin, "{body}")?,
         }
-    }
-
-    /// Wait for a notification of this method that `accept`s; it is taken out.
-    pub fn notification(&mut self, method: &str, accept: impl Fn(&Value) -> bool) -> Value {
-        self.until(&format!("a notification {method}"), |rpc| {
-            let at = rpc.notifications.iter().position(|n| n["method"] == method && accept(&n["params"]))?;
-            Some(rpc.notifications.remove(at)["params"].clone())
-        })
-    }
-
-    /// Close the server's input and wait for its end.
-    pub fn close(mut self) -> ExitStatus {
-        self.stdin = None;
-        self.child.wait().expect("the child can be waited for")
-    }
-
-    /// Vanish: kill the child (the client's own end) without a word.
-    pub fn vanish(mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        stdin.flush()?;
+        Ok(())
     }
 }
 
-impl Drop for Rpc {
+impl Drop for Client {
     fn drop(&mut self) {
-        self.stdin = None;
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // Only on the way out of an error: `close` leaves a child that has ended, for which both calls do nothing.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 }
 
-fn read_frame(from: &mut impl BufRead, framing: Framing) -> Option<Vec<u8>> {
-    match framing {
-        Framing::Lines => {
-            let mut line = Vec::new();
-            from.read_until(b'\n', &mut line).ok().filter(|&n| n > 0)?;
-            Some(line)
+/// `null` parameters are left out: methods without parameters take none.
+fn message(method: &str, params: Value) -> Value {
+    let mut message = json!({"jsonrpc": "2.0", "method": method});
+    if !params.is_null() {
+        message["params"] = params;
+    }
+    message
+}
+
+fn read_message(from: &mut impl BufRead, framing: Framing) -> Result<Option<Value>> {
+    let mut line = String::new();
+    if framing == Framing::Lines {
+        return Ok(if from.read_line(&mut line)? == 0 { None } else { Some(serde_json::from_str(&line)?) });
+    }
+    let mut length = None;
+    loop {
+        line.clear();
+        if from.read_line(&mut line)? == 0 {
+            return Ok(None);
         }
-        Framing::Headers => {
-            let mut length = None;
-            loop {
-                let mut line = String::new();
-                from.read_line(&mut line).ok().filter(|&n| n > 0)?;
-                let line = line.trim_end();
-                if line.is_empty() {
-                    break;
-                }
-                if let Some(value) = line.strip_prefix("Content-Length: ") {
-                    length = value.parse().ok();
-                }
-            }
-            let mut body = vec![0; length?];
-            from.read_exact(&mut body).ok()?;
-            Some(body)
+        let header = line.trim_end();
+        if header.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = header.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = Some(value.trim().parse::<usize>()?);
         }
     }
+    let mut body = vec![0; length.context("a message without Content-Length")?];
+    from.read_exact(&mut body)?;
+    Ok(Some(serde_json::from_slice(&body)?))
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::rpc::{Framing, Rpc};
+use crate::wire::{Framing, Rpc};
 
 /// The environment variable by which a test's processes are known, also after they lost their parent.
 const MARK: &str = "CONSORT_TEST_WORLD";

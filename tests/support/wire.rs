@@ -1,0 +1,210 @@
+//! A plain JSON-RPC client over a child's stdio, for both doors: it knows the framing and nothing of the protocols.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// How messages are told apart on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// LSP: `Content-Length` headers.
+    Headers,
+    /// MCP: one message a line.
+    Lines,
+}
+
+/// How long any answer may take before the test fails: generous, since only a hang reaches it.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A running server on stdio.
+pub struct Rpc {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    incoming: Receiver<Value>,
+    framing: Framing,
+    next_id: u64,
+    answers: HashMap<u64, Value>,
+    /// Requests of the server (`workspace/configuration`, `elicitation/create`) that nobody answered yet.
+    pub requests: Vec<Value>,
+    /// Notifications, in order.
+    pub notifications: Vec<Value>,
+}
+
+impl Rpc {
+    /// Start `command` and listen.
+    pub fn start(mut command: Command, framing: Framing) -> Rpc {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        let stdin = child.stdin.take();
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let (send, incoming) = channel();
+        std::thread::spawn(move || {
+            while let Some(body) = read_frame(&mut stdout, framing) {
+                let message = serde_json::from_slice(&body).unwrap_or_else(
+                    |error| json!({"not_json": String::from_utf8_lossy(&body), "why": error.to_string()}),
+                );
+                if send.send(message).is_err() {
+                    break;
+                }
+            }
+        });
+        Rpc {
+            child,
+            stdin,
+            incoming,
+            framing,
+            next_id: 0,
+            answers: HashMap::new(),
+            requests: Vec::new(),
+            notifications: Vec::new(),
+        }
+    }
+
+    /// The child's process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Send bytes as they are, for tests of malformed input.
+    pub fn send_raw(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        // A server that has gone shows in the wait for its answer, with a better message.
+        let _ = stdin.write_all(bytes).and_then(|()| stdin.flush());
+    }
+
+    fn send(&mut self, message: &Value) {
+        let body = message.to_string();
+        match self.framing {
+            Framing::Headers => self.send_raw(format!("Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes()),
+            Framing::Lines => self.send_raw(format!("{body}\n").as_bytes()),
+        }
+    }
+
+    /// Send a request and return its id without waiting.
+    pub fn begin(&mut self, method: &str, params: Value) -> u64 {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// Send a notification.
+    pub fn notify(&mut self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// Answer a request of the server.
+    pub fn answer(&mut self, id: &Value, result: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    }
+
+    /// Wait for the whole answer (`result` or `error`) to the request with this id.
+    pub fn wait(&mut self, id: u64) -> Value {
+        self.until(&format!("the answer to request {id}"), |rpc| rpc.answers.remove(&id))
+    }
+
+    /// A request and its whole answer.
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params);
+        self.wait(id)
+    }
+
+    /// A request and its result; an error answer fails the test.
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
+        let answer = self.call(method, params);
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// Wait until `find` finds something, taking in messages as they come.
+    pub fn until<T>(&mut self, what: &str, mut find: impl FnMut(&mut Rpc) -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = find(self) {
+                return found;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.incoming.recv_timeout(left) {
+                Ok(message) => self.sort(message),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("waited {PATIENCE:?} for {what}; notifications: {:?}", self.notifications)
+                }
+                Err(RecvTimeoutError::Disconnected) => panic!("the server closed its output; waited for {what}"),
+            }
+        }
+    }
+
+    fn sort(&mut self, message: Value) {
+        let is_call = message.get("method").is_some();
+        match (is_call, message.get("id").and_then(Value::as_u64)) {
+            (true, _) if message.get("id").is_some() => self.requests.push(message),
+            (true, _) => self.notifications.push(message),
+            (false, Some(id)) => {
+                self.answers.insert(id, message);
+            }
+            (false, None) => self.notifications.push(message),
+        }
+    }
+
+    /// Wait for a notification of this method that `accept`s; it is taken out.
+    pub fn notification(&mut self, method: &str, accept: impl Fn(&Value) -> bool) -> Value {
+        self.until(&format!("a notification {method}"), |rpc| {
+            let at = rpc.notifications.iter().position(|n| n["method"] == method && accept(&n["params"]))?;
+            Some(rpc.notifications.remove(at)["params"].clone())
+        })
+    }
+
+    /// Close the server's input and wait for its end.
+    pub fn close(mut self) -> ExitStatus {
+        self.stdin = None;
+        self.child.wait().expect("the child can be waited for")
+    }
+
+    /// Vanish: kill the child (the client's own end) without a word.
+    pub fn vanish(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Rpc {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read_frame(from: &mut impl BufRead, framing: Framing) -> Option<Vec<u8>> {
+    match framing {
+        Framing::Lines => {
+            let mut line = Vec::new();
+            from.read_until(b'\n', &mut line).ok().filter(|&n| n > 0)?;
+            Some(line)
+        }
+        Framing::Headers => {
+            let mut length = None;
+            loop {
+                let mut line = String::new();
+                from.read_line(&mut line).ok().filter(|&n| n > 0)?;
+                let line = line.trim_end();
+                if line.is_empty() {
+                    break;
+                }
+                if let Some(value) = line.strip_prefix("Content-Length: ") {
+                    length = value.parse().ok();
+                }
+            }
+            let mut body = vec![0; length?];
+            from.read_exact(&mut body).ok()?;
+            Some(body)
+        }
+    }
+}
