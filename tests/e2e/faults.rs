@@ -37,7 +37,12 @@ fn each_fails_clearly(programs: &[(&str, f64, &[&str])]) {
             let answer = door.eval(code, *timeout);
             assert!(answer.failed, "{} {code}: {answer:?}", door.name());
             for word in *words {
-                assert!(answer.text.contains(word), "{} {code}: no {word:?} in {}", door.name(), answer.text);
+                assert!(
+                    answer.text.to_lowercase().contains(&word.to_lowercase()),
+                    "{} {code}: no {word:?} in {}",
+                    door.name(),
+                    answer.text
+                );
             }
             nothing_lost(door, &image);
         }
@@ -67,18 +72,18 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 fn busy(world: &World) -> bool {
-    world.status()["image"]["running"].as_array().is_some_and(|running| !running.is_empty())
+    world.status()["image"]["facts"]["running"].as_array().is_some_and(|running| !running.is_empty())
 }
 
 #[test]
 fn endless_loops_meet_their_deadline() {
     each_fails_clearly(&[
-        ("(loop)", 1.0, &["1 s"]),
-        ("(loop (ignore-errors (loop)))", 1.0, &["1 s"]),
-        ("(loop (handler-case (loop) (serious-condition () nil) (condition () nil)))", 1.0, &["1 s"]),
-        ("(unwind-protect (loop) (loop))", 1.0, &["1 s"]),
-        ("(loop (print 1))", 1.0, &["1 s", "left out"]),
-        ("(sleep 100)", 1.0, &["1 s"]),
+        ("(loop)", 1.0, &["deadline of 1"]),
+        ("(loop (ignore-errors (loop)))", 1.0, &["deadline of 1"]),
+        ("(loop (handler-case (loop) (serious-condition () nil) (condition () nil)))", 1.0, &["deadline of 1"]),
+        ("(unwind-protect (loop) (loop))", 1.0, &["deadline of 1"]),
+        ("(loop (print 1))", 1.0, &["deadline of 1", "left out"]),
+        ("(sleep 100)", 1.0, &["deadline of 1"]),
     ]);
 }
 
@@ -94,8 +99,8 @@ fn exhaustion_is_reported() {
 #[test]
 fn a_heap_that_fills_costs_the_evaluation_alone() {
     each_fails_clearly(&[
-        ("(let ((all '())) (loop (push (make-array 1000000) all)))", 60.0, &["eap"]),
-        ("(let ((all '())) (loop (push (list 1 2 3) all)))", 60.0, &["eap"]),
+        ("(let ((all '())) (loop (push (make-array 1000000) all)))", 60.0, &["heap"]),
+        ("(let ((all '())) (loop (push (list 1 2 3) all)))", 60.0, &["heap"]),
     ]);
 }
 
@@ -113,13 +118,13 @@ fn leaving_is_refused() {
 fn the_debugger_never_opens() {
     each_fails_clearly(&[
         ("(error \"boom ~a\" 7)", 10.0, &["SIMPLE-ERROR", "boom 7"]),
-        ("(break)", 10.0, &["reak"]),
+        ("(break)", 10.0, &["break"]),
         (
             "(invoke-debugger (make-condition 'simple-error :format-control \"asked\"))",
             10.0,
             &["SIMPLE-ERROR", "asked"],
         ),
-        ("(abort)", 10.0, &["bort"]),
+        ("(abort)", 10.0, &["abort"]),
         ("(error 'sb-sys:interactive-interrupt)", 10.0, &["INTERACTIVE-INTERRUPT"]),
         ("(error 'sb-ext:timeout)", 10.0, &["TIMEOUT"]),
         ("(car 1)", 10.0, &["TYPE-ERROR"]),
@@ -135,7 +140,7 @@ fn output_and_values_are_bounded_and_kept() {
             a.text.len() < 300_000 && a.text.contains("left out")
         }),
         ("(make-string 10000000 :initial-element #\\x)", |a| a.text.len() < 300_000 && a.text.contains("left out")),
-        ("(read-line *standard-input* nil :end)", |a| a.values == [":END"]),
+        ("(values (read-line *standard-input* nil :end))", |a| a.values == [":END"]),
         ("(string (code-char #xD800))", |a| a.text.contains('\u{FFFD}')),
         ("(progn (sb-ext:run-program \"/bin/sh\" '(\"-c\" \"echo from-child >&1\") :output t) :ran)", |a| {
             a.values == [":RAN"] && a.text.contains("from-child")
@@ -146,9 +151,10 @@ fn output_and_values_are_bounded_and_kept() {
         ("(let ((l (list 1))) (setf (cdr l) l) l)", |a| a.text.contains("#1=")),
         ("(values)", |a| a.values.is_empty()),
         ("(values 1 2)", |a| a.values == ["1", "2"]),
-        ("(sb-thread:join-thread (sb-thread:make-thread (lambda () (error \"elsewhere\"))) :default :gone)", |a| {
-            a.values == [":GONE"]
-        }),
+        (
+            "(values (sb-thread:join-thread (sb-thread:make-thread (lambda () (error \"elsewhere\"))) :default :gone))",
+            |a| a.values == [":GONE"],
+        ),
         ("(progn (setf *standard-output* 42) :vandal)", |a| a.values == [":VANDAL"]),
         ("(signal 'error)", |a| a.values == ["NIL"]),
     ]);
@@ -159,7 +165,7 @@ fn an_evaluation_that_masks_interrupts_costs_the_image_and_says_so() {
     over_both_doors(|world, door| {
         let before = door.value("(consort:image-id)");
         let answer = door.eval("(sb-sys:without-interrupts (loop))", 1.0);
-        assert!(answer.failed && answer.text.contains("restart"), "{}: {answer:?}", door.name());
+        assert!(answer.failed && answer.text.contains("new image is running"), "{}: {answer:?}", door.name());
         assert_ne!(door.value("(consort:image-id)"), before);
         assert_eq!(world.status()["image"]["state"], "ready");
     });
