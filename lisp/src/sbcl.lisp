@@ -346,6 +346,7 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
 (define-internal redefinition-warning-type :symbol "checking" ("SB-KERNEL" "REDEFINITION-WARNING"))
 (define-internal redefinition-name :function "checking" ("SB-KERNEL" "REDEFINITION-WARNING-NAME"))
 (define-internal duplicate-definition-type :symbol "checking" ("SB-INT" "DUPLICATE-DEFINITION") ("SB-KERNEL" "DUPLICATE-DEFINITION"))
+(define-internal same-file-redefinition-type :symbol "checking" ("SB-INT" "SAME-FILE-REDEFINITION-WARNING"))
 (define-internal duplicate-definition-name :function "checking"
   ("SB-INT" "DUPLICATE-DEFINITION-NAME") ("SB-KERNEL" "DUPLICATE-DEFINITION-NAME"))
 (define-internal package-variance-type :symbol "checking" ("SB-INT" "PACKAGE-AT-VARIANCE") ("SB-KERNEL" "PACKAGE-AT-VARIANCE"))
