@@ -92,6 +92,7 @@ fn structure_covers_what_is_broken(document: &Document) {
         let within = diagnostic
             .toplevel
             .is_some_and(|form| form.start <= diagnostic.span.start && diagnostic.span.end <= form.end);
+        assert!(structure::CODES.contains(&diagnostic.code.as_str()), "{diagnostic:?}");
         assert!(within && diagnostic.span.start < diagnostic.span.end, "{diagnostic:?}");
     }
 }

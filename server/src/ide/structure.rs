@@ -12,6 +12,18 @@ use crate::text::position::{line_column, line_content, line_of};
 use crate::text::scanner::{Cut, Scanner, Token, TokenKind};
 use crate::text::toplevel::{Fault, TopForm};
 
+/// The codes of the diagnostics of [`check`]; no other diagnostic has one of them. The `data` of a fix that can be told is
+/// `{"insert": {"at": offset, "text": ")"}}` or `{"delete": [start, end]}`, in characters.
+pub const CODES: [&str; 7] = [
+    "unbalanced-list",
+    "unbalanced-close",
+    "unbalanced-string",
+    "unbalanced-symbol",
+    "unbalanced-comment",
+    "unfinished-escape",
+    "unfinished-prefix",
+];
+
 /// The structure of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Structure {
@@ -96,19 +108,19 @@ impl<'a> Broken<'a> {
             Fault::UnterminatedString => {
                 let opening = self.tokens().find(|token| token.cut == Cut::String || self.is_glued(token))?.start;
                 let message = "This string never ends: a `\"` is missing.".to_owned();
-                Some(self.swallower("unterminated-string", opening, message, "string"))
+                Some(self.swallower("unbalanced-string", opening, message, "string"))
             }
             Fault::UnterminatedBar => {
                 let opening = self.cut_opening()?;
                 let message = "This `|` is never closed: a second `|` is missing.".to_owned();
-                Some(self.swallower("unterminated-symbol", opening, message, "symbol"))
+                Some(self.swallower("unbalanced-symbol", opening, message, "symbol"))
             }
             Fault::UnterminatedComment => {
                 let start = self.tokens().find(|token| token.cut == Cut::Comment)?.start;
                 let message =
                     "This comment never ends: a `|#` is missing. Everything after it is commented out.".to_owned();
                 Some(self.diagnostic(
-                    "unterminated-comment",
+                    "unbalanced-comment",
                     self.span(start, start + 2),
                     message,
                     Vec::new(),
@@ -118,7 +130,13 @@ impl<'a> Broken<'a> {
             Fault::DanglingEscape => {
                 let start = self.cut_opening()?;
                 let message = "The text ends after this `\\`, which takes the character behind it.".to_owned();
-                Some(self.diagnostic("dangling-escape", self.span(start, start + 1), message, Vec::new(), Value::Null))
+                Some(self.diagnostic(
+                    "unfinished-escape",
+                    self.span(start, start + 1),
+                    message,
+                    Vec::new(),
+                    Value::Null,
+                ))
             }
             Fault::DanglingPrefix => {
                 let token = self.dangling()?;
@@ -130,7 +148,7 @@ impl<'a> Broken<'a> {
                     _ => format!("This `{written}` has nothing after it: a form must follow it."),
                 };
                 let span = self.span(token.start, token.end);
-                Some(self.diagnostic("dangling-prefix", span, message, Vec::new(), Value::Null))
+                Some(self.diagnostic("unfinished-prefix", span, message, Vec::new(), Value::Null))
             }
             Fault::UnclosedList | Fault::ExtraClose => None,
         }
@@ -205,7 +223,7 @@ fn extra_close(text: &Rope, forms: &[TopForm], first: usize, end: usize) -> Diag
     Diagnostic {
         span,
         severity: Severity::Error,
-        code: "extra-close".to_owned(),
+        code: "unbalanced-close".to_owned(),
         message,
         condition: None,
         form: Some(abbreviated(&text.slice(span.start..span.end).to_string())),

@@ -43,7 +43,7 @@ fn a_missing_parenthesis_at_the_end_of_a_definition() {
       ^ related: The next definition begins here, inside this form.
     |   (list y))
     withheld: "(defun a (x)\n  (list x)"
-    fix: {"at":23,"insert":")"}
+    fix: {"insert":{"at":23,"text":")"}}
     "##);
 }
 
@@ -59,7 +59,7 @@ fn a_missing_parenthesis_in_the_middle_is_told_by_the_indentation() {
     | (defun b ())
       ^ related: The next definition begins here, inside this form.
     withheld: "(defun a (x)\n  (let ((y 1)\n    (list x y)))"
-    fix: {"at":26,"insert":")"}
+    fix: {"insert":{"at":26,"text":")"}}
     "##);
 }
 
@@ -73,7 +73,7 @@ fn a_call_left_open_before_its_body() {
     |     (print x)
     |     (a (1- x))))
     withheld: "(defun a (x)\n  (when (plusp x\n    (print x)\n    (a (1- x))))\n"
-    fix: {"at":29,"insert":")"}
+    fix: {"insert":{"at":29,"text":")"}}
     "##);
 }
 
@@ -86,7 +86,7 @@ fn two_missing_at_one_place() {
                              ^ unbalanced-list: This list is never closed; 2 `)` are missing here.
     |     (print x)))
     withheld: "(defun a (x)\n  (when (and (plusp x) (evenp x\n    (print x)))\n"
-    fix: {"at":44,"insert":"))"}
+    fix: {"insert":{"at":44,"text":"))"}}
     "##);
 }
 
@@ -106,8 +106,8 @@ fn missing_in_two_places() {
       ^ related: The next definition begins here, inside this form.
       ^ related: The next definition begins here, inside this form.
     withheld: "(defun a (x)\n  (let ((y (car x))\n    (when (plusp y\n      (print y))))"
-    fix: {"at":32,"insert":")"}
-    fix: {"at":51,"insert":")"}
+    fix: {"insert":{"at":32,"text":")"}}
+    fix: {"insert":{"at":51,"text":")"}}
     "##);
 }
 
@@ -121,7 +121,7 @@ fn typing_at_the_end_of_the_file() {
     |   (let ((y
               ^ unbalanced-list: This list is never closed; 4 `)` are missing here.
     withheld: "(defun b (x)\n  (let ((y "
-    fix: {"at":37,"insert":"))))"}
+    fix: {"insert":{"at":37,"text":"))))"}}
     "##);
 }
 
@@ -141,8 +141,8 @@ fn two_definitions_broken_each_by_itself() {
     |   (h)
     withheld: "(defun a ()\n  (f)"
     withheld: "(defun c ()\n  (h)\n"
-    fix: {"at":17,"insert":")"}
-    fix: {"at":56,"insert":")"}
+    fix: {"insert":{"at":17,"text":")"}}
+    fix: {"insert":{"at":56,"text":")"}}
     "##);
 }
 
@@ -151,7 +151,7 @@ fn one_closing_too_many() {
     assert_snapshot!(shown("(defun a ()\n  (f)))\n\n(defun b ())\n"), @r##"
     | (defun a ()
     |   (f)))
-            ^ extra-close: This `)` closes nothing: there is one too many.
+            ^ unbalanced-close: This `)` closes nothing: there is one too many.
            ^ related: The form on line 1 ends here.
     |
     | (defun b ())
@@ -165,7 +165,7 @@ fn several_closing_too_many() {
     assert_snapshot!(shown("(defun a ()\n  (f)))))\n"), @r##"
     | (defun a ()
     |   (f)))))
-            ^^^ extra-close: These 3 `)` close nothing: there are 3 too many.
+            ^^^ unbalanced-close: These 3 `)` close nothing: there are 3 too many.
            ^ related: The form on line 1 ends here.
     withheld: ")"
     withheld: ")"
@@ -181,7 +181,7 @@ fn a_definition_closed_too_early() {
     |   (when x))
                 ^ related: The form on line 1 ends here already, but what follows is indented as part of it.
     |     (print x))
-                   ^ extra-close: This `)` closes nothing: there is one too many.
+                   ^ unbalanced-close: This `)` closes nothing: there is one too many.
     |
     | (defun b ())
     withheld: ")"
@@ -194,7 +194,7 @@ fn a_string_without_end_takes_the_next_definition() {
     assert_snapshot!(shown("(defun a ()\n  \"What a does.\n  (f))\n\n(defun b ()\n  \"What b does.\"\n  (g))\n"), @r##"
     | (defun a ()
     |   "What a does.
-        ^^^^^^^^^^^^^ unterminated-string: This string never ends: a `"` is missing.
+        ^^^^^^^^^^^^^ unbalanced-string: This string never ends: a `"` is missing.
     |   (f))
     |
     | (defun b ()
@@ -210,7 +210,7 @@ fn a_quote_missing_in_a_line_with_other_strings() {
     assert_snapshot!(shown("(defun a (x)\n  (format t \"a: ~a x \"b\" \"c\"))\n\n(defun b ()\n  (print \"b\"))\n"), @r##"
     | (defun a (x)
     |   (format t "a: ~a x "b" "c"))
-                  ^^^^^^^^^^^^^^^^^^ unterminated-string: This string never ends: a `"` is missing.
+                  ^^^^^^^^^^^^^^^^^^ unbalanced-string: This string never ends: a `"` is missing.
     |
     | (defun b ()
       ^ related: The next definition begins here, inside the string.
@@ -224,7 +224,7 @@ fn a_string_without_end_at_the_end() {
     assert_snapshot!(shown("(defun a ())\n(print \"abc)\n"), @r##"
     | (defun a ())
     | (print "abc)
-             ^^^^^ unterminated-string: This string never ends: a `"` is missing.
+             ^^^^^ unbalanced-string: This string never ends: a `"` is missing.
     withheld: "(print \"abc)\n"
     "##);
 }
@@ -240,7 +240,7 @@ fn a_legitimate_string_with_a_definition_in_it() {
       ^ unbalanced-list: This list is never closed; one `)` is missing at the end of line 6.
     |   (f)
     withheld: "(defun a ()\n  (f)\n"
-    fix: {"at":50,"insert":")"}
+    fix: {"insert":{"at":50,"text":")"}}
     "##);
 }
 
@@ -249,7 +249,7 @@ fn a_block_comment_without_end() {
     assert_snapshot!(shown("(defun a ())\n#| outer #| inner |#\n(defun b ())\n"), @r##"
     | (defun a ())
     | #| outer #| inner |#
-      ^^ unterminated-comment: This comment never ends: a `|#` is missing. Everything after it is commented out.
+      ^^ unbalanced-comment: This comment never ends: a `|#` is missing. Everything after it is commented out.
     | (defun b ())
     withheld: "#| outer #| inner |#\n(defun b ())\n"
     "##);
@@ -260,7 +260,7 @@ fn a_bar_without_end() {
     assert_snapshot!(shown("(defun a ()\n  (f |x y))\n\n(defun b ()\n  (g))\n"), @r##"
     | (defun a ()
     |   (f |x y))
-           ^^^^^^ unterminated-symbol: This `|` is never closed: a second `|` is missing.
+           ^^^^^^ unbalanced-symbol: This `|` is never closed: a second `|` is missing.
     |
     | (defun b ()
       ^ related: The next definition begins here, inside the symbol.
@@ -274,7 +274,7 @@ fn a_backslash_at_the_end() {
     assert_snapshot!(shown("(defun a ())\n(f a\\"), @r##"
     | (defun a ())
     | (f a\
-          ^ dangling-escape: The text ends after this `\`, which takes the character behind it.
+          ^ unfinished-escape: The text ends after this `\`, which takes the character behind it.
     withheld: "(f a\\"
     "##);
 }
@@ -284,7 +284,7 @@ fn a_character_cut_off_at_the_end() {
     assert_snapshot!(shown("(defun a ())\n(char= c #\\"), @r##"
     | (defun a ())
     | (char= c #\
-                ^ dangling-escape: The text ends after this `\`, which takes the character behind it.
+                ^ unfinished-escape: The text ends after this `\`, which takes the character behind it.
     withheld: "(char= c #\\"
     "##);
 }
@@ -294,7 +294,7 @@ fn a_quote_with_nothing_after_it() {
     assert_snapshot!(shown("(defun a ()\n  (list 'x '))\n\n(defun b ())\n"), @r##"
     | (defun a ()
     |   (list 'x '))
-                 ^ dangling-prefix: This `'` has nothing after it: a form must follow it.
+                 ^ unfinished-prefix: This `'` has nothing after it: a form must follow it.
     |
     | (defun b ())
     withheld: "(defun a ()\n  (list 'x '))"
@@ -305,7 +305,7 @@ fn a_quote_with_nothing_after_it() {
 fn a_guard_with_nothing_after_it_in_a_list() {
     assert_snapshot!(shown("(list 1 #+sbcl)\n(b)\n"), @r##"
     | (list 1 #+sbcl)
-              ^^ dangling-prefix: This `#+` guards nothing: a feature and a form must follow it.
+              ^^ unfinished-prefix: This `#+` guards nothing: a feature and a form must follow it.
     | (b)
     withheld: "(list 1 #+sbcl)"
     "##);
@@ -316,7 +316,7 @@ fn a_guard_with_nothing_after_it_at_the_end() {
     assert_snapshot!(shown("(b)\n#+(or sbcl ccl)\n"), @r##"
     | (b)
     | #+(or sbcl ccl)
-      ^^ dangling-prefix: This `#+` guards nothing: a feature and a form must follow it.
+      ^^ unfinished-prefix: This `#+` guards nothing: a feature and a form must follow it.
     withheld: "#+(or sbcl ccl)"
     "##);
 }
@@ -326,7 +326,7 @@ fn a_quote_at_the_end() {
     assert_snapshot!(shown("(b)\n#'"), @r##"
     | (b)
     | #'
-      ^^ dangling-prefix: This `#'` has nothing after it: a form must follow it.
+      ^^ unfinished-prefix: This `#'` has nothing after it: a form must follow it.
     withheld: "#'"
     "##);
 }
@@ -344,7 +344,7 @@ fn a_guarded_definition_after_a_broken_one() {
     |
     | #-sbcl (defun b ())
     withheld: "(defun a ()\n  (f)"
-    fix: {"at":17,"insert":")"}
+    fix: {"insert":{"at":17,"text":")"}}
     "##);
 }
 
@@ -357,7 +357,7 @@ fn tabs_and_wide_characters() {
           ^ unbalanced-list: This list is never closed; one `)` is missing here.
     | →   (baz))
     withheld: "(defun a ()\n\t(foo \"漢字\" (bar é)\n\t(baz))\n"
-    fix: {"at":30,"insert":")"}
+    fix: {"insert":{"at":30,"text":")"}}
     "##);
 }
 
@@ -391,7 +391,7 @@ fn column_zero_forms_inside_a_form_that_is_closed_stay_inside() {
       ^ unbalanced-list: This list is never closed; one `)` is missing at the end of line 5.
     |   (f)
     withheld: "(defun b ()\n  (f)\n"
-    fix: {"at":39,"insert":")"}
+    fix: {"insert":{"at":39,"text":")"}}
     "##);
 }
 

@@ -55,7 +55,7 @@ fn diagnostic(broken: &Broken<'_>, missing: Missing) -> Diagnostic {
     if let Some(next) = broken.next {
         others.push(related(next, "The next definition begins here, inside this form.".to_owned()));
     }
-    let data = json!({ "insert": ")".repeat(count), "at": at });
+    let data = json!({ "insert": { "at": at, "text": ")".repeat(count) } });
     broken.diagnostic("unbalanced-list", broken.span(innermost.byte, innermost.end), message, others, data)
 }
 
