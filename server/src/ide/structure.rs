@@ -236,6 +236,8 @@ fn extra_close(text: &Rope, forms: &[TopForm], first: usize, end: usize) -> Diag
 
 /// If forms that are indented stand between the last definition and an extra `)`, the definition was closed too early.
 fn ended_early(text: &Rope, before: &[TopForm]) -> Option<Related> {
+    const FAR: usize = 50;
+    let before = &before[before.len().saturating_sub(FAR)..];
     let column = |form: &TopForm| line_column(text, form.span.start).column;
     let definition = before.iter().rposition(|form| column(form) == 1)?;
     let form = before.get(definition).filter(|form| form.fault.is_none())?;

@@ -10,6 +10,9 @@ use crate::ide::diagnostic::Diagnostic;
 use crate::text::position::{LineColumn, line_column};
 use crate::text::scanner::TokenKind;
 
+/// More places of one form are not told: it is being written, or is no Lisp.
+const MOST: usize = 20;
+
 /// A list that is open.
 #[derive(Debug, Clone, Copy)]
 struct Open {
@@ -33,7 +36,7 @@ struct Missing {
 pub(super) fn diagnose(broken: &Broken<'_>) -> Vec<Diagnostic> {
     let total = depth_at_end(broken);
     let missing = by_indentation(broken, total).unwrap_or_else(|| at_the_end(broken));
-    missing.into_iter().map(|missing| diagnostic(broken, missing)).collect()
+    missing.into_iter().take(MOST).map(|missing| diagnostic(broken, missing)).collect()
 }
 
 fn diagnostic(broken: &Broken<'_>, missing: Missing) -> Diagnostic {
