@@ -30,7 +30,7 @@ fn they_hold_of_the_seeds_cut_anywhere_and_with_any_character_gone() {
 fn they_hold_of_bytes_from_a_fuzzer() {
     for seed in SEEDS {
         let data = [&[7, 0, 90, 0], seed.as_bytes(), &[1], b"(defun \xFF\""].concat();
-        for end in 0..data.len() {
+        for end in (0..data.len()).step_by(4) {
             invariants::check_bytes(&data[..end]);
         }
     }
