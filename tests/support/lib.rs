@@ -1,1 +1,4 @@
-//! What every end-to-end test needs: a host of its own, clients for both doors, and a check that nothing is left behind.
+//! What every end-to-end test needs: a session over an image of its own, clients for both doors, and a check that nothing is left behind.
+
+pub mod lsp;
+pub mod world;

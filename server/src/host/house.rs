@@ -50,7 +50,10 @@ impl House for SharedImage {
         match connection.hello.door {
             DoorKind::Lsp => {
                 let (read, write) = connection.stream.into_split();
-                Box::pin(lsp::serve(session, read, write))
+                Box::pin(async {
+                    let ended = lsp::serve(session, read, write).await;
+                    tracing::debug!(?ended, "an editor's connection ended");
+                })
             }
             DoorKind::Mcp => Box::pin(mcp::serve_socket(session, connection.stream)),
             DoorKind::Control => Box::pin(control::serve(session, connection, lifetime)),
