@@ -45,9 +45,12 @@ impl SharedImage {
     /// # Errors
     /// When the address is not a loopback one or cannot be had, or there is no place for the token.
     pub async fn serve_http(&self, address: SocketAddr, workspace: &Path) -> io::Result<HttpDoor> {
-        let no_home = || io::Error::other("no home directory is known, so there is no place for HTTP's token; set HOME");
+        let no_home =
+            || io::Error::other("no home directory is known, so there is no place for HTTP's token; set HOME");
         let token_file = super::log::path_for(workspace).ok_or_else(no_home)?.with_extension("token");
-        let door = mcp::serve_http(self.session.clone(), address, &token_file, self.http.clone()).await.map_err(io::Error::other)?;
+        let door = mcp::serve_http(self.session.clone(), address, &token_file, self.http.clone())
+            .await
+            .map_err(io::Error::other)?;
         tracing::info!(
             "MCP at http://{}/mcp for who sends `Authorization: Bearer TOKEN`; the token is in {}",
             door.address,
