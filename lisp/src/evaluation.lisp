@@ -85,7 +85,8 @@ heap is, now, since only now it knows its sizes, but briefly."
   "Give the user's own *DEBUGGER-HOOK* its chance, as the debugger would."
   (let ((hook *debugger-hook*))
     (when hook
-      (let ((*debugger-hook* nil))
+      (let ((*debugger-hook* nil)
+            (sb-ext:*invoke-debugger-hook* 'evaluation-debugger)) ; which is unset while it runs
         (funcall hook condition hook)))))
 
 (defun evaluation-debugger (condition hook)
@@ -186,6 +187,8 @@ returned, its value. Nothing else comes out of it, but the end of the thread."
                                      :aborted))))
                           (setf (evaluation-state evaluation) :ended))))))
            (finish-storage-error evaluation)
+           (when (and (eq how :stopped) (eq (evaluation-reason evaluation) :heap))
+             (tell-heap evaluation))
            (values how value))
       (end evaluation timer))))
 
@@ -245,6 +248,9 @@ returned, its value. Nothing else comes out of it, but the end of the thread."
   (when (> (dynamic-usage) *heap-mark*)
     (dolist (evaluation *running*)
       (interrupt-evaluation evaluation :heap))))
+
+(defun tell-heap (evaluation)
+  (send-event "heap" "usage" (dynamic-usage) "size" (sb-ext:dynamic-space-size) "stopped" (list (evaluation-id evaluation))))
 
 (defun megabytes (bytes)
   (with-standard-io-syntax (format nil "~D MB" (round bytes 1000000))))

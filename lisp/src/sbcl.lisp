@@ -158,12 +158,14 @@ KIND is one of
 (define-internal file-info-positions :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-POSITIONS"))
 (define-internal file-info-%truename :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-%TRUENAME")) ; not in 2.2.9
 (define-internal *source-info* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-INFO*"))
-(define-internal with-source-paths :macro "finding what was evaluated from a file" ("SB-C" "WITH-SOURCE-PATHS"))
+(define-internal *source-paths* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-PATHS*"))
+(define-internal *source-plist* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-PLIST*"))
 (define-internal find-source-paths :function "finding what was evaluated from a file" ("SB-C" "FIND-SOURCE-PATHS"))
 (define-internal eval-tlf :function "finding what was evaluated from a file" ("SB-EXT" "EVAL-TLF") ("SB-INT" "EVAL-TLF") ("SB-IMPL" "EVAL-TLF"))
 
-(defstruct (source (:constructor %make-source (info file-info)))
+(defstruct (source (:constructor %make-source (file info file-info)))
   "A text from a file that is being evaluated form by form."
+  (file "" :type string :read-only t)
   (info nil :read-only t)
   (file-info nil :read-only t))
 
@@ -172,30 +174,50 @@ KIND is one of
   (let ((file-info (make-file-info (if (internal-p 'file-info-%truename) :%truename :truename) pathname
                                    :pathname pathname
                                    :write-date (ignore-errors (file-write-date pathname)))))
-    (%make-source (make-source-info :file-info file-info) file-info)))
+    (%make-source (namestring pathname) (make-source-info :file-info file-info) file-info)))
 
 (defun eval-in-source (form position source)
-  "Evaluate FORM, whose first character is at POSITION in SOURCE's file, 0-based, so that what it defines is found there."
+  "Evaluate FORM, whose first character is at POSITION in SOURCE's file, 0-based, so that what it defines is found there.
+Functions remember the character offset. Variables, classes and methods only remember the number of the form, which is not the file's own here: so
+the definition source's plist has :CONSORT-FILE (when it is not the definition's own file, ignore it) and :CONSORT-POSITION."
   (let* ((file-info (source-file-info source))
          (index (vector-push-extend form (file-info-forms file-info))))
     (vector-push-extend position (file-info-positions file-info))
-    (progv (list *source-info*) (list (source-info source))
-      (with-source-paths
-        (find-source-paths form index)
-        (eval-tlf form index)))))
+    (progv (list *source-info* *source-paths* *source-plist*)
+        (list (source-info source)
+              (make-hash-table :test 'eq)
+              (list :consort-file (source-file source) :consort-position position))
+      (find-source-paths form index)
+      (eval-tlf form index))))
 
 ;;; What the system itself prints to, and the frames that belong to it
 
 (define-internal *stdout* :variable "showing what threads print" ("SB-SYS" "*STDOUT*") ("SB-IMPL" "*STDOUT*"))
 (define-internal *stderr* :variable "showing what threads print" ("SB-SYS" "*STDERR*") ("SB-IMPL" "*STDERR*"))
 
+(define-internal %invoke-debugger :symbol "ending evaluations whose code unset the debugger's hook" ("SB-DEBUG" "%INVOKE-DEBUGGER"))
+
+(defun replace-debugger (debugger)
+  "From now on, where the debugger would talk to a terminal, DEBUGGER is called with the condition and NIL."
+  (when (internal-p '%invoke-debugger)
+    (encapsulate %invoke-debugger 'consort (lambda (function condition)
+                                             (declare (ignore function))
+                                             (funcall debugger condition nil)))))
+
 (defvar *internal-packages*
   (remove nil (mapcar #'find-package '("CONSORT" "SB-KERNEL" "SB-IMPL" "SB-INT" "SB-SYS" "SB-DEBUG" "SB-DI" "SB-VM" "SB-C" "SB-UNIX" "SB-FORMAT"
                                        "SB-PRETTY" "SB-BIGNUM" "SB-LOOP" "SB-FASL")))
-  "Packages whose functions' frames are not shown.")
+  "Packages whose functions' frames are not shown, nor those of functions internal to any other package of SBCL.")
 
 (defvar *signalling-frames* '(error cerror break signal warn invoke-debugger)
   "Functions whose frames are not shown above the place of an error.")
+
+(defvar *evaluator-frames*
+  (cons 'eval (loop for (package name) in '(("SB-IMPL" "%SIMPLE-EVAL") ("SB-IMPL" "SIMPLE-EVAL-IN-LEXENV") ("SB-IMPL" "EVAL-TLF")
+                                            ("SB-IMPL" "SIMPLE-EVAL-PROGN-BODY") ("SB-IMPL" "EVAL-IN-LEXENV"))
+                    for symbol = (find-symbol name package)
+                    when symbol collect symbol))
+  "Functions of the evaluator.")
 
 (define-internal map-backtrace :function "backtraces of stack exhaustion" ("SB-DEBUG" "MAP-BACKTRACE"))
 (define-internal %frame-debug-function :function "backtraces of stack exhaustion" ("SB-DI" "FRAME-DEBUG-FUN"))
@@ -210,6 +232,15 @@ KIND is one of
 ;;; The process
 
 (define-internal dynamic-usage :function "stopping evaluations before the heap is full" ("SB-KERNEL" "DYNAMIC-USAGE"))
+
+(defun line-buffer-stdout ()
+  "Have what foreign code prints by stdio seen line by line, not when four kilobytes are full."
+  #+linux
+  (let ((address (sb-sys:find-foreign-symbol-address "stdout")))
+    (when address
+      (sb-alien:alien-funcall
+       (sb-alien:extern-alien "setvbuf" (function sb-alien:int sb-sys:system-area-pointer sb-alien:unsigned-long sb-alien:int sb-alien:unsigned-long))
+       (sb-sys:sap-ref-sap (sb-sys:int-sap address) 0) 0 1 0)))) ; _IOLBF
 
 (defun prepare-signals ()
   "SIGTERM ends the image, as it does any process; SIGINT is the terminal's and is not for an image that the host owns."

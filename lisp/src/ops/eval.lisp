@@ -129,8 +129,8 @@
 ;;; The operation
 
 (defun current-package-name ()
-  "The name of *PACKAGE*, which becomes CL-USER if it was deleted."
-  (or (package-name *package*)
+  "The name of *PACKAGE*, which becomes CL-USER if it was deleted (SBCL signals an error when such a one is looked at)."
+  (or (ignore-errors (package-name *package*))
       (package-name (setf *package* (find-package "COMMON-LISP-USER")))))
 
 (defun evaluate (evaluation text &key package origin timing timeout stream)
@@ -143,6 +143,7 @@
                                   (setf time facts)
                                   results)
                                 (evaluate-text text origin))))
+               (current-package-name)
                (setf values (values-facts results)))))
       (let ((how (if package
                      (let ((*package* package))
