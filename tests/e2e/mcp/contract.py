@@ -185,7 +185,7 @@ async def timing_is_given_when_asked_for(agent):
 
 @check
 async def an_error_has_its_type_message_and_backtrace_then_what_was_printed(agent):
-    await value(agent, "(defun e2e-divide (x) (/ 1 x))")
+    await value(agent, "(defun e2e-divide (x) (1+ (/ 1 x)))")
     result = await evaluate(agent, '(format t "before~%") (e2e-divide 0)')
     assert result["isError"]
     lines = text(result).split("\n")
