@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use consort_tests::doors::{Answer, Door};
-use consort_tests::world::World;
+use consort_tests::installation::Installation;
 use serde_json::json;
 
 /// Run `test` over each door in a world of its own.
-fn over_both_doors(test: impl Fn(&World, &mut Door)) {
+fn over_both_doors(test: impl Fn(&Installation, &mut Door)) {
     for lsp in [true, false] {
-        let world = World::new();
+        let world = Installation::new();
         let mut door = if lsp { Door::Lsp(world.lsp()) } else { Door::Mcp(world.mcp()) };
         test(&world, &mut door);
         drop(door);
@@ -71,7 +71,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn busy(world: &World) -> bool {
+fn busy(world: &Installation) -> bool {
     world.status()["image"]["facts"]["running"].as_array().is_some_and(|running| !running.is_empty())
 }
 
@@ -224,7 +224,7 @@ fn a_killed_image_comes_back_with_its_systems() {
 
 #[test]
 fn a_client_that_vanishes_leaves_nothing_running() {
-    let world = World::new();
+    let world = Installation::new();
     let mut stays = Door::Mcp(world.mcp());
     let image = remember(&mut stays);
     for lsp in [true, false] {
@@ -243,7 +243,7 @@ fn a_client_that_vanishes_leaves_nothing_running() {
 
 #[test]
 fn a_killed_host_is_replaced() {
-    let world = World::new();
+    let world = Installation::new();
     let mut agent = Door::Mcp(world.mcp());
     assert_eq!(agent.value("(+ 1 2)"), "3");
     let status = world.status();
@@ -264,7 +264,7 @@ fn a_killed_host_is_replaced() {
 
 #[test]
 fn malformed_input_is_answered_and_the_connection_lives() {
-    let world = World::new();
+    let world = Installation::new();
     let mut agent = world.mcp();
     agent.send_raw(b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\"\n");
     agent.send_raw(format!("{}\n", "[".repeat(200_000)).as_bytes());
@@ -288,7 +288,7 @@ fn malformed_input_is_answered_and_the_connection_lives() {
 
 #[test]
 fn a_client_that_never_reads_holds_nobody_up() {
-    let world = World::new();
+    let world = Installation::new();
     let mut deaf = world.consort(&["mcp"]);
     let mut deaf = deaf
         .stdin(std::process::Stdio::piped())

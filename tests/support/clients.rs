@@ -61,7 +61,7 @@ impl Editor {
             .as_array()
             .with_context(|| format!("consort.eval did not answer with values: {answer}"))?;
         let lines: Vec<String> =
-            values.iter().filter_map(|value| Some(format!("=> {}", value["text"].as_str()?))).collect();
+            values.iter().filter_map(|value| Some(format!("=> {}", value.as_str()?))).collect();
         ensure!(!lines.is_empty(), "consort.eval answered without a value: {answer}");
         Ok(lines.join("\n"))
     }

@@ -1,220 +1,86 @@
-//! A test's own world: temporary home, runtime directory and workspace; its host and image; and the proof that nothing stays.
+//! A workspace, an image and a session of a test's own.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use consort::config::Config;
+use consort::image::{Image, ImageState};
+use consort::session::Session;
 
-use crate::wire::{Framing, Rpc};
+/// How long anything may take that is waited for; on a loaded machine an image takes its time.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The environment variable by which a test's processes are known, also after they lost their parent.
-const MARK: &str = "CONSORT_TEST_WORLD";
-
-/// Directories and processes of one test. Call [`World::finish`] at its end.
+/// A workspace in a temporary directory, with an image and a session over it.
 pub struct World {
-    dir: TempDir,
-    mark: String,
+    /// The session.
+    pub session: Session,
+    /// Its image.
+    pub image: Image,
+    directory: tempfile::TempDir,
 }
 
 impl World {
-    /// An empty workspace, with a home and a runtime directory of its own.
-    pub fn new() -> World {
-        let dir = tempfile::Builder::new().prefix("consort-test-").tempdir().expect("a temporary directory");
-        for name in ["home", "run", "work", "config/consort", "tmp"] {
-            fs::create_dir_all(dir.path().join(name)).expect("a directory in the test's own");
+    /// One with these files in it. The image's core is built once and kept below `target/`.
+    pub async fn with(files: &[(&str, &str)]) -> World {
+        World::configured(files, Config::default()).await
+    }
+
+    /// [`World::with`] with settings. The user's init file is not loaded: a test's image is the same everywhere.
+    pub async fn configured(files: &[(&str, &str)], mut config: Config) -> World {
+        config.lisp.init_file = consort::config::InitFile::None;
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let workspace = directory.path().join("workspace");
+        let private = directory.path().join("private");
+        std::fs::create_dir_all(&workspace).expect("a workspace");
+        std::fs::create_dir(&private).expect("a private directory");
+        for (name, text) in files {
+            let path = workspace.join(name);
+            std::fs::create_dir_all(path.parent().expect("it is below the workspace")).expect("a directory");
+            std::fs::write(path, text).expect("a file");
         }
-        fs::write(dir.path().join("work/consort.toml"), "").expect("a file in the test's own directory");
-        let mark = dir.path().file_name().expect("it has a name").to_string_lossy().into_owned();
-        World { dir, mark }
+        let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-cores");
+        let (image, events) = Image::start_with_cache(config.lisp.clone(), &workspace, private, cache);
+        let session = Session::start(config, workspace, image.clone(), events);
+        World { session, image, directory }
     }
 
-    /// The workspace.
-    pub fn workspace(&self) -> PathBuf {
-        self.dir.path().join("work")
+    /// [`World::with`] once its image is ready.
+    pub async fn ready(files: &[(&str, &str)]) -> World {
+        let world = World::with(files).await;
+        world.is_ready().await;
+        world
     }
 
-    /// A file of the workspace.
+    /// Wait until the image is ready; its process.
+    pub async fn is_ready(&self) -> u32 {
+        let mut watch = self.image.watch();
+        let ready = watch.wait_for(|state| matches!(state, ImageState::Ready { .. }));
+        match tokio::time::timeout(PATIENCE, ready).await.expect("the image starts").expect("it is supervised").clone()
+        {
+            ImageState::Ready { pid, .. } => pid,
+            other => panic!("not ready: {other:?}"),
+        }
+    }
+
+    /// A file's path in the workspace.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.workspace().join(name)
+        self.directory.path().join("workspace").join(name)
     }
 
-    /// Its `file:` address.
+    /// Its URI.
     pub fn uri(&self, name: &str) -> String {
-        format!("file://{}", self.path(name).display())
+        consort::session::uri_of_path(&self.path(name))
     }
 
-    /// Write a file of the workspace.
-    pub fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().expect("it has a directory")).expect("a directory");
-        fs::write(&path, text).expect("a file");
-        path
-    }
-
-    /// The person's own configuration.
-    pub fn configure(&self, toml: &str) {
-        fs::write(self.dir.path().join("config/consort/config.toml"), toml).expect("a file");
-    }
-
-    /// `consort ARGS` in the workspace, with this world's directories.
-    pub fn consort(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(binary());
-        command.args(args).current_dir(self.workspace());
-        self.env(&mut command);
-        command
-    }
-
-    fn env(&self, command: &mut Command) {
-        let at = |name: &str| self.dir.path().join(name);
-        command
-            .env("HOME", at("home"))
-            .env("XDG_RUNTIME_DIR", at("run"))
-            .env("XDG_CONFIG_HOME", at("config"))
-            .env("XDG_STATE_HOME", at("home/state"))
-            .env("XDG_DATA_HOME", at("home/data"))
-            .env("TMPDIR", at("tmp"))
-            // The core is worth keeping between tests: it depends on sbcl and lisp/ alone.
-            .env("XDG_CACHE_HOME", cache())
-            .env(MARK, &self.mark)
-            .env_remove("NO_COLOR");
-    }
-
-    /// Run `consort ARGS` to its end.
-    pub fn run(&self, args: &[&str]) -> Output {
-        self.consort(args).output().expect("consort runs")
-    }
-
-    /// A client of the LSP door, initialized.
-    pub fn lsp(&self) -> Rpc {
-        let mut rpc = Rpc::start(self.consort(&["lsp"]), Framing::Headers);
-        rpc.request(
-            "initialize",
-            json!({
-                "processId": std::process::id(),
-                "rootUri": format!("file://{}", self.workspace().display()),
-                "capabilities": {
-                    "workspace": {"configuration": false},
-                    "window": {"workDoneProgress": true},
-                    "textDocument": {"publishDiagnostics": {"versionSupport": true, "relatedInformation": true}},
-                },
-            }),
-        );
-        rpc.notify("initialized", json!({}));
-        rpc
-    }
-
-    /// A client of the MCP door, initialized.
-    pub fn mcp(&self) -> Rpc {
-        let mut rpc = Rpc::start(self.consort(&["mcp"]), Framing::Lines);
-        rpc.request(
-            "initialize",
-            json!({
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "clientInfo": {"name": "test", "version": "1"},
-            }),
-        );
-        rpc.notify("notifications/initialized", json!({}));
-        rpc
-    }
-
-    /// `consort status --json`.
-    pub fn status(&self) -> Value {
-        let output = self.run(&["status", "--json"]);
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("status is not JSON ({error}): {output:?}"))
-    }
-
-    /// End the host and fail if a process or a file of this world is left.
-    pub fn finish(self) {
-        let output = self.run(&["stop"]);
-        assert!(output.status.success(), "consort stop: {output:?}");
-        let left = self.wait_until_gone();
-        assert!(left.is_empty(), "left running: {left:?}");
-        let files: Vec<PathBuf> = [self.dir.path().join("run"), self.dir.path().join("tmp")]
-            .iter()
-            .flat_map(|dir| files_below(dir))
-            .filter(|path| !path.ends_with("lock"))
-            .collect();
-        assert!(files.is_empty(), "left behind: {files:?}");
-    }
-
-    fn wait_until_gone(&self) -> Vec<String> {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        loop {
-            let left = self.processes();
-            if left.is_empty() || Instant::now() > deadline {
-                return left;
-            }
-            std::thread::sleep(Duration::from_millis(10));
+    /// End the image, and see that its process is gone.
+    pub async fn end(self) {
+        let pid = match self.image.state() {
+            ImageState::Ready { pid, .. } => Some(pid),
+            _ => None,
+        };
+        tokio::time::timeout(PATIENCE, self.image.shutdown()).await.expect("the image leaves");
+        if let Some(pid) = pid.and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed())) {
+            assert!(rustix::process::test_kill_process(pid).is_err(), "the image's process is still there");
         }
     }
-
-    /// Every process that carries this world's mark, as `pid command line`.
-    pub fn processes(&self) -> Vec<String> {
-        let wanted = format!("{MARK}={}", self.mark);
-        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-        entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-            .filter(|&pid| pid != std::process::id())
-            .filter(|pid| {
-                let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                environment.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes())
-            })
-            .map(|pid| {
-                let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                format!("{pid} {}", String::from_utf8_lossy(&line).replace('\0', " "))
-            })
-            .collect()
-    }
-}
-
-impl Default for World {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        // A failed test must not leave its host either.
-        for line in self.processes() {
-            if let Some(pid) =
-                line.split(' ').next().and_then(|pid| pid.parse().ok()).and_then(rustix::process::Pid::from_raw)
-            {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-            }
-        }
-    }
-}
-
-fn files_below(dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    entries
-        .flatten()
-        .flat_map(|entry| {
-            let path = entry.path();
-            if path.is_dir() { files_below(&path) } else { vec![path] }
-        })
-        .collect()
-}
-
-/// The binary under test: beside the test's own, or `CONSORT_BIN`.
-pub fn binary() -> PathBuf {
-    if let Some(path) = std::env::var_os("CONSORT_BIN") {
-        return path.into();
-    }
-    let test = std::env::current_exe().expect("the test knows where it is");
-    let path = test.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST").join("consort");
-    assert!(path.exists(), "{} is not there: run `cargo build` first (make test does)", path.display());
-    path
-}
-
-fn cache() -> PathBuf {
-    let test = std::env::current_exe().expect("the test knows where it is");
-    test.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST").join("test-cache")
 }

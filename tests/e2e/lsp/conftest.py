@@ -23,10 +23,21 @@ class Client(LanguageClient):
         super().__init__(converter_factory=default_converter)
         self.published: list[types.PublishDiagnosticsParams] = []
         self.news = asyncio.Condition()
+        self.images: list[dict] = []
         features = dict(DEFAULT_CLIENT_FEATURES)
         features[types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS] = remember_publication
         features[types.WINDOW_SHOW_MESSAGE] = remember_message
+        features["consort/imageState"] = lambda client, params: client.images.append(params)
+        features["consort/output"] = lambda client, params: None
         register_lsp_features(self, features)
+
+    async def eval_until(self, code, value):
+        """Evaluate CODE until its first value prints as VALUE."""
+        for _ in range(20 * PATIENCE):
+            if (answer := await self.eval(code))["values"] == [value]:
+                return
+            await asyncio.sleep(0.05)
+        pytest.fail(f"{code} never became {value}: {answer}")
 
     async def wait_until(self, holds, what):
         """Wait until HOLDS returns something true, looking again at each publication and message."""
@@ -52,7 +63,8 @@ class Client(LanguageClient):
         return (await self.wait_until(latest, f"no acceptable diagnostics of {uri} version {version}")).diagnostics
 
     async def command(self, name, argument):
-        return await self.workspace_execute_command_async(types.ExecuteCommandParams(command=name, arguments=[argument]))
+        params = types.ExecuteCommandParams(command=name, arguments=[argument])
+        return await asyncio.wait_for(self.workspace_execute_command_async(params), PATIENCE)
 
     async def eval(self, code, **more):
         return await self.command("consort.eval", {"code": code, **more})
@@ -108,7 +120,7 @@ class Workspace:
     def uri(self, name):
         return (self.path / name).as_uri()
 
-    async def connect(self, encodings=None, initialize=True, **capabilities) -> Client:
+    async def connect(self, encodings=None, initialize=True, options=None) -> Client:
         client = Client()
         await client.start_io(CONSORT, "lsp", cwd=self.path)
         self.clients.append(client)
@@ -119,11 +131,12 @@ class Workspace:
                     capabilities=types.ClientCapabilities(
                         general=general,
                         text_document=types.TextDocumentClientCapabilities(
+                            diagnostic=types.DiagnosticClientCapabilities(),
                             publish_diagnostics=types.PublishDiagnosticsClientCapabilities(version_support=True, related_information=True)
                         ),
                         window=types.WindowClientCapabilities(work_done_progress=True),
-                        **capabilities,
                     ),
+                    initialization_options=options,
                     root_uri=self.path.as_uri(),
                     workspace_folders=[types.WorkspaceFolder(uri=self.path.as_uri(), name="test")],
                 )
