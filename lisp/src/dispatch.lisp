@@ -171,7 +171,6 @@
   (replace-debugger #'evaluation-debugger)
   (prepare-signals)
   (line-buffer-stdout)
-  (setf *heap-mark* (floor (* 3 (sb-ext:dynamic-space-size)) 4))
   (push 'guard-heap sb-ext:*after-gc-hooks*))
 
 (defun main ()

@@ -233,6 +233,24 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
 
 (define-internal dynamic-usage :function "stopping evaluations before the heap is full" ("SB-KERNEL" "DYNAMIC-USAGE"))
 
+;;; Room for the collector (code/gc.lisp, runtime/gencgc-internal.h): it copies small objects, so it needs as much free room as they take.
+
+(define-internal page-bytes :variable "stopping evaluations before the heap is full" ("SB-VM" "GENCGC-PAGE-BYTES") ("SB-VM" "GENCGC-CARD-BYTES"))
+
+(defun movable-bytes ()
+  "About how many bytes the next few collections may have to copy: small objects of the three youngest generations."
+  (declare (optimize speed (safety 0)))
+  (let ((table (sb-alien:extern-alien "page_table" sb-sys:system-area-pointer)) ; of (start u32, words u16, type u8, generation s8)
+        (pages 0))
+    (declare (type fixnum pages))
+    (dotimes (page (the (unsigned-byte 40) (sb-alien:extern-alien "next_free_page" sb-alien:long)))
+      (let ((type (sb-sys:sap-ref-8 table (+ (* 8 page) 6)))
+            (generation (sb-sys:signed-sap-ref-8 table (+ (* 8 page) 7))))
+        (when (and (<= 1 (logand type 31) 15) ; in use, and not one object of its own
+                   (<= 0 generation 2))
+          (incf pages))))
+    (the fixnum (* pages (the (unsigned-byte 20) page-bytes)))))
+
 (defun line-buffer-stdout ()
   "Have what foreign code prints by stdio seen line by line, not when four kilobytes are full."
   #+linux
@@ -328,6 +346,7 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
 (define-internal redefinition-warning-type :symbol "checking" ("SB-KERNEL" "REDEFINITION-WARNING"))
 (define-internal redefinition-name :function "checking" ("SB-KERNEL" "REDEFINITION-WARNING-NAME"))
 (define-internal duplicate-definition-type :symbol "checking" ("SB-INT" "DUPLICATE-DEFINITION") ("SB-KERNEL" "DUPLICATE-DEFINITION"))
+(define-internal same-file-redefinition-type :symbol "checking" ("SB-INT" "SAME-FILE-REDEFINITION-WARNING"))
 (define-internal duplicate-definition-name :function "checking"
   ("SB-INT" "DUPLICATE-DEFINITION-NAME") ("SB-KERNEL" "DUPLICATE-DEFINITION-NAME"))
 (define-internal package-variance-type :symbol "checking" ("SB-INT" "PACKAGE-AT-VARIANCE") ("SB-KERNEL" "PACKAGE-AT-VARIANCE"))
