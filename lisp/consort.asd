@@ -7,7 +7,13 @@
   :serial t
   :pathname "src/"
   :components ((:file "package") (:file "sbcl") (:file "json") (:file "wire") (:file "timers") (:file "streams") (:file "backtrace")
-               (:file "workers") (:file "dispatch")
+               (:file "evaluation") (:file "workers") (:file "dispatch")
                (:module "ops" :serial t
                 :components ((:file "status") (:file "interrupt") (:file "eval") (:file "load-file") (:file "load-system")
-                             (:file "fingerprint")))))
+                             (:file "fingerprint")))
+               (:file "copy") (:file "confine")
+               (:module "check" :serial t
+                :components ((:file "state") (:file "source") (:file "positions") (:file "message") (:file "kinds") (:file "narrow")
+                             (:file "observe") (:file "undefined") (:file "stale") (:file "reading") (:file "engine")
+                             (:file "report")))
+               (:module "checking" :pathname "ops/" :serial t :components ((:file "check")))))

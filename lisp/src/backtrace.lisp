@@ -52,7 +52,7 @@
   "TEXT with what STREAM prints as replaced by #<CLASS>."
   (let* ((printed (with-terse-printing () (text-of (print-safely stream 1000 #'prin1))))
          (at (search printed text)))
-    (if at
+    (if (and at (find #\{ printed))
         (concatenate 'string (subseq text 0 at)
                      (format nil "#<~A>" (class-text stream))
                      (without-address (subseq text (+ at (length printed))) stream))
@@ -72,40 +72,44 @@
         (if (typep warning 'style-warning) "STYLE-WARNING" "WARNING")
         (condition-type warning))))
 
-;;; Frames
+;;; Frames are lists (NAME ARG ...), innermost first, as LIST-BACKTRACE gives them.
 
-(defun frame-name (frame)
-  "The name of the function of FRAME, an element of LIST-BACKTRACE, stripped of what the debugger adds: (FLET X :IN Y) is itself."
-  (first frame))
+(defun frame-symbol (frame)
+  "The symbol that tells whose FRAME is: the name, or what (FLET X :IN NAME), (LAMBDA () :IN NAME) and the like are in. NIL when there is none."
+  (let ((name (first frame)))
+    (cond ((symbolp name) name)
+          ((and (consp name) (ignore-errors (list-length name)))
+           (let ((in (second (member :in name))))
+             (cond ((and in (symbolp in)) in)
+                   ((and (eq (first name) 'setf) (symbolp (second name))) (second name))))))))
 
-(defun our-frame-p (frame)
-  "Whether FRAME is of Consort's own."
-  (labels ((ours-p (name)
-             (typecase name
-               (symbol (and name (eq (symbol-package name) (load-time-value (find-package "CONSORT")))))
-               (cons (some #'ours-p (if (ignore-errors (list-length name)) name '()))))))
-    (ours-p (frame-name frame))))
+(defun internal-frame-p (frame)
+  "Whether FRAME is of a function that a user would not know: of the system, of foreign code, of ours."
+  (let* ((symbol (frame-symbol frame))
+         (package (and symbol (symbol-package symbol))))
+    (or (stringp (first frame))
+        (and package
+             (or (member package *internal-packages*)
+                 (and (eql 0 (search "SB-" (package-name package)))
+                      (not (eq (nth-value 1 (find-symbol (symbol-name symbol) package)) :external))))))))
 
 (defun evaluator-frame-p (frame)
-  (member (frame-name frame) *evaluator-frames* :test #'equal))
-
-(defun signalling-frame-p (frame)
-  (let ((name (frame-name frame)))
-    (or (our-frame-p frame)
-        (stringp name)                  ; foreign function: ...
-        (member name *signalling-frames* :test #'equal)
-        (and (consp name) (some (lambda (part) (and (symbolp part) (member part *signalling-frames*)))
-                                (if (ignore-errors (list-length name)) name '()))))))
+  (member (first frame) *evaluator-frames*))
 
 (defun relevant-frames (frames)
-  "Those of FRAMES, innermost first, that a user would know: neither what signals, nor the evaluator, nor what is beneath an evaluation."
-  (let* ((signalling (position-if (lambda (frame) (member (frame-name frame) '(error invoke-debugger cerror break sb-sys:interactive-interrupt)))
-                                  frames :from-end t :end (min 30 (length frames))))
-         (above (nthcdr (if signalling (1+ signalling) 0) frames))
-         (start (member-if-not #'signalling-frame-p above)))
-    (loop for frame in start
-          until (eq (frame-name frame) 'call-user-code)
-          unless (or (evaluator-frame-p frame) (our-frame-p frame))
+  "Those of FRAMES that a user would know: neither what signals, nor the system's internals, nor what is beneath an evaluation."
+  (let* ((debugger (position 'invoke-debugger frames :key #'first))
+         (below (nthcdr (if debugger (1+ debugger) 0) frames))
+         (start (member-if-not (lambda (frame)
+                                 (or (member (first frame) *signalling-frames*)
+                                     (internal-frame-p frame)))
+                               below)))
+    (loop for (frame caller) on start
+          until (eq (first frame) 'call-user-code)
+          unless (or (evaluator-frame-p frame)
+                     (and (equal (first frame) '(lambda ())) (evaluator-frame-p caller)) ; what the evaluator made of the form
+                     (and (eq (first frame) 'read) (eq (first caller) 'evaluate-text))
+                     (internal-frame-p frame))
             collect frame)))
 
 (defun first-frames (frames)

@@ -63,7 +63,14 @@
       (values "internal" (concatenate 'string (condition-type condition) ": " (condition-message condition)))))
 
 (defun answer-in-thread (id operation params)
-  (call-answering id #'send-frame #'send-error (lambda () (funcall (operation-function operation) id params))))
+  "Answer a request in a thread of its own, also when the user's code ends that thread."
+  (let ((ended t))
+    (unwind-protect
+         (progn
+           (call-answering id #'send-frame #'send-error (lambda () (funcall (operation-function operation) id params)))
+           (setf ended nil))
+      (when ended
+        (send-error id "internal" "The thread that worked on this was ended")))))
 
 (defun post-error (id kind message)
   (post-frame (object "id" id "error" (object "kind" kind "message" message))))
@@ -161,8 +168,9 @@
           sb-ext:*invoke-debugger-hook* 'evaluation-debugger
           sb-ext:*default-external-format* :utf-8))
   (refuse-exits #'refuse-exit)
+  (replace-debugger #'evaluation-debugger)
   (prepare-signals)
-  (setf *heap-mark* (floor (* 3 (sb-ext:dynamic-space-size)) 4))
+  (line-buffer-stdout)
   (push 'guard-heap sb-ext:*after-gc-hooks*))
 
 (defun main ()

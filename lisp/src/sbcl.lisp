@@ -158,12 +158,14 @@ KIND is one of
 (define-internal file-info-positions :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-POSITIONS"))
 (define-internal file-info-%truename :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-%TRUENAME")) ; not in 2.2.9
 (define-internal *source-info* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-INFO*"))
-(define-internal with-source-paths :macro "finding what was evaluated from a file" ("SB-C" "WITH-SOURCE-PATHS"))
+(define-internal *source-paths* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-PATHS*"))
+(define-internal *source-plist* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-PLIST*"))
 (define-internal find-source-paths :function "finding what was evaluated from a file" ("SB-C" "FIND-SOURCE-PATHS"))
 (define-internal eval-tlf :function "finding what was evaluated from a file" ("SB-EXT" "EVAL-TLF") ("SB-INT" "EVAL-TLF") ("SB-IMPL" "EVAL-TLF"))
 
-(defstruct (source (:constructor %make-source (info file-info)))
+(defstruct (source (:constructor %make-source (file info file-info)))
   "A text from a file that is being evaluated form by form."
+  (file "" :type string :read-only t)
   (info nil :read-only t)
   (file-info nil :read-only t))
 
@@ -172,44 +174,50 @@ KIND is one of
   (let ((file-info (make-file-info (if (internal-p 'file-info-%truename) :%truename :truename) pathname
                                    :pathname pathname
                                    :write-date (ignore-errors (file-write-date pathname)))))
-    (%make-source (make-source-info :file-info file-info) file-info)))
+    (%make-source (namestring pathname) (make-source-info :file-info file-info) file-info)))
 
 (defun eval-in-source (form position source)
-  "Evaluate FORM, whose first character is at POSITION in SOURCE's file, 0-based, so that what it defines is found there."
+  "Evaluate FORM, whose first character is at POSITION in SOURCE's file, 0-based, so that what it defines is found there.
+Functions remember the character offset. Variables, classes and methods only remember the number of the form, which is not the file's own here: so
+the definition source's plist has :CONSORT-FILE (when it is not the definition's own file, ignore it) and :CONSORT-POSITION."
   (let* ((file-info (source-file-info source))
          (index (vector-push-extend form (file-info-forms file-info))))
     (vector-push-extend position (file-info-positions file-info))
-    (progv (list *source-info*) (list (source-info source))
-      (with-source-paths
-        (find-source-paths form index)
-        (eval-tlf form index)))))
+    (progv (list *source-info* *source-paths* *source-plist*)
+        (list (source-info source)
+              (make-hash-table :test 'eq)
+              (list :consort-file (source-file source) :consort-position position))
+      (find-source-paths form index)
+      (eval-tlf form index))))
 
 ;;; What the system itself prints to, and the frames that belong to it
 
 (define-internal *stdout* :variable "showing what threads print" ("SB-SYS" "*STDOUT*") ("SB-IMPL" "*STDOUT*"))
 (define-internal *stderr* :variable "showing what threads print" ("SB-SYS" "*STDERR*") ("SB-IMPL" "*STDERR*"))
 
-(defun named (&rest names)
-  "The symbols that exist of NAMES, each \"PACKAGE:SYMBOL\"."
-  (loop for name in names
-        for colon = (position #\: name)
-        for package = (find-package (subseq name 0 colon))
-        for symbol = (and package (find-symbol (subseq name (1+ colon)) package))
-        when symbol collect symbol))
+(define-internal %invoke-debugger :symbol "ending evaluations whose code unset the debugger's hook" ("SB-DEBUG" "%INVOKE-DEBUGGER"))
+
+(defun replace-debugger (debugger)
+  "From now on, where the debugger would talk to a terminal, DEBUGGER is called with the condition and NIL."
+  (when (internal-p '%invoke-debugger)
+    (encapsulate %invoke-debugger 'consort (lambda (function condition)
+                                             (declare (ignore function))
+                                             (funcall debugger condition nil)))))
+
+(defvar *internal-packages*
+  (remove nil (mapcar #'find-package '("CONSORT" "SB-KERNEL" "SB-IMPL" "SB-INT" "SB-SYS" "SB-DEBUG" "SB-DI" "SB-VM" "SB-C" "SB-UNIX" "SB-FORMAT"
+                                       "SB-PRETTY" "SB-BIGNUM" "SB-LOOP" "SB-FASL")))
+  "Packages whose functions' frames are not shown, nor those of functions internal to any other package of SBCL.")
+
+(defvar *signalling-frames* '(error cerror break signal warn invoke-debugger)
+  "Functions whose frames are not shown above the place of an error.")
 
 (defvar *evaluator-frames*
-  (named "COMMON-LISP:EVAL" "SB-IMPL:%SIMPLE-EVAL" "SB-INT:SIMPLE-EVAL-IN-LEXENV" "SB-IMPL:SIMPLE-EVAL-IN-LEXENV" "SB-EXT:EVAL-TLF"
-         "SB-INT:EVAL-TLF" "SB-IMPL:EVAL-TLF" "SB-IMPL:EVAL-IN-LEXENV" "SB-KERNEL:EVAL-IN-LEXENV" "SB-IMPL:SIMPLE-EVAL-PROGN-BODY"
-         "SB-IMPL:SIMPLE-EVAL-LOCALLY")
-  "Names of frames of the evaluator: never shown.")
-
-(defvar *signalling-frames*
-  (named "COMMON-LISP:ERROR" "COMMON-LISP:CERROR" "COMMON-LISP:BREAK" "COMMON-LISP:WARN" "COMMON-LISP:SIGNAL" "COMMON-LISP:INVOKE-DEBUGGER"
-         "SB-KERNEL:INTERNAL-ERROR" "SB-KERNEL:%BREAK" "SB-IMPL:%BREAK" "SB-SYS:INTERACTIVE-INTERRUPT" "SB-KERNEL:CONTROL-STACK-EXHAUSTED-ERROR"
-         "SB-KERNEL:HEAP-EXHAUSTED-ERROR" "SB-KERNEL:UNDEFINED-FUN-ERROR-HANDLER" "SB-KERNEL:INVALID-ARG-COUNT-ERROR"
-         "SB-DEBUG:RUN-HOOK" "SB-DEBUG:%INVOKE-DEBUGGER" "SB-INT:SIMPLE-READER-ERROR" "SB-KERNEL:READER-EOF-ERROR"
-         "SB-IMPL:READER-EOF-ERROR" "SB-INT:SIMPLE-PROGRAM-ERROR" "SB-KERNEL:%SIGNAL")
-  "Names of frames between the place of an error and the handler: not shown at the top.")
+  (cons 'eval (loop for (package name) in '(("SB-IMPL" "%SIMPLE-EVAL") ("SB-IMPL" "SIMPLE-EVAL-IN-LEXENV") ("SB-IMPL" "EVAL-TLF")
+                                            ("SB-IMPL" "SIMPLE-EVAL-PROGN-BODY") ("SB-IMPL" "EVAL-IN-LEXENV"))
+                    for symbol = (find-symbol name package)
+                    when symbol collect symbol))
+  "Functions of the evaluator.")
 
 (define-internal map-backtrace :function "backtraces of stack exhaustion" ("SB-DEBUG" "MAP-BACKTRACE"))
 (define-internal %frame-debug-function :function "backtraces of stack exhaustion" ("SB-DI" "FRAME-DEBUG-FUN"))
@@ -225,7 +233,185 @@ KIND is one of
 
 (define-internal dynamic-usage :function "stopping evaluations before the heap is full" ("SB-KERNEL" "DYNAMIC-USAGE"))
 
+;;; Room for the collector (code/gc.lisp, runtime/gencgc-internal.h): it copies small objects, so it needs as much free room as they take.
+
+(define-internal page-bytes :variable "stopping evaluations before the heap is full" ("SB-VM" "GENCGC-PAGE-BYTES") ("SB-VM" "GENCGC-CARD-BYTES"))
+
+(defun movable-bytes ()
+  "About how many bytes the next few collections may have to copy: small objects of the three youngest generations."
+  (declare (optimize speed (safety 0)))
+  (let ((table (sb-alien:extern-alien "page_table" sb-sys:system-area-pointer)) ; of (start u32, words u16, type u8, generation s8)
+        (pages 0))
+    (declare (type fixnum pages))
+    (dotimes (page (the (unsigned-byte 40) (sb-alien:extern-alien "next_free_page" sb-alien:long)))
+      (let ((type (sb-sys:sap-ref-8 table (+ (* 8 page) 6)))
+            (generation (sb-sys:signed-sap-ref-8 table (+ (* 8 page) 7))))
+        (when (and (<= 1 (logand type 31) 15) ; in use, and not one object of its own
+                   (<= 0 generation 2))
+          (incf pages))))
+    (the fixnum (* pages (the (unsigned-byte 20) page-bytes)))))
+
+(defun line-buffer-stdout ()
+  "Have what foreign code prints by stdio seen line by line, not when four kilobytes are full."
+  #+linux
+  (let ((address (sb-sys:find-foreign-symbol-address "stdout")))
+    (when address
+      (sb-alien:alien-funcall
+       (sb-alien:extern-alien "setvbuf" (function sb-alien:int sb-sys:system-area-pointer sb-alien:unsigned-long sb-alien:int sb-alien:unsigned-long))
+       (sb-sys:sap-ref-sap (sb-sys:int-sap address) 0) 0 1 0)))) ; _IOLBF
+
 (defun prepare-signals ()
   "SIGTERM ends the image, as it does any process; SIGINT is the terminal's and is not for an image that the host owns."
   (enable-interrupt sb-posix:sigterm :default)
   (enable-interrupt sb-posix:sigint :ignore))
+
+;;; What a fingerprint looks at
+
+(define-internal call-with-each-info :function "the compiler's part of fingerprints" ("SB-INT" "CALL-WITH-EACH-INFO") ("SB-IMPL" "CALL-WITH-EACH-INFO")
+  ("SB-C" "CALL-WITH-EACH-INFO"))
+(define-internal *info-types* :variable "the compiler's part of fingerprints" ("SB-INT" "*INFO-TYPES*") ("SB-IMPL" "*INFO-TYPES*") ("SB-C" "*INFO-TYPES*"))
+(define-internal meta-info-kind :function "the compiler's part of fingerprints" ("SB-INT" "META-INFO-KIND") ("SB-IMPL" "META-INFO-KIND") ("SB-C" "META-INFO-KIND"))
+(define-internal class-layout :function "the classes' part of fingerprints" ("SB-PCL" "CLASS-WRAPPER"))
+
+(defun map-symbol-info (function symbol)
+  "Call FUNCTION with a number that tells the kind and the value of each thing the compiler's database has on SYMBOL and on names made from
+it, such as (SETF SYMBOL), but for how often it was called in what was compiled."
+  (call-with-each-info (lambda (name kind value)
+                         (unless (let ((type (svref *info-types* kind))) ; none for what is not of a kind, such as the function itself
+                                   (and type (string= (meta-info-kind type) "EMITTED-FULL-CALLS")))
+                           (funcall function (logxor kind (if (symbolp name) 0 (sxhash (prin1-to-string name)))) value)))
+                       symbol))
+
+(defun system-symbol-p (symbol)
+  "Whether SYMBOL is of SBCL itself."
+  (let ((package (symbol-package symbol)))
+    (and package (sb-ext:package-locked-p package))))
+
+(defparameter *moving-internals*
+  '("*CODE-SERIALNO*" "*COMPILE-ELAPSED-TIME*" "*EVAL-CALLS*" "*GC-EPOCH*" "*N-BYTES-FREED-OR-PURIFIED*" "*TYPE-CACHE-NONCE*"
+    "*IMMOBILE-CODEBLOB-TREE*" "*DYNSPACE-CODEBLOB-TREE*" "*STORE-BARRIERS-EMITTED*" "*STORE-BARRIERS-POTENTIALLY-EMITTED*"
+    "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*")
+  "Names of internal variables whose values change without anybody having changed anything.")
+
+(defun moving-internal-p (symbol)
+  "Whether SYMBOL, of SBCL itself, is such a variable, or a cache."
+  (let ((name (symbol-name symbol)))
+    (and (system-symbol-p symbol)
+         (or (member name *moving-internals* :test #'string=)
+             (search "-CACHE-VECTOR*" name)))))
+
+;;; The checker (check/)
+
+(define-internal encapsulated-condition :function "checking" ("SB-INT" "ENCAPSULATED-CONDITION"))
+(define-internal compiler-error-type :symbol "checking" ("SB-C" "COMPILER-ERROR"))
+
+;; Reading: the stream that tells where every object it reads begins and ends.
+(define-internal tracking-stream-class :symbol "exact positions" ("SB-INT" "FORM-TRACKING-STREAM"))
+(define-internal tracking-stream-observer :place "exact positions" ("SB-IMPL" "FORM-TRACKING-STREAM-OBSERVER"))
+(define-internal tracking-stream-form-start :place "exact positions" ("SB-IMPL" "FORM-TRACKING-STREAM-FORM-START-CHAR-POS"))
+(define-internal tracking-stream-position :function "exact positions"
+  ("SB-IMPL" "FORM-TRACKING-STREAM-CURRENT-CHAR-POS")        ; 2.5
+  ("SB-IMPL" "FORM-TRACKING-STREAM-INPUT-CHAR-POS"))
+(define-internal stream-descriptor :function "checking" ("SB-SYS" "FD-STREAM-FD"))
+(define-internal stream-file-name :place "checking" ("SB-IMPL" "FD-STREAM-PATHNAME"))
+(define-internal reader-package-error-type :symbol "reading after an unknown package"
+  ("SB-INT" "SIMPLE-READER-PACKAGE-ERROR") ("SB-KERNEL" "SIMPLE-READER-PACKAGE-ERROR"))
+(define-internal comma-p :function "positions in backquotes" ("SB-INT" "COMMA-P") ("SB-IMPL" "COMMA-P"))
+(define-internal comma-expression :function "positions in backquotes" ("SB-INT" "COMMA-EXPR") ("SB-IMPL" "COMMA-EXPR"))
+
+;; COMPILE-FILE's loop over the forms of a file.
+(define-internal do-forms-name :symbol "checking" ("SB-C" "%DO-FORMS-FROM-INFO"))
+(define-internal source-info-file :function "checking" ("SB-C" "SOURCE-INFO-FILE-INFO"))
+(define-internal source-info-stream :place "checking" ("SB-C" "SOURCE-INFO-STREAM"))
+(define-internal file-info-subforms :function "checking" ("SB-C" "FILE-INFO-SUBFORMS"))
+(define-internal file-info-truename :place "checking" ("SB-C" "FILE-INFO-%TRUENAME") ("SB-C" "FILE-INFO-TRUENAME"))
+(define-internal file-info-pathname :function "checking" ("SB-C" "FILE-INFO-PATHNAME"))
+(define-internal current-source-info :variable "checking" ("SB-C" "*SOURCE-INFO*"))
+
+;; What the compiler says and where it is.
+(define-internal find-error-context :function "exact positions" ("SB-C" "FIND-ERROR-CONTEXT"))
+(define-internal error-context-form :function "exact positions" ("SB-C" "COMPILER-ERROR-CONTEXT-ORIGINAL-FORM"))
+(define-internal error-context-path :function "exact positions" ("SB-C" "COMPILER-ERROR-CONTEXT-ORIGINAL-SOURCE-PATH"))
+(define-internal find-source-root :function "exact positions" ("SB-C" "FIND-SOURCE-ROOT"))
+(define-internal print-compiler-message-name :symbol "checking" ("SB-C" "PRINT-COMPILER-MESSAGE"))
+(define-internal warning-handler-name :symbol "checking" ("SB-C" "COMPILER-WARNING-HANDLER"))
+(define-internal style-warning-handler-name :symbol "checking" ("SB-C" "COMPILER-STYLE-WARNING-HANDLER"))
+(define-internal note-undefined-name :symbol "undefined names" ("SB-C" "NOTE-UNDEFINED-REFERENCE"))
+(define-internal summarize-name :symbol "undefined names" ("SB-C" "SUMMARIZE-COMPILATION-UNIT"))
+(define-internal undefined-warnings-name :symbol "undefined names" ("SB-C" "*UNDEFINED-WARNINGS*"))
+(define-internal undefined-warning-name :function "undefined names" ("SB-C" "UNDEFINED-WARNING-NAME"))
+(define-internal undefined-warning-kind :function "undefined names" ("SB-C" "UNDEFINED-WARNING-KIND"))
+
+;; What an earlier load of the same file left behind.
+(define-internal redefinition-warning-type :symbol "checking" ("SB-KERNEL" "REDEFINITION-WARNING"))
+(define-internal redefinition-name :function "checking" ("SB-KERNEL" "REDEFINITION-WARNING-NAME"))
+(define-internal duplicate-definition-type :symbol "checking" ("SB-INT" "DUPLICATE-DEFINITION") ("SB-KERNEL" "DUPLICATE-DEFINITION"))
+(define-internal same-file-redefinition-type :symbol "checking" ("SB-INT" "SAME-FILE-REDEFINITION-WARNING"))
+(define-internal duplicate-definition-name :function "checking"
+  ("SB-INT" "DUPLICATE-DEFINITION-NAME") ("SB-KERNEL" "DUPLICATE-DEFINITION-NAME"))
+(define-internal package-variance-type :symbol "checking" ("SB-INT" "PACKAGE-AT-VARIANCE") ("SB-KERNEL" "PACKAGE-AT-VARIANCE"))
+(define-internal print-condition-references :variable "clean messages" ("SB-INT" "*PRINT-CONDITION-REFERENCES*"))
+
+;;; Copying the image (copy.lisp)
+
+(define-internal without-collecting :macro "copying the image" ("SB-SYS" "WITHOUT-GCING"))
+(define-internal map-heap :function "copying the image" ("SB-VM" "LIST-ALLOCATED-OBJECTS"))
+(define-internal instance-widetag :variable "copying the image" ("SB-VM" "INSTANCE-WIDETAG"))
+(define-internal mutex-state :function "copying the image" ("SB-THREAD" "MUTEX-%STATE") ("SB-THREAD" "MUTEX-STATE"))
+(define-internal foreign-symbol-address :function "copying the image" ("SB-SYS" "FIND-FOREIGN-SYMBOL-ADDRESS"))
+(define-internal primitive-thread :function "copying the image" ("SB-THREAD" "THREAD-PRIMITIVE-THREAD"))
+(define-internal thread-next-slot :variable "copying the image" ("SB-VM" "THREAD-NEXT-SLOT"))
+(define-internal thread-previous-slot :variable "copying the image" ("SB-VM" "THREAD-PREV-SLOT"))
+(define-internal word-bytes :variable "copying the image" ("SB-VM" "N-WORD-BYTES"))
+(define-internal all-threads :variable "copying the image" ("SB-THREAD" "*ALL-THREADS*"))
+(define-internal avl-insert :function "copying the image" ("SB-THREAD" "AVL-INSERT"))
+(define-internal joinable-threads :variable "copying the image" ("SB-THREAD" "*JOINABLE-THREADS*"))
+(define-internal finalizer-thread :variable "copying the image" ("SB-IMPL" "*FINALIZER-THREAD*"))
+(define-internal world-lock :variable "copying the image" ("SB-KERNEL" "**WORLD-LOCK**") ("SB-C" "**WORLD-LOCK**"))
+(define-internal int-sap :macro "copying the image" ("SB-SYS" "INT-SAP"))
+(define-internal sap-32 :place "copying the image" ("SB-SYS" "SAP-REF-32"))
+(define-internal sap-word :place "copying the image" ("SB-SYS" "SAP-REF-WORD"))
+(define-internal system-message :function "copying the image" ("SB-INT" "STRERROR"))
+(define-internal sap-integer :macro "confining a copy" ("SB-SYS" "SAP-INT"))
+
+;; Every use of an undefined function, from the compiler's own graph of the code: it tells only of the first.
+(define-internal compile-toplevel-name :symbol "every use of an undefined function" ("SB-C" "COMPILE-TOPLEVEL"))
+(define-internal ir1-namespace :symbol "every use of an undefined function" ("SB-C" "*IR1-NAMESPACE*"))
+(define-internal free-functions :function "every use of an undefined function" ("SB-C" "FREE-FUNS"))
+(define-internal leaf-references :function "every use of an undefined function" ("SB-C" "LEAF-REFS"))
+(define-internal node-source-path :function "every use of an undefined function" ("SB-C" "NODE-SOURCE-PATH"))
+(define-internal original-source-path :function "every use of an undefined function" ("SB-C" "SOURCE-PATH-ORIGINAL-SOURCE"))
+
+(defun undefined-warnings ()
+  "What the compiler has met in this compilation unit and found undefined."
+  (and (boundp undefined-warnings-name) (symbol-value undefined-warnings-name)))
+
+(defun forget-undefined-warnings ()
+  "Keep the compiler from telling of them itself."
+  (when (boundp undefined-warnings-name)
+    (setf (symbol-value undefined-warnings-name) '())))
+
+(defun paths-of-references (function-name)
+  "The source path, innermost first, of every place in the code being compiled now that refers to the global FUNCTION-NAME."
+  (let ((leaf (and (boundp ir1-namespace) (gethash function-name (free-functions (symbol-value ir1-namespace))))))
+    (and leaf (mapcar (lambda (node) (original-source-path (node-source-path node))) (leaf-references leaf)))))
+
+;; Whether code asks for speed above all, by the policy in force where the compiler is.
+(define-internal policy-quality :function "notes where code asks for speed" ("SB-C" "POLICY-QUALITY"))
+(define-internal lexenv-policy :function "notes where code asks for speed" ("SB-C" "LEXENV-POLICY"))
+(define-internal node-lexenv :function "notes where code asks for speed" ("SB-C" "NODE-LEXENV"))
+(define-internal node-type :type "notes where code asks for speed" ("SB-C" "NODE"))
+(define-internal lexenv-name :symbol "notes where code asks for speed" ("SB-C" "*LEXENV*"))
+(define-internal error-context :symbol "notes where code asks for speed" ("SB-C" "*COMPILER-ERROR-CONTEXT*"))
+
+(defun speed-wanted-p ()
+  "Whether the code that the compiler is at is to be faster rather than anything else."
+  (let* ((context (symbol-value error-context))
+         (lexenv (cond ((typep context 'node-type) (node-lexenv context))
+                       ((boundp lexenv-name) (symbol-value lexenv-name))))
+         (policy (and lexenv (lexenv-policy lexenv))))
+    (when policy
+      (let ((speed (policy-quality policy 'speed)))
+        (and (> speed 1)
+             (loop for other in '(safety debug space compilation-speed)
+                   always (> speed (policy-quality policy other))))))))

@@ -198,7 +198,7 @@ fn answer(place: &Place, request: &Request) -> Result<Value, String> {
 }
 
 fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {
-    let features = &image["features"];
+    let features = &image["facts"]["features"];
     match &features["fork"] {
         Value::Bool(true) => findings.tell(Mark::Good, "fork", "checks run in a copy of the live image", "")?,
         Value::Bool(false) => {

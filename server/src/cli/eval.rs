@@ -47,16 +47,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let place = Place::of(&args.workspace.find()?)?;
     let connected = place.connect_or_start(&Hello::new(DoorKind::Control))?;
     let request = Request::Eval { code, package: args.package.clone(), timeout: args.timeout };
-    let (mut told, mut failed) = ((false, false), None);
+    let mut terminal = Written::default();
+    let mut failed = None;
     let answer = ask(connected, &request, |reply| {
-        if let Reply::Output { text, stderr } = reply {
-            let (written, seen) = if stderr { (print_error(&text), &mut told.1) } else { (print(&text), &mut told.0) };
-            *seen = true;
+        if let Reply::Output { text, stderr } = reply
+            && let Err(error) = terminal.write(&text, stderr)
+        {
             // Told apart from a failure of the connection.
-            if let Err(error) = written {
-                failed = Some(error);
-                return Err(io::ErrorKind::Other.into());
-            }
+            failed = Some(error);
+            return Err(io::ErrorKind::Other.into());
         }
         Ok(())
     });
@@ -66,12 +65,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let answer = answer.map_err(|error| Failure::cannot(error.to_string()))?;
     let outcome: EvalOutcome =
         serde_json::from_value(answer).map_err(|error| Failure::cannot(format!("the host's answer: {error}")))?;
-    if !told.0 {
-        print(&outcome.stdout.text)?;
+    // What was not streamed: nothing when it was.
+    if !terminal.stdout {
+        terminal.write(&outcome.stdout.text, false)?;
     }
-    if !told.1 {
-        print_error(&outcome.stderr.text)?;
+    if !terminal.stderr {
+        terminal.write(&outcome.stderr.text, true)?;
     }
+    terminal.fresh_line()?;
     for warning in &outcome.warnings {
         print_error(&format!("{}: {}\n", warning.kind, warning.message))?;
     }
@@ -81,6 +82,34 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     print_error(&trouble(&outcome))?;
     Ok(ExitCode::FAILURE)
+}
+
+/// What the evaluation has printed so far.
+#[derive(Default)]
+struct Written {
+    stdout: bool,
+    stderr: bool,
+    /// The last of it ended in the middle of a line, on standard error.
+    open: Option<bool>,
+}
+
+impl Written {
+    fn write(&mut self, text: &str, stderr: bool) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.stdout |= !stderr;
+        self.stderr |= stderr;
+        self.open = if text.ends_with('\n') { None } else { Some(stderr) };
+        if stderr { print_error(text) } else { print(text) }
+    }
+
+    fn fresh_line(&mut self) -> io::Result<()> {
+        match self.open.take() {
+            Some(stderr) => self.write("\n", stderr),
+            None => Ok(()),
+        }
+    }
 }
 
 fn values(outcome: &EvalOutcome) -> String {

@@ -115,7 +115,7 @@ fn live(
     let result = tokio.block_on(async {
         let house = SharedImage::start(config, workspace, runtime);
         if let Some(address) = args.http {
-            house.serve_http(address).await?;
+            house.serve_http(address, workspace).await?;
         }
         ready()?;
         serve(elected, Arc::new(house), linger).await

@@ -56,7 +56,9 @@ fn page(status: &Value) -> String {
     let memory = status["host_memory"].as_u64().map(megabytes).unwrap_or_default();
     row("host", format!("process {}, version {}, {memory}", status["host_pid"], text(&status["version"])));
     row("image", image(&status["image"]));
-    let systems = words(&status["image"]["systems"]);
+    let mut systems = words(&status["image"]["facts"]["systems"]);
+    // Those of SBCL and ASDF themselves are always there.
+    systems.retain(|name| !name.starts_with("sb-") && !["asdf", "asdf-package-system", "uiop"].contains(&name.as_str()));
     if !systems.is_empty() {
         row("systems", systems.join(" "));
     }
@@ -78,18 +80,20 @@ fn page(status: &Value) -> String {
 
 fn image(image: &Value) -> String {
     let mut parts = vec![text(&image["state"])];
-    for name in ["what", "reason", "lisp"] {
-        if let Some(text) = image[name].as_str() {
-            parts.push(text.into());
+    for name in ["what", "reason", "lisp", "problem"] {
+        // A reason may go on with SBCL's own last words; `--json` and the log have them.
+        if let Some(line) = image[name].as_str().and_then(|text| text.lines().next()) {
+            parts.push(line.into());
         }
     }
     if let Some(pid) = image["pid"].as_u64() {
         parts.push(format!("process {pid}"));
     }
-    if let (Some(used), Some(size)) = (image["dynamic_usage"].as_u64(), image["dynamic_space_size"].as_u64()) {
+    let facts = &image["facts"];
+    if let (Some(used), Some(size)) = (facts["dynamic_usage"].as_u64(), facts["dynamic_space_size"].as_u64()) {
         parts.push(format!("heap {} of {}", megabytes(used), megabytes(size)));
     }
-    if let Some(uptime) = image["uptime_ms"].as_u64() {
+    if let Some(uptime) = facts["uptime_ms"].as_u64() {
         parts.push(format!("up {}", duration(uptime / 1000)));
     }
     parts.retain(|part| !part.is_empty());
@@ -124,8 +128,8 @@ mod tests {
     fn a_page_shows_everything() {
         let status = json!({
             "workspace": "/w", "host_pid": 7, "version": "0.1.0", "host_memory": 12_582_912, "log": "/l",
-            "image": {"state": "ready", "lisp": "SBCL 2.2.9", "pid": 8, "dynamic_usage": 1_048_576, "dynamic_space_size": 4_294_967_296_u64,
-                      "uptime_ms": 3_700_000, "systems": ["a", "b"]},
+            "image": {"state": "ready", "lisp": "SBCL 2.2.9", "pid": 8, "facts": {
+                "dynamic_usage": 1_048_576, "dynamic_space_size": 4_294_967_296_u64, "uptime_ms": 3_700_000, "systems": ["a", "b"]}},
             "clients": [{"door": "lsp", "name": "Neovim 0.11"}, {"door": "mcp", "name": "agent"}],
             "work": ["eval (loop)"]
         });

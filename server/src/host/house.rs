@@ -8,12 +8,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use super::control;
 use super::hello::DoorKind;
 use super::runtime_dir::RuntimeDir;
 use super::serve::{Connection, House, Lifetime};
 use crate::config::Config;
 use crate::image::Image;
+use crate::mcp::HttpDoor;
 use crate::session::Session;
 use crate::{lsp, mcp};
 
@@ -25,6 +28,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(10);
 pub struct SharedImage {
     session: Session,
     image: Image,
+    http: CancellationToken,
 }
 
 impl SharedImage {
@@ -32,15 +36,27 @@ impl SharedImage {
     pub fn start(config: Config, workspace: &Path, runtime: &RuntimeDir) -> SharedImage {
         let (image, events) = Image::start(config.lisp.clone(), workspace, runtime.work());
         let session = Session::start(config, workspace.to_path_buf(), image.clone(), events);
-        SharedImage { session, image }
+        SharedImage { session, image, http: CancellationToken::new() }
     }
 
-    /// Open the HTTP door beside the socket.
+    /// Open the HTTP door beside the socket; it closes with the host. Its token is in the user's own state directory, so that a client's
+    /// settings stay true over restarts.
     ///
     /// # Errors
-    /// When the address is not a loopback one or cannot be had.
-    pub async fn serve_http(&self, address: SocketAddr) -> io::Result<()> {
-        Err(io::Error::other(format!("{address}: HTTP is not served yet")))
+    /// When the address is not a loopback one or cannot be had, or there is no place for the token.
+    pub async fn serve_http(&self, address: SocketAddr, workspace: &Path) -> io::Result<HttpDoor> {
+        let no_home =
+            || io::Error::other("no home directory is known, so there is no place for HTTP's token; set HOME");
+        let token_file = super::log::path_for(workspace).ok_or_else(no_home)?.with_extension("token");
+        let door = mcp::serve_http(self.session.clone(), address, &token_file, self.http.clone())
+            .await
+            .map_err(io::Error::other)?;
+        tracing::info!(
+            "MCP at http://{}/mcp for who sends `Authorization: Bearer TOKEN`; the token is in {}",
+            door.address,
+            token_file.display()
+        );
+        Ok(door)
     }
 }
 
@@ -62,6 +78,7 @@ impl House for SharedImage {
 
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
+            self.http.cancel();
             if tokio::time::timeout(CLOSE_WAIT, self.image.shutdown()).await.is_err() {
                 tracing::error!(
                     "the image did not end within {} s; it ends with its link to this process",

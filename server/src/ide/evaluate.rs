@@ -119,36 +119,33 @@ impl Evaluation {
 
 impl From<EvalOutcome> for Evaluation {
     fn from(outcome: EvalOutcome) -> Self {
-        let (status, fallback, kept) = match outcome.status {
+        // What is said when the image gave no words of its own.
+        let (status, kind, message) = match outcome.status {
             EvalStatus::Ok => (Ending::Ok, "", ""),
             EvalStatus::Error => (Ending::Error, "ERROR", ""),
-            EvalStatus::Timeout => (
-                Ending::Timeout,
-                "SB-EXT:TIMEOUT",
-                "The evaluation was interrupted at its deadline. What it had defined is kept; give `timeout` (seconds) for more.",
-            ),
+            EvalStatus::Timeout => {
+                (Ending::Timeout, "TIMEOUT", "Stopped: the deadline passed. What had been defined before is kept.")
+            }
             EvalStatus::Interrupted => (
                 Ending::Interrupted,
                 "SB-SYS:INTERACTIVE-INTERRUPT",
-                "The evaluation was interrupted. What it had defined is kept.",
+                "Stopped: it was interrupted. What had been defined before is kept.",
             ),
         };
         let mut budget = Budget { left: clip::LIMIT, omitted: 0 };
         let values = outcome.values.into_iter().map(|value| budget.take(value)).collect();
         let stdout = budget.take(outcome.stdout);
         let stderr = budget.take(outcome.stderr);
-        let error = match (outcome.error, status) {
-            (_, Ending::Ok) => None,
-            (Some(error), _) => {
-                let message = match (error.message.trim(), kept) {
-                    (message, "") => message.to_owned(),
-                    ("", kept) => kept.to_owned(),
-                    (message, kept) => format!("{message}\n{kept}"),
-                };
-                Some(Fault { kind: error.kind, message, backtrace: error.backtrace })
+        let error = (status != Ending::Ok).then(|| {
+            let mut fault = match outcome.error {
+                Some(error) => Fault { kind: error.kind, message: error.message, backtrace: error.backtrace },
+                None => Fault { kind: kind.into(), message: message.into(), backtrace: Vec::new() },
+            };
+            if status == Ending::Timeout {
+                fault.message.push_str(" Give `timeout` (seconds) for more.");
             }
-            (None, _) => Some(Fault { kind: fallback.into(), message: kept.into(), backtrace: Vec::new() }),
-        };
+            fault
+        });
         Evaluation {
             status,
             values,
@@ -314,8 +311,8 @@ mod tests {
         let facts = Evaluation::from(outcome(EvalStatus::Timeout));
         assert_eq!(facts.status, Ending::Timeout);
         insta::assert_snapshot!(render(&facts), @r"
-        [ERROR] SB-EXT:TIMEOUT
-        The evaluation was interrupted at its deadline. What it had defined is kept; give `timeout` (seconds) for more.
+        [ERROR] TIMEOUT
+        Stopped: the deadline passed. What had been defined before is kept. Give `timeout` (seconds) for more.
         ");
     }
 

@@ -21,6 +21,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const LOAD_GRACE: Duration = Duration::from_secs(10);
 /// How much longer an image as a whole may stand still (a collection) before code is held to be stuck.
 const STANDSTILL: Duration = Duration::from_secs(10);
+/// How long after an interrupt that found nothing it is tried again.
+const AGAIN: Duration = Duration::from_millis(100);
 /// What an answer may take that was on its way when the image was seen to answer.
 const LATE: Duration = Duration::from_millis(500);
 
@@ -81,6 +83,16 @@ async fn end_unless_answered<T: DeserializeOwned>(
     }
 }
 
+/// Interrupt again until it is found running: a request may be between being read and being begun. Never returns.
+async fn insist(live: &Live, id: u64) {
+    loop {
+        tokio::time::sleep(AGAIN).await;
+        if live.link.interrupt_found(id).await {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 impl Drop for Work {
     fn drop(&mut self) {
         let Some(mut call) = self.call.take() else { return };
@@ -91,10 +103,18 @@ impl Drop for Work {
             return;
         }
         let (live, turn, grace, captured) = (self.live.clone(), self.turn.take(), self.grace, self.captured);
+        // Now, and not when the task is first run: whoever evaluates next finds it interrupted.
         live.link.interrupt(call.id(), "cancel");
         let stop = async move {
             type Any = serde::de::IgnoredAny;
-            let stopped = tokio::time::timeout(grace, call.result::<Any>()).await;
+            let id = call.id();
+            let stopped = tokio::time::timeout(grace, async {
+                tokio::select! {
+                    _ = call.result::<Any>() => {}
+                    () = insist(&live, id) => {}
+                }
+            });
+            let stopped = stopped.await;
             if stopped.is_err() {
                 let reason =
                     "Code that was cancelled could not be stopped, so the Lisp image had to be ended.".to_owned();

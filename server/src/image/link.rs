@@ -28,8 +28,8 @@ use super::state::{ImageError, OutputChunk, Progress};
 
 /// Frames in a row that cannot be read before the link is given up.
 const BAD_FRAMES: usize = 16;
-/// Bytes that may wait to be written; the image is not reading when there are more.
-const BACKLOG: usize = FRAME_LIMIT + (8 << 20);
+/// Bytes that may wait to be written beside one frame; the image is not reading when there are more.
+const BACKLOG: usize = 8 << 20;
 /// Characters of one evaluation's output that are streamed; the answer has the rest, clipped.
 const STREAMED: usize = 1 << 20;
 
@@ -93,6 +93,8 @@ pub(super) struct Link {
     backlog: Mutex<Vec<u8>>,
     more: Notify,
     closed: CancellationToken,
+    /// The longest frame; tests have a smaller one.
+    frame_limit: usize,
     why: Mutex<Option<String>>,
 }
 
@@ -101,6 +103,15 @@ impl Link {
     pub(super) fn open(
         stream: StdUnixStream,
         runtime: &Handle,
+        volunteer: impl Fn(Volunteered) + Send + 'static,
+    ) -> std::io::Result<Arc<Link>> {
+        Link::open_limited(stream, runtime, FRAME_LIMIT, volunteer)
+    }
+
+    fn open_limited(
+        stream: StdUnixStream,
+        runtime: &Handle,
+        frame_limit: usize,
         volunteer: impl Fn(Volunteered) + Send + 'static,
     ) -> std::io::Result<Arc<Link>> {
         stream.set_nonblocking(true)?;
@@ -113,6 +124,7 @@ impl Link {
             backlog: Mutex::default(),
             more: Notify::new(),
             closed: CancellationToken::new(),
+            frame_limit,
             why: Mutex::default(),
         });
         runtime.spawn(read_frames(link.clone(), read, volunteer));
@@ -160,10 +172,14 @@ impl Link {
             kind: "bad-params".into(),
             message: format!("cannot be sent: {error}"),
         })?;
-        if frame.len() >= FRAME_LIMIT {
+        if frame.len() >= self.frame_limit {
             return Err(ImageError::Refused {
                 kind: "bad-params".into(),
-                message: format!("The text is too long: {} bytes, and at most {FRAME_LIMIT} can be sent.", frame.len()),
+                message: format!(
+                    "The text is too long: {} bytes, and at most {} can be sent.",
+                    frame.len(),
+                    self.frame_limit
+                ),
             });
         }
         frame.push(b'\n');
@@ -261,7 +277,7 @@ impl Link {
             return Ok(());
         }
         // A frame that was begun must be finished.
-        if sent == 0 && backlog.len() + frame.len() > BACKLOG {
+        if sent == 0 && backlog.len() + frame.len() > self.frame_limit + BACKLOG {
             return Err(ImageError::Busy("The image does not read its requests; try again in a moment.".into()));
         }
         backlog.extend_from_slice(&frame[sent..]);
@@ -360,7 +376,7 @@ fn pass_on(frame: OutputFrame, sender: &mpsc::UnboundedSender<OutputChunk>, stre
 }
 
 async fn read_frames(link: Arc<Link>, read: OwnedReadHalf, volunteer: impl Fn(Volunteered)) {
-    let mut lines = Lines::new(read, FRAME_LIMIT);
+    let mut lines = Lines::new(read, link.frame_limit);
     let mut bad = 0;
     let why = loop {
         match lines.next().await {

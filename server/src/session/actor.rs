@@ -207,6 +207,9 @@ impl Actor {
         if let ImageState::Dead { reason, .. } = &self.state {
             client.tell(Feedback::Message { level: Level::Error, text: reason.clone() });
         }
+        for problem in &self.config.problems {
+            client.tell(Feedback::Message { level: Level::Warning, text: problem.to_string() });
+        }
         self.clients.insert(id, client);
     }
 

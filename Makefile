@@ -1,0 +1,45 @@
+# Two commands matter: `make demo` shows Consort at work, `make test` proves it. Both need Rust; the rest they install.
+
+SHELL := bash
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-sbcl bench build install picture clean
+
+help:
+	@echo 'make demo       install sbcl if it is missing, build Consort, and show it at work on examples/'
+	@echo 'make test       every test there is; what they need goes to $${CONSORT_TEST_CACHE:-~/.cache/consort-test}'
+	@echo 'make test-sbcl  the Lisp tests and the end-to-end tests again, on the SBCL of Debian 13'
+	@echo 'make bench      ratios against plain compile-file and Swank, measured in one run'
+	@echo 'make build      target/release/consort'
+	@echo 'make install    cargo install, into ~/.cargo/bin unless configured otherwise'
+	@echo 'make picture    docs/demo.svg again, from what `make demo` prints'
+
+demo:
+	@scripts/install-sbcl
+	cargo build --release --locked --bin consort --bin consort-demo
+	@target/release/consort-demo
+
+test:
+	@scripts/test
+
+test-sbcl:
+	@scripts/test second-sbcl
+
+bench:
+	@scripts/test-tools sbcl
+	cargo build --release --locked --bin consort --bin consort-bench
+	@scripts/isolated target/release/consort-bench
+
+build:
+	cargo build --release --locked --bin consort
+
+install:
+	cargo install --locked --path server
+
+picture:
+	@scripts/install-sbcl
+	cargo build --release --locked --bin consort --bin consort-demo
+	scripts/terminal-svg docs/demo.svg target/release/consort-demo
+
+clean:
+	cargo clean
+	rm -rf tests/out

@@ -1,0 +1,175 @@
+;;;; The check of one text: COMPILE-FILE, with its loop over the forms of a file replaced by ours. It runs in a copy of the image,
+;;;; which it leaves changed as COMPILE-FILE would, and a little more.
+
+(in-package :consort)
+
+(defvar *reading* nil "The READING of the text that is being compiled.")
+
+(defun form-failed (check condition where)
+  "Report that compiling the current form was ended by CONDITION, or by a THROW or ABORT when that is NIL. WHERE: the compiler's place
+then, if it is known."
+  (let* ((span (form-span check))
+         (message (cond ((null condition) "Compiling this form was left by a THROW or ABORT.")
+                        ((typep condition 'storage-condition)
+                         (let ((words (say condition)))
+                           (format nil "~A. Is there a macro that never ends?"
+                                   (subseq words 0 (or (search " (" words) (position #\. words) (length words))))))
+                        (t (say condition))))
+         (refused (and condition (confinement-errno condition) (check-confined check)))
+         (package (and condition (typep condition 'package-error) (in-package-form-p (check-form check))))
+         (place (or (and package
+                         (ignore-errors (designator-place check (check-form check) (package-error-package condition))))
+                    where
+                    span)))
+    (when package
+      (setf (check-lost-package check) t
+            (check-unknown-packages check) t))
+    (found check (new-finding check (car place) (cdr place) :error
+                              (cond (refused "confined")
+                                    (package "unknown-package")
+                                    ((typep condition 'storage-condition) "exhausted")
+                                    (t "compile-time-error"))
+                              (if refused (confined-message message) message)
+                              :condition (and condition (type-name-for-user condition))
+                              :data (and package
+                                         (list "package" (ignore-errors (string (package-error-package condition)))))))))
+
+(defun compile-one (check function form info)
+  "Let the compiler have FORM, the next of the file that INFO describes."
+  (let* ((file (source-info-file info))
+         (forms (file-info-forms file))
+         (index (fill-pointer forms)))
+    (vector-push-extend form forms)
+    (vector-push-extend (check-form-start check) (file-info-positions file))
+    (incf (check-forms check))
+    (when (in-package-form-p form)
+      (setf (check-lost-package check) nil)
+      (unless (check-in-package-span check) (setf (check-in-package-span check) (form-span check))))
+    (handler-case (note-definition check form) (error () nil))
+    (call-guarded (lambda ()
+                    (funcall function form :current-index index))
+                  (lambda (condition where) (form-failed check condition where))
+                  (lambda () (nth-value 1 (locate-context check))))
+    (handler-case (tell-duplicate check form) (error () nil))))
+
+(defun compile-text (check function info)
+  "Read the text of CHECK form by form and call FUNCTION, the compiler's, with each, as SB-C::%DO-FORMS-FROM-INFO would."
+  (let* ((reading *reading*)
+         (text (check-text check)))
+    (setf *compile-file-pathname* (check-path check)
+          *compile-file-truename* (check-path check)
+          (file-info-truename (source-info-file info)) (file-info-pathname (source-info-file info))
+          (reading-subforms reading) (file-info-subforms (source-info-file info)))
+    (reopen reading 0)
+    (unwind-protect
+         (loop
+           (let ((start (skip-blank text (reading-position reading))))
+             (setf (check-form check) nil
+                   (check-duplicate-told check) nil
+                   (check-failures check) '()
+                   (check-form-line check) nil
+                   (check-index check) nil
+                   (check-form-start check) start
+                   (check-form-end check) (min (length text) (1+ start))
+                   (source-info-stream info) (reading-stream reading))
+             (when (< start (length text))
+               (funcall (check-at check) start (check-form-end check)))
+             (multiple-value-bind (form state) (read-one reading)
+               (ecase state
+                 (:end (return))
+                 (:unreadable (skip-unreadable reading start))
+                 (:form
+                  (let* ((subforms (reading-subforms reading)) (n (length subforms)))
+                    (setf (check-form check) form
+                          (check-subforms check) subforms)
+                    (when (>= n 3)
+                      (setf (check-form-start check) (aref subforms (- n 3))
+                            (check-form-end check) (aref subforms (- n 2))))
+                    (funcall (check-at check) (check-form-start check) (check-form-end check))
+                    (compile-one check function form info)))))))
+      (setf (source-info-stream info) nil)
+      (close (reading-stream reading)))))
+
+(defun refuse-to-leave (name)
+  "What whoever calls a function of SBCL that ends the process meets in a copy."
+  (error "~S is not done while code is checked." name))
+
+(defun install-hooks ()
+  "Make this image's compiler read through COMPILE-TEXT and tell us of undefined names. In a copy only: it is never taken back."
+  (encapsulate do-forms-name 'consort
+                        (lambda (original function info &rest arguments)
+                          (if (and *check* *reading* (null (reading-stream *reading*)))
+                              (compile-text *check* function info)
+                              (apply original function info arguments))))
+  (encapsulate note-undefined-name 'consort
+                        (lambda (original name kind)
+                          (funcall original name kind)
+                          (when (and *check* (undefined-now-p name kind))
+                            (handler-case (note-undefined-use *check* name kind)
+                              (error () nil)))))
+  (encapsulate compile-toplevel-name 'consort
+                        (lambda (original &rest arguments)
+                          (when *check*
+                            (handler-case (note-function-uses *check*)
+                              (error () nil)))
+                          (apply original arguments)))
+  (encapsulate summarize-name 'consort
+                        (lambda (original abort)
+                          (when *check*
+                            (mapc (lambda (finding) (found *check* finding)) (take-undefined *check*))
+                            (forget-undefined-warnings))
+                          (funcall original abort)))
+  (refuse-exits #'refuse-to-leave)
+  ;; What the compiler would print is discarded anyway.
+  (encapsulate print-compiler-message-name 'consort (constantly nil))
+  ;; A warning that code merely signals has no MUFFLE-WARNING: then these would fail.
+  (flet ((decline-what-is-signalled (original condition)
+           (when (find-restart 'muffle-warning condition)
+             (funcall original condition))))
+    (encapsulate warning-handler-name 'consort #'decline-what-is-signalled)
+    (encapsulate style-warning-handler-name 'consort #'decline-what-is-signalled)))
+
+(defun observable-p (condition)
+  "Whether CONDITION was signalled by WARN, or is not a warning at all."
+  (or (not (typep condition 'warning))
+      (find-restart 'muffle-warning condition)))
+
+(defun call-observing (check function)
+  "Call FUNCTION, reporting what the compiler signals."
+  (handler-bind ((sb-ext:compiler-note (lambda (condition) (observe check condition)))
+                 (warning (lambda (condition)
+                            (when (observable-p condition) (observe check condition))))
+                 (error (lambda (condition) (settle-redefinition check condition)))
+                 (condition (lambda (condition)
+                              (when (typep condition compiler-error-type) (observe check condition)))))
+    (funcall function)))
+
+(defun run-check (check)
+  "Check the text of CHECK. INSTALL-HOOKS must have been called. Return the fasl's path, or NIL."
+  (let* ((scratch (check-scratch check))
+         (stub (merge-pathnames "text.lisp" scratch))
+         (fasl (merge-pathnames "text.fasl" scratch))
+         (text (if (check-withheld check) (blank (check-text check) (check-withheld check)) (check-text check)))
+         (*check* check)
+         (*reading* (make-reading check stub))
+         (*package* (or (find-package (check-package check)) (find-package :common-lisp-user)))
+         (*readtable* *readtable*)
+         (*read-eval* (eq (check-mode check) :file))
+         (*load-pathname* (check-path check))
+         (*load-truename* (check-path check))
+         (*default-pathname-defaults* (if (check-path check)
+                                          (make-pathname :name nil :type nil :version nil :defaults *default-pathname-defaults*)
+                                          *default-pathname-defaults*)))
+    (loop for (start) in (check-withheld check) do (note-ghost check start))
+    (setf (check-text check) (coerce text '(simple-array character (*))))
+    (write-source (check-text check) stub)
+    (let ((output (make-broadcast-stream)))
+      (let ((*standard-output* output) (*error-output* output) (*trace-output* output)
+            (*compile-verbose* nil) (*compile-print* nil))
+        (call-guarded
+         (lambda ()
+           (call-observing check
+                           (lambda ()
+                             (with-compilation-unit (:source-namestring (and (check-path check) (namestring (check-path check))))
+                               (values (compile-file stub :output-file fasl :external-format :utf-8))))))
+         (lambda (condition where) (form-failed check condition where)))))))

@@ -1,0 +1,96 @@
+;;;; SBCL's words, made fit for a person: on one line, without addresses, stream names or references.
+
+(in-package :consort)
+
+(defun collapse-space (text)
+  "TEXT with each run of white space that has a line break made one space, and trimmed."
+  (with-output-to-string (out)
+    (let ((i 0) (length (length text)) (started nil))
+      (flet ((blank-p (c) (member c '(#\Space #\Tab #\Newline #\Return #\Page))))
+        (loop while (< i length)
+              do (if (blank-p (char text i))
+                     (let* ((end (or (position-if-not #'blank-p text :start i) length))
+                            (break (find-if (lambda (c) (member c '(#\Newline #\Return))) text :start i :end end)))
+                       (when (and started (< end length))
+                         (write-string (if break " " (subseq text i end)) out))
+                       (setf i end))
+                     (progn (setf started t)
+                            (write-char (char text i) out)
+                            (incf i))))))))
+
+(defun drop-addresses (text)
+  "TEXT without the \" {1001A2B3C3}\" in unreadable objects."
+  (with-output-to-string (out)
+    (loop with i = 0
+          for open = (search " {" text :start2 i)
+          for close = (and open (position #\} text :start open))
+          do (cond ((null open) (write-string text out :start i) (return))
+                   ((and close
+                         (> (- close open) 6)
+                         (loop for j from (+ open 2) below close always (digit-char-p (char text j) 16))
+                         (< (1+ close) (length text))
+                         (char= (char text (1+ close)) #\>))
+                    (write-string text out :start i :end open)
+                    (setf i (1+ close)))
+                   (t (write-string text out :start i :end (+ open 2))
+                      (setf i (+ open 2)))))))
+
+(defun drop-between (text before after)
+  "TEXT without the first part that starts with BEFORE and ends with AFTER."
+  (let* ((start (search before text))
+         (end (and start (search after text :start2 (+ start (length before))))))
+    (if end
+        (concatenate 'string (subseq text 0 start) (subseq text (+ end (length after))))
+        text)))
+
+(defun drop-noise (text)
+  "TEXT without what SBCL says to those who sit at its terminal."
+  (dolist (noise '(" Use *BREAK-ON-SIGNALS* to intercept."))
+    (setf text (drop-between text noise "")))
+  (let ((stream (search " on #<" text)))
+    (when stream
+      (let ((end (position #\> text :start stream)))
+        (when end
+          (setf text (concatenate 'string (subseq text 0 stream) (subseq text (1+ end))))))))
+  (let ((stream (search "Stream: #<" text)))
+    (when stream (setf text (string-right-trim " ," (subseq text 0 stream)))))
+  (let ((place (search " Line: " text)))
+    (when (and place (search ", Column: " text :start2 place) (search ", File-Position: " text :start2 place))
+      (setf text (subseq text 0 place))))
+  (string-trim " " text))
+
+(defun say (condition &optional (package *package*))
+  "What CONDITION reports, cleaned, with symbols as PACKAGE sees them."
+  (let ((text (handler-case
+                  (let ((*package* package) (*print-pretty* t) (*print-right-margin* 100000) (*print-length* 10) (*print-level* 5)
+                        (*print-lines* nil) (*print-circle* nil) (*print-readably* nil))
+                    (with-internals ((print-condition-references nil))
+                      (princ-to-string condition)))
+                (error () (format nil "A ~(~A~) that cannot be printed." (type-of condition))))))
+    (drop-prefix (drop-noise (drop-addresses (collapse-space text))) package)))
+
+(defun drop-prefix (text package)
+  "TEXT with the prefix of PACKAGE dropped, which SBCL prints even where that is the current one."
+  (let ((prefix (concatenate 'string (package-name package) "::")))
+    (with-output-to-string (out)
+      (loop with start = 0
+            for found = (search prefix text :start2 start)
+            do (write-string text out :start start :end found)
+            while found
+            do (setf start (+ found (length prefix)))))))
+
+(defun type-name-for-user (condition)
+  "The name of CONDITION's type as CL-USER prints it."
+  (let ((*package* (find-package :common-lisp-user)) (*print-pretty* nil) (*print-readably* nil))
+    (prin1-to-string (class-name (class-of condition)))))
+
+(defun abbreviate (form &optional (limit 80))
+  "FORM on one line, in upper case, of at most LIMIT characters."
+  (let ((text (handler-case
+                  (let ((*print-pretty* t) (*print-right-margin* 100000) (*print-lines* nil) (*print-length* 12) (*print-level* 6) (*print-case* :upcase) (*print-readably* nil)
+                        (*print-circle* nil) (*print-base* 10) (*print-radix* nil))
+                    (collapse-space (drop-addresses (write-to-string form :escape t))))
+                (error () "(...)"))))
+    (if (> (length text) limit)
+        (concatenate 'string (subseq text 0 (- limit 3)) "...")
+        text)))

@@ -1,0 +1,133 @@
+;;;; The conditions of the compiler as findings. They are observed and declined: nothing here unwinds.
+
+(in-package :consort)
+
+(defun new-finding (check start end severity code message &rest more)
+  "A finding in the top-level form that CHECK is at."
+  (apply #'make-finding :start start :end end :severity severity :code code :message message
+         :form (and (check-form check) (check-form-text check))
+         :toplevel (form-span check)
+         more))
+
+(defun check-form-text (check)
+  "The top-level form on one line."
+  (or (check-form-line check)
+      (setf (check-form-line check) (abbreviate (check-form check)))))
+
+(defun confinement-errno (condition)
+  "Whether CONDITION is one that code gets when the system refuses it something."
+  (let ((words (ignore-errors (princ-to-string condition))))
+    (and words
+         (or (search "Operation not permitted" words)
+             (search "Permission denied" words)
+             (search "Could not create new OS thread" words)))))
+
+(defun confined-message (message)
+  "MESSAGE with the reason why the system refused it."
+  (format nil "~A (Code under check runs confined: it cannot write files, start programs or threads, or use the network. ~
+If it must, load the file's system first.)" message))
+
+(defun severity-of (condition)
+  "The severity of a compiler's CONDITION."
+  (typecase condition
+    (sb-ext:compiler-note :note)
+    (style-warning :style-warning)
+    (warning :warning)
+    (t :error)))
+
+(defun inner-condition (condition)
+  "The condition that a compiler's error carries, or CONDITION."
+  (if (typep condition compiler-error-type)
+      (encapsulated-condition condition)
+      condition))
+
+(defun observe (check condition)
+  "Report CONDITION, which the compiler signals, where it belongs. Never fails: at worst the top-level form is marked."
+  (handler-case
+      (multiple-value-bind (form span cons)
+          (handler-case (locate-context check)
+            (error () (values (check-form check) (form-span check) nil)))
+        (observe-at check condition form (or span (form-span check)) cons))
+    (error (problem)
+      (found check (new-finding check (check-form-start check) (check-form-end check) (severity-of condition) "compiler"
+                                (format nil "~A (Its place could not be told: ~A)" (say condition) (say problem)))))))
+
+(defun observe-at (check condition form span cons)
+  "Report CONDITION at FORM, read at SPAN, or at the car of CONS in it."
+  (let* ((inner (inner-condition condition))
+         (message (say inner))
+         (severity (severity-of condition))
+         (code (cond ((typep condition 'sb-ext:code-deletion-note)
+                      (if (search "function" message) "unused-function" "unreachable-code"))
+                     ((search "during macroexpansion" message) "macro-expansion")
+                     ((kind-of inner message))
+                     ((typep inner 'package-error) "unknown-package")
+                     (t (ecase severity (:error "malformed-form") (:warning "compiler") (:style-warning "style") (:note "note")))))
+         (place (or (handler-case (narrow check code inner form cons span) (error () nil)) span)))
+    (when (eq severity :error) (note-failure check code form))
+    (cond ((and (eq severity :error) (confinement-errno inner) (check-confined check))
+           (setf code "confined" message (confined-message message)))
+          ((and (string= code "unknown-package") (in-package-form-p (check-form check)))
+           (setf (check-lost-package check) t
+                 (check-unknown-packages check) t)))
+    (unless (or (passed-over-p check code inner) (told-twice-p check code))
+      (found check (new-finding check (car place) (cdr place) severity code message
+                                :condition (type-name-for-user inner)
+                                :tags (cond ((member code '("unused-variable" "unused-function" "unreachable-code" "unread-variable")
+                                                     :test #'string=)
+                                             '(:unnecessary))
+                                            ((string= code "deprecated") '(:deprecated)))
+                                :related (related-places check code inner)
+                                :data (finding-facts code inner))))))
+
+(defun unused-through-failure-p (check condition)
+  "Whether the variable that CONDITION calls unused is named in a list that could not be compiled: then nobody knows."
+  (let ((variable (find-if (lambda (a) (and a (symbolp a))) (condition-arguments condition))))
+    (and variable
+         (some (lambda (failure)
+                 (block search
+                   (map-read (lambda (cons) (when (eq (uncomma (car cons)) variable) (return-from search t))) failure)
+                   nil))
+               (check-failures check)))))
+
+(defun note-failure (check code form)
+  "Remember that FORM could not be compiled; if a macro complains of a part of its call, the call around FORM too."
+  (push form (check-failures check))
+  (when (and (string= code "macro-expansion")
+             (not (and (consp form) (symbolp (car form)) (macro-function (car form)))))
+    (let ((around (second (member form (reverse (context-trail)) :test #'eq))))
+      (when (consp around) (push around (check-failures check))))))
+
+(defun in-package-form-p (form)
+  "Whether FORM is an IN-PACKAGE."
+  (and (consp form) (eq (car form) 'in-package)))
+
+(defun finding-facts (code condition)
+  "What a quick fix for CODE needs of CONDITION."
+  (let ((name (first (condition-arguments condition))))
+    (cond ((and (member code '("unused-variable" "unread-variable" "ignored-variable-used") :test #'string=) name (symbolp name))
+           (list "symbol" (symbol-name name)))
+          ((and (string= code "unknown-keyword") (symbolp name)) (list "keyword" (symbol-name name)))
+          ((and (string= code "unknown-package") (typep condition 'package-error))
+           (list "package" (ignore-errors (string (package-error-package condition))))))))
+
+(defun related-places (check code condition)
+  "Other places that explain CONDITION."
+  (when (string= code "duplicate-definition")
+    (let ((first (first-definition check (duplicate-name condition))))
+      (when first (list (list (car first) (cdr first) "First defined here."))))))
+
+(defun told-twice-p (check code)
+  "Whether it was told already that the form defines what was defined before; now it has been."
+  (when (member code '("duplicate-definition" "redefinition") :test #'string=)
+    (shiftf (check-duplicate-told check) t)))
+
+(defun passed-over-p (check code condition)
+  "Whether a finding is not wanted: notes that were not asked for, and what is so only because the file is loaded already."
+  (or (and (typep condition 'sb-ext:compiler-note)
+           (if (typep condition 'sb-ext:code-deletion-note)
+               (not (or (check-unreachable check) (check-notes check)))
+               (not (or (check-notes check) (speed-wanted-p)))))
+      (and (member code '("unused-variable" "unused-function" "unread-variable") :test #'string=)
+           (unused-through-failure-p check condition))
+      (stale-p check code condition)))

@@ -1,0 +1,166 @@
+;;;; Exact places: from an object the compiler names, by its identity, to where the reader read it.
+;;;;
+;;;; The reader tells the start, the end and the object of everything it reads, innermost first, whatever readtable is in force.
+;;;; Only when a condition asks is an index made of that, of the top-level form it is in: for each cons of a list as it was
+;;;; read, the span of its car; for each list, the span of the whole.
+
+(in-package :consort)
+
+(defstruct (form-index (:conc-name index-))
+  "The places of one top-level form: OBJECTS, of conses, commas and vectors, by EQ; CARS, of the car of a cons."
+  (objects (make-hash-table :test 'eq))
+  (cars (make-hash-table :test 'eq)))
+
+(defstruct (node (:constructor make-node (start end object)))
+  (start 0 :type fixnum) (end 0 :type fixnum) object)
+
+(defun index-list (index list nodes)
+  "Give each cons of LIST the place of its car, from NODES, the objects read within it, in order."
+  (loop with missed fixnum = 0
+        for cons = list then (cdr cons)
+        while (and nodes (consp cons) (< missed 64)) ; a circular list has no end
+        for place = (member (car cons) nodes :key #'node-object :test #'eql)
+        do (cond (place
+                  (unless (gethash cons (index-cars index))
+                    (setf (gethash cons (index-cars index))
+                          (cons (node-start (first place)) (node-end (first place)))))
+                  (setf nodes (rest place) missed 0))
+                 (t (incf missed)))))
+
+(defun index-subforms (subforms)
+  "An INDEX of SUBFORMS, a vector of start, end, object, ... as the reader told them."
+  (let ((index (make-form-index)) (stack '()))
+    (loop for i from 0 below (length subforms) by 3
+          for start of-type fixnum = (aref subforms i)
+          for end of-type fixnum = (aref subforms (+ i 1))
+          for object = (aref subforms (+ i 2))
+          do (let ((children '()))
+               (loop while (and stack (>= (node-start (first stack)) start))
+                     do (push (pop stack) children))
+               (let ((same (find object children :key #'node-object :test #'eq :from-end t)))
+                 (cond (same (push same stack)) ; #+feature X, #1=X, #.X: the X
+                       (t
+                        (when (and (or (consp object) (vectorp object) (comma-p object))
+                                   (not (gethash object (index-objects index))))
+                          (setf (gethash object (index-objects index)) (cons start end)))
+                        (when (consp object) (index-list index object children))
+                        (let ((inner (and (comma-p object)
+                                          (find (comma-expression object) children :key #'node-object :test #'eql))))
+                          (push (if inner
+                                    (make-node (node-start inner) (node-end inner) object)
+                                    (make-node start end object))
+                                stack)))))))
+    index))
+
+(defun current-index (check)
+  "The index of the top-level form that is being compiled."
+  (or (check-index check)
+      (setf (check-index check) (index-subforms (check-subforms check)))))
+
+(defun object-span (check object)
+  "Where the cons, comma or vector OBJECT was read, or NIL."
+  (values (gethash object (index-objects (current-index check)))))
+
+(defun car-span (check cons)
+  "Where the car of CONS was read, or NIL."
+  (values (gethash cons (index-cars (current-index check)))))
+
+(defun form-span (check)
+  "The span of the top-level form."
+  (cons (check-form-start check) (check-form-end check)))
+
+(defun uncomma (object)
+  "OBJECT, or what stands behind the comma that it is."
+  (loop while (comma-p object) do (setf object (comma-expression object)))
+  object)
+
+;;; Walking what was read
+
+(defun map-read (function form &key (skip (constantly nil)))
+  "Call FUNCTION with every cons of the lists in FORM, outer before inner, left to right, but not within the lists for which SKIP
+is true. Ends on circular structure too."
+  (let ((seen (make-hash-table :test 'eq)))
+    (labels ((walk (object)
+               (setf object (uncomma object))
+               (when (and (consp object) (not (gethash object seen)) (not (funcall skip object)))
+                 (loop for cons = object then (cdr cons)
+                       while (and (consp cons) (not (gethash cons seen)))
+                       do (setf (gethash cons seen) t)
+                          (funcall function cons)
+                          (let ((car (uncomma (car cons))))
+                            (if (simple-vector-p car) (map nil #'walk car) (walk car)))
+                       finally (when (comma-p cons) (walk cons))))))
+      (walk form))))
+
+(defun quotation-p (list)
+  "Whether LIST is (quote X)."
+  (and (eq (car list) 'quote) (consp (cdr list)) (null (cddr list))))
+
+(defun declaration-p (list)
+  "Whether LIST is a DECLARE."
+  (eq (car list) 'declare))
+
+(defun places (check form object &key (skip #'quotation-p) (test #'eql) (from form))
+  "The spans where OBJECT stands as an element in FORM (as was read), in order. FROM is the cons of FORM's list to begin at."
+  (let ((places '()))
+    (flet ((look (cons)
+             (when (funcall test (uncomma (car cons)) object)
+               (let ((span (or (car-span check cons)
+                               (and (consp (uncomma (car cons))) (object-span check (uncomma (car cons)))))))
+                 (when span (push span places))))))
+      (map-read #'look from :skip skip))
+    (nreverse places)))
+
+(defun unused-place (check places key)
+  "The first of PLACES that no finding with KEY has got yet, which it then has; the last of them when all are taken."
+  (or (loop for place in places
+            for used = (list key place)
+            unless (gethash used (check-used check))
+              do (setf (gethash used (check-used check)) t)
+                 (return place))
+      (first (last places))))
+
+;;; From the compiler's context to what was read
+
+(defun path-trail (path)
+  "The forms, outermost first, that lead along PATH, a source path of the compiler's, innermost first, as conses of what was read: for a
+list the list itself, and last, when the place is an atom, a vector of the cons whose car it is."
+  (let* ((path (reverse path))
+         (form (and path current-source-info (find-source-root (first path) current-source-info)))
+         (trail (list (uncomma form))))
+    (dolist (step (rest path))
+      (setf form (uncomma form))
+      (let ((cons (and (consp form) (typep step 'unsigned-byte)
+                       (loop for tail = form then (cdr tail)
+                             repeat step
+                             while (consp tail)
+                             finally (return (if (comma-p tail) (uncomma tail) tail))))))
+        (unless (consp cons) (return))
+        (setf form (uncomma (car cons)))
+        (push (if (consp form) form (vector cons)) trail)))
+    (nreverse trail)))
+
+(defun context-trail ()
+  "The PATH-TRAIL to where the compiler is; NIL when it does not know."
+  (let ((context (find-error-context nil)))
+    (when context
+      (let ((trail (path-trail (error-context-path context)))
+            (original (error-context-form context)))
+        (if (and (consp original) (not (member original trail :test #'eq)))
+            (append trail (list original))
+            trail)))))
+
+(defun locate-trail (check trail)
+  "Where TRAIL leads: the innermost list that was read, and its span; the top-level form when nothing better is known. The third value
+is the cons whose car is meant when that is an atom."
+  (let ((cons nil))
+    (loop for form in (reverse trail)
+          do (cond ((simple-vector-p form)
+                    (when (car-span check (svref form 0)) (setf cons (svref form 0))))
+                   ((and (consp form) (object-span check form))
+                    (return-from locate-trail (values form (object-span check form) cons)))))
+    (values (check-form check) (form-span check) nil)))
+
+(defun locate-context (check)
+  "Where the compiler is, as LOCATE-TRAIL tells it."
+  (locate-trail check (context-trail)))

@@ -1,0 +1,181 @@
+;;;; Reading the text form by form. What cannot be read is told where it is, skipped, and reading goes on behind it.
+
+(in-package :consort)
+
+(defstruct (reading (:constructor make-reading (check file)))
+  "Where the reading of a text is."
+  check
+  file                                  ; the text as a file, with what is withheld made blank
+  (stream nil)
+  (base 0 :type fixnum)                 ; the character that the stream began at
+  (subforms (make-array 1000 :adjustable t :fill-pointer 0)) ; the compiler's own vector, once it is known
+  (unreadable nil))                     ; the form has been told to be unreadable, but was read to its end
+
+(defun reading-position (reading)
+  "The character of the text that is read next."
+  (+ (reading-base reading) (tracking-stream-position (reading-stream reading))))
+
+(defun reopen (reading position)
+  "Go on reading at the character POSITION."
+  (when (reading-stream reading) (close (reading-stream reading)))
+  (let ((subforms (reading-subforms reading)))
+    (setf (reading-base reading) position
+          (reading-stream reading)
+          (open-source (reading-file reading) (check-text (reading-check reading)) position
+                       (check-path (reading-check reading))
+                       (lambda (start end object)
+                         ;; Also called with :RESET after a comment within a form: that forgets nothing here.
+                         (when (and (integerp start) (not *read-suppress*))
+                           (vector-push-extend (+ position start) subforms)
+                           (vector-push-extend (+ position end) subforms)
+                           (vector-push-extend object subforms)))))))
+
+;;; What cannot be read
+
+(defun reader-finding (check start end code message condition)
+  "Report that the text from START to END cannot be read."
+  (found check (make-finding :start start :end (max end (1+ start)) :severity :error :code code :message message
+                             :condition (type-name-for-user condition)
+                             :form (collapse-space (let* ((text (check-text check))
+                                                          (end (min (end-of-line text (check-form-start check))
+                                                                    (+ (check-form-start check) 77))))
+                                                     (string-upcase (subseq text (check-form-start check) (max end (check-form-start check))))))
+                             :toplevel (cons (check-form-start check) (max end (1+ start)))
+                             :data (and (typep condition 'package-error)
+                                        (list "package" (ignore-errors (let ((p (package-error-package condition)))
+                                                                         (if (packagep p) (package-name p) (string p)))))))))
+
+(defun package-message (check condition)
+  "What is wrong with a package prefix; the same words each time, though reading on makes the symbol known."
+  (let ((key (and (typep condition 'simple-condition) (condition-arguments condition))))
+    (or (gethash key (check-reader-messages check))
+        (setf (gethash key (check-reader-messages check)) (say condition)))))
+
+(defun tell-package-error (reading condition)
+  "Report an unknown package or symbol in a token."
+  (let* ((check (reading-check reading))
+         (unknown (not (packagep (package-error-package condition))))
+         (span (token-around (check-text check) (reading-position reading) :delimiter t)))
+    (when unknown (setf (check-unknown-packages check) t))
+    (reader-finding check (car span) (cdr span) (if unknown "unknown-package" "unknown-symbol")
+                    (package-message check condition) condition)))
+
+(defun tell-reader-error (reading condition)
+  "Report any other failure to read."
+  (let* ((check (reading-check reading))
+         (text (check-text check))
+         (position (min (length text) (reading-position reading))))
+    (cond ((typep condition 'end-of-file)
+           (let ((start (unclosed-construct text (check-form-start check))))
+             (reader-finding check start (min (length text) (1+ start)) "end-of-file"
+                             (format nil "end of file: the ~A that begins here never ends"
+                                     (case (char text (min start (1- (length text))))
+                                       (#\( "list") (#\" "string") (#\| "symbol") (#\# "comment") (t "form")))
+                             condition)))
+          (t
+           (let* ((evaluated (read-eval-place reading text))
+                  (span (or evaluated (token-around text position)))
+                  (message (say condition)))
+             (cond ((and (not *read-eval*) (search "*READ-EVAL*" message))
+                    (reader-finding check (car span) (cdr span) "read-eval"
+                                    "#. is refused here: it would run code while the text is read." condition))
+                   ((and (confinement-errno condition) (check-confined check))
+                    (reader-finding check (car span) (cdr span) "confined" (confined-message message) condition))
+                   (t
+                    (reader-finding check (car span) (cdr span) (if evaluated "read-eval" "reader-error") message condition))))))))
+
+(defun read-eval-place (reading text)
+  "The span of the #. that was just read in TEXT, if the last thing read was one."
+  (let* ((subforms (reading-subforms reading)) (n (length subforms)))
+    (when (>= n 3)
+      (let ((start (aref subforms (- n 3))) (end (aref subforms (- n 2))))
+        (when (and (<= 2 start) (string= "#." text :start2 (- start 2) :end2 start)
+                   (<= end (reading-position reading) (1+ end)))
+          (cons (- start 2) end))))))
+
+;;; One form
+
+(defun call-guarded (function on-failure &optional (where (constantly nil)))
+  "Call FUNCTION; when it would end any other way than by returning (an unhandled condition, a throw, ABORT) call ON-FAILURE with the
+condition or NIL, and what WHERE returned where the condition was met, and return NIL."
+  (let ((failure nil) (place nil) (done nil) (values nil))
+    (block guarded
+      (unwind-protect
+           (let ((sb-ext:*invoke-debugger-hook*
+                   (lambda (condition hook)
+                     (declare (ignore hook))
+                     (setf failure condition
+                           place (handler-case (funcall where) (error () nil)))
+                     (return-from guarded)))
+                 (*debugger-hook* nil))
+             (restart-case
+                 (progn (setf values (multiple-value-list (funcall function)))
+                        (setf done t))
+               (abort () :report "Leave this form.")))
+        ;; A throw past us ends here too.
+        (unless done (return-from guarded))))
+    (cond (done (values-list values))
+          (t (funcall on-failure failure place) nil))))
+
+(defun read-one (reading)
+  "Read the next form. Return it, and :FORM, :END at the end of the text, or :UNREADABLE when it failed, which has then been reported."
+  (let* ((check (reading-check reading))
+         (stream (reading-stream reading))
+         (state :unreadable) (form nil) (unlocked '()))
+    (setf (reading-unreadable reading) nil
+          (fill-pointer (reading-subforms reading)) 0
+          (tracking-stream-form-start stream) nil)
+    (call-guarded
+     (lambda ()
+       (handler-bind ((error (lambda (condition)
+                               ;; With the symbol made known the rest of the form can be read, and its end is found.
+                               (let ((continue (and (typep condition reader-package-error-type)
+                                                    (eq (stream-error-stream condition) stream)
+                                                    (find-restart 'continue condition))))
+                                 (when continue
+                                   (tell-package-error reading condition)
+                                   (setf (reading-unreadable reading) t)
+                                   (let ((package (package-error-package condition)))
+                                     (when (and (packagep package) (sb-ext:package-locked-p package))
+                                       (sb-ext:unlock-package package)
+                                       (push package unlocked)))
+                                   (invoke-restart continue))))))
+         (setf form (read-preserving-whitespace stream nil stream)
+               state (cond ((eq form stream) :end)
+                           ((reading-unreadable reading) :unreadable)
+                           (t :form)))))
+     (lambda (condition where)
+       (declare (ignore where))
+       (cond ((null condition)
+              (reader-finding check (check-form-start check) (1+ (check-form-start check)) "reader-error"
+                              "Reading this form was left by a THROW or ABORT." (make-condition 'simple-error :format-control "")))
+             ((typep condition reader-package-error-type) (tell-package-error reading condition))
+             (t (tell-reader-error reading condition)))))
+    (mapc #'sb-ext:lock-package unlocked)
+    (values form state)))
+
+(defun skip-unreadable (reading start)
+  "Go on behind the form that begins at START and could not be read."
+  (let* ((check (reading-check reading))
+         (text (check-text check))
+         (failed-at (min (length text) (max (1+ start) (reading-position reading)))))
+    (unless (reading-unreadable reading) ; else it was read to its end
+      (if (char= (char text (min start (1- (length text)))) #\))
+          (reopen reading (1+ start))
+          (let ((end (progn
+                       (reopen reading start)
+                       (call-guarded (lambda ()
+                                       (let ((*read-suppress* t) (*read-eval* nil))
+                                         (read-preserving-whitespace (reading-stream reading) t))
+                                       (reading-position reading))
+                                     (constantly nil)))))
+            (cond ((and end (>= end failed-at)))
+                  ((let ((next (next-toplevel text failed-at)))
+                     (and next (progn (reopen reading next) t))))
+                  (t (reopen reading (length text)))))))
+    (note-ghost check start)))
+
+(defun note-ghost (check start)
+  "Remember the name that the form at START, which the compiler does not see, would define."
+  (let ((token (definition-name (check-text check) start)))
+    (when token (setf (gethash (plain-name token) (check-ghosts check)) t))))

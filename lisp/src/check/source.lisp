@@ -1,0 +1,130 @@
+;;;; The text of a check as a stream that tells the place of every object read from it.
+
+(in-package :consort)
+
+(defun blank (text spans)
+  "TEXT with the characters in SPANS, conses (START . END), made white space; line breaks stay."
+  (let ((copy (copy-seq text)))
+    (loop for (start . end) in spans
+          do (loop for i from (max 0 start) below (min end (length copy))
+                   unless (member (char copy i) '(#\Newline #\Return #\Page))
+                     do (setf (char copy i) #\Space)))
+    copy))
+
+(defun write-source (text path)
+  "Put TEXT into the file PATH, in UTF-8."
+  (with-open-file (out path :direction :output :if-exists :supersede :external-format :utf-8)
+    (write-string text out))
+  path)
+
+(defun utf-8-length (text end)
+  "How many bytes the first END characters of TEXT take."
+  (loop for i below end
+        for code = (char-code (char text i))
+        sum (cond ((< code #x80) 1) ((< code #x800) 2) ((< code #x10000) 3) (t 4))))
+
+(defun open-source (path text offset name observer)
+  "A stream on the file PATH, which holds TEXT, from the character OFFSET on; it calls OBSERVER with the start and end of each
+object that is read (counted from OFFSET) and the object. It says that its file is NAME, if that is not NIL."
+  (let ((stream (open path :external-format :utf-8 :class tracking-stream-class)))
+    (unless (zerop offset)
+      (sb-posix:lseek (stream-descriptor stream) (utf-8-length text offset) sb-posix:seek-set))
+    (when name (setf (stream-file-name stream) name))
+    (setf (tracking-stream-observer stream) observer)
+    stream))
+
+;;; Looking at the text itself
+
+(defun delimiter-p (char)
+  "Whether CHAR ends a token in the standard syntax."
+  (find char '(#\Space #\Tab #\Newline #\Return #\Page #\Linefeed #\( #\) #\" #\' #\` #\, #\;)))
+
+(defun token-around (text position &key (delimiter nil))
+  "The span (START . END) of the token that ends at POSITION, or of the macro character before it; DELIMITER: the reader may have taken
+the delimiter behind the token too."
+  (let* ((length (length text))
+         (at (max 0 (1- (min position length)))))
+    (flet ((blank-p (i) (member (char text i) '(#\Space #\Tab #\Newline #\Return #\Page))))
+      (when (zerop length) (return-from token-around (cons 0 0)))
+      (loop while (and (plusp at) (blank-p at)) do (decf at))
+      (when (and delimiter (plusp at) (delimiter-p (char text at)) (not (delimiter-p (char text (1- at)))))
+        (decf at))
+      (if (delimiter-p (char text at))
+          (cons at (1+ at))
+          (cons (let ((before (position-if #'delimiter-p text :end at :from-end t))) (if before (1+ before) 0))
+                (or (position-if #'delimiter-p text :start at) length))))))
+
+(defun end-of-line (text position)
+  "Where the line of POSITION ends."
+  (or (position-if (lambda (c) (member c '(#\Newline #\Return))) text :start (min position (length text))) (length text)))
+
+(defun next-toplevel (text position)
+  "Where the next line after POSITION begins with an open parenthesis, or NIL."
+  (loop for newline = (position-if (lambda (c) (member c '(#\Newline #\Return))) text :start (min position (length text)))
+          then (position-if (lambda (c) (member c '(#\Newline #\Return))) text :start (1+ newline))
+        while newline
+        when (and (< (1+ newline) (length text)) (char= (char text (1+ newline)) #\())
+          return (1+ newline)))
+
+(defun skip-blank (text position)
+  "The first character at or after POSITION that is neither white space nor in a comment line."
+  (let ((length (length text)))
+    (loop
+      (setf position (or (position-if-not (lambda (c) (member c '(#\Space #\Tab #\Newline #\Return #\Page))) text
+                                          :start (min position length))
+                         length))
+      (if (and (< position length) (char= (char text position) #\;))
+          (setf position (end-of-line text position))
+          (return position)))))
+
+(defun definition-name (text start)
+  "The name that the form at START of TEXT seems to define, as written, and its span: of (defun foo ...) \"foo\". NIL when it
+defines nothing."
+  (let ((length (length text)))
+    (flet ((skip (p) (skip-blank text p))
+           (end (p) (or (position-if #'delimiter-p text :start p) length)))
+      (when (and (< start length) (char= (char text start) #\())
+        (let* ((head (skip (1+ start)))
+               (head-end (end head))
+               (name (skip head-end)))
+          (when (and (> (- head-end head) 3)
+                     (search "def" text :start2 head :end2 head-end :test #'char-equal)
+                     (< name length))
+            (when (char= (char text name) #\() ; (defstruct (foo ...)), (defun (setf foo) ...)
+              (setf name (skip (1+ name)))
+              (when (and (< (+ name 4) length) (string-equal "setf" (subseq text name (end name))))
+                (setf name (skip (end name)))))
+            (let ((name-end (end name)))
+              (when (< name name-end)
+                (values (subseq text name name-end) name name-end)))))))))
+
+(defun plain-name (token)
+  "TOKEN without a package prefix, in upper case."
+  (string-upcase (subseq token (1+ (or (position #\: token :from-end t) -1)))))
+
+(defun unclosed-construct (text start)
+  "Where what never ends begins in TEXT, looking from START: a string, a block comment, a |name|, or else the outermost list."
+  (let ((opens '()) (i start) (length (length text)))
+    (flet ((skip-to (char from)
+             (loop (cond ((>= from length) (return nil))
+                         ((char= (char text from) #\\) (incf from 2))
+                         ((char= (char text from) char) (return (1+ from)))
+                         (t (incf from))))))
+      (loop while (< i length)
+            do (case (char text i)
+                 (#\( (push i opens) (incf i))
+                 (#\) (pop opens) (incf i))
+                 (#\; (setf i (end-of-line text i)))
+                 (#\\ (incf i 2))
+                 ((#\" #\|) (setf i (or (skip-to (char text i) (1+ i)) (return-from unclosed-construct i))))
+                 (#\# (case (and (< (1+ i) length) (char text (1+ i)))
+                        (#\\ (incf i 3))
+                        (#\| (let ((depth 0) (from i))
+                               (loop (cond ((>= (1+ i) length) (return-from unclosed-construct from))
+                                           ((string= "#|" text :start2 i :end2 (+ i 2)) (incf depth) (incf i 2))
+                                           ((string= "|#" text :start2 i :end2 (+ i 2)) (incf i 2)
+                                            (when (zerop (decf depth)) (return)))
+                                           (t (incf i))))))
+                        (t (incf i))))
+                 (t (incf i))))
+      (or (first (last opens)) start))))

@@ -1,0 +1,66 @@
+;;;; What a check knows while it runs, and the findings it makes.
+
+(in-package :consort)
+
+(defstruct finding
+  "One diagnostic: the fields of Diagnostic in server/src/ide/diagnostic.rs."
+  (start 0 :type fixnum)
+  (end 0 :type fixnum)
+  (severity :warning :type (member :error :warning :style-warning :note :information))
+  (code "" :type string)
+  (message "" :type string)
+  (condition nil)                       ; the type's name, as CL-USER prints it
+  (form nil)                            ; the top-level form on a line
+  (toplevel nil)                        ; (start . end)
+  (tags '() :type list)                 ; :unnecessary, :deprecated
+  (related '() :type list)              ; (start end message) or (start end message file)
+  (data '() :type list)                 ; plist of strings
+  (file nil))                           ; a path, when a system is checked
+
+(defstruct (undefined-use (:constructor make-undefined-use (name kind finding tentative form-start)))
+  "A use of a name that was undefined when the compiler came by; it counts only if the name is undefined at the end. TENTATIVE: to be
+dropped when all uses in the top-level form at FORM-START are found."
+  name kind finding tentative form-start)
+
+(defstruct check
+  "The state of the check of one text."
+  (text "" :type simple-string)
+  (path nil)                            ; the real file's pathname, or NIL
+  (mode :file :type (member :file :form))
+  (package "COMMON-LISP-USER")
+  (notes nil)                           ; report compiler notes
+  (unreachable nil)                     ; report deleted code
+  (confined nil)
+  (withheld '())                        ; ((start . end) ...)
+  (scratch nil)                         ; directory: fasl, text
+  (emit #'identity :type function)      ; called with each finding
+  (at (constantly nil) :type function)  ; called with the span of each top-level form
+  (forms 0 :type fixnum)                ; how many were compiled
+  ;; The top-level form it is at.
+  (form nil)
+  (form-line nil)                       ; it on one line, once a finding asked for it
+  (form-start 0 :type fixnum)
+  (form-end 0 :type fixnum)
+  (subforms nil)                        ; what the reader saw of it: start, end, object, ...
+  (index nil)                           ; made of SUBFORMS when a condition asks for it
+  (marked (make-hash-table :test 'equal)) ; (start end code ...) of what was found
+  (used (make-hash-table :test 'equal)) ; places that a repeated name already got
+  ;; Over the whole text.
+  (definitions (make-hash-table :test 'equal)) ; (kind name) -> (start . end) of the name's first definition
+  (ghosts (make-hash-table :test 'equal)) ; names that withheld or unreadable forms define
+  (undefined '())                       ; undefined-use, newest first
+  (lost-package nil)                    ; an IN-PACKAGE failed: names after it mean nothing
+  (duplicate-told nil)                  ; it was told that the current form defines something twice
+  (failures '())                        ; lists of the current form that could not be compiled
+  (unknown-packages nil)                ; some package of the text does not exist
+  (in-package-span nil)                 ; where the first IN-PACKAGE is
+  (reader-messages (make-hash-table :test 'equal)))
+
+(defvar *check* nil "The CHECK of the text that is being compiled, in a copy.")
+
+(defun found (check finding)
+  "Report FINDING unless the same was found at the same place."
+  (let ((key (list (finding-start finding) (finding-end finding) (finding-code finding) (finding-message finding))))
+    (unless (gethash key (check-marked check))
+      (setf (gethash key (check-marked check)) t)
+      (funcall (check-emit check) finding))))

@@ -1,0 +1,78 @@
+;;;; Names that nothing defines: every use, told at the end of the text, when it is known that nothing in it defined them.
+
+(in-package :consort)
+
+(defun undefined-now-p (name kind)
+  "Whether the compiler counts NAME among the undefined."
+  (some (lambda (warning)
+          (and (eq (undefined-warning-kind warning) kind)
+               (equal (undefined-warning-name warning) name)))
+        (undefined-warnings)))
+
+(defun name-for-user (name)
+  "NAME, of a function, variable or type, as the current package sees it."
+  (let ((*print-pretty* nil) (*print-readably* nil)) (prin1-to-string name)))
+
+(defun undefined-finding (check name kind place)
+  "The finding that NAME, used at PLACE, is undefined."
+  (let ((label (ecase kind (:function "function") (:variable "variable") (:type "type")))
+        (symbol (if (consp name) (find-if #'symbolp (reverse name)) name)))
+    (new-finding check (car place) (cdr place) :warning
+                 (format nil "undefined-~A" label)
+                 (format nil "Undefined ~A: ~A" label (name-for-user name))
+                 :condition (if (eq kind :variable) "WARNING" "STYLE-WARNING")
+                 :data (list "symbol" (and symbol (symbol-name symbol))))))
+
+(defun note-undefined-use (check name kind)
+  "Keep that the compiler met NAME, which is undefined so far. For a function this is the first use only; NOTE-FUNCTION-USES finds all."
+  (multiple-value-bind (form span cons) (locate-context check)
+    (let ((place (or (undefined-place check form cons name kind)
+                     (and (not (eq form (check-form check)))
+                          (undefined-place check (check-form check) nil name kind))
+                     span)))
+      (unless (check-lost-package check)
+        (push (make-undefined-use name kind (undefined-finding check name kind place) t (check-form-start check))
+              (check-undefined check))))))
+
+(defun function-place (check name path)
+  "Where the name of the function NAME stands that the compiler refers to at PATH."
+  (multiple-value-bind (form span cons) (locate-trail check (path-trail path))
+    (flet ((head (list) (car-span check list)))
+      (cond ((not (consp form)) span)
+            ((equal (uncomma (car form)) name) (head form))
+            ((and (eq (car form) 'function) (consp (cdr form)) (equal (uncomma (second form)) name))
+             (or (head (cdr form)) span))
+            (t (or (undefined-place check form cons name :function) span))))))
+
+(defun note-function-uses (check)
+  "Keep every use of the undefined functions in the code that the compiler has just turned into its graph."
+  (dolist (warning (undefined-warnings))
+    (when (eq (undefined-warning-kind warning) :function)
+      (let* ((name (undefined-warning-name warning))
+             (paths (paths-of-references name))
+             (start (check-form-start check)))
+        (when (and paths (not (check-lost-package check)))
+          (setf (check-undefined check)
+                (delete-if (lambda (use)
+                             (and (undefined-use-tentative use) (= start (undefined-use-form-start use))
+                                  (eq :function (undefined-use-kind use)) (equal name (undefined-use-name use))))
+                           (check-undefined check)))
+          (dolist (path paths)
+            (push (make-undefined-use name :function (undefined-finding check name :function (function-place check name path))
+                                      nil start)
+                  (check-undefined check))))))))
+
+(defun ghost-p (check name)
+  "Whether a form of the text that could not be read seems to define NAME."
+  (let ((symbol (if (consp name) (car (last name)) name)))
+    (and (symbolp symbol) (gethash (symbol-name symbol) (check-ghosts check)))))
+
+(defun take-undefined (check)
+  "The findings for the names that are still undefined, in the order of the text; forget them."
+  (let ((uses (reverse (check-undefined check))))
+    (setf (check-undefined check) '())
+    (sort (loop for use in uses
+                for name = (undefined-use-name use)
+                when (and (undefined-now-p name (undefined-use-kind use)) (not (ghost-p check name)))
+                  collect (undefined-use-finding use))
+          #'< :key #'finding-start)))

@@ -1,0 +1,201 @@
+;;;; A copy of the live, multi-threaded image: a fork with one thread, which does one thing and leaves.
+;;;;
+;;;; What makes it safe, each part found necessary:
+;;;;  1. The lock of the collector is held and the world stopped across the fork, so no thread is allocating or collecting.
+;;;;     WITHOUT-GCING is not held around the retries: the collector then waits for us, and we for it.
+;;;;  2. No other thread holds a lock of the runtime at that moment (compiler, packages, fdefinitions, ...), else the copy waits for
+;;;;     ever for a thread that it does not have. If one is held, we let go and try again, until patience ends. Locks that came
+;;;;     later (of a user's generic functions) remain: the host kills a copy that hangs, and tries once more.
+;;;;  3. The copy closes the other threads' allocation regions and makes itself the only thread: it can collect garbage.
+;;;;  4. The runtime's C locks count too: two are looked at before the fork, the finalizer's are made new in the copy.
+;;;;  5. The copy leaves by _exit: no exit hooks, no buffers flushed twice.
+
+(in-package :consort)
+
+(define-condition copy-busy (error) ()
+  (:documentation "The image compiles, or a lock of the runtime stays held: no copy could be made in time. Try again.")
+  (:report "The image is busy compiling or loading; it could not be copied yet."))
+
+(define-condition cannot-copy (error)
+  ((reason :initarg :reason :reader cannot-copy-reason))
+  (:documentation "This system or this SBCL cannot be forked as we do it, or the system refused to.")
+  (:report (lambda (condition stream) (format stream "The image cannot be copied: ~A" (cannot-copy-reason condition)))))
+
+(sb-ext:defglobal *runtime-locks* (coerce (map-heap :all :type instance-widetag :test (lambda (object) (typep object 'sb-thread:mutex))) 'simple-vector)
+  "Every mutex that exists before user code runs: 500 to 800 of them, whatever this version of SBCL calls them.")
+
+(defconstant +lock-bits+ 3 "The bits of a mutex's state that say it is held; newer SBCLs have others beside them.")
+
+(defun runtime-lock-held-p ()
+  "Whether another thread holds a lock of the runtime. The state is looked at, not the owner: between taking a lock and signing it,
+it has no owner."
+  (let ((locks *runtime-locks*) (self sb-thread:*current-thread*))
+    (declare (simple-vector locks))
+    (loop for lock across locks
+            thereis (and (plusp (logand +lock-bits+ (mutex-state lock)))
+                         (not (eq (sb-thread:mutex-owner lock) self))))))
+
+(defun c-variables (names)
+  "The addresses of those C variables of the runtime that it has. Never called with the world stopped: the linker has locks too."
+  (remove nil (mapcar #'foreign-symbol-address names)))
+
+(defun c-lock-held-p (locks)
+  "Whether one of the C LOCKS, addresses, is held: with glibc the first word of a mutex is the lock."
+  (dolist (address locks nil)
+    (when (plusp (sap-32 (int-sap address) 0)) (return t))))
+
+(defun renew-finalizer-locks (mutexes conditions)
+  "Make the finalizer's C mutex and condition variable new: the thread that may hold the one and wait for the other is gone."
+  (flet ((clear (address size)
+           (loop for offset from 0 below size by 4 do (setf (sap-32 (int-sap address) offset) 0))))
+    (dolist (address mutexes) (clear address 40)) ; sizeof (pthread_mutex_t), (pthread_cond_t)
+    (dolist (address conditions) (clear address 48))))
+
+(defun can-copy-p ()
+  "Whether this image can be copied: Linux, with every internal that it takes."
+  (and #+linux t #-linux nil
+       #+sb-thread t #-sb-thread nil
+       (every #'internal-p '(map-heap mutex-state primitive-thread thread-next-slot thread-previous-slot all-threads avl-insert
+                             joinable-threads finalizer-thread world-lock))
+       (every #'foreign-symbol-address '("all_threads" "gc_stop_the_world" "gc_start_the_world" "try_acquire_gc_lock" "release_gc_lock"
+                                  "gc_close_thread_regions"))))
+
+(defun become-only-thread ()
+  "In a copy just made, with the world stopped: make this thread the only one the runtime knows."
+  (let ((self (primitive-thread sb-thread:*current-thread*))
+        (next (* thread-next-slot word-bytes))
+        (previous (* thread-previous-slot word-bytes)))
+    (loop for thread = (sb-alien:extern-alien "all_threads" sb-alien:unsigned-long) then (sap-word (int-sap thread) next)
+          until (zerop thread)
+          unless (= thread self)
+            do (sb-alien:alien-funcall
+                (sb-alien:extern-alien "gc_close_thread_regions" (function sb-alien:void sb-alien:unsigned-long sb-alien:int))
+                thread 0))
+    (setf (sb-alien:extern-alien "all_threads" sb-alien:unsigned-long) self
+          (sap-word (int-sap self) next) 0
+          (sap-word (int-sap self) previous) 0
+          all-threads (avl-insert nil self sb-thread:*current-thread*)
+          joinable-threads nil
+          finalizer-thread nil)))
+
+(defmacro call-c (name result &rest typed-arguments)
+  "Call the C function NAME with the TYPED-ARGUMENTS, each (TYPE VALUE)."
+  `(sb-alien:alien-funcall (sb-alien:extern-alien ,name (function ,result ,@(mapcar #'first typed-arguments)))
+                           ,@(mapcar #'second typed-arguments)))
+
+(defun start-world ()
+  "Let the other threads go on."
+  (call-c "gc_start_the_world" sb-alien:void)
+  (call-c "release_gc_lock" sb-alien:void))
+
+(defun try-to-fork (c-locks finalizer-mutexes finalizer-conditions)
+  "With interrupts off and the compiler's lock held: fork if nothing is in the way. The process id, 0 in the copy, -1 when the system
+refused; NIL when something was in the way. Nothing here may cons or look up while the world is stopped."
+  (without-collecting
+    (when (eql 1 (call-c "try_acquire_gc_lock" sb-alien:int))
+      (call-c "gc_stop_the_world" sb-alien:void)
+      (let ((pid (if (or (runtime-lock-held-p) (c-lock-held-p c-locks))
+                     nil
+                     (call-c "fork" sb-alien:int))))
+        (when (eql pid 0)
+          (become-only-thread)
+          (renew-finalizer-locks finalizer-mutexes finalizer-conditions))
+        (start-world)
+        pid))))
+
+(defun call-with-world-lock (function seconds)
+  "Call FUNCTION with the compiler's lock held; COPY-BUSY when it is not free within SECONDS."
+  (cond ((sb-thread:holding-mutex-p world-lock) (funcall function))
+        ((sb-thread:grab-mutex world-lock :timeout seconds)
+         (unwind-protect (funcall function)
+           (sb-thread:release-mutex world-lock)))
+        (t (error 'copy-busy))))
+
+(defun call-in-copy (function &key (patience 2))
+  "Copy the image, call FUNCTION in the copy, which then leaves with exit code 0, or 70 if FUNCTION did not return. The process id of the
+copy, which the caller must reap (WAIT-FOR-COPY). COPY-BUSY when the image does not let itself be copied within PATIENCE seconds.
+Nothing of FUNCTION is seen in this image."
+  (unless (can-copy-p)
+    (error 'cannot-copy :reason "this system or version of SBCL is not supported"))
+  (let ((pid nil)
+        (c-locks (c-variables '("code_allocator_lock" "alloc_profiler_lock")))
+        (mutexes (c-variables '("finalizer_mutex")))
+        (conditions (c-variables '("finalizer_condvar")))
+        (deadline (+ (get-internal-real-time) (round (* patience internal-time-units-per-second)))))
+    (call-with-world-lock
+     (lambda ()
+       (without-interrupts
+         (loop
+           (setf pid (try-to-fork c-locks mutexes conditions))
+           (when (or pid (> (get-internal-real-time) deadline)) (return))
+           (sb-thread:thread-yield))
+         (when (eql pid 0)
+           (unwind-protect
+                (progn (prepare-copy)
+                       (with-local-interrupts (funcall function))
+                       (leave 0))
+             (leave 70)))))
+     patience)
+    (cond ((null pid) (error 'copy-busy))
+          ((minusp pid) (error 'cannot-copy :reason (system-message)))
+          (t pid))))
+
+;;; In the copy
+
+(defun descriptor-numbers ()
+  "The descriptors of this process; those up to 4096 where the system does not list them."
+  (let ((directory (handler-case (sb-posix:opendir #+linux "/proc/self/fd" #-linux "/dev/fd")
+                     (sb-posix:syscall-error () nil))))
+    (if directory
+        (unwind-protect
+             (loop for entry = (sb-posix:readdir directory)
+                   until (or (null entry) (sb-alien:null-alien entry))
+                   for descriptor = (parse-integer (sb-posix:dirent-name entry) :junk-allowed t)
+                   when descriptor collect descriptor)
+          (sb-posix:closedir directory))
+        (loop for descriptor below 4096
+              when (handler-case (sb-posix:fcntl descriptor sb-posix:f-getfd)
+                     (sb-posix:syscall-error () nil))
+                collect descriptor))))
+
+(defun close-inherited-descriptors ()
+  "Make every descriptor one of /dev/null. They stay taken: a stream of the live image that code under check writes to must not meet
+a descriptor that is opened later under the same number."
+  (let ((null-fd (sb-posix:open "/dev/null" sb-posix:o-rdwr)))
+    (dolist (descriptor (descriptor-numbers))
+      (unless (= descriptor null-fd)
+        (handler-case (sb-posix:dup2 null-fd descriptor)
+          (sb-posix:syscall-error () nil))))))
+
+(defconstant +pr-set-pdeathsig+ 1)
+
+(defun prepare-copy ()
+  "Cut what ties a fresh copy to the image: descriptors, signals, hooks."
+  #+linux (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-pdeathsig+) (sb-alien:unsigned-long 9))
+  (close-inherited-descriptors)
+  (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup sb-posix:sigalrm))
+    (enable-interrupt signal :default))
+  (setf sb-ext:*exit-hooks* '()
+        sb-ext:*after-gc-hooks* '()
+        sb-ext:*invoke-debugger-hook* (lambda (condition hook) (declare (ignore condition hook)) (leave 70))
+        *debugger-hook* nil))
+
+;;; In the image
+
+(defun wait-for-copy (pid)
+  "Wait for the copy PID to end, and reap it: its exit code or NIL, and the signal that ended it or NIL."
+  (loop
+    (handler-case
+        (multiple-value-bind (reaped status) (sb-posix:waitpid pid 0)
+          (when (eql reaped pid)
+            (return (cond ((sb-posix:wifexited status) (values (sb-posix:wexitstatus status) nil))
+                          ((sb-posix:wifsignaled status) (values nil (sb-posix:wtermsig status)))))))
+      (sb-posix:syscall-error (error)
+        (unless (= (sb-posix:syscall-errno error) sb-posix:eintr)
+          (return (values nil nil)))))))
+
+(defun kill-copy (pid)
+  "End the copy PID and reap it."
+  (handler-case (sb-posix:kill pid sb-posix:sigkill)
+    (sb-posix:syscall-error () nil))
+  (wait-for-copy pid))

@@ -1,0 +1,274 @@
+;;;; Evaluations: user code in a thread of ours, captured, watched and stopped.
+
+(in-package :consort)
+
+(defstruct (evaluation (:constructor make-evaluation (id session)))
+  "User code that runs for request ID. STATE is NIL, :RUNNING or :ENDED; it is :RUNNING exactly while the catch tag, the evaluation
+itself, is in force and interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is how much of the heap
+was in use in that last case."
+  (id nil :read-only t)
+  (session nil :type (or null string) :read-only t)
+  (thread sb-thread:*current-thread* :read-only t)
+  (started (get-internal-real-time) :read-only t)
+  (state nil)
+  (reason nil)
+  (usage 0 :type (unsigned-byte 62))
+  (stdout nil :type (or null capture))
+  (stderr nil :type (or null capture))
+  (warnings '() :type list)
+  (warnings-count 0 :type fixnum)
+  (error nil))
+
+(defvar *evaluation* nil "The evaluation that this thread runs.")
+
+(define-global *running* '() "The evaluations that run. The list is replaced under its lock, never changed, so reading needs none.")
+(define-global *running-lock* (sb-thread:make-mutex :name "consort running")
+  "Held while *RUNNING* is replaced.")
+
+(defun in-user-code-p ()
+  "Whether user code is running in this thread."
+  (let ((evaluation *evaluation*))
+    (and evaluation (eq (evaluation-state evaluation) :running))))
+
+(defun sole-capture (kind)
+  "The capture, STDOUT or STDERR, of the one evaluation that runs; NIL when none or several do."
+  (let ((running *running*))
+    (when (and running (null (rest running)))
+      (let ((evaluation (first running)))
+        (ecase kind
+          (stdout (evaluation-stdout evaluation))
+          (stderr (evaluation-stderr evaluation)))))))
+
+(defun stop-here (evaluation)
+  "Leave EVALUATION, if this thread is in it: no condition is signalled, so none can be swallowed."
+  (when (and (eq (evaluation-state evaluation) :running)
+             (eq (evaluation-thread evaluation) sb-thread:*current-thread*))
+    (throw evaluation :stopped)))
+
+(defun interrupt-evaluation (evaluation reason)
+  "Ask the thread of EVALUATION to leave it, for REASON. Takes no lock of ours and waits for nothing."
+  (unless (eq (evaluation-state evaluation) :ended)
+    (unless (evaluation-reason evaluation)
+      (setf (evaluation-reason evaluation) reason))
+    (handler-case (sb-thread:interrupt-thread (evaluation-thread evaluation) (lambda () (stop-here evaluation)))
+      (sb-thread:interrupt-thread-error () nil))))
+
+(defun stop-evaluation (evaluation reason)
+  "Stop EVALUATION, for REASON. Clean-up forms that go on for half a second are stopped too."
+  (interrupt-evaluation evaluation reason)
+  (unless (eq (evaluation-state evaluation) :ended)
+    (schedule *deadlines* 0.5d0 (lambda () (stop-evaluation evaluation reason)))))
+
+(defconstant +warnings-limit+ 200 "Warnings that an evaluation reports.")
+
+(defun note-warning (warning)
+  "Record and muffle WARNING, unless it was only signalled, or the user has muffled its type. While a file is compiled it is not muffled:
+COMPILE-FILE would not count it, and return that all went well."
+  (let ((restart (find-restart 'muffle-warning warning))
+        (evaluation *evaluation*))
+    (when (and restart evaluation (not (typep warning sb-ext:*muffled-warnings*)))
+      (when (<= (incf (evaluation-warnings-count evaluation)) +warnings-limit+)
+        (push (object "type" (warning-type warning) "message" (condition-message warning))
+              (evaluation-warnings evaluation)))
+      (unless *compile-file-truename*
+        (invoke-restart restart)))))
+
+(defun note-error (evaluation condition)
+  "Remember CONDITION as the error that ends EVALUATION. When the stack is full it is printed later, when there is room again; when the
+heap is, now, since only now it knows its sizes, but briefly."
+  (unless (evaluation-error evaluation) ; an error of remembering the first
+    (when (typep condition 'storage-condition)
+      (setf (evaluation-error evaluation) (cons condition (current-frame-names))))
+    (unless (typep condition stack-exhausted)
+      (setf (evaluation-error evaluation)
+            (describe-error condition (if (typep condition 'storage-condition) (cdr (evaluation-error evaluation)) (current-frames)))))))
+
+(defun user-debugger-hook (condition)
+  "Give the user's own *DEBUGGER-HOOK* its chance, as the debugger would."
+  (let ((hook *debugger-hook*))
+    (when hook
+      (let ((*debugger-hook* nil)
+            (sb-ext:*invoke-debugger-hook* 'evaluation-debugger)) ; which is unset while it runs
+        (funcall hook condition hook)))))
+
+(defun evaluation-debugger (condition hook)
+  "Instead of the debugger: report CONDITION and leave the evaluation; or, in a thread that runs none, report it and end the thread."
+  (declare (ignore hook))
+  (let ((evaluation *evaluation*))
+    (cond ((in-user-code-p)
+           (unless (typep condition 'storage-condition)
+             (user-debugger-hook condition))
+           (note-error evaluation condition)
+           (throw evaluation :error))
+          (t
+           (user-debugger-hook condition)
+           (report-thread-error condition)
+           (sb-thread:abort-thread)))))
+
+(defun report-thread-error (condition)
+  (handler-case
+      (send-event "thread-error" "thread" (or (sb-thread:thread-name sb-thread:*current-thread*) "unnamed")
+                                 "type" (condition-type condition)
+                                 "message" (condition-message condition)
+                                 "backtrace" (backtrace-of (if (typep condition 'storage-condition) '() (current-frames))))
+    (serious-condition () nil)))
+
+(define-condition exit-refused (error)
+  ((name :initarg :name :reader exit-refused-name))
+  (:report (lambda (condition stream)
+             (format stream "~A is refused: it would end the image that editor and agents share. Restart the image through Consort instead."
+                     (exit-refused-name condition)))))
+
+(defun refuse-exit (name)
+  (error 'exit-refused :name name))
+
+(defmacro with-user-streams ((evaluation) &body body)
+  `(let ((*standard-output* (evaluation-stdout ,evaluation))
+         (*error-output* (evaluation-stderr ,evaluation))
+         (*trace-output* (evaluation-stderr ,evaluation))
+         (*standard-input* *nobody*)
+         (*terminal-io* *nobody*)
+         (*query-io* *nobody*)
+         (*debug-io* *nobody*))
+     ,@body))
+
+(defun call-user-code (function)
+  "Call FUNCTION as user code is called: its name marks where the user's frames end."
+  (multiple-value-prog1 (funcall (the function function))
+    (touch-frame)))
+
+(declaim (notinline call-user-code touch-frame))
+(defun touch-frame ()
+  "Does nothing, so that the caller's frame stays on the stack."
+  nil)
+
+(defun begin (evaluation stream timeout)
+  "Put EVALUATION among those that run. STREAM: send its output as events. TIMEOUT in seconds, NIL for none. The deadline's timer."
+  (flet ((sink (name)
+           (let ((id (evaluation-id evaluation)))
+             (lambda (text) (send-event "output" "id" id "stream" name "text" text)))))
+    (setf (evaluation-stdout evaluation) (make-instance 'capture :sink (and stream (sink "stdout")))
+          (evaluation-stderr evaluation) (make-instance 'capture :sink (and stream (sink "stderr")))))
+  (with-lock (*running-lock*)
+    (push evaluation *running*))
+  (when timeout
+    (schedule *deadlines* timeout (lambda () (stop-evaluation evaluation :timeout)))))
+
+(defun end (evaluation timer)
+  (setf (evaluation-state evaluation) :ended)
+  (with-lock (*running-lock*)
+    (setf *running* (remove evaluation *running* :test #'eq)))
+  (when timer
+    (cancel *deadlines* timer))
+  (stop-passing-on (evaluation-stdout evaluation))
+  (stop-passing-on (evaluation-stderr evaluation)))
+
+(defun call-evaluating (function evaluation &key stream timeout)
+  "Call FUNCTION, which runs user code, as EVALUATION. How it ended: :OK, :ERROR, :STOPPED, or :ABORTED by the ABORT restart; and, when it
+returned, its value. Nothing else comes out of it, but the end of the thread."
+  (let ((timer (begin evaluation stream timeout))
+        (*evaluation* evaluation)
+        (value nil))
+    (unwind-protect
+         (let ((how (without-interrupts
+                      (catch evaluation
+                        (unwind-protect
+                             (progn
+                               (setf (evaluation-state evaluation) :running)
+                               (when (evaluation-reason evaluation)
+                                 (throw evaluation :stopped))
+                               (with-local-interrupts
+                                 (restart-case
+                                     (with-user-streams (evaluation)
+                                       (let ((sb-ext:*invoke-debugger-hook* 'evaluation-debugger))
+                                         (handler-bind ((warning #'note-warning))
+                                           (setf value (call-user-code function))
+                                           :ok)))
+                                   (abort ()
+                                     :report "End the evaluation."
+                                     :aborted))))
+                          (setf (evaluation-state evaluation) :ended))))))
+           (finish-storage-error evaluation)
+           (when (and (eq how :stopped) (eq (evaluation-reason evaluation) :heap))
+             (make-room-again evaluation))
+           (values how value))
+      (end evaluation timer))))
+
+(defun finish-storage-error (evaluation)
+  (let ((error (evaluation-error evaluation)))
+    (when (and (consp error) (typep (car error) 'condition))
+      (setf (evaluation-error evaluation) (describe-error (car error) (cdr error))))))
+
+;;; Outcomes
+
+(defun seconds-text (seconds)
+  (with-standard-io-syntax (format nil "~,1,,,'0F s" seconds)))
+
+(defun stop-facts (evaluation timeout)
+  "Status and error of an evaluation that was stopped."
+  (ecase (evaluation-reason evaluation)
+    (:timeout
+     (values "timeout"
+             (error-facts "TIMEOUT" (format nil "Stopped: the deadline of ~A passed. What had been defined before is kept." (seconds-text timeout)))))
+    (:cancel
+     (values "interrupted"
+             (error-facts "INTERRUPTED" "Stopped: the evaluation was interrupted. What had been defined before is kept.")))
+    (:heap
+     (values "error" (heap-error (evaluation-usage evaluation))))))
+
+(defun outcome (evaluation how &key values timing package timeout)
+  "The JSON of EvalOutcome, as an object that more fields may be added to."
+  (multiple-value-bind (status error)
+      (ecase how
+        (:ok (values "ok" nil))
+        (:error (values "error" (evaluation-error evaluation)))
+        (:aborted (values "error" (error-facts "ABORT" "The evaluation was ended by its ABORT restart, without values.")))
+        (:ended (values "error" (error-facts "THREAD-ENDED" "The evaluation ended the thread it ran in, without values.")))
+        (:stopped (stop-facts evaluation timeout)))
+    (object "status" status
+            "values" values
+            "stdout" (captured (evaluation-stdout evaluation))
+            "stderr" (captured (evaluation-stderr evaluation))
+            "warnings" (reported-warnings evaluation)
+            "error" (or-null error)
+            "timing" (or-null timing)
+            "package" package)))
+
+(defun reported-warnings (evaluation)
+  (let ((more (- (evaluation-warnings-count evaluation) +warnings-limit+))
+        (warnings (reverse (evaluation-warnings evaluation))))
+    (if (plusp more)
+        (append warnings (list (object "type" "WARNING" "message" (format nil "~D more warnings were left out" more))))
+        warnings)))
+
+;;; Little heap left. When a collection finds no room to copy to, the process dies; so evaluations are stopped before.
+
+(defun heap-nearly-full-p ()
+  "Whether a collection may soon fail: three quarters are in use, or what may have to be copied at the next is more than what is free."
+  (let* ((size (sb-ext:dynamic-space-size))
+         (usage (dynamic-usage)))
+    (declare (type (unsigned-byte 62) size usage))
+    (or (> (* 4 usage) (* 3 size))
+        (and (> (* 5 usage) (* 2 size))
+             (> (+ (movable-bytes) (sb-ext:bytes-consed-between-gcs)) (- size usage))))))
+
+(defun guard-heap ()
+  "After each collection, in whatever thread: stop what runs when little heap is left. Conses next to nothing and takes no lock of ours."
+  (when (and *running* (heap-nearly-full-p))
+    (dolist (evaluation *running*)
+      (setf (evaluation-usage evaluation) (dynamic-usage))
+      (interrupt-evaluation evaluation :heap))))
+
+(defun make-room-again (evaluation)
+  "EVALUATION was stopped by GUARD-HEAP: collect what it left, for which there is room just now, and tell the host."
+  (sb-ext:gc :gen 2)
+  (send-event "heap" "usage" (evaluation-usage evaluation) "size" (sb-ext:dynamic-space-size) "stopped" (list (evaluation-id evaluation))))
+
+(defun megabytes (bytes)
+  (with-standard-io-syntax (format nil "~D MB" (round bytes 1000000))))
+
+(defun heap-error (usage)
+  "The JSON of EvalError for an evaluation that GUARD-HEAP stopped."
+  (error-facts "STORAGE-CONDITION"
+               (format nil "Heap nearly full (~A of ~A): evaluation stopped"
+                       (megabytes usage) (megabytes (sb-ext:dynamic-space-size)))))

@@ -1,0 +1,284 @@
+;;;; `fingerprint`: a digest, by part, of everything that a check could have changed. Two digests of an image in which nothing was
+;;;; defined are equal; what moves by itself (times, counters, caches) is left out.
+
+(in-package :consort)
+
+;;; A digest of a multiset of facts: the sum of their hashes, so that no order is needed.
+
+(declaim (inline hash-string mix))
+(defun hash-string (string)
+  "FNV-1a of STRING, 64 bits."
+  (let ((hash #xCBF29CE484222325))
+    (declare (type (unsigned-byte 64) hash) (optimize speed (safety 0)))
+    (macrolet ((all (type)
+                 `(locally (declare (type ,type string))
+                    (loop for char across string
+                          do (setf hash (ldb (byte 64 0) (* (logxor hash (char-code char)) #x100000001B3)))))))
+      (etypecase string
+        ((simple-array character (*)) (all (simple-array character (*))))
+        (simple-base-string (all simple-base-string))
+        (string (all string))))
+    hash))
+
+(defun mix (a b)
+  "A hash of two hashes, in their order."
+  (declare (type (unsigned-byte 64) a b))
+  (let ((x (ldb (byte 64 0) (+ (* a #x9E3779B97F4A7C15) b))))
+    (declare (type (unsigned-byte 64) x))
+    (logxor x (ash x -29))))
+
+;;; Identities: an object that is replaced by an equal one has changed. Each is given a number when it is first seen, for as long as it lives.
+
+(define-global *identities* (make-hash-table :test #'eq :weakness :key :synchronized t) "The number of each object that a fingerprint has seen.")
+(define-global *identities-given* 0 "How many numbers were given.")
+
+(defun identity-hash (object)
+  "A hash that is OBJECT's as long as it lives, and no other's."
+  (typecase object
+    (fixnum (ldb (byte 64 0) (* object #x9E3779B97F4A7C15)))
+    (character (+ #x1000000 (char-code object)))
+    (t (ldb (byte 64 0)
+            (* #xD6E8FEB86659FD93
+               (or (gethash object *identities*)
+                   (setf (gethash object *identities*) (incf *identities-given*))))))))
+
+(defun content-hash (object depth)
+  "A hash of OBJECT that also changes when a list, string or simple vector is changed in place, DEPTH deep and a thousand elements wide."
+  (declare (type fixnum depth))
+  (cond ((or (zerop depth) (null object)) (identity-hash object))
+        ((consp object)
+         (let ((hash (identity-hash object)))
+           (loop for rest = object then (cdr rest)
+                 repeat 1000
+                 while (consp rest)
+                 do (setf hash (mix hash (content-hash (car rest) (1- depth))))
+                 finally (setf hash (mix hash (if (consp rest) 0 (identity-hash rest)))))
+           hash))
+        ((stringp object) (mix (identity-hash object) (hash-string object)))
+        ((numberp object) (ldb (byte 64 0) (sxhash object)))
+        ((simple-vector-p object)
+         (let ((hash (mix (identity-hash object) (length object))))
+           (loop for element across object
+                 repeat 1000
+                 do (setf hash (mix hash (content-hash element (1- depth)))))
+           hash))
+        ((hash-table-p object) (mix (identity-hash object) (hash-table-count object)))
+        (t (identity-hash object))))
+
+;;; What moves by itself
+
+(defparameter *moving-variables* '(*gensym-counter* *random-state* sb-ext:*gc-run-time* * ** *** + ++ +++ / // /// -)
+  "Variables whose values change without anybody having changed anything.")
+
+(defun moving-p (symbol)
+  "Whether the value of SYMBOL is not looked at."
+  (or (member symbol *moving-variables* :test #'eq)
+      (moving-internal-p symbol)
+      (eq (symbol-package symbol) (load-time-value (find-package "CONSORT")))))
+
+;;; The parts, each a function of a list of names of systems to leave out, that returns a number
+
+(define-global *parts* '() "An alist of the fingerprint's parts, in reverse.")
+
+(defmacro define-part (name (omit) &body body)
+  "Define part NAME of the fingerprint: what BODY returns, an integer."
+  `(setf *parts* (acons ,name (lambda (,omit) (declare (ignorable ,omit)) ,@body) (remove ,name *parts* :key #'car :test #'equal))))
+
+(defmacro summing ((add) &body body)
+  "The sum of what BODY calls ADD with: each a hash."
+  `(let ((sum 0))
+     (declare (type (unsigned-byte 64) sum))
+     (flet ((,add (hash) (setf sum (ldb (byte 64 0) (+ sum (the (unsigned-byte 64) hash))))))
+       ,@body)
+     sum))
+
+(defun symbol-hash (symbol)
+  "A hash of the symbol's name and home."
+  (let ((package (symbol-package symbol)))
+    (mix (hash-string (symbol-name symbol)) (if package (hash-string (or (package-name package) "")) 7))))
+
+(defun call-with-present-symbols (function)
+  "Call FUNCTION with every symbol that is present in a package, that package, and its status."
+  (dolist (package (list-all-packages))
+    (with-package-iterator (next package :internal :external)
+      (loop (multiple-value-bind (more symbol status) (next)
+              (unless more (return))
+              (funcall function symbol package status))))))
+
+(defun call-with-home-symbols (function)
+  "Call FUNCTION with every symbol that some package is the home of, once."
+  (call-with-present-symbols (lambda (symbol package status)
+                               (declare (ignore status))
+                               (when (eq (symbol-package symbol) package)
+                                 (funcall function symbol)))))
+
+(define-part "packages" (omit)
+  (summing (add)
+    (dolist (package (list-all-packages))
+      (let ((name (hash-string (package-name package))))
+        (add (mix name (identity-hash package)))
+        (dolist (nickname (package-nicknames package))
+          (add (mix (mix name 1) (hash-string nickname))))
+        (dolist (used (package-use-list package))
+          (add (mix (mix name 2) (hash-string (package-name used)))))
+        (dolist (shadowing (package-shadowing-symbols package))
+          (add (mix (mix name 3) (symbol-hash shadowing))))
+        (loop for (nickname . target) in (sb-ext:package-local-nicknames package)
+              do (add (mix (mix name 4) (mix (hash-string nickname) (hash-string (package-name target))))))
+        (add (mix (mix name 5) (if (sb-ext:package-locked-p package) 1 0)))
+        (dolist (implemented (sb-ext:package-implements-list package))
+          (add (mix (mix name 6) (hash-string (package-name implemented)))))
+        (add (mix (mix name 7) (identity-hash (documentation package t))))))))
+
+(define-part "symbols" (omit)
+  (summing (add)
+    (call-with-present-symbols
+     (lambda (symbol package status)
+       (add (mix (mix (identity-hash symbol) (symbol-hash symbol))
+                 (mix (hash-string (package-name package)) (if (eq status :external) 1 2))))))))
+
+(define-part "functions" (omit)
+  (summing (add)
+    (call-with-home-symbols
+     (lambda (symbol)
+       (when (fboundp symbol)
+         (add (mix (symbol-hash symbol) (identity-hash (or (macro-function symbol) (fdefinition symbol))))))
+       (let ((setf `(setf ,symbol)))
+         (when (fboundp setf)
+           (add (mix (mix (symbol-hash symbol) 1) (identity-hash (fdefinition setf))))))
+       (let ((compiler-macro (compiler-macro-function symbol)))
+         (when compiler-macro
+           (add (mix (mix (symbol-hash symbol) 2) (identity-hash compiler-macro)))))))))
+
+(define-part "variables" (omit)
+  (summing (add)
+    (call-with-home-symbols
+     (lambda (symbol)
+       (unless (or (keywordp symbol) (moving-p symbol) (not (boundp symbol)))
+         (let ((value (ignore-errors (sb-ext:symbol-global-value symbol)))) ; there may be none but this thread's
+           (add (mix (symbol-hash symbol) (content-hash value (if (system-symbol-p symbol) 0 3))))))))))
+
+(define-part "properties" (omit)
+  (summing (add)
+    (call-with-home-symbols
+     (lambda (symbol)
+       (unless (eq (symbol-package symbol) (load-time-value (find-package "CONSORT")))
+         (when (symbol-plist symbol)
+           (add (mix (symbol-hash symbol) (content-hash (symbol-plist symbol) 2)))))))))
+
+(define-part "compiler" (omit)
+  (summing (add)
+    (call-with-home-symbols
+     (lambda (symbol)
+       (map-symbol-info (lambda (kind value)
+                          (add (mix (mix (symbol-hash symbol) kind) (content-hash value 1))))
+                        symbol)))))
+
+(defun class-hash (class)
+  "A hash of what defines CLASS."
+  (let ((hash (identity-hash class)))
+    (dolist (slot (sb-mop:class-direct-slots class))
+      (setf hash (mix hash (identity-hash slot))))
+    (dolist (super (sb-mop:class-direct-superclasses class))
+      (setf hash (mix hash (identity-hash super))))
+    (setf hash (mix hash (identity-hash (class-layout class))))
+    (let ((sum 0))
+      (dolist (sub (sb-mop:class-direct-subclasses class))
+        (setf sum (ldb (byte 64 0) (+ sum (identity-hash sub)))))
+      (mix hash sum))))
+
+(define-part "classes" (omit)
+  (summing (add)
+    (call-with-home-symbols
+     (lambda (symbol)
+       (let ((class (find-class symbol nil)))
+         (when (and class (not (eq (symbol-package symbol) (load-time-value (find-package "CONSORT")))))
+           (add (mix (symbol-hash symbol) (class-hash class)))))))))
+
+(define-part "methods" (omit)
+  (summing (add)
+    (flet ((look (name function)
+             (when (typep function 'generic-function)
+               (add (mix name (identity-hash (sb-mop:generic-function-method-combination function))))
+               (dolist (method (sb-mop:generic-function-methods function))
+                 (add (mix name (identity-hash method)))))))
+      (call-with-home-symbols
+       (lambda (symbol)
+         (when (and (fboundp symbol) (not (macro-function symbol)) (not (special-operator-p symbol)))
+           (look (symbol-hash symbol) (fdefinition symbol)))
+         (let ((setf `(setf ,symbol)))
+           (when (fboundp setf)
+             (look (mix (symbol-hash symbol) 1) (fdefinition setf)))))))))
+
+(define-part "features" (omit)
+  (summing (add)
+    (loop for feature in *features*
+          for place from 1
+          do (add (mix place (if (symbolp feature) (symbol-hash feature) (identity-hash feature)))))))
+
+(define-part "readtable" (omit)
+  (let ((table *readtable*) (hash 0))
+    (setf hash (mix (identity-hash table) (hash-string (symbol-name (readtable-case table)))))
+    (loop for code below 256
+          for char = (code-char code)
+          do (multiple-value-bind (function non-terminating) (get-macro-character char table)
+               (when function
+                 (setf hash (mix hash (mix code (mix (identity-hash function) (if non-terminating 1 0)))))
+                 (when (ignore-errors (get-dispatch-macro-character char #\A table) t)
+                   (loop for sub below 256
+                         for macro = (get-dispatch-macro-character char (code-char sub) table)
+                         when macro
+                           do (setf hash (mix hash (mix sub (identity-hash macro)))))))))
+    hash))
+
+(define-part "policy" (omit)
+  (hash-string (with-standard-io-syntax
+                 (prin1-to-string (list (sb-cltl2:declaration-information 'optimize) (sb-ext:restrict-compiler-policy))))))
+
+(define-part "systems" (omit)
+  (summing (add)
+    (dolist (name (asdf:already-loaded-systems))
+      (unless (member name omit :test #'string=)
+        (add (hash-string name))))
+    (dolist (name (asdf:registered-systems))
+      (unless (member name omit :test #'string=)
+        (add (mix 1 (mix (hash-string name) (identity-hash (asdf:registered-system name)))))))))
+
+(define-part "modules" (omit)
+  (summing (add)
+    (dolist (module *modules*)
+      (add (hash-string (string module))))))
+
+(define-part "files" (omit)
+  (summing (add)
+    #+linux
+    (loop for (fd . target) in (open-descriptors)
+          do (add (mix fd (hash-string target))))))
+
+(defun open-descriptors ()
+  "An alist of this process's descriptors and what they are, but for the one that reads the list itself."
+  (loop for entry in (directory "/proc/self/fd/*" :resolve-symlinks nil)
+        for fd = (ignore-errors (parse-integer (file-namestring entry)))
+        for target = (and fd (ignore-errors (sb-posix:readlink entry)))
+        when (and target (not (search "/proc/" target)))
+          collect (cons fd target)))
+
+(define-part "threads" (omit)
+  (summing (add)
+    (dolist (thread (sb-thread:list-all-threads))
+      (let ((name (or (sb-thread:thread-name thread) "")))
+        (unless (eql 0 (search "consort " name))
+          (add (hash-string name)))))))
+
+(defun hexadecimal (hash)
+  (with-standard-io-syntax (format nil "~(~16,'0X~)" hash)))
+
+(define-operation "fingerprint" :thread (id params)
+  (let ((omit (coerce (param params "omit" 'vector :default #()) 'list))
+        (all 0)
+        (fields '()))
+    (loop for (name . function) in (reverse *parts*)
+          for hash = (funcall function omit)
+          do (setf all (mix all hash)
+                   fields (list* (hexadecimal hash) name fields)))
+    (object "digest" (hexadecimal all) "parts" (cons :object (nreverse fields)))))

@@ -1,0 +1,85 @@
+;;;; `load-system`: load a system through ASDF, or through Quicklisp when ASDF lacks something and the user has it.
+
+(in-package :consort)
+
+;;; Finding systems: the workspace's .asd files come before the user's own configuration of ASDF.
+
+(defun asd-file-for (name asd-files)
+  "The one of ASD-FILES, pathnames, that by its name defines system NAME."
+  (let ((primary (asdf:primary-system-name name)))
+    (find primary asd-files :key #'pathname-name :test #'equal)))
+
+(defun call-with-asd-files (asd-files function)
+  "Call FUNCTION where ASDF finds the systems of ASD-FILES first."
+  (let ((asdf:*system-definition-search-functions*
+          (cons (lambda (name) (asd-file-for name asd-files)) asdf:*system-definition-search-functions*)))
+    (funcall function)))
+
+(defun find-system-in (system asd-files)
+  "Make SYSTEM known; when no file is called after it, look into all of ASD-FILES."
+  (or (asdf:find-system system nil)
+      (progn (dolist (file asd-files)
+               (asdf:load-asd file))
+             (asdf:find-system system))))
+
+;;; Progress
+
+(defvar *progress* nil "What is called with each action of ASDF, in the thread that loads a system for the host.")
+
+(defmethod asdf:perform :before ((operation asdf:operation) (component asdf:component))
+  (when *progress*
+    (funcall *progress* operation component)))
+
+(defun planned-actions (system)
+  "How many actions loading SYSTEM takes, when not forced; NIL when ASDF does not say."
+  (let ((make-plan (find-symbol "MAKE-PLAN" "ASDF"))
+        (plan-actions (find-symbol "PLAN-ACTIONS" "ASDF")))
+    (when (and make-plan plan-actions)
+      (length (funcall plan-actions (funcall make-plan nil (asdf:make-operation 'asdf:load-op) (asdf:find-system system)))))))
+
+(defun action-text (operation component)
+  "`compiling cl-ppcre/api`."
+  (format nil "~:[loading~;compiling~] ~{~A~^/~}"
+          (typep operation 'asdf:compile-op)
+          (remove nil (asdf:component-find-path component))))
+
+(defun progress-reporter (id total)
+  (let ((done 0))
+    (lambda (operation component)
+      (incf done)
+      (when (typep component '(or asdf:source-file asdf:system))
+        (send-event "progress" "id" id "message" (action-text operation component)
+                               "done" (if total (min done total) done) "total" (or-null total))))))
+
+;;; Loading
+
+(defun load-with-asdf (id system asd-files force)
+  (call-with-asd-files
+   asd-files
+   (lambda ()
+     (find-system-in system asd-files)
+     (let ((*progress* (progress-reporter id (if force nil (planned-actions system)))))
+       (asdf:load-system system :force force)))))
+
+(defun quickload-function ()
+  "Quicklisp's, when the user has it."
+  (let* ((package (find-package "QL"))
+         (symbol (and package (find-symbol "QUICKLOAD" package))))
+    (and symbol (fboundp symbol) symbol)))
+
+(defun load-by-all-means (id system asd-files force)
+  "Load SYSTEM; through Quicklisp when a system is missing and Quicklisp is there."
+  (let ((quickload (quickload-function)))
+    (if quickload
+        (handler-case (load-with-asdf id system asd-files force)
+          (asdf:missing-component ()
+            (send-event "progress" "id" id "message" (format nil "asking Quicklisp for ~A" system) "done" 0 "total" :null)
+            (call-with-asd-files asd-files (lambda () (funcall quickload system :silent t)))))
+        (load-with-asdf id system asd-files force))))
+
+(define-operation "load-system" :thread (id params)
+  (let ((system (string-downcase (param params "system" 'string)))
+        (asd-files (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #())))
+        (force (param params "force" 'boolean :default nil)))
+    (multiple-value-bind (how outcome) (evaluate-alone id (lambda () (load-by-all-means id system asd-files force)))
+      (append outcome (list "loaded" (bool (eq how :ok)))))))

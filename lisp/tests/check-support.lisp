@@ -1,0 +1,90 @@
+;;;; What the checker's tests share: a check in a real copy, as the host would ask for it.
+
+(unless (and (find-package "CONSORT") (fboundp (intern "CHECK-IN-COPY" "CONSORT")))
+  (load (merge-pathnames "../boot.lisp" *load-truename*)))
+
+(in-package :consort)
+
+(defun fresh-directory ()
+  "The name of a new, empty directory, with a slash."
+  (let ((name (format nil "~Aconsort-check-~D-~36R/" (uiop:native-namestring (uiop:temporary-directory))
+                      (sb-posix:getpid) (random (expt 36 8) (make-random-state t)))))
+    (ensure-directories-exist name)
+    name))
+
+(defun delete-directory (name)
+  "Delete the directory NAME and what is in it."
+  (uiop:delete-directory-tree (uiop:ensure-directory-pathname name) :validate t))
+
+(unless (fboundp 'check-in-copy)
+  (let ((directory (fresh-directory)))
+    (unwind-protect (compile-sources (uiop:ensure-directory-pathname directory))
+      (delete-directory directory))))
+
+(defvar *tests-directory* (make-pathname :name nil :type nil :defaults *load-truename*))
+
+(defun slurp (path)
+  "The text of the file PATH, every character as it is."
+  (with-open-file (in path :external-format :utf-8)
+    (let* ((text (make-string (file-length in)))
+           (end (read-sequence text in)))
+      (coerce (subseq text 0 end) '(simple-array character (*))))))
+
+(defun call-with-scratch (function)
+  "Call FUNCTION with the name of a fresh directory, which is deleted afterwards."
+  (let ((directory (fresh-directory)))
+    (unwind-protect (funcall function directory)
+      (delete-directory directory))))
+
+(defun check-lines (text &key path (mode "file") package notes unreachable (withheld #()) asd-files (confine t) (deadline 60) more
+                           (runner 'check-in-copy))
+  "What a copy that checks TEXT sends, each line read; and its exit code and signal."
+  (call-with-scratch
+   (lambda (directory)
+     (let* ((socket-name (concatenate 'string directory "s"))
+            (listener (make-instance 'sb-bsd-sockets:local-socket :type :stream))
+            (params (append (object "text" text "path" (or-null path) "mode" mode "package" (or-null package) "withheld" withheld
+                                    "asd_files" (coerce asd-files 'vector) "notes" (bool notes) "unreachable" (bool unreachable)
+                                    "confine" (bool confine) "deadline" deadline
+                                    "socket" socket-name "token" "secret" "scratch" directory)
+                            more)))
+       (sb-bsd-sockets:socket-bind listener socket-name)
+       (sb-bsd-sockets:socket-listen listener 1)
+       (let ((pid (call-in-copy (lambda () (funcall runner params)) :patience 30)))
+         (unwind-protect
+              (let* ((connection (sb-bsd-sockets:socket-accept listener))
+                     (stream (sb-bsd-sockets:socket-make-stream connection :input t :element-type '(unsigned-byte 8) :buffering :full))
+                     (octets (loop with all = (make-array 0 :element-type '(unsigned-byte 8) :adjustable t :fill-pointer t)
+                                   for octet = (read-byte stream nil) while octet do (vector-push-extend octet all)
+                                   finally (return (coerce all 'octets)))))
+                (close stream)
+                (let ((lines (loop with start = 0
+                                   for end = (position 10 octets :start start)
+                                   while end collect (parse-json octets start end)
+                                   do (setf start (1+ end)))))
+                  (multiple-value-bind (code signal) (wait-for-copy pid)
+                    (setf pid nil)
+                    (values lines code signal))))
+           (sb-bsd-sockets:socket-close listener)
+           (when pid (kill-copy pid))))))))
+
+(defun diagnostics-of (lines)
+  "The diagnostics among LINES, in the order of the text."
+  (stable-sort (loop for line in lines
+                     for diagnostic = (field line "diagnostic")
+                     when diagnostic collect diagnostic)
+               #'< :key (lambda (diagnostic) (aref (field diagnostic "span") 0))))
+
+(defvar *failures* 0)
+
+(defmacro expect (form &optional (name (prin1-to-string form)))
+  "Count and tell a failure when FORM is false."
+  `(unless ,form
+     (incf *failures*)
+     (format t "~&FAILED: ~A~%" ,name)))
+
+(defun finish-tests (title)
+  "Tell how it went and end with the exit code."
+  (format t "~&~A: ~:[~D failed~;all passed~*~]~%" title (zerop *failures*) *failures*)
+  (finish-output)
+  (sb-ext:exit :code (if (zerop *failures*) 0 1) :abort t))

@@ -1,0 +1,299 @@
+//! What a running image must survive: each is answered clearly, and what can be kept is kept.
+
+use std::fs;
+use std::time::Duration;
+
+use consort::image::api::{EvalOutcome, EvalStatus, LoadSystemParams};
+use consort::image::{ImageError, ImageEvent};
+
+use crate::support::{House, kill, lives, params, soon};
+
+/// The error's type.
+fn kind(outcome: &EvalOutcome) -> &str {
+    outcome.error.as_ref().map_or("", |error| error.kind.as_str())
+}
+
+fn lost(result: Result<EvalOutcome, ImageError>) -> String {
+    match result {
+        Err(ImageError::Lost { reason }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A system in the workspace that defines `(greet)`.
+fn write_system(house: &House, name: &str, code: &str) -> LoadSystemParams {
+    let directory = house.workspace.path();
+    let asd = directory.join(format!("{name}.asd"));
+    fs::write(&asd, format!("(defsystem {name:?} :components ((:file \"{name}-source\")))")).unwrap();
+    fs::write(directory.join(format!("{name}-source.lisp")), code).unwrap();
+    LoadSystemParams { system: name.into(), asd_files: vec![asd], force: false }
+}
+
+async fn restored(house: &mut House) -> (String, Vec<String>, Vec<(String, String)>) {
+    house
+        .event(|event| match event {
+            ImageEvent::Restored { reason, restored, failed } => Some((reason, restored, failed)),
+            _ => None,
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endless_loop_meets_its_deadline_and_everything_else_answers_meanwhile() {
+    let mut house = House::new();
+    let pid = house.ready().await;
+    house.eval("(defvar *kept* 1)").await;
+    let image = house.image.clone();
+    let looping = tokio::spawn(async move { image.eval(params("loops", "(loop)", 1.5), None).await });
+    assert_eq!(house.values("(incf *kept*)").await, ["2"]);
+    assert_eq!(soon(house.image.facts()).await.unwrap().running.len(), 1);
+    assert!(!looping.is_finished());
+    assert_eq!(soon(looping).await.unwrap().unwrap().status, EvalStatus::Timeout);
+    for code in [
+        "(loop (handler-case (loop) (serious-condition () nil)))",
+        "(handler-bind ((condition #'muffle-warning)) (loop (ignore-errors (loop))))",
+        "(loop (unwind-protect (loop) (loop)))",
+        "(loop (catch 'nothing (loop (sleep 10))))",
+        "(sb-ext:with-timeout 100 (loop))",
+    ] {
+        let outcome = house.try_eval(code, 0.5).await.unwrap();
+        assert_eq!(outcome.status, EvalStatus::Timeout, "{code}: {outcome:?}");
+    }
+    assert_eq!(house.values("*kept*").await, ["2"]);
+    assert_eq!(house.ready().await, pid);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn code_that_cannot_be_stopped_costs_the_image_and_what_was_loaded_comes_back() {
+    let mut house = House::new();
+    let first = house.ready().await;
+    let system = write_system(&house, "greeter", "(defun greet () :hello)");
+    assert!(soon(house.image.load_system(system, None)).await.unwrap().loaded);
+    let image = house.image.clone();
+    let bystander = tokio::spawn(async move { image.eval(params("other", "(sleep 1000)", 1000.0), None).await });
+    let reason = lost(house.try_eval("(sb-sys:without-interrupts (loop))", 0.5).await);
+    assert!(reason.contains("could not be stopped at its deadline of 0.5 s"), "{reason}");
+    assert!(reason.contains("A new image is running. Loaded again: greeter."), "{reason}");
+    let second = house.ready().await;
+    assert_ne!(first, second);
+    assert!(!lives(first));
+    assert_eq!(lost(soon(bystander).await.unwrap()), reason);
+    let (why, loaded, failed) = restored(&mut house).await;
+    assert!(reason.starts_with(&why) && failed.is_empty(), "{why} {failed:?}");
+    assert_eq!(loaded, ["greeter"]);
+    assert_eq!(house.values("(greet)").await, [":HELLO"]);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exhaustion_is_an_error_and_not_the_end() {
+    let mut house = House::new();
+    let pid = house.ready().await;
+    house.eval("(defvar *kept* 1)").await;
+    for code in [
+        "(labels ((f (x) (1+ (f x)))) (f 1))",
+        "(make-array (expt 10 9))",
+        "(make-array (expt 10 9))",
+        "(defvar *hog* nil) (loop (push (make-array (expt 10 6)) *hog*))",
+    ] {
+        let outcome = house.try_eval(code, 30.0).await.unwrap();
+        assert_eq!(outcome.status, EvalStatus::Error, "{code}: {outcome:?}");
+        house.eval("(setf *hog* nil)").await;
+    }
+    assert_eq!(house.values("*kept*").await, ["1"]);
+    assert_eq!(house.ready().await, pid);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn much_output_and_large_values_are_clipped() {
+    let mut house = House::new();
+    house.ready().await;
+    let outcome = house.eval("(dotimes (i 1000000) (write-line \"0123456789\"))").await;
+    assert_eq!(outcome.status, EvalStatus::Ok);
+    assert!(outcome.stdout.omitted > 10_000_000 && outcome.stdout.text.len() < 120_000, "{}", outcome.stdout.omitted);
+    let outcome = house.try_eval("(loop (write-line \"endless\"))", 1.0).await.unwrap();
+    assert_eq!(outcome.status, EvalStatus::Timeout);
+    assert!(outcome.stdout.text.starts_with("endless\n") && outcome.stdout.text.len() < 120_000);
+    let outcome = house.eval("(make-string 10000000 :initial-element #\\x)").await;
+    assert!(outcome.values[0].text.len() < 120_000 && outcome.values[0].omitted > 9_000_000);
+    let code = "(sb-ext:run-program \"/bin/sh\" '(\"-c\" \"head -c 10000000 /dev/zero | tr '\\\\0' x\") :output t) 1";
+    let outcome = house.eval(code).await;
+    assert!(outcome.stdout.text.len() < 120_000 && outcome.stdout.omitted > 9_000_000, "{}", outcome.stdout.omitted);
+    let literal = "y".repeat(20_000_000);
+    assert_eq!(house.values(&format!("(length \"{literal}\")")).await, ["20000000"]);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leaving_asking_and_breaking_are_errors() {
+    let mut house = House::new();
+    let pid = house.ready().await;
+    for code in [
+        "(sb-ext:exit)",
+        "(sb-ext:quit)",
+        "(sb-ext:exit :abort t)",
+        "(sb-ext:exit :code 3 :timeout 1)",
+        "(read-line)",
+        "(abort)",
+        "(break)",
+        "(break \"here\")",
+        "(invoke-debugger (make-condition 'error))",
+        "(error \"a mistake\")",
+        "(signal 'sb-sys:interactive-interrupt) (error 'sb-sys:interactive-interrupt)",
+        "(throw 'nowhere 1)",
+        "(sb-thread:abort-thread)",
+        "(y-or-n-p \"well?\")",
+    ] {
+        let outcome = house.try_eval(code, 10.0).await.unwrap();
+        assert_eq!(outcome.status, EvalStatus::Error, "{code}: {outcome:?}");
+        assert!(!kind(&outcome).is_empty(), "{code}: {outcome:?}");
+    }
+    assert_eq!(house.values("(code-char #xD800)").await.len(), 1);
+    assert_eq!(house.values("(string (code-char #xD800))").await, ["\"\u{fffd}\""]);
+    assert_eq!(house.ready().await, pid);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_in_another_thread_is_told_and_foreign_code_may_write_where_it_likes() {
+    let mut house = House::new();
+    let pid = house.ready().await;
+    house.eval("(sb-thread:make-thread (lambda () (error \"off the road\")) :name \"a wanderer\") 1").await;
+    let (thread, message) = house
+        .event(|event| match event {
+            ImageEvent::ThreadError { thread, message, .. } => Some((thread, message)),
+            _ => None,
+        })
+        .await;
+    assert_eq!((thread.as_str(), message.as_str()), ("a wanderer", "off the road"));
+    let write = "(sb-alien:alien-funcall (sb-alien:extern-alien \"write\" (function sb-alien:long sb-alien:int sb-alien:c-string \
+                 sb-alien:long)) 1 \"{\\\"id\\\":1}\" 8)";
+    let outcome = house.eval(write).await;
+    assert_eq!((outcome.status, outcome.stdout.text.as_str()), (EvalStatus::Ok, "{\"id\":1}"));
+    // Later than the evaluation that starts it, so it is nobody's.
+    house.eval("(sb-ext:run-program \"/bin/sh\" '(\"-c\" \"sleep 0.3; echo later\") :output t :wait nil) 1").await;
+    let printed = |event| match event {
+        ImageEvent::Printed { text, stderr: false } => Some(text),
+        _ => None,
+    };
+    assert_eq!(house.event(printed).await, "later");
+    assert_eq!(house.ready().await, pid);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_image_is_started_again_with_what_it_had() {
+    let mut house = House::new();
+    let first = house.ready().await;
+    let one = write_system(&house, "one", "(defvar cl-user::*loads* '(1))");
+    let two = write_system(&house, "two", "(push 2 cl-user::*loads*)");
+    for system in [one, two] {
+        assert!(soon(house.image.load_system(system, None)).await.unwrap().loaded);
+    }
+    let image = house.image.clone();
+    let running = tokio::spawn(async move { image.eval(params("test", "(sleep 1000)", 1000.0), None).await });
+    while soon(house.image.facts()).await.unwrap().running.is_empty() {}
+    kill(first);
+    let reason = lost(soon(running).await.unwrap());
+    assert!(reason.contains("was killed by signal 9") && reason.contains("Loaded again: one, two."), "{reason}");
+    let (why, loaded, _) = restored(&mut house).await;
+    assert!(why.contains("was killed by signal 9") && !why.contains("last words"), "{why}");
+    assert_eq!(loaded, ["one", "two"]);
+    assert_eq!(house.values("*loads*").await, ["(2 1)"]);
+    // What it printed last explains its end, though an evaluation was running.
+    let die = "(sb-ext:run-program \"/bin/sh\" '(\"-c\" \"echo a dire message >&2\") :output t) \
+               (sb-posix:kill (sb-posix:getpid) sb-posix:sigabrt) (sleep 1000)";
+    let reason = lost(house.try_eval(die, 1000.0).await);
+    assert!(reason.contains("ABRT") && reason.contains("a dire message"), "{reason}");
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_system_that_the_image_dies_of_is_left_out() {
+    let mut house = House::new();
+    house.ready().await;
+    let good = write_system(&house, "good", "(defvar cl-user::*good* t)");
+    let bad = write_system(
+        &house,
+        "bad",
+        "(if (probe-file \"second\") (sb-posix:kill (sb-posix:getpid) 9) (close (open \"second\" :direction :output)))",
+    );
+    for system in [bad, good] {
+        assert!(soon(house.image.load_system(system, None)).await.unwrap().loaded);
+    }
+    let restart = soon(house.image.restart()).await;
+    assert!(restart.is_ok(), "{restart:?}");
+    let (_, loaded, failed) = restored(&mut house).await;
+    assert_eq!(loaded, ["good"]);
+    assert!(failed.len() == 1 && failed[0].0 == "bad" && failed[0].1.contains("died"), "{failed:?}");
+    assert_eq!(house.values("*good*").await, ["T"]);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_evaluation_stops_and_its_session_goes_on_with_its_state() {
+    let mut house = House::new();
+    let pid = house.ready().await;
+    house.eval("(defvar *kept* 1) (defpackage :mine (:use :cl)) (in-package :mine)").await;
+    for wait in [0, 0, 1, 5, 50, 300] {
+        let running = house.image.eval(params("test", "(loop (setf cl-user::*kept* 2))", 1000.0), None);
+        assert!(tokio::time::timeout(Duration::from_millis(wait), running).await.is_err());
+        assert_eq!(house.values("(package-name *package*)").await, ["\"MINE\""]);
+    }
+    assert_eq!(house.values("cl-user::*kept*").await, ["2"]);
+    assert!(soon(house.image.facts()).await.unwrap().running.is_empty());
+    assert_eq!(house.ready().await, pid);
+    // One that cannot be stopped is ended without anybody waiting for it.
+    let running = house.image.eval(params("test", "(sb-sys:without-interrupts (loop))", 1000.0), None);
+    assert!(tokio::time::timeout(Duration::from_millis(100), running).await.is_err());
+    let (why, ..) = restored(&mut house).await;
+    assert!(why.contains("cancelled"), "{why}");
+    assert!(!lives(pid));
+    house.ready().await;
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadline_counts_from_the_evaluations_turn_and_interrupt_finds_what_runs() {
+    let mut house = House::new();
+    let pid = house.ready().await;
+    let first = house.image.eval(params("test", "(sleep 4)", 30.0), None);
+    let second = house.image.eval(params("test", ":second", 0.5), None);
+    let (first, second) = soon(async { tokio::join!(first, second) }).await;
+    assert_eq!(first.unwrap().status, EvalStatus::Ok);
+    assert_eq!(second.unwrap().values[0].text, ":SECOND");
+    let run = |session: &str| {
+        let (image, params) = (house.image.clone(), params(session, "(loop)", 1000.0));
+        tokio::spawn(async move { image.eval(params, None).await })
+    };
+    let (a, b) = (run("a"), run("b"));
+    while soon(house.image.facts()).await.unwrap().running.len() < 2 {}
+    assert_eq!(soon(house.image.interrupt(Some("nobody"))).await.unwrap(), 0);
+    assert_eq!(soon(house.image.interrupt(Some("a"))).await.unwrap(), 1);
+    assert_eq!(soon(a).await.unwrap().unwrap().status, EvalStatus::Interrupted);
+    assert!(!b.is_finished());
+    assert_eq!(soon(house.image.interrupt(None)).await.unwrap(), 1);
+    assert_eq!(soon(b).await.unwrap().unwrap().status, EvalStatus::Interrupted);
+    let c = run("c");
+    while soon(house.image.facts()).await.unwrap().running.is_empty() {}
+    house.image.close_session("c");
+    assert_eq!(soon(c).await.unwrap().unwrap().status, EvalStatus::Interrupted);
+    assert_eq!(house.ready().await, pid);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_init_file_that_the_image_dies_of_is_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let init = directory.path().join("deadly.lisp");
+    fs::write(&init, "(sb-posix:kill (sb-posix:getpid) 9)").unwrap();
+    let mut config = crate::support::config();
+    config.init_file = consort::config::InitFile::File(init);
+    let mut house = House::with(config, crate::support::cache());
+    let (_, loaded, failed) = restored(&mut house).await;
+    assert!(loaded.is_empty() && failed.len() == 1 && failed[0].0.ends_with("deadly.lisp"), "{loaded:?} {failed:?}");
+    assert_eq!(house.values("(+ 1 2)").await, ["3"]);
+    house.close().await;
+}
