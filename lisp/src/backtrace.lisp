@@ -83,11 +83,18 @@
              (cond ((and in (symbolp in)) in)
                    ((and (eq (first name) 'setf) (symbolp (second name))) (second name))))))))
 
-(defun frame-of-p (frame packages)
-  "Whether FRAME is of a function named by a symbol of one of PACKAGES, or of foreign code."
-  (let ((symbol (frame-symbol frame)))
+(defun internal-frame-p (frame)
+  "Whether FRAME is of a function that a user would not know: of the system, of foreign code, of ours."
+  (let* ((symbol (frame-symbol frame))
+         (package (and symbol (symbol-package symbol))))
     (or (stringp (first frame))
-        (and symbol (member (symbol-package symbol) packages)))))
+        (and package
+             (or (member package *internal-packages*)
+                 (and (eql 0 (search "SB-" (package-name package)))
+                      (not (eq (nth-value 1 (find-symbol (symbol-name symbol) package)) :external))))))))
+
+(defun evaluator-frame-p (frame)
+  (member (first frame) *evaluator-frames*))
 
 (defun relevant-frames (frames)
   "Those of FRAMES that a user would know: neither what signals, nor the system's internals, nor what is beneath an evaluation."
@@ -95,13 +102,14 @@
          (below (nthcdr (if debugger (1+ debugger) 0) frames))
          (start (member-if-not (lambda (frame)
                                  (or (member (first frame) *signalling-frames*)
-                                     (frame-of-p frame *internal-packages*)))
+                                     (internal-frame-p frame)))
                                below)))
     (loop for (frame caller) on start
           until (eq (first frame) 'call-user-code)
-          unless (or (eq (first frame) 'eval)
+          unless (or (evaluator-frame-p frame)
+                     (and (equal (first frame) '(lambda ())) (evaluator-frame-p caller)) ; what the evaluator made of the form
                      (and (eq (first frame) 'read) (eq (first caller) 'evaluate-text))
-                     (frame-of-p frame *internal-packages*))
+                     (internal-frame-p frame))
             collect frame)))
 
 (defun first-frames (frames)

@@ -143,14 +143,20 @@ Nothing of FUNCTION is seen in this image."
 ;;; In the copy
 
 (defun descriptor-numbers ()
-  "The descriptors of this process."
-  (let ((directory (sb-posix:opendir #+linux "/proc/self/fd" #-linux "/dev/fd")))
-    (unwind-protect
-         (loop for entry = (sb-posix:readdir directory)
-               until (or (null entry) (sb-alien:null-alien entry))
-               for descriptor = (parse-integer (sb-posix:dirent-name entry) :junk-allowed t)
-               when descriptor collect descriptor)
-      (sb-posix:closedir directory))))
+  "The descriptors of this process; those up to 4096 where the system does not list them."
+  (let ((directory (handler-case (sb-posix:opendir #+linux "/proc/self/fd" #-linux "/dev/fd")
+                     (sb-posix:syscall-error () nil))))
+    (if directory
+        (unwind-protect
+             (loop for entry = (sb-posix:readdir directory)
+                   until (or (null entry) (sb-alien:null-alien entry))
+                   for descriptor = (parse-integer (sb-posix:dirent-name entry) :junk-allowed t)
+                   when descriptor collect descriptor)
+          (sb-posix:closedir directory))
+        (loop for descriptor below 4096
+              when (handler-case (sb-posix:fcntl descriptor sb-posix:f-getfd)
+                     (sb-posix:syscall-error () nil))
+                collect descriptor))))
 
 (defun close-inherited-descriptors ()
   "Make every descriptor one of /dev/null. They stay taken: a stream of the live image that code under check writes to must not meet

@@ -168,8 +168,9 @@
           sb-ext:*invoke-debugger-hook* 'evaluation-debugger
           sb-ext:*default-external-format* :utf-8))
   (refuse-exits #'refuse-exit)
+  (replace-debugger #'evaluation-debugger)
   (prepare-signals)
-  (setf *heap-mark* (floor (* 3 (sb-ext:dynamic-space-size)) 4))
+  (line-buffer-stdout)
   (push 'guard-heap sb-ext:*after-gc-hooks*))
 
 (defun main ()

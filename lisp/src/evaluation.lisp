@@ -4,13 +4,15 @@
 
 (defstruct (evaluation (:constructor make-evaluation (id session)))
   "User code that runs for request ID. STATE is NIL, :RUNNING or :ENDED; it is :RUNNING exactly while the catch tag, the evaluation
-itself, is in force and interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP."
+itself, is in force and interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is how much of the heap
+was in use in that last case."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
   (thread sb-thread:*current-thread* :read-only t)
   (started (get-internal-real-time) :read-only t)
   (state nil)
   (reason nil)
+  (usage 0 :type (unsigned-byte 62))
   (stdout nil :type (or null capture))
   (stderr nil :type (or null capture))
   (warnings '() :type list)
@@ -85,7 +87,8 @@ heap is, now, since only now it knows its sizes, but briefly."
   "Give the user's own *DEBUGGER-HOOK* its chance, as the debugger would."
   (let ((hook *debugger-hook*))
     (when hook
-      (let ((*debugger-hook* nil))
+      (let ((*debugger-hook* nil)
+            (sb-ext:*invoke-debugger-hook* 'evaluation-debugger)) ; which is unset while it runs
         (funcall hook condition hook)))))
 
 (defun evaluation-debugger (condition hook)
@@ -186,6 +189,8 @@ returned, its value. Nothing else comes out of it, but the end of the thread."
                                      :aborted))))
                           (setf (evaluation-state evaluation) :ended))))))
            (finish-storage-error evaluation)
+           (when (and (eq how :stopped) (eq (evaluation-reason evaluation) :heap))
+             (make-room-again evaluation))
            (values how value))
       (end evaluation timer))))
 
@@ -209,7 +214,7 @@ returned, its value. Nothing else comes out of it, but the end of the thread."
      (values "interrupted"
              (error-facts "INTERRUPTED" "Stopped: the evaluation was interrupted. What had been defined before is kept.")))
     (:heap
-     (values "error" (heap-error)))))
+     (values "error" (heap-error (evaluation-usage evaluation))))))
 
 (defun outcome (evaluation how &key values timing package timeout)
   "The JSON of EvalOutcome, as an object that more fields may be added to."
@@ -236,21 +241,34 @@ returned, its value. Nothing else comes out of it, but the end of the thread."
         (append warnings (list (object "type" "WARNING" "message" (format nil "~D more warnings were left out" more))))
         warnings)))
 
-;;; Little heap left
+;;; Little heap left. When a collection finds no room to copy to, the process dies; so evaluations are stopped before.
 
-(define-global *heap-mark* most-positive-fixnum "When more bytes than this are in use after a collection, evaluations are stopped.")
+(defun heap-nearly-full-p ()
+  "Whether a collection may soon fail: three quarters are in use, or what may have to be copied at the next is more than what is free."
+  (let* ((size (sb-ext:dynamic-space-size))
+         (usage (dynamic-usage)))
+    (declare (type (unsigned-byte 62) size usage))
+    (or (> (* 4 usage) (* 3 size))
+        (and (> (* 5 usage) (* 2 size))
+             (> (+ (movable-bytes) (sb-ext:bytes-consed-between-gcs)) (- size usage))))))
 
 (defun guard-heap ()
   "After each collection, in whatever thread: stop what runs when little heap is left. Conses next to nothing and takes no lock of ours."
-  (when (> (dynamic-usage) *heap-mark*)
+  (when (and *running* (heap-nearly-full-p))
     (dolist (evaluation *running*)
+      (setf (evaluation-usage evaluation) (dynamic-usage))
       (interrupt-evaluation evaluation :heap))))
+
+(defun make-room-again (evaluation)
+  "EVALUATION was stopped by GUARD-HEAP: collect what it left, for which there is room just now, and tell the host."
+  (sb-ext:gc :gen 2)
+  (send-event "heap" "usage" (evaluation-usage evaluation) "size" (sb-ext:dynamic-space-size) "stopped" (list (evaluation-id evaluation))))
 
 (defun megabytes (bytes)
   (with-standard-io-syntax (format nil "~D MB" (round bytes 1000000))))
 
-(defun heap-error ()
+(defun heap-error (usage)
   "The JSON of EvalError for an evaluation that GUARD-HEAP stopped."
   (error-facts "STORAGE-CONDITION"
-               (format nil "Heap nearly full (more than ~A of ~A): evaluation stopped"
-                       (megabytes *heap-mark*) (megabytes (sb-ext:dynamic-space-size)))))
+               (format nil "Heap nearly full (~A of ~A): evaluation stopped"
+                       (megabytes usage) (megabytes (sb-ext:dynamic-space-size)))))

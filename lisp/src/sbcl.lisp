@@ -158,12 +158,14 @@ KIND is one of
 (define-internal file-info-positions :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-POSITIONS"))
 (define-internal file-info-%truename :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-%TRUENAME")) ; not in 2.2.9
 (define-internal *source-info* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-INFO*"))
-(define-internal with-source-paths :macro "finding what was evaluated from a file" ("SB-C" "WITH-SOURCE-PATHS"))
+(define-internal *source-paths* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-PATHS*"))
+(define-internal *source-plist* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-PLIST*"))
 (define-internal find-source-paths :function "finding what was evaluated from a file" ("SB-C" "FIND-SOURCE-PATHS"))
 (define-internal eval-tlf :function "finding what was evaluated from a file" ("SB-EXT" "EVAL-TLF") ("SB-INT" "EVAL-TLF") ("SB-IMPL" "EVAL-TLF"))
 
-(defstruct (source (:constructor %make-source (info file-info)))
+(defstruct (source (:constructor %make-source (file info file-info)))
   "A text from a file that is being evaluated form by form."
+  (file "" :type string :read-only t)
   (info nil :read-only t)
   (file-info nil :read-only t))
 
@@ -172,30 +174,50 @@ KIND is one of
   (let ((file-info (make-file-info (if (internal-p 'file-info-%truename) :%truename :truename) pathname
                                    :pathname pathname
                                    :write-date (ignore-errors (file-write-date pathname)))))
-    (%make-source (make-source-info :file-info file-info) file-info)))
+    (%make-source (namestring pathname) (make-source-info :file-info file-info) file-info)))
 
 (defun eval-in-source (form position source)
-  "Evaluate FORM, whose first character is at POSITION in SOURCE's file, 0-based, so that what it defines is found there."
+  "Evaluate FORM, whose first character is at POSITION in SOURCE's file, 0-based, so that what it defines is found there.
+Functions remember the character offset. Variables, classes and methods only remember the number of the form, which is not the file's own here: so
+the definition source's plist has :CONSORT-FILE (when it is not the definition's own file, ignore it) and :CONSORT-POSITION."
   (let* ((file-info (source-file-info source))
          (index (vector-push-extend form (file-info-forms file-info))))
     (vector-push-extend position (file-info-positions file-info))
-    (progv (list *source-info*) (list (source-info source))
-      (with-source-paths
-        (find-source-paths form index)
-        (eval-tlf form index)))))
+    (progv (list *source-info* *source-paths* *source-plist*)
+        (list (source-info source)
+              (make-hash-table :test 'eq)
+              (list :consort-file (source-file source) :consort-position position))
+      (find-source-paths form index)
+      (eval-tlf form index))))
 
 ;;; What the system itself prints to, and the frames that belong to it
 
 (define-internal *stdout* :variable "showing what threads print" ("SB-SYS" "*STDOUT*") ("SB-IMPL" "*STDOUT*"))
 (define-internal *stderr* :variable "showing what threads print" ("SB-SYS" "*STDERR*") ("SB-IMPL" "*STDERR*"))
 
+(define-internal %invoke-debugger :symbol "ending evaluations whose code unset the debugger's hook" ("SB-DEBUG" "%INVOKE-DEBUGGER"))
+
+(defun replace-debugger (debugger)
+  "From now on, where the debugger would talk to a terminal, DEBUGGER is called with the condition and NIL."
+  (when (internal-p '%invoke-debugger)
+    (encapsulate %invoke-debugger 'consort (lambda (function condition)
+                                             (declare (ignore function))
+                                             (funcall debugger condition nil)))))
+
 (defvar *internal-packages*
   (remove nil (mapcar #'find-package '("CONSORT" "SB-KERNEL" "SB-IMPL" "SB-INT" "SB-SYS" "SB-DEBUG" "SB-DI" "SB-VM" "SB-C" "SB-UNIX" "SB-FORMAT"
                                        "SB-PRETTY" "SB-BIGNUM" "SB-LOOP" "SB-FASL")))
-  "Packages whose functions' frames are not shown.")
+  "Packages whose functions' frames are not shown, nor those of functions internal to any other package of SBCL.")
 
 (defvar *signalling-frames* '(error cerror break signal warn invoke-debugger)
   "Functions whose frames are not shown above the place of an error.")
+
+(defvar *evaluator-frames*
+  (cons 'eval (loop for (package name) in '(("SB-IMPL" "%SIMPLE-EVAL") ("SB-IMPL" "SIMPLE-EVAL-IN-LEXENV") ("SB-IMPL" "EVAL-TLF")
+                                            ("SB-IMPL" "SIMPLE-EVAL-PROGN-BODY") ("SB-IMPL" "EVAL-IN-LEXENV"))
+                    for symbol = (find-symbol name package)
+                    when symbol collect symbol))
+  "Functions of the evaluator.")
 
 (define-internal map-backtrace :function "backtraces of stack exhaustion" ("SB-DEBUG" "MAP-BACKTRACE"))
 (define-internal %frame-debug-function :function "backtraces of stack exhaustion" ("SB-DI" "FRAME-DEBUG-FUN"))
@@ -210,6 +232,33 @@ KIND is one of
 ;;; The process
 
 (define-internal dynamic-usage :function "stopping evaluations before the heap is full" ("SB-KERNEL" "DYNAMIC-USAGE"))
+
+;;; Room for the collector (code/gc.lisp, runtime/gencgc-internal.h): it copies small objects, so it needs as much free room as they take.
+
+(define-internal page-bytes :variable "stopping evaluations before the heap is full" ("SB-VM" "GENCGC-PAGE-BYTES") ("SB-VM" "GENCGC-CARD-BYTES"))
+
+(defun movable-bytes ()
+  "About how many bytes the next few collections may have to copy: small objects of the three youngest generations."
+  (declare (optimize speed (safety 0)))
+  (let ((table (sb-alien:extern-alien "page_table" sb-sys:system-area-pointer)) ; of (start u32, words u16, type u8, generation s8)
+        (pages 0))
+    (declare (type fixnum pages))
+    (dotimes (page (the (unsigned-byte 40) (sb-alien:extern-alien "next_free_page" sb-alien:long)))
+      (let ((type (sb-sys:sap-ref-8 table (+ (* 8 page) 6)))
+            (generation (sb-sys:signed-sap-ref-8 table (+ (* 8 page) 7))))
+        (when (and (<= 1 (logand type 31) 15) ; in use, and not one object of its own
+                   (<= 0 generation 2))
+          (incf pages))))
+    (the fixnum (* pages (the (unsigned-byte 20) page-bytes)))))
+
+(defun line-buffer-stdout ()
+  "Have what foreign code prints by stdio seen line by line, not when four kilobytes are full."
+  #+linux
+  (let ((address (sb-sys:find-foreign-symbol-address "stdout")))
+    (when address
+      (sb-alien:alien-funcall
+       (sb-alien:extern-alien "setvbuf" (function sb-alien:int sb-sys:system-area-pointer sb-alien:unsigned-long sb-alien:int sb-alien:unsigned-long))
+       (sb-sys:sap-ref-sap (sb-sys:int-sap address) 0) 0 1 0)))) ; _IOLBF
 
 (defun prepare-signals ()
   "SIGTERM ends the image, as it does any process; SIGINT is the terminal's and is not for an image that the host owns."
@@ -297,6 +346,7 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
 (define-internal redefinition-warning-type :symbol "checking" ("SB-KERNEL" "REDEFINITION-WARNING"))
 (define-internal redefinition-name :function "checking" ("SB-KERNEL" "REDEFINITION-WARNING-NAME"))
 (define-internal duplicate-definition-type :symbol "checking" ("SB-INT" "DUPLICATE-DEFINITION") ("SB-KERNEL" "DUPLICATE-DEFINITION"))
+(define-internal same-file-redefinition-type :symbol "checking" ("SB-INT" "SAME-FILE-REDEFINITION-WARNING"))
 (define-internal duplicate-definition-name :function "checking"
   ("SB-INT" "DUPLICATE-DEFINITION-NAME") ("SB-KERNEL" "DUPLICATE-DEFINITION-NAME"))
 (define-internal package-variance-type :symbol "checking" ("SB-INT" "PACKAGE-AT-VARIANCE") ("SB-KERNEL" "PACKAGE-AT-VARIANCE"))

@@ -21,6 +21,7 @@ async fn values_output_and_the_package_come_back() {
     assert_eq!(house.values("(package-name *package*)").await, ["\"P\""]);
     let other = soon(house.image.eval(params("other", "(package-name *package*)", 5.0), None)).await.unwrap();
     assert_eq!(other.values[0].text, "\"COMMON-LISP-USER\"");
+    assert_eq!(house.values("(require :sb-md5) (null (find-package :sb-md5))").await, ["NIL"]);
     let facts = soon(house.image.facts()).await.unwrap();
     assert_eq!(facts.pid, pid);
     assert!(facts.lisp.starts_with("SBCL "));

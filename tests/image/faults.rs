@@ -199,9 +199,14 @@ async fn a_killed_image_is_started_again_with_what_it_had() {
     let reason = lost(soon(running).await.unwrap());
     assert!(reason.contains("was killed by signal 9") && reason.contains("Loaded again: one, two."), "{reason}");
     let (why, loaded, _) = restored(&mut house).await;
-    assert!(why.contains("was killed by signal 9"), "{why}");
+    assert!(why.contains("was killed by signal 9") && !why.contains("last words"), "{why}");
     assert_eq!(loaded, ["one", "two"]);
     assert_eq!(house.values("*loads*").await, ["(2 1)"]);
+    // What it printed last explains its end, though an evaluation was running.
+    let die = "(sb-ext:run-program \"/bin/sh\" '(\"-c\" \"echo a dire message >&2\") :output t) \
+               (sb-posix:kill (sb-posix:getpid) sb-posix:sigabrt) (sleep 1000)";
+    let reason = lost(house.try_eval(die, 1000.0).await);
+    assert!(reason.contains("ABRT") && reason.contains("a dire message"), "{reason}");
     house.close().await;
 }
 

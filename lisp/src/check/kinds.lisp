@@ -26,6 +26,7 @@
     ("unknown-tag" "attempt to GO to nonexistent tag")
     ("malformed-binding" "binding spec" "Malformed LET" "Malformed")
     ("malformed-lambda-list" "in lambda list")
+    ("optional-and-key" "&OPTIONAL and &KEY found")
     ("unreachable-code" "deleting unreachable code")
     ("malformed-form" "Error while parsing arguments" "ill-formed" "malformed" "form is too short")
     ("deprecated" "using deprecated EVAL-WHEN")
@@ -39,7 +40,7 @@
 warning is about is not taken for the compiler's."
   (let ((words (or (control-text condition) message)))
     (cond ((typep condition redefinition-warning-type) "redefinition")
-          ((typep condition duplicate-definition-type) "duplicate-definition")
+          ((or (typep condition duplicate-definition-type) (typep condition same-file-redefinition-type)) "duplicate-definition")
           ((typep condition 'sb-ext:deprecation-condition) "deprecated")
           (t (loop for (code . all) in *kinds*
                    when (some (lambda (word) (search word words)) all)

@@ -83,13 +83,23 @@
                           (t nil))))
              (when place (return place)))))
 
+(defun read-argument-place (check form condition)
+  "The place of the first list in CONDITION's arguments that was read, other than FORM itself."
+  (loop for argument in (condition-arguments condition)
+        for place = (and (consp argument) (not (eq argument form)) (object-span check argument))
+        when place return place))
+
 (defun loop-offender (check form condition)
   "Where in FORM, a LOOP, the word is that the condition which CONDITION reports calls unknown."
   (when (and (consp form) (eq (car form) 'loop))
     (loop for argument in (condition-arguments condition)
-          for word = (and (typep argument 'condition) (first (condition-arguments argument)))
-          when (and word (symbolp word))
-            return (first (last (places check form word))))))
+          do (when (typep argument 'condition)
+               ;; LOOP says it with "~?...": control string, its arguments, context.
+               (loop for words in (condition-arguments argument)
+                     for word = (if (consp words) (first words) words)
+                     when (and word (symbolp word))
+                       do (let ((place (first (last (places check form word)))))
+                            (when place (return-from loop-offender place))))))))
 
 (defun narrow (check code condition form cons span)
   "The span to mark for CONDITION with CODE, which the compiler puts at FORM, whose place is SPAN, or at the car of CONS in it."
@@ -145,5 +155,6 @@
                        ((consp name) ; the situations of an EVAL-WHEN
                         (let ((all (loop for old in name append (places check form old))))
                           (and all (cons (reduce #'min all :key #'car) (reduce #'max all :key #'cdr))))))))
+          (and (code-p "optional-and-key" "style" "compiler") (read-argument-place check form condition))
           (and cons (not (code-p "macro-expansion")) (car-span check cons))
           span))))

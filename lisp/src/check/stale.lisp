@@ -51,6 +51,7 @@
   "The name that a condition about a second definition is about."
   (or (and (typep condition redefinition-warning-type) (redefinition-name condition))
       (and (typep condition duplicate-definition-type) (duplicate-definition-name condition))
+      (and (typep condition same-file-redefinition-type) (defined-name (check-form *check*)))
       (first (condition-arguments condition))))
 
 (defun stale-p (check code condition)

@@ -112,16 +112,21 @@
 
 ;;; Time
 
+(defun now-ms ()
+  "Wall clock in milliseconds, to the microsecond; GET-INTERNAL-REAL-TIME may step by four."
+  (multiple-value-bind (seconds microseconds) (sb-ext:get-time-of-day)
+    (+ (* 1000d0 seconds) (/ microseconds 1000d0))))
+
 (defun call-timing (function)
-  "Call FUNCTION; its value, and a function that gives the JSON of Timing."
-  (let ((real (get-internal-real-time))
+  "Call FUNCTION; its value, and the JSON of Timing."
+  (let ((real (now-ms))
         (run (get-internal-run-time))
         (gc sb-ext:*gc-run-time*)
         (bytes (sb-ext:get-bytes-consed)))
     (flet ((ms (units) (* units (/ 1000d0 internal-time-units-per-second))))
       (let ((value (funcall function)))
         (values value
-                (object "real_ms" (ms (- (get-internal-real-time) real))
+                (object "real_ms" (max 0d0 (- (now-ms) real))
                         "run_ms" (ms (- (get-internal-run-time) run))
                         "gc_ms" (ms (- sb-ext:*gc-run-time* gc))
                         "bytes" (- (sb-ext:get-bytes-consed) bytes)))))))
@@ -129,8 +134,8 @@
 ;;; The operation
 
 (defun current-package-name ()
-  "The name of *PACKAGE*, which becomes CL-USER if it was deleted."
-  (or (package-name *package*)
+  "The name of *PACKAGE*, which becomes CL-USER if it was deleted (SBCL signals an error when such a one is looked at)."
+  (or (ignore-errors (package-name *package*))
       (package-name (setf *package* (find-package "COMMON-LISP-USER")))))
 
 (defun evaluate (evaluation text &key package origin timing timeout stream)
@@ -143,6 +148,7 @@
                                   (setf time facts)
                                   results)
                                 (evaluate-text text origin))))
+               (current-package-name)
                (setf values (values-facts results)))))
       (let ((how (if package
                      (let ((*package* package))

@@ -56,7 +56,9 @@ fn page(status: &Value) -> String {
     let memory = status["host_memory"].as_u64().map(megabytes).unwrap_or_default();
     row("host", format!("process {}, version {}, {memory}", status["host_pid"], text(&status["version"])));
     row("image", image(&status["image"]));
-    let systems = words(&status["image"]["facts"]["systems"]);
+    let mut systems = words(&status["image"]["facts"]["systems"]);
+    // Those of SBCL and ASDF themselves are always there.
+    systems.retain(|name| !name.starts_with("sb-") && !["asdf", "asdf-package-system", "uiop"].contains(&name.as_str()));
     if !systems.is_empty() {
         row("systems", systems.join(" "));
     }

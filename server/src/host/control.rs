@@ -91,7 +91,7 @@ pub fn ask(
     mut on_reply: impl FnMut(Reply) -> io::Result<()>,
 ) -> io::Result<Value> {
     let mut stream = connected.stream;
-    stream.write_all(&hello::line(request)?)?;
+    stream.write_all(&hello::line(request)?).map_err(ended)?;
     let mut lines = io::BufReader::new(stream);
     let mut answer = None;
     let mut line = Vec::new();
@@ -100,8 +100,8 @@ pub fn ask(
         match lines.read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
-            Err(error) => return Err(error),
+            Err(error) if answer.is_some() && error.kind() == io::ErrorKind::ConnectionReset => break,
+            Err(error) => return Err(ended(error)),
         }
         match serde_json::from_slice(&line)? {
             Reply::Result(value) => {
@@ -115,9 +115,16 @@ pub fn ask(
             other => on_reply(other)?,
         }
     }
-    answer.ok_or_else(|| {
-        io::Error::new(io::ErrorKind::UnexpectedEof, "the Consort host ended before it answered; run the command again")
-    })
+    answer.ok_or_else(|| ended(io::ErrorKind::UnexpectedEof.into()))
+}
+
+/// A connection that broke means that the host was stopped or killed.
+fn ended(error: io::Error) -> io::Error {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    if matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof) {
+        return io::Error::new(UnexpectedEof, "the Consort host ended before it answered; run the command again, which starts a new one");
+    }
+    error
 }
 
 /// Serve one connection.

@@ -341,3 +341,7 @@ impl Drop for Hunt {
         self.shared.tasks.spawn_on(clean, &self.shared.runtime);
     }
 }
+
+#[cfg(test)]
+#[path = "copies_tests.rs"]
+mod tests;

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use tokio::net::unix::pipe::Receiver;
 use tokio::runtime::Handle;
@@ -21,8 +22,10 @@ use super::state::OutputChunk;
 const HALF: usize = 50_000;
 /// Bytes of a line that is told by itself.
 const LINE: usize = 4096;
-/// Lines kept to explain a death.
-const LAST_LINES: usize = 20;
+/// Bytes and lines kept to explain a death, and how fresh they must be to do so.
+const LAST_BYTES: usize = 4096;
+const LAST_LINES: usize = 15;
+const FRESH: Duration = Duration::from_secs(5);
 /// Bytes of one evaluation's output that are passed on while it runs.
 const STREAMED: usize = 1 << 20;
 
@@ -82,11 +85,16 @@ struct Sink {
     line: Vec<u8>,
     rate: Rate,
     tell: Tell,
-    last: VecDeque<String>,
+    /// The last bytes, whoever they belonged to, and when they came.
+    last: VecDeque<u8>,
+    last_at: Option<Instant>,
 }
 
 impl Sink {
     fn take(&mut self, bytes: &[u8]) {
+        self.last_at = Some(Instant::now());
+        self.last.extend(&bytes[bytes.len().saturating_sub(LAST_BYTES)..]);
+        self.last.drain(..self.last.len().saturating_sub(LAST_BYTES));
         let [capture] = self.captures.as_mut_slice() else { return self.tell_lines(bytes) };
         capture.clip.push(bytes);
         if let Some(stream) = &capture.stream
@@ -113,10 +121,6 @@ impl Sink {
             return;
         }
         let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).trim_end().to_owned();
-        if self.last.len() == LAST_LINES {
-            self.last.pop_front();
-        }
-        self.last.push_back(line.clone());
         match self.rate.take() {
             None => {}
             Some(dropped) => {
@@ -139,8 +143,15 @@ impl Pipe {
     fn open(descriptor: OwnedFd, stderr: bool, tell: Tell, runtime: &Handle) -> io::Result<Arc<Pipe>> {
         let _entered = runtime.enter();
         let descriptor = Receiver::from_owned_fd(descriptor)?;
-        let sink =
-            Sink { stderr, captures: Vec::new(), line: Vec::new(), rate: Rate::new(), tell, last: VecDeque::new() };
+        let sink = Sink {
+            stderr,
+            captures: Vec::new(),
+            line: Vec::new(),
+            rate: Rate::new(),
+            tell,
+            last: VecDeque::new(),
+            last_at: None,
+        };
         let pipe = Arc::new(Pipe { descriptor, sink: Mutex::new(sink) });
         runtime.spawn(pipe.clone().read_all());
         Ok(pipe)
@@ -219,14 +230,19 @@ impl Pipes {
         (self.out.end(id), self.err.end(id))
     }
 
-    /// The last lines that belonged to no evaluation, to explain a death: those of descriptor 2, else of 1.
+    /// What was printed just now, to explain a death: on descriptor 2, else on 1.
     pub(super) fn last_lines(&self) -> Vec<String> {
         for pipe in [&self.err, &self.out] {
             let mut sink = lock(&pipe.sink);
             pipe.drain(&mut sink);
             sink.tell_line();
-            if !sink.last.is_empty() {
-                return sink.last.iter().cloned().collect();
+            if sink.last_at.is_none_or(|at| at.elapsed() > FRESH) {
+                continue;
+            }
+            let text = String::from_utf8_lossy(sink.last.make_contiguous()).into_owned();
+            let lines: Vec<String> = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+            if !lines.is_empty() {
+                return lines[lines.len().saturating_sub(LAST_LINES)..].to_vec();
             }
         }
         Vec::new()

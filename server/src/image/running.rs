@@ -18,6 +18,7 @@ use super::program::Program;
 use super::rate::Rate;
 use super::state::ImageEvent;
 use super::supervisor::Shared;
+use crate::config::{InitFile, LispConfig};
 
 /// How long a process may take to say `ready`: a core does in tens of milliseconds, a wrapper has its own work to do.
 const READY: Duration = Duration::from_secs(60);
@@ -105,7 +106,7 @@ impl Running {
     ) -> std::io::Result<Running> {
         let launch = Launch {
             program: program.path.clone(),
-            arguments: arguments(program, start_from, shared.config.heap),
+            arguments: arguments(program, start_from, &shared.config),
             directory: shared.workspace.clone(),
         };
         tracing::debug!(?launch, "starting");
@@ -206,19 +207,19 @@ fn listener(
 }
 
 /// The arguments after the program (docs/wire.md, "Starting the image").
-fn arguments(program: &Program, start: &Start, heap: u64) -> Vec<OsString> {
+fn arguments(program: &Program, start: &Start, config: &LispConfig) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = program.arguments.iter().map(OsString::from).collect();
-    let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
-    let megabytes = (heap >> 20).max(1).to_string();
-    match start {
-        Start::Core(core) => {
-            add(&["--core", &core.to_string_lossy()]);
-            add(&["--noinform", "--disable-ldb", "--dynamic-space-size", &megabytes]);
+    if let Start::Core(core) = start {
+        arguments.extend(["--core".into(), core.into()]);
+    }
+    arguments.extend(["--noinform", "--disable-ldb", "--dynamic-space-size"].map(OsString::from));
+    arguments.push((config.heap >> 20).max(1).to_string().into());
+    if let Start::Fasl(fasl) = start {
+        if config.init_file != InitFile::Default {
+            arguments.extend(["--no-sysinit", "--no-userinit"].map(OsString::from));
         }
-        Start::Fasl(fasl) => {
-            add(&["--noinform", "--disable-ldb", "--dynamic-space-size", &megabytes]);
-            add(&["--disable-debugger", "--load", &fasl.to_string_lossy(), "--eval", "(consort:main)"]);
-        }
+        arguments.extend(["--disable-debugger".into(), "--load".into(), fasl.into()]);
+        arguments.extend(["--eval", "(consort:main)"].map(OsString::from));
     }
     arguments
 }

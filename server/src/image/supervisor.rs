@@ -16,7 +16,7 @@ use super::restore::{Plan, Restoration, restore};
 use super::running::{NotReady, Running};
 use super::state::{ImageEvent, ImageState};
 use super::turns::Turns;
-use crate::config::LispConfig;
+use crate::config::{InitFile, LispConfig};
 
 /// The first pause before a new try, and the longest.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
@@ -244,10 +244,11 @@ impl Supervisor {
                 Err(NotReady { reason, .. }) => return Ended::NotReady(reason),
             }
         };
-        // Its own init files are loaded by a command that is not the plain executable: it knows which (docs/wire.md).
+        // A command that is not the plain executable has loaded its own init files: it knows which (docs/wire.md).
+        let init = program.plain || shared.config.init_file != InitFile::Default;
         let say = |what| shared.enter(Phase::Starting(what, Some(live.clone())));
         let restored = tokio::select! {
-            restored = restore(&shared, &live, program.plain, say) => restored,
+            restored = restore(&shared, &live, init, say) => restored,
             () = live.end_wanted() => Err(()),
         };
         match (restored, live.ending()) {

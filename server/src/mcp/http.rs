@@ -58,7 +58,7 @@ pub struct HttpDoor {
 }
 
 /// Serve MCP at `http://ADDRESS/mcp` to whoever presents the bearer token in `token_file`, which is made (mode 0600) when it is
-/// missing. Requests with another `Host` than a loopback one, or from any web page's `Origin`, are refused.
+/// missing. Requests with another `Host` than a loopback one, or from a web page (`Origin`) of another machine, are refused.
 pub async fn serve_http(
     session: Session,
     address: SocketAddr,
@@ -75,7 +75,7 @@ pub async fn serve_http(
     let address = listener.local_addr().map_err(listen)?;
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])
-        .enforce_origin_validation()
+        .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"])
         .with_max_request_body_bytes(BODY_LIMIT)
         .with_cancellation_token(stop.child_token());
     let stateless = Stateless::default();

@@ -51,7 +51,7 @@ pub(crate) struct Client {
 #[derive(Default)]
 struct Notices {
     kept: VecDeque<String>,
-    /// A call was just told itself that the image was lost: what comes until then only repeats it.
+    /// A call was just told itself that the image is lost or cannot be had: what comes until then only repeats it.
     told_until: Option<Instant>,
 }
 
@@ -88,7 +88,7 @@ impl Notices {
         self.kept.push_back(notice);
     }
 
-    /// Those that an answer is to tell; none beside an answer that tells of the loss itself.
+    /// Those that an answer is to tell; none beside an answer that tells of the image itself.
     fn take(&mut self, told: bool) -> Vec<String> {
         if told {
             self.told_until = Some(Instant::now() + REPEATS);
@@ -226,8 +226,12 @@ fn with_notices(mut result: CallToolResult, notices: &Mutex<Notices>) -> CallToo
     let text =
         result.content.first().and_then(|block| block.as_text()).map(|text| text.text.clone()).unwrap_or_default();
     let facts = result.structured_content.as_mut().and_then(|facts| facts.as_object_mut());
-    let told = facts.as_ref().is_some_and(|facts| facts.get("status").is_some_and(|status| status == "lost"))
-        || facts.as_ref().is_some_and(|facts| facts.get("error").is_some_and(|error| error["type"] == "image-lost"));
+    let kind = facts
+        .as_ref()
+        .and_then(|facts| facts.get("error"))
+        .and_then(|error| error["type"].as_str())
+        .unwrap_or_default();
+    let told = kind.eq_ignore_ascii_case("image-lost") || kind.eq_ignore_ascii_case("image-unavailable");
     let notices = lock(notices).take(told);
     if notices.is_empty() {
         return result;
@@ -270,7 +274,8 @@ mod tests {
 
     #[test]
     fn a_call_that_was_told_of_the_loss_itself_is_not_told_again() {
-        for facts in [json!({"status": "lost"}), json!({"success": false, "error": {"type": "image-lost"}})] {
+        for kind in ["IMAGE-LOST", "image-lost", "image-unavailable"] {
+            let facts = json!({"success": false, "error": {"type": kind}});
             let notices = Mutex::new(Notices::default());
             lock(&notices).add("before".into());
             assert_eq!(text(&with_notices(answer(facts), &notices)), "=> 3");

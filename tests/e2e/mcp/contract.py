@@ -158,7 +158,7 @@ async def only_the_last_of_several_forms_is_shown_with_all_its_values(agent):
 @check
 async def output_and_warnings_have_sections(agent):
     code = '(format t "out~%") (format *error-output* "err~%") (format *trace-output* "trace~%") (warn "careful") 1'
-    same(await value(agent, code), "[stdout]\nout\n\n[stderr]\nerr\ntrace\n\n[warnings]\nSIMPLE-WARNING: careful\n\n=> 1")
+    same(await value(agent, code), "[stdout]\nout\n\n[stderr]\nerr\ntrace\n\n[warnings]\nWARNING: careful\n\n=> 1")
 
 
 @check
@@ -167,7 +167,7 @@ async def definitions_and_the_package_persist(agent):
     same(await value(agent, "(double 21)"), "=> 42")
     same(await value(agent, "(package-name *package*)", package="CL-USER"), '=> "COMMON-LISP-USER"')
     same(await value(agent, "(package-name *package*)"), '=> "E2E-PERSIST"')
-    same(await value(agent, "(list * **) (in-package :cl-user)").__class__, str)
+    await value(agent, "(in-package :cl-user)")
 
 
 @check
@@ -185,7 +185,7 @@ async def timing_is_given_when_asked_for(agent):
 
 @check
 async def an_error_has_its_type_message_and_backtrace_then_what_was_printed(agent):
-    await value(agent, "(defun e2e-divide (x) (/ 1 x))")
+    await value(agent, "(defun e2e-divide (x) (1+ (/ 1 x)))")
     result = await evaluate(agent, '(format t "before~%") (e2e-divide 0)')
     assert result["isError"]
     lines = text(result).split("\n")

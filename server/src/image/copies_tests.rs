@@ -1,0 +1,289 @@
+//! Copies that misbehave as a real one never would. The image is played by a thread, a copy by this test program, started again.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::config::{InitFile, LispConfig};
+use crate::image::api::{CheckEnd, CheckMode};
+use crate::image::frames::Ready;
+use crate::image::link::{Link, lock};
+use crate::image::pipes::Pipes;
+use crate::image::supervisor::Phase;
+
+/// What a copy does, by name. Run by [`Double`] only.
+#[test]
+#[ignore = "this is the copy of the other tests, not a test"]
+fn act_as_copy() {
+    let variable = |name: &str| std::env::var(name).unwrap();
+    let script = variable("CONSORT_TEST_SCRIPT");
+    let forever = || std::thread::sleep(Duration::from_secs(3600));
+    if script == "mute" {
+        forever();
+    }
+    let mut stream = StdUnixStream::connect(variable("CONSORT_TEST_SOCKET")).unwrap();
+    let mut say = |line: Value| writeln!(stream, "{line}");
+    let token = if script == "liar" { "wrong".into() } else { variable("CONSORT_TEST_TOKEN") };
+    say(json!({"token": token, "pid": std::process::id()})).unwrap();
+    say(json!({"at": [0, 3]})).unwrap();
+    say(json!({"diagnostic": {"span": [1, 2], "severity": "warning", "code": "found", "message": "m"}})).unwrap();
+    say(json!({"at": [4, 9]})).unwrap();
+    match script.as_str() {
+        "good" => say(json!({"done": {"forms": 2}})).unwrap(),
+        "hang" => forever(),
+        "abort" => std::process::abort(),
+        "exit" => std::process::exit(70),
+        "flood" => while say(json!({"nonsense": "x".repeat(100_000)})).is_ok() {},
+        "long line" => {
+            let _ = stream.write_all(&vec![b'x'; LINE_LIMIT + 100_000]); // the host hangs up in the middle
+            forever();
+        }
+        "hog" => {
+            let held = vec![1_u8; 256 << 20];
+            forever();
+            drop(held);
+        }
+        other => panic!("{other}"),
+    }
+    std::process::exit(0);
+}
+
+/// Plays the image: what it does at each request for a check, in order; the last one is repeated.
+struct Double {
+    shared: Arc<Shared>,
+    seen: Arc<Seen>,
+    _private: TempDir,
+    /// The other ends of the image's descriptors 1 and 2.
+    _printed: [std::io::PipeWriter; 2],
+}
+
+#[derive(Default)]
+struct Seen {
+    /// Copies that run now, and the most that ever did.
+    now: AtomicUsize,
+    most: AtomicUsize,
+    /// How each ended: its exit code or signal.
+    ends: Mutex<Vec<(Option<i32>, Option<i32>)>>,
+    asked: AtomicUsize,
+}
+
+impl Double {
+    fn new(scripts: &[&'static str]) -> Double {
+        let private = tempfile::tempdir().unwrap();
+        let config = LispConfig { command: Vec::new(), heap: 0, init_file: InitFile::None };
+        let (events, _) = mpsc::unbounded_channel();
+        let directory = private.path().to_owned();
+        let shared = Arc::new(Shared::new(config, directory.clone(), directory.clone(), directory, events));
+        let (ours, theirs) = StdUnixStream::pair().unwrap();
+        let link = Link::open(ours, &Handle::current(), |_| {}).unwrap();
+        let ((out, out_writer), (err, err_writer)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
+        let pipes = Pipes::open(out.into(), err.into(), Arc::new(|_, _| {}), &Handle::current()).unwrap();
+        let ready = Ready { protocol: 1, pid: std::process::id(), image: "double".into(), lisp: "none".into() };
+        shared.phase.send_replace(Phase::Ready(Arc::new(Live::new(1, link, pipes, ready))));
+        let seen = Arc::new(Seen::default());
+        let (scripts, seen_) = (scripts.to_vec(), seen.clone());
+        std::thread::spawn(move || play(theirs, &scripts, &seen_));
+        Double { shared, seen, _private: private, _printed: [out_writer, err_writer] }
+    }
+
+    async fn check(&self, change: impl FnOnce(&mut CheckParams)) -> Result<CheckReport, ImageError> {
+        let mut params = CheckParams {
+            text: "(a)\n(b c)\n".into(),
+            path: None,
+            mode: CheckMode::Form,
+            package: None,
+            withheld: Vec::new(),
+            asd_files: Vec::new(),
+            notes: false,
+            unreachable: false,
+            confine: true,
+            deadline: 30.0,
+            memory: 1 << 30,
+        };
+        change(&mut params);
+        tokio::time::timeout(Duration::from_secs(60), check(&self.shared, params)).await.unwrap()
+    }
+
+    /// All copies are gone, and their directories.
+    async fn nothing_left(&self) {
+        let nothing = async {
+            while self.seen.now.load(Ordering::SeqCst) > 0 || !self.shared.tasks.is_empty() {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), nothing).await.expect("something is left");
+        assert_eq!(std::fs::read_dir(&self.shared.private).unwrap().count(), 0);
+    }
+}
+
+fn play(stream: StdUnixStream, scripts: &[&'static str], seen: &Arc<Seen>) {
+    let writer = Arc::new(Mutex::new(stream.try_clone().unwrap()));
+    let mut scripts = scripts.iter();
+    let mut script = *scripts.next().unwrap();
+    for line in BufReader::new(stream).lines() {
+        let request: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if request["op"] != "check" {
+            continue;
+        }
+        if seen.asked.fetch_add(1, Ordering::SeqCst) > 0 {
+            script = scripts.next().copied().unwrap_or(script);
+        }
+        let id = request["id"].clone();
+        let write = |frame: Value| writeln!(lock(&writer), "{frame}").unwrap();
+        match script {
+            "busy" => write(json!({"id": id, "error": {"kind": "busy", "message": "compiling"}})),
+            "die" => return lock(&writer).shutdown(std::net::Shutdown::Both).unwrap(),
+            _ => {
+                let child = start_copy(script, &request["params"]);
+                seen.most.fetch_max(seen.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                write(json!({"event": "copy", "id": id, "pid": child.id()}));
+                if script == "mute" {
+                    impersonate(&request["params"]);
+                }
+                let (writer, seen) = (writer.clone(), seen.clone());
+                std::thread::spawn(move || reap(child, &id, &writer, &seen));
+            }
+        }
+    }
+}
+
+fn start_copy(script: &str, params: &Value) -> Child {
+    let text = |name: &str| params[name].as_str().unwrap().to_owned();
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "image::copies::tests::act_as_copy"])
+        .env("CONSORT_TEST_SCRIPT", script)
+        .env("CONSORT_TEST_SOCKET", text("socket"))
+        .env("CONSORT_TEST_TOKEN", text("token"))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Another process than the copy connects, and knows the token.
+fn impersonate(params: &Value) {
+    let mut stream = StdUnixStream::connect(params["socket"].as_str().unwrap()).unwrap();
+    let _ = writeln!(stream, "{}\n{}", json!({"token": params["token"]}), json!({"done": {"forms": 9}})); // it may be closed already
+}
+
+fn reap(mut child: Child, id: &Value, writer: &Mutex<StdUnixStream>, seen: &Seen) {
+    let status = child.wait().unwrap();
+    lock(&seen.ends).push((status.code(), status.signal()));
+    seen.now.fetch_sub(1, Ordering::SeqCst);
+    let answer = json!({"id": id, "result": {"pid": child.id(), "exit": status.code(), "signal": status.signal()}});
+    let _ = writeln!(lock(writer), "{answer}"); // the host may have closed the link
+}
+
+fn codes(report: &CheckReport) -> Vec<&str> {
+    report.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect()
+}
+
+fn reason(report: &CheckReport) -> &str {
+    match &report.end {
+        CheckEnd::Stopped { reason } => reason,
+        CheckEnd::Complete => "complete",
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_good_copy_gives_its_findings_and_an_image_that_was_busy_is_asked_again() {
+    let double = Double::new(&["busy", "busy", "good"]);
+    let report = double.check(|_| {}).await.unwrap();
+    assert_eq!((report.end.clone(), report.forms, codes(&report)), (CheckEnd::Complete, 2, vec!["found"]));
+    double.nothing_left().await;
+    let double = Double::new(&["busy"]);
+    assert!(matches!(double.check(|_| {}).await, Err(ImageError::Busy(message)) if message == "compiling"));
+    double.nothing_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_passes_a_limit_is_killed_and_told_at_the_form_it_was_at() {
+    for (script, code, word) in [
+        ("hang", "out-of-time", "longer than the 0.5 s"),
+        ("hog", "out-of-memory", "more than the 64 MB"),
+        ("flood", "check-stopped", "more than 32 MB"),
+        ("long line", "check-stopped", "a line is longer"),
+        ("abort", "check-stopped", "signal 6 (ABRT)"),
+        ("exit", "check-stopped", "code 70"),
+    ] {
+        let double = Double::new(&[script]);
+        let change = |params: &mut CheckParams| match script {
+            "hang" => params.deadline = 0.5,
+            "hog" => params.memory = 64 << 20,
+            _ => {}
+        };
+        let report = double.check(change).await.unwrap();
+        assert_eq!(codes(&report), ["found", code], "{script}");
+        assert!(reason(&report).contains(word), "{script}: {}", reason(&report));
+        assert_eq!(report.diagnostics[1].span, (4, 9).into(), "{script}");
+        double.nothing_left().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_without_its_token_is_not_believed() {
+    let double = Double::new(&["liar"]);
+    let report = double.check(|_| {}).await.unwrap();
+    assert_eq!(codes(&report), ["check-stopped"]);
+    assert!(reason(&report).contains("token"), "{}", reason(&report));
+    double.nothing_left().await;
+    assert_eq!(double.seen.ends.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_hangs_before_it_connects_is_killed_and_made_once_more() {
+    let double = Double::new(&["mute", "good"]);
+    let report = double.check(|_| {}).await.unwrap();
+    assert_eq!((reason(&report), report.forms), ("complete", 2), "another process's words do not count");
+    double.nothing_left().await;
+    assert_eq!(*lock(&double.seen.ends), [(None, Some(9)), (Some(0), None)]);
+    let double = Double::new(&["mute"]);
+    let report = double.check(|_| {}).await.unwrap();
+    assert!(reason(&report).contains("did not begin"), "{}", reason(&report));
+    double.nothing_left().await;
+    assert_eq!(*lock(&double.seen.ends), [(None, Some(9)), (None, Some(9))]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_check_kills_its_copy_at_any_time() {
+    for wait in [0, 1, 20, 500] {
+        let double = Double::new(&["hang"]);
+        assert!(timeout(Duration::from_millis(wait), double.check(|_| {})).await.is_err());
+        double.nothing_left().await;
+        assert!(lock(&double.seen.ends).iter().all(|end| *end == (None, Some(9))), "{wait} ms");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_copies_run_at_once_and_no_more() {
+    let double = Double::new(&["hang"]);
+    let short = |params: &mut CheckParams| params.deadline = 0.3;
+    let (a, b, c, d) = tokio::join!(double.check(short), double.check(short), double.check(short), double.check(short));
+    for report in [a, b, c, d] {
+        assert_eq!(codes(&report.unwrap()), ["found", "out-of-time"]);
+    }
+    double.nothing_left().await;
+    assert_eq!(double.seen.most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_that_dies_is_told_after_one_more_try() {
+    let double = Double::new(&["die"]);
+    let failed = async {
+        while double.seen.asked.load(Ordering::SeqCst) == 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+        double.shared.phase.send_replace(Phase::Dead("It fell over.".into(), true));
+    };
+    let (report, ()) = tokio::join!(double.check(|_| {}), failed);
+    assert!(matches!(report, Err(ImageError::Unavailable(_) | ImageError::Lost { .. })), "{report:?}");
+    double.nothing_left().await;
+}

@@ -1,0 +1,358 @@
+"""What no well-behaved client sends, and what every client may do: lines by hand to `consort mcp`, requests by hand to `serve --http`."""
+
+import http.client
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+CONSORT = os.environ["CONSORT_BIN"]
+WORKSPACE = os.environ["CONSORT_WORKSPACE"]
+# How long something that must come may take on a busy machine. Nothing asserts that anything comes sooner.
+PATIENCE = 60
+CHECKS = []
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+def initialize(version="2025-11-25"):
+    return {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+
+
+def request(id, method, params):
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+
+
+def evaluation(id, code, **more):
+    return request(id, "tools/call", {"name": "evaluate-lisp", "arguments": {"code": code, **more}})
+
+
+class Wire:
+    """One `consort mcp`."""
+
+    def __init__(self, version="2025-11-25"):
+        self.process = subprocess.Popen([CONSORT, "mcp", "--workspace", WORKSPACE], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.watch = threading.Timer(5 * PATIENCE, self.process.kill)
+        self.watch.start()
+        self.next_id = 0
+        if version:
+            self.greeting = self.ask("initialize", initialize(version))["result"]
+            self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.watch.cancel()
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def line(self, data):
+        self.process.stdin.write(data if isinstance(data, bytes) else data.encode())
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def send(self, message):
+        self.line(json.dumps(message))
+
+    def read(self):
+        line = self.process.stdout.readline()
+        assert line, "the connection ended"
+        return json.loads(line)
+
+    def answer(self, id):
+        while True:
+            message = self.read()
+            if message.get("id") == id and "method" not in message:
+                return message
+
+    def ask(self, method, params):
+        self.next_id += 1
+        self.send(request(self.next_id, method, params))
+        return self.answer(self.next_id)
+
+    def evaluate(self, code, **more):
+        return self.ask("tools/call", {"name": "evaluate-lisp", "arguments": {"code": code, **more}})["result"]["content"][0]["text"]
+
+    def lives(self):
+        assert self.evaluate("(+ 1 2)") == "=> 3"
+
+
+def until(condition, what):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+LOOP = "(setf cl-user::*raw-loops* t) (unwind-protect (loop) (setf cl-user::*raw-loops* nil))"
+
+
+def looping(wire):
+    return wire.evaluate("(and (boundp 'cl-user::*raw-loops*) (symbol-value 'cl-user::*raw-loops*))") == "=> T"
+
+
+@check
+def every_revision_with_a_handshake_is_spoken():
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]:
+        with Wire(version) as wire:
+            assert wire.greeting["protocolVersion"] == version, wire.greeting
+            assert wire.ask("ping", {})["result"] == {}
+            assert len(wire.ask("tools/list", {})["result"]["tools"]) >= 2
+            wire.lives()
+
+
+@check
+def an_unknown_revision_is_answered_with_one_we_speak():
+    with Wire("1999-12-31") as wire:
+        assert wire.greeting["protocolVersion"] == "2025-11-25"
+        wire.lives()
+
+
+@check
+def the_2026_revision_needs_no_handshake():
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    with Wire(None) as wire:
+        discovered = wire.ask("server/discover", {"_meta": meta})["result"]
+        assert "2026-07-28" in discovered["supportedVersions"] and "2025-11-25" in discovered["supportedVersions"], discovered
+        assert len(wire.ask("tools/list", {"_meta": meta})["result"]["tools"]) >= 2
+        call = {"name": "evaluate-lisp", "arguments": {"code": "(in-package :keyword)"}, "_meta": meta}
+        assert wire.ask("tools/call", call)["result"]["resultType"] == "complete"
+        call["arguments"]["code"] = "(cl:package-name cl:*package*)"
+        assert wire.ask("tools/call", call)["result"]["content"][0]["text"] == '=> "KEYWORD"'
+
+
+@check
+def after_discover_a_client_may_still_shake_hands():
+    with Wire(None) as wire:
+        wire.ask("server/discover", {})
+        assert wire.ask("initialize", initialize())["result"]["protocolVersion"] == "2025-11-25"
+        wire.lives()
+
+
+@check
+def lines_that_are_no_json_are_answered_and_survived():
+    with Wire() as wire:
+        for bad in [b"{not json", b"\xff\xfe\x00", b"[" * 200_000, b'{"jsonrpc": "2.0", "id": 1,']:
+            wire.line(bad)
+            error = wire.read()
+            assert error["error"]["code"] == -32700 and error["id"] is None, error
+        wire.lives()
+
+
+@check
+def a_line_of_20_mb_is_answered_under_its_id_and_survived():
+    with Wire() as wire:
+        wire.send(evaluation("big", '"' + "x" * (20 << 20) + '"'))
+        error = wire.answer("big")["error"]
+        assert error["code"] == -32600 and "bytes" in error["message"], error
+        wire.lives()
+
+
+@check
+def requests_that_are_none_are_answered():
+    with Wire() as wire:
+        for bad, id, code in [
+            ({"jsonrpc": "2.0", "id": 71, "method": "no/such"}, 71, -32601),
+            ({"jsonrpc": "2.0", "id": 72, "method": "tools/call", "params": {"arguments": {}}}, 72, -32602),
+            ({"jsonrpc": "2.0", "id": 73, "method": "tools/call", "params": {"name": "evaluate-lisp", "arguments": "code"}}, 73, -32602),
+            ({"jsonrpc": "2.0", "id": 74, "method": "tools/call", "params": {"name": "nothing", "arguments": {}}}, 74, -32602),
+            ({"id": 75}, 75, -32600),
+        ]:
+            wire.send(bad)
+            error = wire.answer(id)
+            assert error["error"]["code"] == code, error
+        wire.line('{"jsonrpc": "2.0", "id": 76, "method": "tools/call", "params": {"name": "evaluate-lisp", "arguments": {"code": "\\ud800"}}}')
+        assert wire.answer(76)["error"]["code"] == -32700
+        wire.lives()
+
+
+@check
+def a_batch_of_the_old_revision_is_answered():
+    with Wire("2025-03-26") as wire:
+        wire.send([evaluation("a", "(+ 1 1)"), request("b", "ping", {})])
+        assert {wire.read()["id"], wire.read()["id"]} == {"a", "b"}
+
+
+@check
+def ping_is_answered_while_lisp_loops_and_a_cancelled_request_is_not():
+    with Wire() as wire:
+        wire.send(evaluation("endless", LOOP, timeout=300))
+        with Wire() as other:
+            until(lambda: looping(other), "the loop never began")
+            assert wire.ask("ping", {})["result"] == {}
+            cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "endless", "reason": "test"}}
+            wire.send(cancelled)
+            until(lambda: not looping(other), "the loop was not stopped")
+        # Had there been an answer to it, it would come before this one.
+        wire.send(evaluation("after", "(+ 1 2)"))
+        assert wire.read()["id"] == "after"
+
+
+@check
+def a_client_that_vanishes_ends_its_loop():
+    with Wire() as other:
+        with Wire() as wire:
+            wire.send(evaluation(99, LOOP, timeout=300))
+            until(lambda: looping(other), "the loop never began")
+        until(lambda: not looping(other), "the loop of a client that has gone runs on")
+
+
+@check
+def requests_piped_in_are_answered_before_it_leaves():
+    lines = [request(1, "initialize", initialize()), evaluation(2, "(progn (sleep 1) (* 6 7))"), evaluation(3, "(sleep 0.1)")]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    done = subprocess.run([CONSORT, "mcp", "--workspace", WORKSPACE], input=text, capture_output=True, text=True, timeout=PATIENCE)
+    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+    assert answers.keys() == {1, 2, 3}, done
+    assert answers[2]["result"]["content"][0]["text"] == "=> 42"
+    assert done.returncode == 0
+
+
+@check
+def a_client_that_never_reads_holds_up_nobody():
+    with Wire() as deaf, Wire() as other:
+        asked = []
+
+        def flood():
+            try:
+                for id in range(2000):
+                    deaf.send(evaluation(1000 + id, "(make-string 100000 :initial-element #\\x)"))
+                    asked.append(id)
+            except (BrokenPipeError, ValueError):
+                pass
+
+        thread = threading.Thread(target=flood, daemon=True)
+        thread.start()
+        until(lambda: len(asked) > 20, "the flood never began")
+        for _ in range(20):
+            other.lives()
+    thread.join(PATIENCE)
+    with Wire() as wire:
+        wire.lives()
+
+
+# HTTP.
+
+
+class Door:
+    """`consort serve --http` for a workspace of its own."""
+
+    def __init__(self):
+        self.workspace = os.path.join(WORKSPACE, "http")
+        os.makedirs(self.workspace, exist_ok=True)
+        open(os.path.join(self.workspace, "consort.toml"), "a").close()
+        command = [CONSORT, "serve", "--workspace", self.workspace, "--http", "127.0.0.1:0"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        for line in self.process.stderr:
+            found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp .* the token is in (\S+)", line)
+            if found:
+                self.port, self.token_file = int(found[1]), found[2]
+                break
+        else:
+            raise AssertionError("no HTTP door was opened")
+        # Nobody reads on.
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        with open(self.token_file) as file:
+            self.token = file.read().strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+
+    def post(self, message, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        given = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request("POST", "/mcp", json.dumps(message) if not isinstance(message, str) else message, given)
+        response = connection.getresponse()
+        body = response.read().decode()
+        connection.close()
+        return response, body
+
+
+@check
+def http_wants_the_token_and_no_host_or_web_page_of_another_machine():
+    with Door() as door:
+        assert stat.S_IMODE(os.stat(door.token_file).st_mode) == 0o600
+        assert len(door.token) >= 32
+        hello = request(1, "initialize", initialize())
+        bearer = f"Bearer {door.token}"
+        for headers, status in [
+            ({}, 401),
+            ({"Authorization": "Bearer wrong"}, 401),
+            ({"Authorization": f"Basic {door.token}"}, 401),
+            ({"Authorization": bearer, "Host": "evil.example"}, 403),
+            ({"Authorization": bearer, "Origin": "http://evil.example"}, 403),
+            ({"Authorization": bearer, "Origin": "null"}, 403),
+            ({"Authorization": bearer, "Origin": "https://localhost.evil.example"}, 403),
+            ({"Authorization": bearer, "Origin": f"http://127.0.0.1:{door.port}"}, 200),
+            ({"Authorization": bearer}, 200),
+            ({"Authorization": bearer, "Host": f"localhost:{door.port}"}, 200),
+        ]:
+            response, body = door.post(hello, **headers)
+            assert response.status == status, (headers, response.status, body)
+            if status == 401:
+                assert response.getheader("WWW-Authenticate", "").startswith("Bearer"), response.getheaders()
+
+
+@check
+def http_keeps_a_session_and_survives_what_is_no_request():
+    with Door() as door:
+        bearer = f"Bearer {door.token}"
+        response, body = door.post(request(1, "initialize", initialize()), Authorization=bearer)
+        session = response.getheader("Mcp-Session-Id")
+        assert session and '"protocolVersion":"2025-11-25"' in body, body
+        headers = {"Authorization": bearer, "Mcp_Session_Id": session, "MCP_Protocol_Version": "2025-11-25"}
+        door.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, **headers)
+        assert "=> #<PACKAGE" in door.post(evaluation(2, "(in-package :keyword)"), **headers)[1]
+        assert "KEYWORD" in door.post(evaluation(3, "(cl:package-name cl:*package*)"), **headers)[1]
+        for bad in ["{not json", "[" * 200_000]:
+            assert 400 <= door.post(bad, **headers)[0].status < 500
+        assert door.post("x" * (17 << 20), **headers)[0].status == 413
+        assert "=> 3" in door.post(evaluation(4, "(cl:+ 1 2)"), **headers)[1]
+
+
+@check
+def http_refuses_an_address_that_others_reach():
+    command = [CONSORT, "serve", "--workspace", os.path.join(WORKSPACE, "http"), "--http", "0.0.0.0:0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode != 0 and "loopback" in done.stderr, done
+
+
+def main():
+    chosen = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
+    passed = failed = 0
+    for one in CHECKS:
+        if not chosen.search(one.__name__):
+            continue
+        try:
+            one()
+            passed += 1
+            print(f"ok      raw {one.__name__}", flush=True)
+        except Exception:
+            failed += 1
+            print(f"FAILED  raw {one.__name__}", flush=True)
+            traceback.print_exc(limit=-3)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed or not passed else 0)
+
+
+main()

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# The official MCP clients and the conformance suite against `consort mcp` and `consort serve --http`. `run.sh [PART ...]`: only these parts.
+# The last line counts everything: `N passed, N failed`.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+: "${CONSORT_BIN:?the consort to test}"
+export CONSORT_TEST_CACHE=${CONSORT_TEST_CACHE:-$HOME/.cache/consort-test}
+cache=$CONSORT_TEST_CACHE/mcp
+"$here/install.sh" || exit 2
+
+# A workspace of its own, and, unless the caller has seen to that, directories of its own. Short: a socket's path is limited.
+place=$(mktemp -d /tmp/consort-mcp.XXXXXX)
+mkdir -m 700 "$place"/{workspace,config,data,state,tmp,runtime}
+if [ -z "${CONSORT_TEST_PLACE:-}" ]; then
+    mkdir -p "$CONSORT_TEST_CACHE/xdg"
+    export XDG_CONFIG_HOME=$place/config XDG_DATA_HOME=$place/data XDG_STATE_HOME=$place/state
+    export XDG_RUNTIME_DIR=$place/runtime TMPDIR=$place/tmp XDG_CACHE_HOME=$CONSORT_TEST_CACHE/xdg
+fi
+export CONSORT_WORKSPACE=$place/workspace PYTHONDONTWRITEBYTECODE=1
+touch "$CONSORT_WORKSPACE/consort.toml"
+leave() {
+    "$CONSORT_BIN" stop --workspace "$CONSORT_WORKSPACE" >/dev/null 2>&1
+    rm -rf "$place"
+}
+trap leave EXIT
+
+# The conformance suite and the newer clients need a newer Node than some systems have.
+node=$cache/node_modules/node-linux-$([ "$(uname -m)" = x86_64 ] && echo x64 || echo arm64)/bin/node
+[ -x "$node" ] || node=node
+export NODE=$node
+# The scripts import packages from the cache, without a copy of it beside them.
+cp "$here"/*.mjs "$place/" 2>/dev/null
+ln -s "$cache/node_modules" "$place/node_modules"
+
+passed=0 failed=0
+part() {
+    local name=$1 log=$place/$1.log
+    shift
+    printf -- '-- %s\n' "$name"
+    "$@" 2>&1 | tee "$log"
+    local status=${PIPESTATUS[0]} p f
+    read -r p f < <(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -1 | sed 's/[a-z,]//g')
+    passed=$((passed + ${p:-0})) failed=$((failed + ${f:-0}))
+    # A client that ends badly without having counted its failure is one.
+    if [ "$status" != 0 ] && [ "${f:-0}" = 0 ]; then failed=$((failed + 1)); fi
+}
+
+parts=("$@")
+[ $# -gt 0 ] || parts=(python-v1 python-v2 python-v2-legacy typescript-v1 typescript-v2 raw conformance)
+for name in "${parts[@]}"; do
+    case $name in
+    python-v1) part "$name" "$cache/venv-v1/bin/python" "$here/client_v1.py" ;;
+    python-v2) part "$name" "$cache/venv-v2/bin/python" "$here/client_v2.py" ;;
+    python-v2-legacy) part "$name" env MCP_MODE=legacy "$cache/venv-v2/bin/python" "$here/client_v2.py" ;;
+    typescript-v1) part "$name" "$node" "$place/client_v1.mjs" ;;
+    typescript-v2) part "$name" "$node" "$place/client_v2.mjs" ;;
+    raw) part "$name" "$cache/venv-v1/bin/python" "$here/raw.py" ;;
+    conformance) part "$name" "$node" "$place/conformance.mjs" ;;
+    *) echo "no part $name" >&2; exit 2 ;;
+    esac
+done
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
