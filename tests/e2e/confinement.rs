@@ -45,6 +45,15 @@ async fn all_refused(lone: &LoneImage, attempts: &[(&str, String)]) {
     }
 }
 
+/// A call of the C library that must fail: 0 or more (a process id, an exit status of 0) is success; what is not is told with its errno.
+fn c_call(name: &str, argument: &str) -> String {
+    let parameter = if argument.is_empty() { "" } else { "sb-alien:c-string" };
+    format!(
+        "(let ((value (sb-alien:alien-funcall (sb-alien:extern-alien {name:?} (function sb-alien:int {parameter})) {argument}))) \
+         (if (or (minusp value) (plusp (ash value -8))) (error \"{name} gave ~d, errno ~d\" value (sb-alien:get-errno)) value))"
+    )
+}
+
 fn lisp_path(path: &Path) -> String {
     format!("{:?}", path.display().to_string())
 }
@@ -90,8 +99,9 @@ async fn no_program_thread_or_process_starts() {
         &[
             ("run-program", format!("(sb-ext:run-program \"/usr/bin/touch\" (list {mark}))")),
             ("run-program by path", format!("(sb-ext:run-program \"touch\" (list {mark}) :search t)")),
-            ("fork", "(let ((pid (sb-posix:fork))) (if (zerop pid) (loop) pid))".into()),
-            ("system(3)", format!("(let ((rc (alien-funcall (extern-alien \"system\" (function int c-string)) (concatenate 'string \"touch \" {mark})))) (if (zerop rc) rc (error \"system gave ~d\" rc)))").replace("(alien-funcall (extern-alien", "(sb-alien:alien-funcall (sb-alien:extern-alien").replace("(function int c-string)", "(function sb-alien:int sb-alien:c-string)")),
+            ("fork", c_call("fork", "")),
+            ("vfork", c_call("vfork", "")),
+            ("system(3)", c_call("system", &format!("(concatenate 'string \"touch \" {mark})"))),
             ("thread", "(sb-thread:make-thread (lambda () (loop)))".into()),
         ],
     )
