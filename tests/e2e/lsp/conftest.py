@@ -23,12 +23,11 @@ class Client(LanguageClient):
         super().__init__(converter_factory=default_converter)
         self.published: list[types.PublishDiagnosticsParams] = []
         self.news = asyncio.Condition()
-        self.images: list[dict] = []
+        self.images: list = []
         features = dict(DEFAULT_CLIENT_FEATURES)
         features[types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS] = remember_publication
         features[types.WINDOW_SHOW_MESSAGE] = remember_message
-        features["consort/imageState"] = lambda client, params: client.images.append(params)
-        features["consort/output"] = lambda client, params: None
+        features["consort/imageState"] = remember_image
         register_lsp_features(self, features)
 
     async def eval_until(self, code, value):
@@ -72,7 +71,7 @@ class Client(LanguageClient):
     def start_eval(self, code, id):
         """An evaluation under way, its request id known, so that it can be cancelled."""
         params = types.ExecuteCommandParams("consort.eval", [{"code": code}])
-        return self.protocol.send_request_async("workspace/executeCommand", params, msg_id=id)
+        return asyncio.wrap_future(self.protocol.send_request("workspace/executeCommand", params, msg_id=id))
 
     def open(self, uri, text, version=1):
         self.text_document_did_open(
@@ -107,6 +106,12 @@ async def remember_publication(client: Client, params: types.PublishDiagnosticsP
 async def remember_message(client: Client, params: types.ShowMessageParams):
     async with client.news:
         client.messages.append(params)
+        client.news.notify_all()
+
+
+async def remember_image(client: Client, params):
+    async with client.news:
+        client.images.append(params)
         client.news.notify_all()
 
 

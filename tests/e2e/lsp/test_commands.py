@@ -25,7 +25,7 @@ async def test_eval_answers_with_values_output_and_package(client):
 
 
 async def test_an_error_is_an_answer_with_a_backtrace(client):
-    answer = await client.eval("(defun trouble (x) (/ 1 x)) (trouble 0)")
+    answer = await client.eval("(defun trouble (x) (list (/ 1 x))) (trouble 0)")
     assert answer["status"] == "error" and answer["error"]["type"] == "DIVISION-BY-ZERO"
     assert any("TROUBLE" in frame for frame in answer["error"]["backtrace"])
 

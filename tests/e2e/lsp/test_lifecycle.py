@@ -45,7 +45,7 @@ async def test_a_closed_input_ends_the_server(workspace):
 async def test_a_request_before_initialize_is_refused(workspace):
     client = await workspace.connect(initialize=False)
     with pytest.raises(JsonRpcException) as refused:
-        await client.command("consort.eval", {"code": "1"})
+        await asyncio.wait_for(client.start_eval("1", "too-early"), 30)
     assert refused.value.code == -32002
 
 
