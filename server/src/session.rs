@@ -340,7 +340,9 @@ impl Session {
         _client: ClientId,
         _request: CheckSystemRequest,
     ) -> Result<SystemReport, ImageError> {
-        todo!()
+        let message = "The image cannot check a whole system yet. Load the system (`consort eval '(asdf:load-system ...)'`) and \
+                       check its files.";
+        Err(ImageError::Refused { kind: "unknown-op".into(), message: message.into() })
     }
 
     /// Load a system.
