@@ -35,7 +35,9 @@
           (if (check-confined check) (confine (sb-ext:native-namestring (check-scratch check))) (values 0 nil))
         (send-line report (object "confined" (object "landlock" landlock "seccomp" (bool seccomp))) :flush t))
       (install-hooks)
-      (run-check check)
+      ;; The copy is still inside the request that forked it, whose handlers would take every error of the code under check for its own.
+      (with-internals ((handler-clusters initial-handler-clusters))
+        (run-check check))
       (send-line report (object "done" (object "forms" (check-forms check) "unloaded_system" :null)) :flush t))))
 
 (defun check-check-params (params)
