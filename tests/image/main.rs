@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod cache;
+mod checks;
 mod evaluation;
 mod faults;
 mod support;

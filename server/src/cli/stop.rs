@@ -18,8 +18,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let workspace = args.workspace.find()?;
     let hello = Hello { any_version: true, ..Hello::new(DoorKind::Control) };
-    let connected = match Place::of(&workspace)?.connect(&hello) {
+    let place = Place::of(&workspace)?;
+    let connected = match place.connect(&hello) {
         Err(ConnectError::Absent) => {
+            place.runtime.tidy()?;
             print(&format!("No host runs for {}.\n", workspace.display()))?;
             return Ok(ExitCode::SUCCESS);
         }

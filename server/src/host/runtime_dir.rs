@@ -181,6 +181,24 @@ impl RuntimeDir {
         }
     }
 
+    /// Remove what a killed host left; nothing when a host lives or there is nothing.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn tidy(&self) -> io::Result<()> {
+        match self.check() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other?,
+        }
+        let start = self.lock_start()?;
+        if let Some(host) = self.lock_host()? {
+            self.remove();
+            drop(host);
+        }
+        drop(start);
+        Ok(())
+    }
+
     /// Remove the directory when nothing is in it (it was made to see whether that can be done).
     pub fn remove_if_empty(&self) {
         // Fails when something is in it, which is the point.

@@ -1,9 +1,28 @@
 //! What can be told of a text without Lisp: parentheses, strings, comments and `|` that do not balance.
 
-use super::diagnostic::{Diagnostic, Severity};
+mod unclosed;
+
+use ropey::Rope;
+use serde_json::{Value, json};
+
+use super::diagnostic::{Diagnostic, Related, Severity};
 use crate::text::Span;
 use crate::text::document::Document;
+use crate::text::position::{line_column, line_content, line_of};
+use crate::text::scanner::{Cut, Scanner, Token, TokenKind};
 use crate::text::toplevel::{Fault, TopForm};
+
+/// The codes of the diagnostics of [`check`]; no other diagnostic has one of them. The `data` of a fix that can be told is
+/// `{"insert": {"at": offset, "text": ")"}}` or `{"delete": [start, end]}`, in characters.
+pub const CODES: [&str; 7] = [
+    "unbalanced-list",
+    "unbalanced-close",
+    "unbalanced-string",
+    "unbalanced-symbol",
+    "unbalanced-comment",
+    "unfinished-escape",
+    "unfinished-prefix",
+];
 
 /// The structure of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,36 +36,242 @@ pub struct Structure {
 /// Check a document's structure. Takes time by the number of forms and by the size of the broken ones. For a text that is no open
 /// document: `check(&Document::new(text, 0))`.
 pub fn check(document: &Document) -> Structure {
+    let forms = document.scan().forms();
     let mut structure = Structure::default();
-    for form in document.scan().broken() {
-        if let Some(fault) = form.fault {
-            structure.diagnostics.push(diagnostic(form, fault));
-            structure.withheld.push(form.span);
+    let mut next = 0;
+    while let Some(form) = forms.get(next) {
+        let index = next;
+        next += 1;
+        let Some(fault) = form.fault else { continue };
+        structure.withheld.push(form.span);
+        if fault == Fault::ExtraClose {
+            let run = forms[next..].iter().take_while(|form| form.fault == Some(Fault::ExtraClose)).count();
+            structure.withheld.extend(forms[next..next + run].iter().map(|form| form.span));
+            next += run;
+            structure.diagnostics.push(extra_close(document.text(), forms, index, next));
+            continue;
+        }
+        let broken = Broken::new(document.text(), form, forms.get(next));
+        match fault {
+            Fault::UnclosedList => structure.diagnostics.extend(unclosed::diagnose(&broken)),
+            _ => structure.diagnostics.extend(broken.diagnose(fault)),
         }
     }
     structure
 }
 
-fn diagnostic(form: &TopForm, fault: Fault) -> Diagnostic {
-    let (code, message) = match fault {
-        Fault::UnclosedList => ("unbalanced-list", "This list is never closed."),
-        Fault::ExtraClose => ("extra-close", "This `)` closes nothing."),
-        Fault::UnterminatedString => ("unterminated-string", "This string never ends."),
-        Fault::UnterminatedBar => ("unterminated-symbol", "This `|` is never closed."),
-        Fault::UnterminatedComment => ("unterminated-comment", "This comment never ends."),
-        Fault::DanglingEscape => ("dangling-escape", "The text ends after this backslash."),
-        Fault::DanglingPrefix => ("dangling-prefix", "Nothing follows."),
-    };
-    Diagnostic {
-        span: form.span,
-        severity: Severity::Error,
-        code: code.to_owned(),
-        message: message.to_owned(),
-        condition: None,
-        form: None,
-        toplevel: Some(form.span),
-        tags: Vec::new(),
-        related: Vec::new(),
-        data: serde_json::Value::Null,
+/// A form that cannot be read, with what is needed to explain it. Its tokens' offsets are bytes of `source`.
+struct Broken<'a> {
+    text: &'a Rope,
+    source: String,
+    span: Span,
+    /// The form after it.
+    next: Option<Span>,
+}
+
+impl<'a> Broken<'a> {
+    fn new(text: &'a Rope, form: &TopForm, next: Option<&TopForm>) -> Self {
+        let source = text.slice(form.span.start..form.span.end).to_string();
+        Broken { text, source, span: form.span, next: next.map(|form| form.span) }
+    }
+
+    fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
+        Scanner::new(&self.source)
+    }
+
+    /// The offset in the text of a byte of the source.
+    fn offset(&self, byte: usize) -> usize {
+        self.span.start + self.source.get(..byte).map_or(0, |head| head.chars().count())
+    }
+
+    fn span(&self, start: usize, end: usize) -> Span {
+        Span { start: self.offset(start), end: self.offset(end) }
+    }
+
+    fn diagnostic(&self, code: &str, span: Span, message: String, related: Vec<Related>, data: Value) -> Diagnostic {
+        Diagnostic {
+            span,
+            severity: Severity::Error,
+            code: code.to_owned(),
+            message,
+            condition: None,
+            form: Some(abbreviated(&self.source)),
+            toplevel: Some(self.span),
+            tags: Vec::new(),
+            related,
+            data,
+        }
+    }
+
+    fn diagnose(&self, fault: Fault) -> Option<Diagnostic> {
+        match fault {
+            Fault::UnterminatedString => {
+                let opening = self.tokens().find(|token| token.cut == Cut::String || self.is_glued(token))?.start;
+                let message = "This string never ends: a `\"` is missing.".to_owned();
+                Some(self.swallower("unbalanced-string", opening, message, "string"))
+            }
+            Fault::UnterminatedBar => {
+                let opening = self.cut_opening()?;
+                let message = "This `|` is never closed: a second `|` is missing.".to_owned();
+                Some(self.swallower("unbalanced-symbol", opening, message, "symbol"))
+            }
+            Fault::UnterminatedComment => {
+                let start = self.tokens().find(|token| token.cut == Cut::Comment)?.start;
+                let message =
+                    "This comment never ends: a `|#` is missing. Everything after it is commented out.".to_owned();
+                Some(self.diagnostic(
+                    "unbalanced-comment",
+                    self.span(start, start + 2),
+                    message,
+                    Vec::new(),
+                    Value::Null,
+                ))
+            }
+            Fault::DanglingEscape => {
+                let start = self.cut_opening()?;
+                let message = "The text ends after this `\\`, which takes the character behind it.".to_owned();
+                Some(self.diagnostic(
+                    "unfinished-escape",
+                    self.span(start, start + 1),
+                    message,
+                    Vec::new(),
+                    Value::Null,
+                ))
+            }
+            Fault::DanglingPrefix => {
+                let token = self.dangling()?;
+                let written = self.source.get(token.start..token.end).unwrap_or_default();
+                let message = match token.kind {
+                    TokenKind::Guard => {
+                        format!("This `{written}` guards nothing: a feature and a form must follow it.")
+                    }
+                    _ => format!("This `{written}` has nothing after it: a form must follow it."),
+                };
+                let span = self.span(token.start, token.end);
+                Some(self.diagnostic("unfinished-prefix", span, message, Vec::new(), Value::Null))
+            }
+            Fault::UnclosedList | Fault::ExtraClose => None,
+        }
+    }
+
+    /// Whether text goes on right behind a string, as in `"a "b"`: then the string's end is another one's beginning.
+    fn is_glued(&self, token: &Token) -> bool {
+        let next = self.source.get(token.end..).and_then(|rest| rest.chars().next());
+        token.kind == TokenKind::String && next.is_some_and(|next| next.is_alphanumeric() || "~.-:?!*+/".contains(next))
+    }
+
+    /// A string or symbol that takes what follows with it: marked from its opening to its line's end.
+    fn swallower(&self, code: &str, opening: usize, message: String, what: &str) -> Diagnostic {
+        let start = self.offset(opening);
+        let line = line_of(self.text, start);
+        let end = self.text.line_to_char(line) + line_content(self.text, line).len_chars();
+        let span = Span { start, end: end.clamp(start + 1, self.span.end.max(start + 1)) };
+        let related =
+            self.next.map(|next| related(next, format!("The next definition begins here, inside the {what}.")));
+        self.diagnostic(code, span, message, related.into_iter().collect(), Value::Null)
+    }
+
+    /// The byte of the `|` or `\` that is cut.
+    fn cut_opening(&self) -> Option<usize> {
+        let mut scanner = Scanner::new(&self.source);
+        scanner.by_ref().find(|token| matches!(token.cut, Cut::Bar | Cut::Escape))?;
+        Some(scanner.cut_opening())
+    }
+
+    /// The first prefix or guard without its form.
+    fn dangling(&self) -> Option<Token> {
+        // What waits for a datum: (token, how many); a list is in it as its `(` with 0.
+        let mut waiting: Vec<(Token, u8)> = Vec::new();
+        for token in self.tokens() {
+            match token.kind {
+                TokenKind::LineComment | TokenKind::BlockComment => continue,
+                TokenKind::Prefix | TokenKind::Unknown => waiting.push((token, 1)),
+                TokenKind::Guard => waiting.push((token, 2)),
+                TokenKind::Open => waiting.push((token, 0)),
+                TokenKind::Close => {
+                    while let Some((prefix, _)) = waiting.pop_if(|(_, takes)| *takes > 0) {
+                        if prefix.kind != TokenKind::Unknown {
+                            return Some(prefix);
+                        }
+                    }
+                    waiting.pop();
+                }
+                TokenKind::Atom | TokenKind::String => {}
+            }
+            if matches!(token.kind, TokenKind::Close | TokenKind::Atom | TokenKind::String) {
+                while waiting.pop_if(|(_, takes)| *takes == 1).is_some() {}
+                if let Some((_, takes)) = waiting.last_mut().filter(|(_, takes)| *takes > 1) {
+                    *takes -= 1;
+                }
+            }
+        }
+        waiting
+            .into_iter()
+            .rev()
+            .map(|(token, _)| token)
+            .find(|token| matches!(token.kind, TokenKind::Prefix | TokenKind::Guard))
     }
 }
+
+/// The `)` of `forms[first..end]`, which close nothing.
+fn extra_close(text: &Rope, forms: &[TopForm], first: usize, end: usize) -> Diagnostic {
+    let span = Span { start: forms[first].span.start, end: forms[end - 1].span.end };
+    let message = match end - first {
+        1 => "This `)` closes nothing: there is one too many.".to_owned(),
+        count => format!("These {count} `)` close nothing: there are {count} too many."),
+    };
+    Diagnostic {
+        span,
+        severity: Severity::Error,
+        code: "unbalanced-close".to_owned(),
+        message,
+        condition: None,
+        form: Some(abbreviated(&text.slice(span.start..span.end).to_string())),
+        toplevel: Some(span),
+        tags: Vec::new(),
+        related: ended_early(text, &forms[..first]).into_iter().collect(),
+        data: json!({ "delete": span }),
+    }
+}
+
+/// If forms that are indented stand between the last definition and an extra `)`, the definition was closed too early.
+fn ended_early(text: &Rope, before: &[TopForm]) -> Option<Related> {
+    const FAR: usize = 50;
+    let before = &before[before.len().saturating_sub(FAR)..];
+    let column = |form: &TopForm| line_column(text, form.span.start).column;
+    let definition = before.iter().rposition(|form| column(form) == 1)?;
+    let form = before.get(definition).filter(|form| form.fault.is_none())?;
+    let span = Span { start: form.span.end - 1, end: form.span.end };
+    let line = line_column(text, form.span.start).line;
+    let message = if definition + 1 < before.len() {
+        format!("The form on line {line} ends here already, but what follows is indented as part of it.")
+    } else {
+        format!("The form on line {line} ends here.")
+    };
+    Some(related(span, message))
+}
+
+fn related(span: Span, message: String) -> Related {
+    Related { file: None, span, message }
+}
+
+/// A form on one line: upper-case, white space made single, cut at 70 characters.
+fn abbreviated(source: &str) -> String {
+    const LONGEST: usize = 70;
+    let mut words = source.split_whitespace();
+    let mut line = words.next().unwrap_or_default().to_uppercase();
+    for word in words {
+        if line.chars().count() > LONGEST {
+            break;
+        }
+        line.push(' ');
+        line.push_str(&word.to_uppercase());
+    }
+    if line.chars().count() > LONGEST {
+        line = line.chars().take(LONGEST - 3).chain("...".chars()).collect();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests;

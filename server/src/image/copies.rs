@@ -156,16 +156,17 @@ impl Hunt {
         let (Some(call), Some(copied), Some(scratch)) = (&mut self.call, &mut self.copied, &mut self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
-        self.pid = tokio::select! {
+        let asked = tokio::select! {
             biased;
-            Ok(pid) = copied => pid,
-            end = call.result::<CopyEnd>() => return Err(early(end, &self.live)),
+            Ok(pid) = copied => Ok(pid),
+            end = call.result::<CopyEnd>() => Err(early(end, &self.live)),
             () = sleep(FORK) => {
                 let message = format!("The image could not be copied within {} s: a thread of it cannot be stopped.", FORK.as_secs());
-                return Err(Failed::Busy(message));
+                return Err(Failed::Busy(message)); // what comes of it yet is killed
             }
         };
         self.copied = None;
+        self.pid = asked?;
         if let Some(quarry) = Quarry::new(self.pid) {
             let quarry = Arc::new(quarry);
             self.live.adopt(self.pid, quarry.clone());
@@ -252,6 +253,8 @@ impl Hunt {
         Ok(match passed {
             Some((limit, reason)) => findings.stopped(limit, reason),
             None if findings.is_done() => findings.complete(),
+            // Killed because the image is being ended.
+            None if self.live.ending().is_some() => return Err(Failed::Gone(self.live.clone())),
             None => {
                 let (limit, reason) = explain(end.as_ref());
                 findings.stopped(limit, reason)
@@ -289,6 +292,7 @@ fn no_socket(error: std::io::Error) -> Failed {
 /// An answer that came before the copy had connected, or that is an error.
 fn early(end: Result<CopyEnd, CallError>, live: &Arc<Live>) -> Failed {
     match end {
+        Ok(_) if live.ending().is_some() => Failed::Gone(live.clone()),
         Ok(end) => Failed::Mute(explain(Some(&end)).1),
         Err(CallError::Refused(ImageError::Busy(message))) => Failed::Busy(message),
         Err(CallError::Refused(error)) => Failed::Error(error),

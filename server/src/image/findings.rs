@@ -1,5 +1,7 @@
 //! What a copy streams back, taken as untrusted: code under check may write to the same socket.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
 use super::api::{CheckEnd, CheckReport};
@@ -72,6 +74,8 @@ pub(super) struct Findings {
     diagnostics: Vec<Diagnostic>,
     dropped: usize,
     at: Option<Span>,
+    /// Where the forms start that it was at: each is told when it is read and when it is compiled.
+    seen: BTreeSet<usize>,
     forms: usize,
     unloaded_system: Option<String>,
     done: bool,
@@ -88,6 +92,7 @@ impl Findings {
             diagnostics: Vec::new(),
             dropped: 0,
             at: None,
+            seen: BTreeSet::new(),
             forms: 0,
             unloaded_system: None,
             done: false,
@@ -112,8 +117,10 @@ impl Findings {
         }
         match parsed {
             Ok(Line { at: Some(span), .. }) => {
-                self.at = Some(self.clamp(span));
-                self.forms += 1;
+                let span = self.clamp(span);
+                self.at = Some(span);
+                self.seen.insert(span.start);
+                self.forms = self.seen.len();
             }
             Ok(Line { diagnostic: Some(diagnostic), .. }) => self.add(*diagnostic),
             Ok(Line { done: Some(done), .. }) => {

@@ -167,7 +167,17 @@ impl Running {
             (None, Ok(status)) => describe(status),
             (None, Err(error)) => format!("cannot be waited for: {error}"),
         };
+        self.copies_gone().await;
         self.explain(&how)
+    }
+
+    /// Wait until what was killed with the group is gone too.
+    async fn copies_gone(&self) {
+        let until = Instant::now() + COPIES_GONE;
+        let there = |group| rustix::process::test_kill_process_group(group).is_ok();
+        while self.group.is_some_and(there) && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 }
 

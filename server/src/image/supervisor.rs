@@ -179,6 +179,13 @@ impl Supervisor {
                     if let Some(live) = running.as_ref().and_then(|running| running.live.as_ref()) {
                         let restart = matches!(command, Some(Command::Restart(_)));
                         live.note_end(if restart { RESTARTED } else { LEAVING });
+                        // Nobody begins anything in it any more. The rest of the house is told when it is gone.
+                        let next = if restart {
+                            Phase::Starting("restarting".into(), None)
+                        } else {
+                            Phase::Dead(LEAVING.into(), true)
+                        };
+                        self.shared.phase.send_replace(next);
                     }
                     self.finish(running, "it was asked to leave", LEAVE).await;
                     command

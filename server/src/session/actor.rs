@@ -21,6 +21,7 @@ use crate::image::api::{
 };
 use crate::image::{Image, ImageError, ImageEvent, ImageState, Progress};
 use crate::text::document::{Document, Edit};
+use crate::text::forms::package_at;
 use crate::text::position::{Position, PositionEncoding, line_column, to_offset, to_position};
 
 /// The deadline of an editor's evaluation that names none: a person sees it run and can interrupt it.
@@ -324,7 +325,7 @@ impl Actor {
                 text: String::new(),
                 path: path.clone(),
                 mode: CheckMode::File,
-                package: open.is_asd().then(|| "ASDF-USER".into()),
+                package: Some(open.first_package().into()),
                 timeout: None,
             };
             let withheld = structure::check(&open.document).withheld;
@@ -385,7 +386,7 @@ impl Actor {
     // Work.
 
     fn evaluate(&mut self, id: ClientId, request: EvalRequest, place: Option<Place>, reply: Reply<EvalOutcome>) {
-        let origin = place.and_then(|place| self.origin(id, place));
+        let (origin, package) = place.map_or((None, None), |place| self.place(id, &place));
         let Some(client) = self.clients.get_mut(&id) else { return };
         let timeout = request.timeout.unwrap_or(match client.info.door {
             Door::Lsp => A_DAY,
@@ -394,7 +395,7 @@ impl Actor {
         let params = EvalParams {
             session: client.session.clone(),
             code: request.code,
-            package: request.package,
+            package: request.package.or(package),
             capture_time: request.capture_time,
             timeout,
             origin: request.origin.or(origin),
@@ -419,18 +420,21 @@ impl Actor {
         self.jobs.start(Job::new(id, Kind::Evaluation, what), reply, async move { image.eval(params, output).await });
     }
 
-    fn origin(&self, client: ClientId, place: Place) -> Option<Origin> {
-        let file = path_of_uri(&place.uri)?;
+    /// Where code stands, and in which package it is read there: the last `in-package` before it, or what a compiler starts in.
+    fn place(&self, client: ClientId, place: &Place) -> (Option<Origin>, Option<String>) {
+        let file = path_of_uri(&place.uri);
         let position = place.position.unwrap_or_default();
-        let (line, column) = match (self.documents.get(&(client, place.uri)), self.clients.get(&client)) {
-            (Some(open), Some(client)) => {
-                let text = open.document.text();
-                let at = line_column(text, to_offset(text, position, client.encoding));
-                (at.line, at.column)
-            }
-            _ => (position.line as usize + 1, position.column as usize + 1),
+        let (Some(open), Some(info)) = (self.documents.get(&(client, place.uri.clone())), self.clients.get(&client))
+        else {
+            let origin = |file| Origin { file, line: position.line as usize + 1, column: position.column as usize + 1 };
+            return (file.map(origin), None);
         };
-        Some(Origin { file, line, column })
+        let text = open.document.text();
+        let offset = to_offset(text, position, info.encoding);
+        let at = line_column(text, offset);
+        let origin = file.map(|file| Origin { file, line: at.line, column: at.column });
+        let package = package_at(&open.document, offset).unwrap_or_else(|| open.first_package().into());
+        (origin, Some(package))
     }
 
     fn check(&mut self, client: ClientId, request: CheckRequest, reply: Reply<crate::image::api::CheckReport>) {
@@ -536,8 +540,8 @@ impl Actor {
                 }
                 match &state {
                     ImageState::Dead { reason, is_final } => {
-                        let again = if *is_final { "" } else { " It is being started again." };
-                        let text = format!("The Lisp image is gone: {reason}{again}");
+                        let again = if *is_final { "" } else { " A new one is being started." };
+                        let text = format!("{reason}{again}");
                         self.tell_all(&Feedback::Message { level: Level::Error, text });
                     }
                     ImageState::Ready { .. } => {
@@ -674,7 +678,7 @@ fn interrupted(system: &str) -> LoadSystemOutcome {
 }
 
 fn restored_text(reason: &str, restored: &[String], failed: &[(String, String)]) -> String {
-    let mut text = format!("A new Lisp image runs. The last one was lost: {reason}");
+    let mut text = format!("{reason} A new image is running.");
     if restored.is_empty() && failed.is_empty() {
         text.push_str(" Nothing had been loaded through Consort.");
     }
@@ -718,8 +722,8 @@ mod tests {
     fn a_restoration_is_told_in_words() {
         let failed = [("b".to_string(), "System b not found.".to_string())];
         assert_eq!(
-            restored_text("It was killed.", &["a".into()], &failed),
-            "A new Lisp image runs. The last one was lost: It was killed. Loaded again: a. b could not be loaded again: System b not found."
+            restored_text("The image was killed.", &["a".into()], &failed),
+            "The image was killed. A new image is running. Loaded again: a. b could not be loaded again: System b not found."
         );
     }
 }

@@ -76,6 +76,11 @@ impl Open {
             .is_some_and(|extension| extension.eq_ignore_ascii_case("asd"))
     }
 
+    /// The package that is in force where it begins.
+    pub(super) fn first_package(&self) -> &'static str {
+        if self.is_asd() { "ASDF-USER" } else { "COMMON-LISP-USER" }
+    }
+
     /// A check came to its end. The first of a version is published even when it brought nothing new, so that a client can tell.
     pub(super) fn checked(&mut self) {
         self.dirty = true;

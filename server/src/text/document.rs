@@ -308,7 +308,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(1000))]
+        #![proptest_config(ProptestConfig::with_cases(300))]
         #[test]
         fn a_document_equals_naive_editing_and_its_scan_a_fresh_one(
             start in any_text(),

@@ -24,9 +24,17 @@ pub(super) struct Reuse<'a> {
     pub(super) damage: Damage,
     /// Where the part begins in the whole new text.
     pub(super) from: usize,
+    /// From this form on, no `)` closes more than was opened and every string ends.
+    sound_from: usize,
 }
 
-impl Reuse<'_> {
+impl<'a> Reuse<'a> {
+    pub(super) fn new(old: &'a [TopForm], damage: Damage, from: usize) -> Self {
+        let sound = |form: &TopForm| matches!(form.fault, None | Some(Fault::UnclosedList));
+        let sound_from = old.iter().rposition(|form| !sound(form)).map_or(0, |last| last + 1);
+        Reuse { old, damage, from, sound_from }
+    }
+
     fn old_position(&self, at: usize) -> Option<usize> {
         let at = at + self.from;
         (at >= self.damage.new_end).then(|| at - self.damage.new_end + self.damage.old_end)
@@ -38,11 +46,11 @@ impl Reuse<'_> {
         self.old.binary_search_by(|form| form.bytes.end.cmp(&at)).ok().map(|index| index + 1)
     }
 
-    /// The old form that began at `at`, if no `)` from there on closes more than was opened and every string ends.
+    /// The old form that began at `at`, if all from there on is sound.
     fn resumes_at(&self, at: usize) -> Option<usize> {
         let at = self.old_position(at)?;
         let index = self.old.binary_search_by(|form| form.bytes.start.cmp(&at)).ok()?;
-        self.old[index..].iter().all(|form| matches!(form.fault, None | Some(Fault::UnclosedList))).then_some(index)
+        (index >= self.sound_from).then_some(index)
     }
 }
 

@@ -367,3 +367,101 @@ impl Iterator for Scanner<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::TokenKind::*;
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<(TokenKind, &str)> {
+        Scanner::new(text).map(|token| (token.kind, &text[token.start..token.end])).collect()
+    }
+
+    fn cut(text: &str) -> Option<Cut> {
+        Scanner::new(text).last().map(|token| token.cut)
+    }
+
+    #[test]
+    fn lists_strings_and_symbols() {
+        assert_eq!(tokens("(a b)"), [(Open, "("), (Atom, "a"), (Atom, "b"), (Close, ")")]);
+        assert_eq!(
+            tokens("#(1) #3(2)"),
+            [(Open, "#("), (Atom, "1"), (Close, ")"), (Open, "#3("), (Atom, "2"), (Close, ")")]
+        );
+        assert_eq!(tokens("a\"b\"c"), [(Atom, "a"), (String, "\"b\""), (Atom, "c")]);
+        assert_eq!(tokens(r#""a\"b\\" x"#), [(String, r#""a\"b\\""#), (Atom, "x")]);
+        assert_eq!(tokens(r"a\(b |c (d| e|f;|g"), [(Atom, r"a\(b"), (Atom, "|c (d|"), (Atom, "e|f;|g")]);
+        assert_eq!(tokens(r"\| |a\|b|"), [(Atom, r"\|"), (Atom, r"|a\|b|")]);
+        assert_eq!(tokens("a#b a#|b|"), [(Atom, "a#b"), (Atom, "a#|b|")]);
+    }
+
+    #[test]
+    fn comments_nest_and_their_pairs_do_not_overlap() {
+        assert_eq!(
+            tokens("; (c\n#|a #|b|# c|#d"),
+            [(LineComment, "; (c"), (BlockComment, "#|a #|b|# c|#"), (Atom, "d")]
+        );
+        assert_eq!(tokens("#||##||#"), [(BlockComment, "#||#"), (BlockComment, "#||#")]);
+        assert_eq!(cut("#|#|#"), Some(Cut::Comment));
+        assert_eq!(
+            tokens("; a\r(b)\nc"),
+            [(LineComment, "; a\r(b)"), (Atom, "c")],
+            "a lone CR does not end a comment in Lisp"
+        );
+        assert_eq!(tokens("#!/bin/sbcl (\na"), [(LineComment, "#!/bin/sbcl ("), (Atom, "a")]);
+    }
+
+    #[test]
+    fn characters_take_what_follows_the_backslash_whatever_it_is() {
+        for character in [r"#\(", r"#\)", r#"#\""#, r"#\;", r"#\|", r"#\\", r"#\Space", r"#\é", r"#\ "] {
+            assert_eq!(tokens(&format!("{character})")), [(Atom, character), (Close, ")")]);
+        }
+    }
+
+    #[test]
+    fn prefixes_guards_and_the_rest_of_the_dispatching_macros() {
+        for prefix in
+            ["'", "`", ",", ",@", ",.", "#'", "#.", "#1=", "#p", "#P", "#b", "#o", "#x", "#36r", "#c", "#2a", "#s"]
+        {
+            assert_eq!(tokens(&format!("{prefix}(")), [(Prefix, prefix), (Open, "(")]);
+        }
+        assert_eq!(tokens("#+a #-b"), [(Guard, "#+"), (Atom, "a"), (Guard, "#-"), (Atom, "b")]);
+        assert_eq!(tokens("#:g #*101 #1#"), [(Atom, "#:g"), (Atom, "#*101"), (Atom, "#1#")]);
+        assert_eq!(
+            tokens("#?\"a\" #32@(b) #\"c\""),
+            [
+                (Unknown, "#?"),
+                (String, "\"a\""),
+                (Unknown, "#32@"),
+                (Open, "("),
+                (Atom, "b"),
+                (Close, ")"),
+                (Unknown, "#"),
+                (String, "\"c\"")
+            ]
+        );
+    }
+
+    #[test]
+    fn white_space_is_what_sbcl_s_reader_takes_for_it() {
+        assert_eq!(tokens("a\x0cb\tc\x7fd\re"), ["a", "b", "c", "d", "e"].map(|atom| (Atom, atom)));
+        assert_eq!(tokens("a\u{a0}b\x0bc"), [(Atom, "a\u{a0}b\x0bc")]);
+    }
+
+    #[test]
+    fn what_the_end_of_the_text_cuts_off() {
+        for (text, expected) in [
+            ("\"a", Cut::String),
+            ("\"a\\", Cut::String),
+            ("a|b", Cut::Bar),
+            ("a\\", Cut::Escape),
+            ("#\\", Cut::Escape),
+            ("#| |", Cut::Comment),
+            ("a", Cut::None),
+            ("#", Cut::None),
+            ("#12", Cut::None),
+        ] {
+            assert_eq!(cut(text), Some(expected), "{text}");
+        }
+    }
+}

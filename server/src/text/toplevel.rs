@@ -112,7 +112,7 @@ impl Scan {
         let (from_byte, from_char) = prefix.last().map_or((0, 0), |form| (form.bytes.end, form.span.end));
         let part = String::from(text.byte_slice(from_byte..until));
         let before = (from_byte > 0).then(|| text.byte(from_byte - 1));
-        let mut pass = Pass::new(&part, before, Some(Reuse { old: &self.forms, damage: bytes, from: from_byte }));
+        let mut pass = Pass::new(&part, before, Some(Reuse::new(&self.forms, bytes, from_byte)));
         let outcome = pass.run(until < text.len_bytes())?;
         let rest = match outcome {
             Outcome::End => &[],
@@ -122,15 +122,15 @@ impl Scan {
         forms.extend_from_slice(prefix);
         forms.extend(in_chars(&part, &pass.forms, from_byte, from_char));
         forms.extend(rest.iter().map(|form| TopForm {
-            span: bytes_or_chars_shifted(form.span, chars),
-            bytes: bytes_or_chars_shifted(form.bytes, bytes),
+            span: shifted(form.span, chars),
+            bytes: shifted(form.bytes, bytes),
             ..*form
         }));
         Some(forms)
     }
 }
 
-fn bytes_or_chars_shifted(span: Span, damage: Damage) -> Span {
+fn shifted(span: Span, damage: Damage) -> Span {
     let shift = |at: usize| at - damage.old_end + damage.new_end;
     Span { start: shift(span.start), end: shift(span.end) }
 }
@@ -171,4 +171,90 @@ fn in_chars(part: &str, found: &[Found], from_byte: usize, from_char: usize) -> 
         suspect: found.suspect.is_some(),
     };
     found.iter().map(form).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fault::*;
+    use super::*;
+
+    fn forms(text: &str) -> Vec<(String, Option<Fault>)> {
+        let chars: Vec<char> = text.chars().collect();
+        let scan = Scan::of(text);
+        scan.forms().iter().map(|form| (chars[form.span.start..form.span.end].iter().collect(), form.fault)).collect()
+    }
+
+    fn whole(text: &str, expected: &[&str]) {
+        let expected: Vec<_> = expected.iter().map(|form| ((*form).to_owned(), None)).collect();
+        assert_eq!(forms(text), expected, "{text:?}");
+    }
+
+    fn broken(text: &str, expected: &[(&str, Option<Fault>)]) {
+        let expected: Vec<_> = expected.iter().map(|(form, fault)| ((*form).to_owned(), *fault)).collect();
+        assert_eq!(forms(text), expected, "{text:?}");
+    }
+
+    #[test]
+    fn a_form_is_what_the_reader_consumes_for_it() {
+        whole("(a)(b) c d", &["(a)", "(b)", "c", "d"]);
+        whole("; (x)\n(é \"漢)\") #| (y) |# 'b", &["(é \"漢)\")", "'b"]);
+        whole("#'a `(b ,c ,@d) #.(e) '\n#| |# f", &["#'a", "`(b ,c ,@d)", "#.(e)", "'\n#| |# f"]);
+        whole("#p\"x\" #x FF #1=(a . #1#)", &["#p\"x\"", "#x FF", "#1=(a . #1#)"]);
+        whole("#?\"a\" #@(b) (c #?) #?", &["#?\"a\"", "#@(b)", "(c #?)", "#?"]);
+    }
+
+    #[test]
+    fn a_guard_belongs_to_its_datum() {
+        whole("#+sbcl (a) (b)", &["#+sbcl (a)", "(b)"]);
+        whole("#+(or a b)\n#-c ; no\n(d) e", &["#+(or a b)\n#-c ; no\n(d)", "e"]);
+        whole("'#+a b c", &["'#+a b", "c"]);
+        whole("(a #+b c #-b d) e", &["(a #+b c #-b d)", "e"]);
+    }
+
+    #[test]
+    fn only_the_form_that_is_broken_is_lost() {
+        broken("(a\n(b)\n(c)", &[("(a", Some(UnclosedList)), ("(b)", None), ("(c)", None)]);
+        broken(
+            "(a \"x\n(defun b \"y\")\n(c)",
+            &[("(a \"x", Some(UnterminatedString)), ("(defun b \"y\")", None), ("(c)", None)],
+        );
+        broken("(a |x\n(b)\n(c)", &[("(a |x", Some(UnterminatedBar)), ("(b)", None), ("(c)", None)]);
+        broken("(a))\n(b)", &[("(a)", None), (")", Some(ExtraClose)), ("(b)", None)]);
+        broken("(a ')\n(b)", &[("(a ')", Some(DanglingPrefix)), ("(b)", None)]);
+        broken("(a)\n#| (b)", &[("(a)", None), ("#| (b)", Some(UnterminatedComment))]);
+        broken("(a\n(b)\n#| (c", &[("(a", Some(UnclosedList)), ("(b)", None), ("#| (c", Some(UnterminatedComment))]);
+        broken("(a) '", &[("(a)", None), ("'", Some(DanglingPrefix))]);
+        broken("(a) #\\", &[("(a)", None), ("#\\", Some(DanglingEscape))]);
+    }
+
+    #[test]
+    fn text_that_balances_is_never_cut() {
+        whole("(progn\n(a)\n\"\n(defun x\"\n(b))\n(c)", &["(progn\n(a)\n\"\n(defun x\"\n(b))", "(c)"]);
+    }
+
+    #[test]
+    fn many_broken_forms_are_told_apart_as_long_as_each_line_begins_one() {
+        let text = "(a (b)\n".repeat(100) + "(c)";
+        let forms = forms(&text);
+        assert_eq!(forms.len(), 101);
+        assert!(forms[..100].iter().all(|form| *form == ("(a (b)".to_owned(), Some(UnclosedList))), "{forms:?}");
+        assert_eq!(forms[100], ("(c)".to_owned(), None));
+    }
+
+    #[test]
+    fn a_deep_text_needs_no_deep_stack() {
+        let deep = "(".repeat(300_000);
+        assert_eq!(Scan::of(&deep).broken().count(), 1);
+        assert_eq!(Scan::of(&(deep + &")".repeat(300_000))).broken().count(), 0);
+    }
+
+    #[test]
+    fn the_form_at_an_offset() {
+        let scan = Scan::of("(a)(b)  c");
+        let at = |offset| scan.form_at(offset).map(|form| form.span.start);
+        assert_eq!(
+            [0, 2, 3, 6, 7, 8, 9, 10].map(at),
+            [Some(0), Some(0), Some(3), Some(3), None, Some(8), Some(8), None]
+        );
+    }
 }

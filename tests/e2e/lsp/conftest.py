@@ -23,10 +23,20 @@ class Client(LanguageClient):
         super().__init__(converter_factory=default_converter)
         self.published: list[types.PublishDiagnosticsParams] = []
         self.news = asyncio.Condition()
+        self.images: list = []
         features = dict(DEFAULT_CLIENT_FEATURES)
         features[types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS] = remember_publication
         features[types.WINDOW_SHOW_MESSAGE] = remember_message
+        features["consort/imageState"] = remember_image
         register_lsp_features(self, features)
+
+    async def eval_until(self, code, value):
+        """Evaluate CODE until its first value prints as VALUE."""
+        for _ in range(20 * PATIENCE):
+            if (answer := await self.eval(code))["values"] == [value]:
+                return
+            await asyncio.sleep(0.05)
+        pytest.fail(f"{code} never became {value}: {answer}")
 
     async def wait_until(self, holds, what):
         """Wait until HOLDS returns something true, looking again at each publication and message."""
@@ -52,7 +62,8 @@ class Client(LanguageClient):
         return (await self.wait_until(latest, f"no acceptable diagnostics of {uri} version {version}")).diagnostics
 
     async def command(self, name, argument):
-        return await self.workspace_execute_command_async(types.ExecuteCommandParams(command=name, arguments=[argument]))
+        params = types.ExecuteCommandParams(command=name, arguments=[argument])
+        return await asyncio.wait_for(self.workspace_execute_command_async(params), PATIENCE)
 
     async def eval(self, code, **more):
         return await self.command("consort.eval", {"code": code, **more})
@@ -60,7 +71,7 @@ class Client(LanguageClient):
     def start_eval(self, code, id):
         """An evaluation under way, its request id known, so that it can be cancelled."""
         params = types.ExecuteCommandParams("consort.eval", [{"code": code}])
-        return self.protocol.send_request_async("workspace/executeCommand", params, msg_id=id)
+        return asyncio.wrap_future(self.protocol.send_request("workspace/executeCommand", params, msg_id=id))
 
     def open(self, uri, text, version=1):
         self.text_document_did_open(
@@ -98,6 +109,12 @@ async def remember_message(client: Client, params: types.ShowMessageParams):
         client.news.notify_all()
 
 
+async def remember_image(client: Client, params):
+    async with client.news:
+        client.images.append(params)
+        client.news.notify_all()
+
+
 class Workspace:
     """A directory that is a workspace, and the clients that were started in it."""
 
@@ -108,7 +125,7 @@ class Workspace:
     def uri(self, name):
         return (self.path / name).as_uri()
 
-    async def connect(self, encodings=None, initialize=True, **capabilities) -> Client:
+    async def connect(self, encodings=None, initialize=True, options=None) -> Client:
         client = Client()
         await client.start_io(CONSORT, "lsp", cwd=self.path)
         self.clients.append(client)
@@ -119,11 +136,12 @@ class Workspace:
                     capabilities=types.ClientCapabilities(
                         general=general,
                         text_document=types.TextDocumentClientCapabilities(
+                            diagnostic=types.DiagnosticClientCapabilities(),
                             publish_diagnostics=types.PublishDiagnosticsClientCapabilities(version_support=True, related_information=True)
                         ),
                         window=types.WindowClientCapabilities(work_done_progress=True),
-                        **capabilities,
                     ),
+                    initialization_options=options,
                     root_uri=self.path.as_uri(),
                     workspace_folders=[types.WorkspaceFolder(uri=self.path.as_uri(), name="test")],
                 )

@@ -94,7 +94,7 @@ async def test_a_missing_parenthesis_is_told_while_the_image_is_busy(workspace, 
     assert not busy.done(), "the evaluation was to be busy all the while"
     other = await workspace.connect()
     await other.eval("(setf *go* t)")
-    assert (await busy)["values"][0]["text"] == ":DONE"
+    assert (await busy)["values"][0] == ":DONE"
     await other.shutdown_session()
 
 
@@ -122,7 +122,7 @@ async def test_a_check_sees_what_was_evaluated_and_defines_nothing(workspace, cl
     items = await client.diagnostics_of(uri, 1)
     assert [(d.range.start.line, d.range.start.character) for d in items] == [(2, len("(defun g () ("))], summary(items)
     found = await client.eval('(list (find-symbol "HALF-TYPED") (fboundp (intern "F")))')
-    assert found["values"][0]["text"] == "(NIL NIL)"
+    assert found["values"][0] == "(NIL NIL)"
 
 
 SYSTEM = """(defsystem "parts" :serial t :components ((:file "package") (:file "use")))"""

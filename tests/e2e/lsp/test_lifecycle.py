@@ -9,13 +9,18 @@ from pygls.exceptions import JsonRpcException
 COMMANDS = {"consort.eval", "consort.loadSystem", "consort.restartImage", "consort.interrupt"}
 
 
-async def test_initialize_says_what_it_can_do(client):
+@pytest.mark.parametrize("way", ["pull", "push"])
+async def test_initialize_says_what_it_can_do(workspace, way):
+    client = await workspace.connect(options={"diagnostics": way})
     answer = client.answer
     assert answer.server_info.name.lower() == "consort"
     sync = answer.capabilities.text_document_sync
     assert sync.open_close is True and sync.change == types.TextDocumentSyncKind.Incremental and sync.save
     assert COMMANDS <= set(answer.capabilities.execute_command_provider.commands)
-    assert answer.capabilities.diagnostic_provider.workspace_diagnostics is True
+    # Never both ways: editors show what comes twice twice.
+    provider = answer.capabilities.diagnostic_provider
+    assert provider.workspace_diagnostics is True if way == "pull" else provider is None
+    await client.shutdown_session()
 
 
 async def test_shutdown_then_exit_leaves_with_0(workspace):
@@ -40,7 +45,7 @@ async def test_a_closed_input_ends_the_server(workspace):
 async def test_a_request_before_initialize_is_refused(workspace):
     client = await workspace.connect(initialize=False)
     with pytest.raises(JsonRpcException) as refused:
-        await client.command("consort.eval", {"code": "1"})
+        await asyncio.wait_for(client.start_eval("1", "too-early"), 30)
     assert refused.value.code == -32002
 
 
@@ -58,4 +63,4 @@ async def test_an_unknown_method_is_refused_and_the_session_goes_on(client):
     with pytest.raises(JsonRpcException) as refused:
         await client.protocol.send_request_async("textDocument/noSuchMethod", {})
     assert refused.value.code == -32601
-    assert (await client.eval("(+ 1 2)"))["values"][0]["text"] == "3"
+    assert (await client.eval("(+ 1 2)"))["values"][0] == "3"

@@ -98,7 +98,7 @@ T.it('consort.eval evaluates in the image', function()
     arguments = { { code = '(format nil "~r" 42)', package = 'CL-USER' } },
   }, 30000, buf)
   T.eq(nil, answer.err)
-  T.eq('"forty-two"', answer.result.values[1].text)
+  T.eq('"forty-two"', answer.result.values[1])
 end)
 
 T.it('closing the buffer clears its diagnostics', function()

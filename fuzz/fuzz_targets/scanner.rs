@@ -1,0 +1,7 @@
+//! `cargo +nightly fuzz run scanner fuzz/corpus/scanner fuzz/seeds`
+#![no_main]
+
+#[path = "../invariants.rs"]
+mod invariants;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| invariants::check_bytes(data));

@@ -1,0 +1,199 @@
+//! `consort lsp` and `consort mcp`: which host they find, and what they do when it is killed.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::{House, Process, agent_params, file_uri, kill, wait_until, wait_until_gone};
+
+fn editor(house: &House) -> Process {
+    let mut editor = Process::start(house.command(&["lsp"])).framed();
+    let answer = editor.request("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
+    assert!(answer["result"]["capabilities"].is_object(), "{answer}");
+    editor.send(&json!({"method": "initialized", "params": {}}));
+    editor
+}
+
+#[test]
+fn editors_and_agents_share_one_image() {
+    let house = House::new();
+    house.file("sub/dir/x.lisp", "");
+    house.file(".git/HEAD", "");
+    let mut editor = editor(&house);
+    let eval = json!({"command": "consort.eval", "arguments": [{"code": "(defvar cl-user::*shared* 42)"}]});
+    editor.request("workspace/executeCommand", eval);
+    let mut command = house.command(&["mcp"]);
+    // With an .asd file of its own, which is nearer than the repository that the editor opened.
+    house.file("sub/own.asd", "");
+    command.current_dir(house.workspace().join("sub/dir"));
+    let mut agent = Process::start(command);
+    agent.request("initialize", agent_params(json!({})));
+    assert_eq!(agent.eval("cl-user::*shared*"), "=> 42");
+}
+
+#[test]
+fn an_agents_call_is_answered_when_the_host_is_killed_and_the_next_finds_another() {
+    let house = House::new();
+    let mut agent = house.agent();
+    assert_eq!(agent.eval("(defvar cl-user::*gone* 1)"), "=> *GONE*");
+    let call = agent.ask_eval("(loop)");
+    wait_until("the loop runs", || {
+        house.status().is_some_and(|status| status["work"].as_array().is_some_and(|work| !work.is_empty()))
+    });
+    let before = house.host_pid();
+    kill(before);
+    let answer = agent.answer(call);
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    assert!(
+        answer["result"]["content"][0]["text"].as_str().unwrap().contains("exist only in the image are lost"),
+        "{answer}"
+    );
+    assert_eq!(agent.eval("(boundp 'cl-user::*gone*)"), "=> NIL");
+    assert_ne!(house.host_pid(), before);
+    assert_eq!(agent.finish().0, Some(0));
+}
+
+#[test]
+fn an_agent_works_on_after_consort_stop() {
+    let house = House::new();
+    let mut agent = house.agent();
+    assert!(house.run(&["stop"]).status.success());
+    assert!(house.status().is_none(), "it starts another only when it is asked something");
+    assert_eq!(agent.eval("(+ 40 2)"), "=> 42");
+}
+
+#[test]
+fn an_editors_requests_are_answered_when_the_host_is_killed() {
+    let house = House::new();
+    let mut editor = editor(&house);
+    let call =
+        editor.ask("workspace/executeCommand", json!({"command": "consort.eval", "arguments": [{"code": "(loop)"}]}));
+    wait_until("the loop runs", || {
+        house.status().is_some_and(|status| status["work"].as_array().is_some_and(|work| !work.is_empty()))
+    });
+    kill(house.host_pid());
+    assert_eq!(editor.answer(call)["error"]["code"], -32603);
+    assert_eq!(editor.receive().unwrap()["method"], "window/showMessage");
+    assert_eq!(editor.receive(), None);
+    let (code, said) = editor.finish();
+    assert_eq!(code, Some(1));
+    assert!(said.contains("The Consort host ended"), "{said}");
+}
+
+#[test]
+fn an_agents_work_ends_with_it() {
+    let house = House::new();
+    let mut agent = house.agent();
+    agent.ask_eval("(loop)");
+    wait_until("the loop runs", || {
+        house.status().is_some_and(|status| status["work"].as_array().is_some_and(|work| !work.is_empty()))
+    });
+    drop(agent);
+    wait_until("the loop is interrupted", || house.status().is_some_and(|status| status["work"] == json!([])));
+}
+
+#[test]
+fn what_is_piped_in_is_answered_before_the_end() {
+    let house = House::new();
+    let mut child = house.command(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": agent_params(json!({}))});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+                      "params": {"name": "evaluate-lisp", "arguments": {"code": "(progn (sleep 0.2) :piped)"}}});
+    // No line break at the end.
+    write!(stdin, "{initialize}\n\n{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}}\n{call}").unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("=> :PIPED"), "{output:?}");
+}
+
+#[test]
+fn an_agents_roots_say_where_it_works() {
+    let house = House::new();
+    let elsewhere = House::new();
+    let mut agent = Process::start(elsewhere.command(&["mcp"]));
+    // The runtime directory of `house` and the current directory of `elsewhere`.
+    let mut command: Command = house.command(&["mcp"]);
+    command.current_dir(elsewhere.workspace());
+    std::mem::swap(&mut agent, &mut Process::start(command));
+    let answer = agent.request("initialize", agent_params(json!({"roots": {"listChanged": true}})));
+    assert_eq!(answer["result"]["serverInfo"]["name"], "consort");
+    assert!(house.status().is_none(), "not before the roots are known");
+    agent.send(&json!({"method": "notifications/initialized"}));
+    let asked = agent.receive().unwrap();
+    assert_eq!(asked["method"], "roots/list");
+    let waiting = agent.ask("tools/list", json!({}));
+    let ping = agent.ask("ping", json!({}));
+    assert_eq!(agent.answer(ping)["result"], json!({}), "answered meanwhile");
+    agent.send(&json!({"id": asked["id"], "result": {"roots": [{"uri": file_uri(&house.workspace()), "name": "w"}]}}));
+    assert!(agent.answer(waiting)["result"]["tools"].is_array(), "asked early, answered late");
+    assert_eq!(house.status().unwrap()["clients"][0]["name"], "test 1");
+}
+
+#[test]
+fn an_agent_without_a_handshake_is_served() {
+    let house = House::new();
+    let mut agent = Process::start(house.command(&["mcp", "--workspace", "."]));
+    let answer = agent.request("ping", json!({}));
+    assert!(answer["result"].is_object() || answer["error"].is_object(), "{answer}");
+}
+
+#[test]
+fn a_workspace_that_does_not_exist_is_an_answer() {
+    let house = House::new();
+    let mut editor = Process::start(house.command(&["lsp"])).framed();
+    let answer = editor.request("initialize", json!({"rootUri": "file:///no/such/place", "capabilities": {}}));
+    assert!(answer["error"]["message"].as_str().unwrap().contains("/no/such/place cannot be used"), "{answer}");
+    assert_eq!(editor.finish().0, Some(1));
+    let agent = house.run(&["mcp", "--workspace", "/no/such/place"]);
+    assert_eq!(agent.status.code(), Some(2));
+}
+
+#[test]
+fn an_editors_first_words_are_answered_as_the_specification_says() {
+    let house = House::new();
+    let mut editor = Process::start(house.command(&["lsp"])).framed();
+    assert_eq!(editor.request("textDocument/hover", json!({}))["error"]["code"], -32002);
+    editor.stdin.as_mut().unwrap().write_all(b"Content-Length: 3\r\n\r\n{]}").unwrap();
+    let parse_error = editor.receive().unwrap();
+    assert_eq!((&parse_error["id"], &parse_error["error"]["code"]), (&Value::Null, &json!(-32700)));
+    editor.send(&json!({"method": "exit"}));
+    assert_eq!(editor.finish().0, Some(1));
+
+    let mut nonsense = Process::start(house.command(&["lsp"]));
+    nonsense.stdin.as_mut().unwrap().write_all(b"hello\n").unwrap();
+    let (code, said) = nonsense.finish();
+    assert_eq!(code, Some(1));
+    assert!(said.contains("not the Language Server Protocol"), "{said}");
+    assert!(house.status().is_none());
+}
+
+#[test]
+fn shutdown_and_exit_end_the_bridge_and_not_the_host() {
+    let house = House::new();
+    let mut first = editor(&house);
+    assert_eq!(first.request("shutdown", Value::Null)["result"], Value::Null);
+    first.send(&json!({"method": "exit"}));
+    let mut rest = Vec::new();
+    first.child.stderr.take().unwrap().read_to_end(&mut rest).unwrap();
+    assert_eq!(first.child.wait().unwrap().code(), Some(0), "{}", String::from_utf8_lossy(&rest));
+
+    let second = editor(&house);
+    assert_eq!(second.finish().0, Some(1), "without shutdown it is a failure, by the specification");
+    assert!(house.status().is_some());
+}
+
+#[test]
+fn a_bridge_whose_client_vanishes_is_gone() {
+    let house = House::new();
+    for command in ["mcp", "lsp"] {
+        let bridge = if command == "mcp" { house.agent() } else { editor(&house) };
+        let pid = u64::from(bridge.child.id());
+        let (code, _) = bridge.finish();
+        assert!(code.is_some());
+        wait_until_gone(pid);
+    }
+    wait_until("the host has counted them out", || house.status().is_some_and(|status| status["clients"] == json!([])));
+}

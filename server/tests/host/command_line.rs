@@ -1,0 +1,119 @@
+//! `consort eval`, `check`, `status`: what is printed where, and the exit code.
+
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::House;
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn eval_prints_output_values_and_errors_where_they_belong() {
+    let house = House::new();
+    let output = house.run(&["eval", "(progn (princ \"out\") (princ \"err\" *error-output*) (values 1 \"λ\"))"]);
+    assert_eq!(
+        (output.status.code(), out(&output).as_str(), err(&output).as_str()),
+        (Some(0), "out\n=> 1\n=> \"λ\"\n", "err")
+    );
+    assert_eq!(out(&house.run(&["eval", "(values)"])), "; no values\n");
+    assert_eq!(
+        out(&house.run(&["eval", "--package", "keyword", "(cl:package-name cl:*package*)"])),
+        "=> \"KEYWORD\"\n"
+    );
+
+    let failed = house.run(&["eval", "(car 3)"]);
+    assert_eq!((failed.status.code(), out(&failed).as_str()), (Some(1), ""));
+    assert!(err(&failed).starts_with("TYPE-ERROR: The value"), "{}", err(&failed));
+    let late = house.run(&["eval", "--timeout", "0.3", "(loop)"]);
+    assert_eq!(late.status.code(), Some(1));
+    assert!(err(&late).contains("0.3"), "{}", err(&late));
+
+    for wrong in [
+        &["eval"][..],
+        &["eval", "1", "--timeout", "-1"],
+        &["eval", "1", "--workspace", "/no/such"],
+        &["eval", "1", "-p", "no-such"],
+    ] {
+        let output = house.run(wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {output:?}");
+        assert!(!err(&output).is_empty());
+    }
+}
+
+#[test]
+fn check_shows_carets_and_tells_by_its_exit_code() {
+    let house = House::new();
+    house.file("clean.lisp", "(defun f (x) x)\n");
+    house.file("src/bad.lisp", "(defun g (x)\n  \"𝄞\" (undefined-thing x))\n");
+    let clean = house.run(&["check", "clean.lisp"]);
+    assert_eq!((clean.status.code(), out(&clean).as_str()), (Some(0), "no problems in 1 file\n"), "{clean:?}");
+
+    let bad = house.run(&["check", "."]);
+    assert_eq!(bad.status.code(), Some(1));
+    insta::assert_snapshot!(out(&bad), @r#"
+    warning[undefined-function]: Undefined function: UNDEFINED-THING
+     --> ./src/bad.lisp:2:8
+      |
+    2 |   "𝄞" (undefined-thing x))
+      |        ^^^^^^^^^^^^^^^
+
+    1 warning in 2 files
+    "#);
+    let json = house.run(&["check", "--json", "src/bad.lisp"]);
+    assert_eq!(json.status.code(), Some(1));
+    let lines: Vec<Value> = out(&json).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    insta::assert_snapshot!(lines[0], @r#"{"code":"undefined-function","file":"src/bad.lisp","message":"Undefined function: UNDEFINED-THING","range":{"end":{"character":23,"line":1},"start":{"character":8,"line":1}},"severity":2}"#);
+    assert_eq!(lines.len(), 1);
+
+    for wrong in ["missing.lisp", "/dev/null/x"] {
+        let output = house.run(&["check", wrong]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(err(&output).contains(wrong));
+    }
+    std::fs::write(house.workspace().join("latin.lisp"), b"; \xe9\n").unwrap();
+    let latin = house.run(&["check", "latin.lisp", "clean.lisp"]);
+    assert_eq!(latin.status.code(), Some(2));
+    assert!(err(&latin).contains("line 1 is not UTF-8"), "{}", err(&latin));
+    assert!(out(&latin).contains("no problems in 1 file"), "the rest is checked all the same");
+}
+
+#[test]
+fn a_reader_that_has_enough_is_no_error() {
+    let house = House::new();
+    house.file("many.lisp", &"(no-such-function)\n".repeat(200));
+    let mut child =
+        house.command(&["check", "--json", "many.lisp"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), err(&output).as_str()), (Some(141), ""));
+}
+
+#[test]
+fn status_says_that_none_runs() {
+    let house = House::new();
+    let output = house.run(&["status"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(out(&output).starts_with("No host runs for"), "{output:?}");
+    let json: Value = serde_json::from_slice(&house.run(&["status", "--json"]).stdout).unwrap();
+    assert_eq!(json["running"], false);
+}
+
+#[test]
+fn help_teaches() {
+    let house = House::new();
+    for command in ["lsp", "mcp", "serve", "status", "stop", "eval", "check", "doctor"] {
+        let output = house.run(&[command, "--help"]);
+        assert!(output.status.success());
+        assert!(out(&output).len() > 300, "{command}: {}", out(&output));
+    }
+    assert!(out(&house.run(&["--help"])).contains("Examples:"));
+    assert_eq!(out(&house.run(&["--version"])), format!("consort {}\n", consort::host::VERSION));
+    assert_eq!(house.run(&[]).status.code(), Some(2));
+}

@@ -1,0 +1,163 @@
+//! Who is elected, who is let in, when the host leaves.
+
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use consort::host::VERSION;
+use consort::host::hello::{Ack, DoorKind, Hello};
+use serde_json::json;
+
+use crate::support::{House, Process, agent_params, kill, pids, wait_until_gone};
+
+#[test]
+fn many_starters_meet_in_one_host() {
+    let house = House::new();
+    let mut agents: Vec<Process> = (0..8).map(|_| Process::start(house.command(&["mcp"]))).collect();
+    let ids: Vec<u64> = agents.iter_mut().map(|agent| agent.ask("initialize", agent_params(json!({})))).collect();
+    for (agent, id) in agents.iter_mut().zip(ids) {
+        assert_eq!(agent.answer(id)["result"]["serverInfo"]["name"], "consort");
+    }
+    let status = house.status().unwrap();
+    assert_eq!(status["clients"].as_array().unwrap().len(), 8, "{status}");
+    assert_eq!(status["workspace"], json!(house.workspace()));
+}
+
+#[test]
+fn a_killed_hosts_leftovers_are_replaced() {
+    let house = House::new();
+    drop(house.agent());
+    let before = house.status().unwrap();
+    kill(before["host_pid"].as_u64().unwrap());
+    pids(&before).into_iter().for_each(wait_until_gone);
+    assert!(house.place().socket().exists(), "a killed host cannot tidy up");
+    assert!(house.status().is_none());
+    let agent = house.agent();
+    assert_ne!(house.host_pid(), before["host_pid"].as_u64().unwrap());
+    drop(agent);
+}
+
+#[test]
+fn a_stale_socket_is_replaced() {
+    let house = House::new();
+    house.place().create().unwrap();
+    drop(UnixListener::bind(house.place().socket()).unwrap());
+    drop(house.agent());
+}
+
+#[test]
+fn the_socket_is_private() {
+    let house = House::new();
+    let _agent = house.agent();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(house.place().path()), 0o700);
+    assert_eq!(mode(&house.place().socket()), 0o600);
+    assert_eq!(mode(&house.place().work()), 0o700);
+}
+
+#[test]
+fn the_host_leaves_after_its_last_client() {
+    let house = House::new();
+    house.file("consort.toml", "[host]\nlinger_s = 0\n");
+    let agent = house.agent();
+    let status = house.status().unwrap();
+    let second = house.agent();
+    drop(agent);
+    assert!(house.status().is_some(), "one is still there");
+    drop(second);
+    pids(&status).into_iter().for_each(wait_until_gone);
+    assert!(!house.place().path().exists());
+}
+
+#[test]
+fn a_signal_is_an_orderly_end() {
+    let house = House::new();
+    let _agent = house.agent();
+    let status = house.status().unwrap();
+    let host = rustix::process::Pid::from_raw(status["host_pid"].as_i64().unwrap() as i32).unwrap();
+    rustix::process::kill_process(host, rustix::process::Signal::TERM).unwrap();
+    pids(&status).into_iter().for_each(wait_until_gone);
+    assert!(!house.place().path().exists());
+}
+
+#[test]
+fn stop_returns_when_all_is_gone() {
+    let house = House::new();
+    let _agent = house.agent();
+    let status = house.status().unwrap();
+    let said = house.run(&["stop"]);
+    assert!(String::from_utf8_lossy(&said.stdout).contains("one client was connected"), "{said:?}");
+    assert!(!house.place().path().exists());
+    pids(&status).into_iter().for_each(wait_until_gone);
+    let again = house.run(&["stop"]);
+    assert!(again.status.success());
+    assert!(String::from_utf8_lossy(&again.stdout).starts_with("No host runs"), "{again:?}");
+}
+
+#[test]
+fn another_version_is_refused_while_somebody_is_here_and_replaces_the_host_otherwise() {
+    let house = House::new();
+    let agent = house.agent();
+    let first = house.host_pid();
+    let other = Hello { version: "999.0.0".into(), ..Hello::new(DoorKind::Mcp) };
+    let (ack, mut rest) = house.hello(&other);
+    let error = ack.error.unwrap();
+    assert!(!ack.ok && !ack.leaving);
+    assert!(error.contains(VERSION) && error.contains("999.0.0") && error.contains("consort stop"), "{error}");
+    assert_eq!(rest.read(&mut [0]).unwrap(), 0);
+
+    drop(agent);
+    // Counted out by the host a moment later: ask until it says that it leaves.
+    let (ack, mut rest) = std::iter::from_fn(|| Some(house.hello(&other))).find(|(ack, _)| ack.leaving).unwrap();
+    assert!(!ack.ok);
+    assert_eq!(rest.read(&mut [0]).unwrap(), 0, "the end of file is the host's end");
+    assert!(!house.place().path().exists());
+    drop(house.agent());
+    assert_ne!(house.host_pid(), first);
+}
+
+#[test]
+fn a_hello_that_is_none_is_told_and_harms_nobody() {
+    let house = House::new();
+    let agent = house.agent();
+    let pid = house.host_pid();
+    for nonsense in [
+        "GET / HTTP/1.1\r\n\r\n".to_string(),
+        "{}\n".into(),
+        "\n".into(),
+        "[".repeat(100_000),
+        "{\"door\":\"back\"}\n".into(),
+    ] {
+        let mut stream = UnixStream::connect(house.place().socket()).unwrap();
+        // The host may hang up before all is written.
+        let _ = stream.write_all(nonsense.as_bytes());
+        let mut answer = String::new();
+        if stream.read_to_string(&mut answer).is_ok() && !answer.is_empty() {
+            let ack: Ack = serde_json::from_str(&answer).unwrap();
+            assert!(ack.error.unwrap().contains("consort lsp"));
+        }
+    }
+    drop(UnixStream::connect(house.place().socket()).unwrap());
+    assert_eq!(house.host_pid(), pid);
+    drop(agent);
+}
+
+#[test]
+fn a_second_serve_says_that_one_runs() {
+    let house = House::new();
+    let _agent = house.agent();
+    let second = house.run(&["serve"]);
+    assert_eq!(second.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(said.contains("a host runs for") && said.contains(&house.host_pid().to_string()), "{said}");
+}
+
+#[test]
+fn wrong_settings_do_not_keep_it_from_starting() {
+    let house = House::new();
+    house.file("consort.toml", "[check]\nnotes = \"perhaps\"\n");
+    drop(house.agent());
+    let doctor = house.run(&["doctor"]);
+    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(said.contains("consort.toml:2: check.notes must be true or false"), "{said}");
+}

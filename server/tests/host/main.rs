@@ -1,0 +1,7 @@
+//! The host's life, its bridges and its command line, as separate processes.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod bridges;
+mod command_line;
+mod lifetime;
+mod support;

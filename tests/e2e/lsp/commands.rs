@@ -1,0 +1,154 @@
+//! `workspace/executeCommand`.
+
+use consort_tests::lsp::Editor;
+use consort_tests::world::World;
+use serde_json::json;
+
+const SYSTEM: [(&str, &str); 3] = [
+    ("toy.asd", "(defsystem \"toy\" :components ((:file \"package\") (:file \"toy\")))"),
+    ("package.lisp", "(defpackage :toy (:use :cl) (:export #:play))"),
+    ("toy.lisp", "(in-package :toy)\n(defun play () :played)\n"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_evaluation_answers_with_everything_and_its_session_lasts() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let result = editor
+        .command("consort.eval", json!({"code": "(princ 1) (warn \"w\") (values 2 :three)", "captureTime": true}))
+        .await
+        .unwrap();
+    assert_eq!(result["status"], "ok");
+    assert_eq!(result["values"], json!(["2", ":THREE"]));
+    assert_eq!(result["stdout"], "1");
+    assert_eq!(result["warnings"][0]["message"], "w");
+    assert!(result["timing"]["bytes"].is_number(), "{result}");
+
+    editor.eval("(defpackage :mine (:use :cl)) (in-package :mine) (defvar *x* 41)").await;
+    assert_eq!(editor.eval("(1+ *x*)").await, ["42"]);
+    assert_eq!(editor.eval("(list * (package-name *package*))").await, ["(42 \"MINE\")"]);
+    let elsewhere =
+        editor.command("consort.eval", json!({"code": "(package-name *package*)", "package": "CL-USER"})).await;
+    assert_eq!(elsewhere.unwrap()["values"], json!(["\"COMMON-LISP-USER\""]));
+
+    let failed = editor.command("consort.eval", json!({"code": "(/ 1 0)"})).await.unwrap();
+    assert_eq!((&failed["status"], &failed["error"]["type"]), (&json!("error"), &json!("DIVISION-BY-ZERO")));
+    let unknown = editor.command("consort.eval", json!({"code": "1", "package": "NO-SUCH"})).await.unwrap_err();
+    assert_eq!((&unknown["code"], &unknown["data"]["kind"]), (&json!(-32803), &json!("package-not-found")));
+    assert_eq!(editor.eval("(+ 1 2)").await, ["3"]);
+    editor.leave().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_arguments_are_answered_with_what_is_expected() {
+    let world = World::with(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    for (command, argument, expected) in [
+        ("consort.eval", json!({}), "missing field `code`"),
+        ("consort.eval", json!({"code": "1", "timeout": 0}), "greater than 0"),
+        ("consort.loadSystem", json!({"sytem": "x"}), "unknown field `sytem`"),
+        ("consort.interrupt", json!(1), "not an object"),
+        ("consort.nothing", json!({}), "consort.eval, consort.loadSystem"),
+    ] {
+        let error = editor.command(command, argument).await.unwrap_err();
+        assert_eq!(error["code"], -32602);
+        assert!(error["message"].as_str().unwrap().contains(expected), "{error}");
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_evaluation_stops_in_lisp_and_what_it_had_made_stays() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let argument = json!({"code": "(defvar *kept* 0) (princ :begun) (loop (incf *kept*))", "outputToken": "t"});
+    let id = editor.ask_command("consort.eval", argument).await;
+    let output = editor.wait_for("consort/output", |params| params["token"] == "t").await;
+    assert_eq!(output["text"], "BEGUN");
+    // The host answers while Lisp loops.
+    let status = editor.command("consort.status", json!({})).await.unwrap();
+    assert!(status["work"].to_string().contains("(defvar *kept* 0)"), "{status}");
+    editor.notify("$/cancelRequest", json!({"id": id})).await;
+    assert_eq!(editor.answer(id).await.unwrap_err()["code"], -32800);
+    assert_eq!(editor.eval("(plusp *kept*)").await, ["T"]);
+    let counted = editor.eval("*kept*").await;
+    assert_eq!(editor.eval("*kept*").await, counted, "it still counts");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_editor_that_vanishes_stops_what_it_evaluates() {
+    let world = World::ready(&[]).await;
+    let mut gone = Editor::start(&world.session, json!({})).await;
+    gone.ask_command(
+        "consort.eval",
+        json!({"code": "(defvar *n* 0) (princ :begun) (loop (incf *n*))", "outputToken": 1}),
+    )
+    .await;
+    gone.wait_for("consort/output", |_| true).await;
+    gone.vanish().await;
+
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    for attempt in 0.. {
+        assert!(attempt < 10_000, "it still runs");
+        let status = editor.command("consort.status", json!({})).await.unwrap();
+        assert_eq!(status["clients"].as_array().unwrap().len(), 1, "{status}");
+        if status["image"]["facts"]["running"].as_array().is_some_and(Vec::is_empty) {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interrupt_answers_the_interrupted() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let id = editor.ask_command("consort.eval", json!({"code": "(princ 1) (loop)", "outputToken": 1})).await;
+    let queued = editor.ask_command("consort.eval", json!({"code": "1"})).await;
+    editor.wait_for("consort/output", |_| true).await;
+    assert_eq!(editor.command("consort.interrupt", json!({})).await.unwrap(), json!({"interrupted": 2}));
+    assert_eq!(editor.answer(id).await.unwrap()["status"], "interrupted");
+    assert_eq!(editor.answer(queued).await.unwrap_err()["data"]["kind"], "interrupted");
+    assert_eq!(editor.eval("2").await, ["2"]);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_in_a_document_is_read_in_its_package_and_found_there() {
+    let text = "(defpackage :d (:use :cl))\n(in-package :d)\n\n  (defun here () 1)\n";
+    let world = World::ready(&[("d.lisp", text)]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.eval("(defpackage :d (:use :cl))").await;
+    editor.open(&world.uri("d.lisp"), text).await;
+    let argument =
+        json!({"code": "(defun here () 1)", "uri": world.uri("d.lisp"), "position": {"line": 3, "character": 2}});
+    let result = editor.command("consort.eval", argument).await.unwrap();
+    assert_eq!(result["values"], json!(["D::HERE"]));
+    let code = "(sb-introspect:definition-source-pathname (first (sb-introspect:find-definition-sources-by-name 'd::here :function)))";
+    let found = editor.eval(&format!("(require :sb-introspect) (eval (read-from-string {code:?}))")).await;
+    assert!(found[0].contains("d.lisp"), "{found:?}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_system_is_loaded_with_progress_and_for_everybody() {
+    let world = World::ready(&SYSTEM).await;
+    let mut editor = Editor::start(&world.session, json!({"window": {"workDoneProgress": true}})).await;
+    let result = editor.command("consort.loadSystem", json!({"system": "toy"})).await.unwrap();
+    assert_eq!(result["loaded"], true, "{result}");
+    let kinds = ["begin", "end"];
+    for kind in kinds {
+        editor.wait_for("$/progress", |params| params["value"]["kind"] == kind).await;
+    }
+    let mut other = Editor::start(&world.session, json!({})).await;
+    assert_eq!(other.eval("(toy:play)").await, [":PLAYED"]);
+
+    let failed = editor.command("consort.loadSystem", json!({"system": "no-such-system"})).await.unwrap();
+    assert_eq!(failed["loaded"], false, "{failed}");
+    let message = editor.wait_for("window/showMessage", |_| true).await;
+    assert!(message["message"].as_str().unwrap().contains("no-such-system"), "{message}");
+    world.end().await;
+}

@@ -1,0 +1,59 @@
+//! What an editor sees of the image's life.
+
+use consort_tests::lsp::Editor;
+use consort_tests::world::World;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_is_killed_is_replaced_and_everybody_is_told() {
+    let files = [
+        ("toy.asd", "(defsystem \"toy\" :components ((:file \"toy\")))"),
+        ("toy.lisp", "(defun cl-user::played () :played)"),
+    ];
+    let world = World::ready(&files).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let mut other = Editor::start(&world.session, json!({})).await;
+    let first = editor.wait_for("consort/imageState", |params| params["state"] == "ready").await;
+    assert_eq!(editor.command("consort.loadSystem", json!({"system": "toy"})).await.unwrap()["loaded"], true);
+    let id = editor.ask_command("consort.eval", json!({"code": "(princ 1) (loop)", "outputToken": 1})).await;
+    editor.wait_for("consort/output", |_| true).await;
+
+    let pid = i32::try_from(first["pid"].as_i64().unwrap()).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    // While there is no image, the structure is still checked.
+    editor.open(&world.uri("x.lisp"), "(a").await;
+    editor.diagnostics(&world.uri("x.lisp"), |_, lines| lines.len() == 1).await;
+
+    assert_eq!(editor.answer(id).await.unwrap_err()["data"]["kind"], "lost");
+    for editor in [&mut editor, &mut other] {
+        editor.wait_for("consort/imageState", |params| params["state"] == "dead").await;
+        let is_new = |params: &serde_json::Value| params["state"] == "ready" && params["image"] != first["image"];
+        editor.wait_for("consort/imageState", is_new).await;
+        let restored =
+            editor.wait_for("window/showMessage", |params| params["message"].to_string().contains("toy")).await;
+        assert!(restored["message"].to_string().contains("new image"), "{restored}");
+        assert_eq!(editor.eval("(played)").await, [":PLAYED"]);
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_editors_are_on_one_image_and_a_restart_makes_a_new_one() {
+    let world = World::ready(&[]).await;
+    let mut one = Editor::connect(&world.session);
+    let answer = one.initialize(json!({"capabilities": {}})).await;
+    let image = answer["capabilities"]["experimental"]["consort"]["image"]["image"].clone();
+    let mut two = Editor::start(&world.session, json!({})).await;
+    let status = two.command("consort.status", json!({})).await.unwrap();
+    assert_eq!(status["image"]["image"], image);
+    one.eval("(defun shared () :seen)").await;
+    assert_eq!(two.eval("(shared)").await, [":SEEN"]);
+    let restarted = two.command("consort.restartImage", json!({})).await.unwrap();
+    assert_eq!(restarted["state"], "ready");
+    assert_ne!(restarted["image"], image);
+    assert_eq!(one.eval("(fboundp 'shared)").await, ["NIL"]);
+    one.leave().await;
+    two.leave().await;
+    world.end().await;
+}

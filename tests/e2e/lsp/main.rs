@@ -1,0 +1,6 @@
+//! The LSP door over a real image: what an editor sees.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod commands;
+mod documents;
+mod image;

@@ -1,0 +1,142 @@
+//! Checks in copies of a real image.
+
+use std::fs;
+use std::time::Duration;
+
+use consort::image::ImageError;
+use consort::image::api::{CheckEnd, CheckMode, CheckParams, CheckReport, EvalStatus};
+
+use crate::support::{House, lives, params, soon};
+
+pub(crate) fn text(code: &str) -> CheckParams {
+    CheckParams {
+        text: code.into(),
+        path: None,
+        mode: CheckMode::File,
+        package: None,
+        withheld: Vec::new(),
+        asd_files: Vec::new(),
+        notes: false,
+        unreachable: false,
+        confine: true,
+        deadline: 20.0,
+        memory: 2 << 30,
+    }
+}
+
+async fn check(house: &House, code: &str) -> CheckReport {
+    soon(house.image.check(text(code))).await.unwrap()
+}
+
+fn codes(report: &CheckReport) -> Vec<(&str, usize, usize)> {
+    report.diagnostics.iter().map(|found| (found.code.as_str(), found.span.start, found.span.end)).collect()
+}
+
+fn reason(report: &CheckReport) -> &str {
+    match &report.end {
+        CheckEnd::Stopped { reason } => reason,
+        CheckEnd::Complete => "complete",
+    }
+}
+
+/// The children of a process, whichever of its threads made them.
+fn children(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let of_thread = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+    threads
+        .map(of_thread)
+        .flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn findings_come_back_and_the_image_knows_nothing_of_them() {
+    let mut house = House::new();
+    let pid = house.ready().await;
+    house.eval("(defun live (x) x)").await;
+    let code = "(defmacro twice (x) `(list ,x ,x))\n(defun f (y) (twice (live 1 2)) (nowhere))\n";
+    let report = check(&house, code).await;
+    assert_eq!(report.end, CheckEnd::Complete, "{report:?}");
+    assert_eq!(report.forms, 2);
+    let found = codes(&report);
+    for name in ["y", "nowhere", "live"] {
+        let here = |(_, start, end): &(&str, usize, usize)| {
+            &code[*start..*end] == name || code[*start..].starts_with(&format!("({name}"))
+        };
+        assert!(found.iter().any(here), "{name}: {found:?}");
+    }
+    assert_eq!(house.values("(list (find-symbol \"TWICE\") (find-symbol \"NOWHERE\"))").await, ["(NIL NIL)"]);
+    assert!(children(pid).is_empty());
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_that_does_not_end_or_takes_too_much_is_told_at_its_form() {
+    let mut house = House::new();
+    let pid = house.ready().await;
+    let code = "(defun fine () 1)\n(defmacro endless () (loop))\n(defun f () (endless))\n(defun after () 2)";
+    let mut endless = text(code);
+    endless.deadline = 1.0;
+    let report = soon(house.image.check(endless)).await.unwrap();
+    assert!(reason(&report).contains("longer than the 1 s"), "{report:?}");
+    let start = code.find("(defun f ").unwrap();
+    assert!(codes(&report).contains(&("out-of-time", start, start + "(defun f () (endless))".len())), "{report:?}");
+    let code =
+        "(eval-when (:compile-toplevel) (let ((hog nil)) (loop (push (make-array 100000 :initial-element 1) hog))))";
+    let mut hungry = text(code);
+    hungry.memory = 200 << 20;
+    let report = soon(house.image.check(hungry)).await.unwrap();
+    assert!(codes(&report).contains(&("out-of-memory", 0, code.len())), "{report:?}");
+    let report = check(&house, "(eval-when (:compile-toplevel) (sb-posix:kill (sb-posix:getpid) 9))").await;
+    assert!(reason(&report) != "complete" || !report.diagnostics.is_empty(), "{report:?}");
+    assert!(children(pid).is_empty());
+    assert_eq!(house.values("(+ 1 2)").await, ["3"]);
+    assert_eq!(house.ready().await, pid);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn checks_go_on_while_code_runs_and_a_dropped_one_leaves_nothing() {
+    let mut house = House::new();
+    let pid = house.ready().await;
+    let image = house.image.clone();
+    let looping =
+        tokio::spawn(async move { image.eval(params("loops", "(loop (make-list 100))", 1000.0), None).await });
+    while soon(house.image.facts()).await.unwrap().running.is_empty() {}
+    assert_eq!(reason(&check(&house, "(defun f () 1)").await), "complete");
+    for wait in [0, 5, 20, 100] {
+        let endless = house.image.check(text("(eval-when (:compile-toplevel) (loop))"));
+        assert!(tokio::time::timeout(Duration::from_millis(wait), endless).await.is_err());
+    }
+    let many = (0..6).map(|_| house.image.check(text("(defun f (unused) 1)")));
+    let many: Vec<_> = many.collect();
+    for report in many {
+        assert_eq!(soon(report).await.unwrap().diagnostics.len(), 1);
+    }
+    soon(house.image.interrupt(None)).await.unwrap();
+    assert_eq!(soon(looping).await.unwrap().unwrap().status, EvalStatus::Interrupted);
+    soon(async { while !children(pid).is_empty() {} }).await;
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copies_do_not_outlive_their_image() {
+    let mut house = House::new();
+    let pid = house.ready().await;
+    let image = house.image.clone();
+    let checking = tokio::spawn(async move { image.check(text("(eval-when (:compile-toplevel) (loop))")).await });
+    let copy: u32 = soon(async {
+        loop {
+            if let Some(copy) = children(pid).first() {
+                return *copy;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    soon(house.image.shutdown()).await;
+    assert!(!lives(pid) && !lives(copy));
+    let ended = soon(checking).await.unwrap();
+    assert!(matches!(ended, Err(ImageError::Lost { .. } | ImageError::Unavailable(_))), "{ended:?}");
+    house.close().await;
+}

@@ -1,0 +1,218 @@
+//! A small LSP client, written by hand so that nothing of the server's own code is used to test it.
+
+use std::collections::VecDeque;
+
+use consort::session::Session;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+use tokio::task::JoinHandle;
+
+use crate::world::PATIENCE;
+
+/// An editor connected to a session.
+pub struct Editor {
+    read: ReadHalf<DuplexStream>,
+    write: WriteHalf<DuplexStream>,
+    buffer: Vec<u8>,
+    next: i64,
+    /// Messages from the server that nobody has looked at yet.
+    unseen: VecDeque<Value>,
+    /// What the section `consort` of its settings is.
+    pub settings: Value,
+    /// The door.
+    pub server: JoinHandle<consort::lsp::Ended>,
+}
+
+impl Editor {
+    /// Connect, and do not say anything yet.
+    pub fn connect(session: &Session) -> Editor {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(theirs);
+        let server = tokio::spawn(consort::lsp::serve(session.clone(), read, write));
+        let (read, write) = tokio::io::split(ours);
+        let (buffer, unseen) = (Vec::new(), VecDeque::new());
+        Editor { read, write, buffer, next: 1, unseen, settings: Value::Null, server }
+    }
+
+    /// Connect and initialise, with these capabilities.
+    pub async fn start(session: &Session, capabilities: Value) -> Editor {
+        let mut editor = Editor::connect(session);
+        editor.initialize(json!({"capabilities": capabilities})).await;
+        editor
+    }
+
+    /// `initialize` and `initialized`; the answer to the first.
+    pub async fn initialize(&mut self, mut params: Value) -> Value {
+        params["clientInfo"] = json!({"name": "a test", "version": "1"});
+        let answer = self.request("initialize", params).await.expect("initialize");
+        self.notify("initialized", json!({})).await;
+        answer
+    }
+
+    /// Send a request; its id.
+    pub async fn ask(&mut self, method: &str, params: Value) -> i64 {
+        let id = self.next;
+        self.next += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        id
+    }
+
+    /// The answer to a request: its result, or its error.
+    pub async fn answer(&mut self, id: i64) -> Result<Value, Value> {
+        let mut answer = self.wait(|message| message.get("method").is_none() && message["id"] == id).await;
+        match answer.get_mut("error") {
+            Some(error) => Err(error.take()),
+            None => Ok(answer["result"].take()),
+        }
+    }
+
+    /// Send a request and wait for its answer.
+    pub async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+        let id = self.ask(method, params).await;
+        self.answer(id).await
+    }
+
+    /// Send a notification.
+    pub async fn notify(&mut self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
+    }
+
+    /// `workspace/executeCommand`; its id.
+    pub async fn ask_command(&mut self, command: &str, argument: Value) -> i64 {
+        self.ask("workspace/executeCommand", json!({"command": command, "arguments": [argument]})).await
+    }
+
+    /// `workspace/executeCommand`.
+    pub async fn command(&mut self, command: &str, argument: Value) -> Result<Value, Value> {
+        let id = self.ask_command(command, argument).await;
+        self.answer(id).await
+    }
+
+    /// The values of `consort.eval`.
+    pub async fn eval(&mut self, code: &str) -> Vec<String> {
+        let result = self.command("consort.eval", json!({"code": code})).await.expect("an outcome");
+        assert_eq!(result["status"], "ok", "{code}: {result}");
+        serde_json::from_value(result["values"].clone()).expect("strings")
+    }
+
+    /// `didOpen`, version 1.
+    pub async fn open(&mut self, uri: &str, text: &str) {
+        let document = json!({"uri": uri, "languageId": "lisp", "version": 1, "text": text});
+        self.notify("textDocument/didOpen", json!({"textDocument": document})).await;
+    }
+
+    /// `didChange` of one range, `[line, character, line, character]`.
+    pub async fn change(
+        &mut self,
+        uri: &str,
+        version: i32,
+        [line, character, to_line, to_character]: [u32; 4],
+        text: &str,
+    ) {
+        let range = json!({"start": {"line": line, "character": character}, "end": {"line": to_line, "character": to_character}});
+        let changes = json!([{"range": range, "text": text}]);
+        self.notify(
+            "textDocument/didChange",
+            json!({"textDocument": {"uri": uri, "version": version}, "contentChanges": changes}),
+        )
+        .await;
+    }
+
+    /// The next diagnostics published for a document that satisfy `wanted`, as `line:character-line:character code`. Those before are
+    /// dropped.
+    pub async fn diagnostics(&mut self, uri: &str, wanted: impl Fn(i64, &[String]) -> bool) -> (i64, Vec<String>) {
+        loop {
+            let published = self.wait_for("textDocument/publishDiagnostics", |params| params["uri"] == uri).await;
+            let (version, lines) = (published["version"].as_i64().unwrap_or(-1), lines(&published["diagnostics"]));
+            if wanted(version, &lines) {
+                return (version, lines);
+            }
+        }
+    }
+
+    /// The parameters of the next notification of a kind that satisfies `wanted`. Others stay to be looked at.
+    pub async fn wait_for(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut message = self.wait(|message| message["method"] == method && wanted(&message["params"])).await;
+        message["params"].take()
+    }
+
+    async fn wait(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.unseen.iter().position(&wanted) {
+            return self.unseen.remove(at).expect("it is there");
+        }
+        loop {
+            let message = tokio::time::timeout(PATIENCE, self.receive()).await;
+            let Ok(Some(message)) = message else {
+                panic!("waited in vain ({message:?}); unseen: {:#?}", self.unseen);
+            };
+            if wanted(&message) {
+                return message;
+            }
+            self.unseen.push_back(message);
+        }
+    }
+
+    /// The next message; requests are answered as an editor would. `None` at end of file.
+    async fn receive(&mut self) -> Option<Value> {
+        loop {
+            if let Some(message) = self.parse() {
+                if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
+                    let result = match method {
+                        "workspace/configuration" => json!([self.settings]),
+                        _ => Value::Null,
+                    };
+                    self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
+                }
+                return Some(message);
+            }
+            if self.read.read_buf(&mut self.buffer).await.ok()? == 0 {
+                return None;
+            }
+        }
+    }
+
+    fn parse(&mut self) -> Option<Value> {
+        let text = String::from_utf8_lossy(&self.buffer);
+        let header = text.find("\r\n\r\n")?;
+        let length: usize = text[..header].strip_prefix("Content-Length: ")?.parse().ok()?;
+        let (start, end) = (header + 4, header + 4 + length);
+        if self.buffer.len() < end {
+            return None;
+        }
+        let message = serde_json::from_slice(&self.buffer[start..end]).expect("the server sends JSON");
+        self.buffer.drain(..end);
+        Some(message)
+    }
+
+    /// Send a message as it is.
+    pub async fn send(&mut self, message: &Value) {
+        let body = message.to_string();
+        let frame = format!("Content-Length: {}\r\n\r\n{body}", body.len());
+        self.write.write_all(frame.as_bytes()).await.expect("the server reads");
+    }
+
+    /// Go away without a word.
+    pub async fn vanish(self) {
+        let Editor { server, read, write, .. } = self;
+        drop((read, write));
+        let ended = tokio::time::timeout(PATIENCE, server).await.expect("the door closes");
+        assert_eq!(ended.expect("no panic"), consort::lsp::Ended::Disconnected);
+    }
+
+    /// Leave as the protocol says.
+    pub async fn leave(mut self) {
+        self.request("shutdown", Value::Null).await.expect("shutdown");
+        self.notify("exit", Value::Null).await;
+        assert_eq!(self.server.await.expect("no panic"), consort::lsp::Ended::Exit { clean: true });
+    }
+}
+
+/// Diagnostics as `line:character-line:character code`.
+pub fn lines(diagnostics: &Value) -> Vec<String> {
+    let line = |d: &Value| {
+        let (start, end) = (&d["range"]["start"], &d["range"]["end"]);
+        let code = d["code"].as_str().unwrap_or_default();
+        format!("{}:{}-{}:{} {code}", start["line"], start["character"], end["line"], end["character"])
+    };
+    diagnostics.as_array().map(|all| all.iter().map(line).collect()).unwrap_or_default()
+}

@@ -1,0 +1,86 @@
+//! A workspace, an image and a session of a test's own.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use consort::config::Config;
+use consort::image::{Image, ImageState};
+use consort::session::Session;
+
+/// How long anything may take that is waited for; on a loaded machine an image takes its time.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A workspace in a temporary directory, with an image and a session over it.
+pub struct World {
+    /// The session.
+    pub session: Session,
+    /// Its image.
+    pub image: Image,
+    directory: tempfile::TempDir,
+}
+
+impl World {
+    /// One with these files in it. The image's core is built once and kept below `target/`.
+    pub async fn with(files: &[(&str, &str)]) -> World {
+        World::configured(files, Config::default()).await
+    }
+
+    /// [`World::with`] with settings. The user's init file is not loaded: a test's image is the same everywhere.
+    pub async fn configured(files: &[(&str, &str)], mut config: Config) -> World {
+        config.lisp.init_file = consort::config::InitFile::None;
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let workspace = directory.path().join("workspace");
+        let private = directory.path().join("private");
+        std::fs::create_dir_all(&workspace).expect("a workspace");
+        std::fs::create_dir(&private).expect("a private directory");
+        for (name, text) in files {
+            let path = workspace.join(name);
+            std::fs::create_dir_all(path.parent().expect("it is below the workspace")).expect("a directory");
+            std::fs::write(path, text).expect("a file");
+        }
+        let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-cores");
+        let (image, events) = Image::start_with_cache(config.lisp.clone(), &workspace, private, cache);
+        let session = Session::start(config, workspace, image.clone(), events);
+        World { session, image, directory }
+    }
+
+    /// [`World::with`] once its image is ready.
+    pub async fn ready(files: &[(&str, &str)]) -> World {
+        let world = World::with(files).await;
+        world.is_ready().await;
+        world
+    }
+
+    /// Wait until the image is ready; its process.
+    pub async fn is_ready(&self) -> u32 {
+        let mut watch = self.image.watch();
+        let ready = watch.wait_for(|state| matches!(state, ImageState::Ready { .. }));
+        match tokio::time::timeout(PATIENCE, ready).await.expect("the image starts").expect("it is supervised").clone()
+        {
+            ImageState::Ready { pid, .. } => pid,
+            other => panic!("not ready: {other:?}"),
+        }
+    }
+
+    /// A file's path in the workspace.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join("workspace").join(name)
+    }
+
+    /// Its URI.
+    pub fn uri(&self, name: &str) -> String {
+        consort::session::uri_of_path(&self.path(name))
+    }
+
+    /// End the image, and see that its process is gone.
+    pub async fn end(self) {
+        let pid = match self.image.state() {
+            ImageState::Ready { pid, .. } => Some(pid),
+            _ => None,
+        };
+        tokio::time::timeout(PATIENCE, self.image.shutdown()).await.expect("the image leaves");
+        if let Some(pid) = pid.and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed())) {
+            assert!(rustix::process::test_kill_process(pid).is_err(), "the image's process is still there");
+        }
+    }
+}
