@@ -352,6 +352,19 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
 (define-internal handler-clusters :variable "checking" ("SB-KERNEL" "*HANDLER-CLUSTERS*"))
 (define-internal initial-handler-clusters :variable "checking" ("SB-KERNEL" "**INITIAL-HANDLER-CLUSTERS**"))
 (define-internal package-variance-type :symbol "checking" ("SB-INT" "PACKAGE-AT-VARIANCE") ("SB-KERNEL" "PACKAGE-AT-VARIANCE"))
+(define-internal info :macro "checking a text that is loaded" ("SB-INT" "INFO"))
+(define-internal specifier-type :function "checking a text that is loaded" ("SB-KERNEL" "SPECIFIER-TYPE"))
+(define-internal clear-info :macro "checking a text that is loaded" ("SB-INT" "CLEAR-INFO"))
+
+(defun forget-function-type (name)
+  "Make the compiler forget what it took from the definition of the function NAME: it knows of none now. What was proclaimed stays, and
+calling it goes on as before."
+  (when (member (info :function :where-from name) '(:defined :defined-method))
+    (unless (info :function :source-transform name) ; of a structure
+      (setf (info :function :type name) (specifier-type 'function)) ; without one it looks at the function itself
+      (clear-info :function :inlining-data name)
+      (setf (info :function :where-from name) :assumed))))
+
 (define-internal print-condition-references :variable "clean messages" ("SB-INT" "*PRINT-CONDITION-REFERENCES*"))
 
 ;;; Copying the image (copy.lisp)

@@ -24,7 +24,7 @@ dropped when all uses in the top-level form at FORM-START are found."
 
 (defstruct check
   "The state of the check of one text."
-  (text "" :type simple-string)
+  (text "" :type (simple-array character (*)))
   (path nil)                            ; the real file's pathname, or NIL
   (mode :file :type (member :file :form))
   (package "COMMON-LISP-USER")
@@ -49,6 +49,7 @@ dropped when all uses in the top-level form at FORM-START are found."
   (definitions (make-hash-table :test 'equal)) ; (kind name) -> (start . end) of the name's first definition
   (ghosts (make-hash-table :test 'equal)) ; names that withheld or unreadable forms define
   (undefined '())                       ; undefined-use, newest first
+  (forgotten-to 0 :type fixnum)         ; what the text up to here defines has been forgotten
   (lost-package nil)                    ; an IN-PACKAGE failed: names after it mean nothing
   (duplicate-told nil)                  ; it was told that the current form defines something twice
   (failures '())                        ; lists of the current form that could not be compiled
