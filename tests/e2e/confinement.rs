@@ -38,7 +38,6 @@ async fn all_refused(lone: &LoneImage, attempts: &[(&str, String)]) {
             let outcomes = told(&report);
             assert!(!outcomes.is_empty(), "{what} in a {way}: nothing told: {report:?}");
             for outcome in outcomes {
-                println!("{what:<28} {way:<13} {outcome}");
                 assert!(outcome.starts_with("refused"), "{what} in a {way}: {outcome}");
             }
         }
