@@ -340,7 +340,9 @@ impl Session {
         _client: ClientId,
         _request: CheckSystemRequest,
     ) -> Result<SystemReport, ImageError> {
-        todo!()
+        let message = "whole systems cannot be checked yet; load the system first (`consort eval '(asdf:load-system ...)'`) and check its \
+                       files or its directory";
+        Err(ImageError::Refused { kind: "unknown-op".into(), message: message.into() })
     }
 
     /// Load a system.

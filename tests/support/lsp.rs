@@ -191,6 +191,14 @@ impl Editor {
         self.write.write_all(frame.as_bytes()).await.expect("the server reads");
     }
 
+    /// Go away without a word.
+    pub async fn vanish(self) {
+        let Editor { server, read, write, .. } = self;
+        drop((read, write));
+        let ended = tokio::time::timeout(PATIENCE, server).await.expect("the door closes");
+        assert_eq!(ended.expect("no panic"), consort::lsp::Ended::Disconnected);
+    }
+
     /// Leave as the protocol says.
     pub async fn leave(mut self) {
         self.request("shutdown", Value::Null).await.expect("shutdown");
