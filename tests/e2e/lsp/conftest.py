@@ -177,6 +177,8 @@ async def workspace(tmp_path):
 @pytest.fixture
 async def client(workspace):
     client = await workspace.connect()
+    # While the image starts, what is asked for has structure only.
+    await client.eval("1")
     yield client
     await client.shutdown_session()
     assert client._server.returncode == 0
