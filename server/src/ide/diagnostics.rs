@@ -44,8 +44,8 @@ impl Found {
                 start: span.start + moved.start - form.start,
                 end: span.end + moved.start - form.start,
             };
-            self.diagnostic.span = along(self.diagnostic.span);
             self.diagnostic.toplevel = self.diagnostic.toplevel.map(along);
+            self.diagnostic.span = along(self.diagnostic.span);
             self.form = Some(moved);
         } else {
             self.diagnostic.span = applied.shift(self.diagnostic.span)?;
