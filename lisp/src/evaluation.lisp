@@ -249,8 +249,9 @@ returned, its value. Nothing else comes out of it, but the end of the thread."
          (usage (dynamic-usage)))
     (declare (type (unsigned-byte 62) size usage))
     (or (> (* 4 usage) (* 3 size))
-        (and (> (* 5 usage) (* 2 size))
-             (> (+ (movable-bytes) (sb-ext:bytes-consed-between-gcs)) (- size usage))))))
+        (and (> (* 3 usage) size)
+             ;; Until then as much again is allocated, which needs room, is itself copied, and a third time for what is wasted.
+             (> (+ (movable-bytes) (* 3 (sb-ext:bytes-consed-between-gcs))) (- size usage))))))
 
 (defun guard-heap ()
   "After each collection, in whatever thread: stop what runs when little heap is left. Conses next to nothing and takes no lock of ours."
