@@ -66,10 +66,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let outcome: EvalOutcome =
         serde_json::from_value(answer).map_err(|error| Failure::cannot(format!("the host's answer: {error}")))?;
     // What was not streamed: nothing when it was.
-    if !terminal.stdout {
+    if !terminal.stdout.used {
         terminal.write(&outcome.stdout.text, false)?;
     }
-    if !terminal.stderr {
+    if !terminal.stderr.used {
         terminal.write(&outcome.stderr.text, true)?;
     }
     terminal.fresh_line()?;
@@ -87,10 +87,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// What the evaluation has printed so far.
 #[derive(Default)]
 struct Written {
-    stdout: bool,
-    stderr: bool,
-    /// The last of it ended in the middle of a line, on standard error.
-    open: Option<bool>,
+    stdout: Stream,
+    stderr: Stream,
+}
+
+/// One of the two streams, whose pieces come in no order to the other's.
+#[derive(Default)]
+struct Stream {
+    used: bool,
+    /// In the middle of a line.
+    open: bool,
 }
 
 impl Written {
@@ -98,17 +104,19 @@ impl Written {
         if text.is_empty() {
             return Ok(());
         }
-        self.stdout |= !stderr;
-        self.stderr |= stderr;
-        self.open = if text.ends_with('\n') { None } else { Some(stderr) };
+        let stream = if stderr { &mut self.stderr } else { &mut self.stdout };
+        *stream = Stream { used: true, open: !text.ends_with('\n') };
         if stderr { print_error(text) } else { print(text) }
     }
 
+    /// End the lines that are begun, so that what follows has one of its own.
     fn fresh_line(&mut self) -> io::Result<()> {
-        match self.open.take() {
-            Some(stderr) => self.write("\n", stderr),
-            None => Ok(()),
+        for (open, stderr) in [(self.stdout.open, false), (self.stderr.open, true)] {
+            if open {
+                self.write("\n", stderr)?;
+            }
         }
+        Ok(())
     }
 }
 

@@ -20,7 +20,7 @@ fn eval_prints_output_values_and_errors_where_they_belong() {
     let output = house.run(&["eval", "(progn (princ \"out\") (princ \"err\" *error-output*) (values 1 \"λ\"))"]);
     assert_eq!(
         (output.status.code(), out(&output).as_str(), err(&output).as_str()),
-        (Some(0), "out\n=> 1\n=> \"λ\"\n", "err")
+        (Some(0), "out\n=> 1\n=> \"λ\"\n", "err\n")
     );
     assert_eq!(out(&house.run(&["eval", "(values)"])), "; no values\n");
     assert_eq!(

@@ -99,10 +99,9 @@ impl Bridge {
             // It came after the wait for it was over.
             return Ok(());
         }
-        if !self.shared.lock().connected {
-            if let Err(message) = self.connect() {
-                return self.refuse(&peek, &message);
-            }
+        let connected = self.shared.lock().connected;
+        if !connected && let Err(message) = self.connect() {
+            return self.refuse(&peek, &message);
         }
         match peek.method.as_deref() {
             Some("initialize") => self.handshake.initialize = Some(line.to_vec()),
