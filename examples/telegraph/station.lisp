@@ -14,7 +14,7 @@
 
 (defun call-up (station other)
   "CQ, from STATION to OTHER."
-  (send (format nil "~A DE ~A K" (call-sign other) (call-sgn station))))
+  (send station (format nil "~A DE ~A K" (call-sign other) (call-sgn station))))
 
 (defun roll-call (stations)
   (let ((signs (mapcar #'call-sign stations))

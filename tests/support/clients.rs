@@ -60,8 +60,7 @@ impl Editor {
         let values = answer["values"]
             .as_array()
             .with_context(|| format!("consort.eval did not answer with values: {answer}"))?;
-        let lines: Vec<String> =
-            values.iter().filter_map(|value| Some(format!("=> {}", value.as_str()?))).collect();
+        let lines: Vec<String> = values.iter().filter_map(|value| Some(format!("=> {}", value.as_str()?))).collect();
         ensure!(!lines.is_empty(), "consort.eval answered without a value: {answer}");
         Ok(lines.join("\n"))
     }
@@ -91,6 +90,19 @@ impl Editor {
         match report["items"].take() {
             Value::Array(items) => Ok(items),
             _ => bail!("textDocument/diagnostic answered without items: {report}"),
+        }
+    }
+
+    /// The first diagnostics from now on that are published for `file` and `wanted`.
+    pub fn published(&mut self, file: &Path, wanted: impl Fn(&[Value]) -> bool) -> Result<Vec<Value>> {
+        let uri = json!(uri(file));
+        let accept = |params: &Value| {
+            params["uri"] == uri && params["diagnostics"].as_array().is_some_and(|items| wanted(items))
+        };
+        let mut params = self.client.wait_for("textDocument/publishDiagnostics", accept)?;
+        match params["diagnostics"].take() {
+            Value::Array(items) => Ok(items),
+            _ => bail!("publishDiagnostics without diagnostics"),
         }
     }
 

@@ -50,16 +50,23 @@ class Client(LanguageClient):
         try:
             return await asyncio.wait_for(loop(), PATIENCE)
         except TimeoutError:
-            pytest.fail(f"{what}; last published: {self.published[-1:]}")
+            pytest.fail(f"{what}; last published: {[(p.version, summary(p.diagnostics)) for p in self.published[-3:]]}")
 
-    async def diagnostics_of(self, uri, version, accept=lambda items: True):
-        """The diagnostics that were last published for URI, once they are VERSION's and ACCEPT them."""
+    async def told(self, uri, version, accept):
+        """The diagnostics that were last published for URI, once they are VERSION's and ACCEPT them.
+
+        Findings of structure come first, the compiler's after them, so what comes first need not be all: Client.pull waits for all.
+        """
 
         def latest():
             mine = [p for p in self.published if p.uri == uri]
             return mine and mine[-1].version == version and accept(mine[-1].diagnostics) and mine[-1]
 
         return (await self.wait_until(latest, f"no acceptable diagnostics of {uri} version {version}")).diagnostics
+
+    async def expect(self, uri, version, expected):
+        """Wait for exactly these diagnostics, as `summary` has them."""
+        return await self.told(uri, version, lambda items: summary(items) == expected)
 
     async def command(self, name, argument):
         params = types.ExecuteCommandParams(command=name, arguments=[argument])
@@ -170,6 +177,8 @@ async def workspace(tmp_path):
 @pytest.fixture
 async def client(workspace):
     client = await workspace.connect()
+    # While the image starts, what is asked for has structure only.
+    await client.eval("1")
     yield client
     await client.shutdown_session()
     assert client._server.returncode == 0

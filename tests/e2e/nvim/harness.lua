@@ -31,7 +31,7 @@ end
 
 function T.finish()
   io.write(('%d passed, %d failed\n'):format(passed, failed))
-  vim.cmd.cquit((failed == 0 and passed > 0) and 0 or 1)
+  vim.cmd('cquit ' .. ((failed == 0 and passed > 0) and 0 or 1))
 end
 
 return T

@@ -118,7 +118,7 @@ T.it('the client stops in good order', function()
   client:stop()
   T.wait('its exit', function() return exit_code end)
   T.eq(0, exit_code)
-  T.eq({}, vim.lsp.get_clients())
+  T.wait('no client', function() return #vim.lsp.get_clients() == 0 end)
 end)
 
 vim.system({ 'consort', 'stop' }, { cwd = workspace }):wait(30000)

@@ -7,10 +7,9 @@ nvim=${CONSORT_TEST_CACHE:-$HOME/.cache/consort-test}/nvim/bin/nvim
 [ -x "$nvim" ] || nvim=nvim
 
 # The configuration under test says `consort`: it finds ours.
-bin=$(mktemp -d)
-trap 'rm -rf "$bin"' EXIT
-ln -s "$CONSORT_BIN" "$bin/consort"
-export PATH=$bin:$PATH
-status=0
-timeout 300 "$nvim" --headless -u NONE -i NONE -l "$here/lsp_test.lua" || status=$?
-exit $status
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+mkdir "$place/bin" "$place/tmp"
+ln -s "$CONSORT_BIN" "$place/bin/consort"
+export PATH=$place/bin:$PATH TMPDIR=$place/tmp
+timeout 300 "$nvim" --headless -u NONE -i NONE -l "$here/lsp_test.lua"
