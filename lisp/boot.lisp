@@ -11,7 +11,7 @@
 (declaim (ftype function save-core main warm-up))
 
 (defparameter *sources*
-  '("package" "sbcl" "json" "wire" "timers" "streams" "backtrace" "evaluation" "workers" "dispatch"
+  '("package" "sbcl" "json" "wire" "timers" "streams" "backtrace" "evaluation" "workers" "dispatch" "user-package"
     "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint"
     "copy" "confine"
     "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"

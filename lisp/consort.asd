@@ -7,7 +7,7 @@
   :serial t
   :pathname "src/"
   :components ((:file "package") (:file "sbcl") (:file "json") (:file "wire") (:file "timers") (:file "streams") (:file "backtrace")
-               (:file "evaluation") (:file "workers") (:file "dispatch")
+               (:file "evaluation") (:file "workers") (:file "dispatch") (:file "user-package")
                (:module "ops" :serial t
                 :components ((:file "status") (:file "interrupt") (:file "eval") (:file "load-file") (:file "load-system")
                              (:file "fingerprint")))

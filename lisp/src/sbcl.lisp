@@ -349,6 +349,8 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
 (define-internal same-file-redefinition-type :symbol "checking" ("SB-INT" "SAME-FILE-REDEFINITION-WARNING"))
 (define-internal duplicate-definition-name :function "checking"
   ("SB-INT" "DUPLICATE-DEFINITION-NAME") ("SB-KERNEL" "DUPLICATE-DEFINITION-NAME"))
+(define-internal handler-clusters :variable "checking" ("SB-KERNEL" "*HANDLER-CLUSTERS*"))
+(define-internal initial-handler-clusters :variable "checking" ("SB-KERNEL" "**INITIAL-HANDLER-CLUSTERS**"))
 (define-internal package-variance-type :symbol "checking" ("SB-INT" "PACKAGE-AT-VARIANCE") ("SB-KERNEL" "PACKAGE-AT-VARIANCE"))
 (define-internal info :macro "checking a text that is loaded" ("SB-INT" "INFO"))
 (define-internal specifier-type :function "checking a text that is loaded" ("SB-KERNEL" "SPECIFIER-TYPE"))

@@ -171,21 +171,20 @@ fn line_column(text: &Rope, offset: usize) -> (usize, usize) {
     (line + 1, offset - text.line_to_char(line) + 1)
 }
 
-/// Whether it says that a form could not be read: the scanner's own errors, and the reader's.
+/// Whether it says that a form could not be read: the scanner's own findings, which no condition of Lisp's made, and the reader's.
 fn is_unreadable(diagnostic: &Diagnostic) -> bool {
     diagnostic.severity == Severity::Error
         && match &diagnostic.condition {
-            None => diagnostic.code.starts_with("un"),
-            Some(condition) => condition.contains("READER") || condition == "END-OF-FILE",
+            None => diagnostic.code.starts_with("unbalanced-") || diagnostic.code.starts_with("unfinished-"),
+            Some(condition) => condition.contains("READER") || condition.ends_with("END-OF-FILE"),
         }
 }
 
 /// Whether the text ended before the form did.
 fn is_cut_off(diagnostic: &Diagnostic) -> bool {
-    matches!(
-        diagnostic.code.as_str(),
-        "unbalanced-list" | "unbalanced-string" | "unbalanced-comment" | "unbalanced-symbol"
-    )
+    is_unreadable(diagnostic)
+        && (diagnostic.code != "unbalanced-close" && diagnostic.condition.is_none()
+            || diagnostic.condition.as_ref().is_some_and(|condition| condition.ends_with("END-OF-FILE")))
 }
 
 /// The contract's text.

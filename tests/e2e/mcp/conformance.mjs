@@ -19,6 +19,18 @@ const suites = {
     ],
 };
 
+// Checks within those scenarios that do not apply: they call tools of the suite's own server, or list prompts and resources, which we do not
+// declare. That they fail is certain; that no other does is tested.
+const notOurs = {
+    'server-stateless': [
+        'sep-2575-http-server-no-independent-requests-on-stream', 'sep-2575-missing-capability-http-400',
+        'sep-2575-server-no-log-without-loglevel', 'sep-2575-server-rejects-undeclared-capability',
+    ],
+    caching: [
+        'sep-2549-prompts-list-caching-hints', 'sep-2549-resources-list-caching-hints', 'sep-2549-resources-templates-list-caching-hints',
+    ],
+};
+
 const workspace = path.join(process.env.CONSORT_WORKSPACE, 'conformance');
 mkdirSync(workspace, { recursive: true });
 writeFileSync(path.join(workspace, 'consort.toml'), '');
@@ -61,7 +73,9 @@ let [passed, failed] = [0, 0];
 for (const [suite, names] of Object.entries(suites)) {
     for (const name of names) {
         const { code, output } = await scenario(suite, name);
-        if (code === 0) {
+        const failures = [...output.replaceAll(/\x1b\[\d*m/g, '').matchAll(/\[(\S+)\s*\] FAILURE/g)].map(found => found[1]).sort();
+        const expected = notOurs[name] ?? [];
+        if (expected.length ? failures.join() === expected.join() : code === 0) {
             passed += 1;
             console.log(`ok      ${suite} ${name}`);
         } else {

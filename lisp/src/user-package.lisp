@@ -1,0 +1,8 @@
+;;;; CL-USER, made fit for what people and agents write there.
+
+(in-package :consort)
+
+;;; SBCL's CL-USER uses SB-ALIEN, whose DOUBLE is locked: the first function of many an introduction, (defun double (x) (* 2 x)), is refused.
+;;; So CL-USER has a DOUBLE of its own, which names the same alien type.
+(shadow "DOUBLE" "COMMON-LISP-USER")
+(eval `(sb-alien:define-alien-type ,(intern "DOUBLE" "COMMON-LISP-USER") sb-alien:double))
