@@ -186,7 +186,7 @@
 (defun warm-up ()
   "Evaluate a little of everything, so that what CLOS makes on first use is in the core: neither the first user nor an evaluation that comes
 while another holds the compiler's lock waits for it."
-  (dolist (text '("(values 1 '(a b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)"))
+  (dolist (text '("(values 1 '(:a :b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)"))
     (json-line (progv *session-variables* (initial-variables)
                  (evaluate (make-evaluation 0 "warm-up") text :package *package* :timing t))))
   (mapc #'sb-mop:finalize-inheritance (mapcar #'find-class '(capture nobody shared-output))))
