@@ -8,14 +8,14 @@
 
 (in-package :consort)
 
-(declaim (ftype function save-core main))
+(declaim (ftype function save-core main warm-up))
 
 (defparameter *sources*
   '("package" "sbcl" "json" "wire" "timers" "streams" "backtrace" "evaluation" "workers" "dispatch"
     "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint"
     "copy" "confine"
     "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
-    "check/stale" "check/reading" "check/engine" "check/report" "ops/check")
+    "check/stale" "check/reading" "check/engine" "check/report" "check/system" "ops/check")
   "The files of src/, in order, without their type. A file that is named here must be there.")
 
 (defvar *sources-directory* (merge-pathnames "src/" *load-truename*))
@@ -78,6 +78,7 @@
 
 (defun save-core (output-file)
   "Write the core and leave."
+  (warm-up)
   (asdf:clear-configuration)
   (setf asdf:*central-registry* '())
   (in-package :cl-user)

@@ -173,7 +173,7 @@ a descriptor that is opened later under the same number."
   "Cut what ties a fresh copy to the image: descriptors, signals, hooks."
   #+linux (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-pdeathsig+) (sb-alien:unsigned-long 9))
   (close-inherited-descriptors)
-  (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup sb-posix:sigalrm))
+  (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup))
     (enable-interrupt signal :default))
   (setf sb-ext:*exit-hooks* '()
         sb-ext:*after-gc-hooks* '()

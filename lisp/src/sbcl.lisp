@@ -290,7 +290,7 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
 (defparameter *moving-internals*
   '("*CODE-SERIALNO*" "*COMPILE-ELAPSED-TIME*" "*EVAL-CALLS*" "*GC-EPOCH*" "*N-BYTES-FREED-OR-PURIFIED*" "*TYPE-CACHE-NONCE*"
     "*IMMOBILE-CODEBLOB-TREE*" "*DYNSPACE-CODEBLOB-TREE*" "*STORE-BARRIERS-EMITTED*" "*STORE-BARRIERS-POTENTIALLY-EMITTED*"
-    "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*")
+    "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*" "*AVAILABLE-BUFFERS*")
   "Names of internal variables whose values change without anybody having changed anything.")
 
 (defun moving-internal-p (symbol)
@@ -350,6 +350,19 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
 (define-internal duplicate-definition-name :function "checking"
   ("SB-INT" "DUPLICATE-DEFINITION-NAME") ("SB-KERNEL" "DUPLICATE-DEFINITION-NAME"))
 (define-internal package-variance-type :symbol "checking" ("SB-INT" "PACKAGE-AT-VARIANCE") ("SB-KERNEL" "PACKAGE-AT-VARIANCE"))
+(define-internal info :macro "checking a text that is loaded" ("SB-INT" "INFO"))
+(define-internal specifier-type :function "checking a text that is loaded" ("SB-KERNEL" "SPECIFIER-TYPE"))
+(define-internal clear-info :macro "checking a text that is loaded" ("SB-INT" "CLEAR-INFO"))
+
+(defun forget-function-type (name)
+  "Make the compiler forget what it took from the definition of the function NAME: it knows of none now. What was proclaimed stays, and
+calling it goes on as before."
+  (when (member (info :function :where-from name) '(:defined :defined-method))
+    (unless (info :function :source-transform name) ; of a structure
+      (setf (info :function :type name) (specifier-type 'function)) ; without one it looks at the function itself
+      (clear-info :function :inlining-data name)
+      (setf (info :function :where-from name) :assumed))))
+
 (define-internal print-condition-references :variable "clean messages" ("SB-INT" "*PRINT-CONDITION-REFERENCES*"))
 
 ;;; Copying the image (copy.lisp)

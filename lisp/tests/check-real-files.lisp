@@ -15,12 +15,16 @@
       (asdf:load-system system))))
 
 (defun source-files (system)
-  "The Lisp files of SYSTEM and of those beside it in its directory, in order."
-  (loop with directory = (uiop:native-namestring (asdf:system-source-directory system))
-        for component in (asdf:required-components (asdf:find-system system) :other-systems t :component-type 'asdf:cl-source-file)
-        for path = (asdf:component-pathname component)
-        when (eql 0 (search directory (uiop:native-namestring path)))
-          collect path))
+  "The Lisp files of SYSTEM and of the loaded systems \"SYSTEM/...\"."
+  (let ((files '()))
+    (labels ((walk (component)
+               (typecase component
+                 (asdf:cl-source-file (pushnew (asdf:component-pathname component) files :test #'equal))
+                 (asdf:parent-component (mapc #'walk (asdf:component-children component))))))
+      (dolist (name (asdf:already-loaded-systems))
+        (when (or (string= name system) (eql 0 (search (concatenate 'string system "/") name)))
+          (walk (asdf:find-system name)))))
+    (reverse files)))
 
 (defun covered-p (text diagnostic)
   "Whether the span of DIAGNOSTIC is of one token or one list of TEXT."

@@ -340,8 +340,8 @@ impl Session {
         _client: ClientId,
         _request: CheckSystemRequest,
     ) -> Result<SystemReport, ImageError> {
-        let message = "whole systems cannot be checked yet; load the system first (`consort eval '(asdf:load-system ...)'`) and check its \
-                       files or its directory";
+        let message = "The image cannot check a whole system yet. Load the system (`consort eval '(asdf:load-system ...)'`) and \
+                       check its files.";
         Err(ImageError::Refused { kind: "unknown-op".into(), message: message.into() })
     }
 

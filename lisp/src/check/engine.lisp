@@ -21,9 +21,7 @@ then, if it is known."
                          (ignore-errors (designator-place check (check-form check) (package-error-package condition))))
                     where
                     span)))
-    (when package
-      (setf (check-lost-package check) t
-            (check-unknown-packages check) t))
+    (when package (lose-package check (package-error-package condition)))
     (found check (new-finding check (car place) (cdr place) :error
                               (cond (refused "confined")
                                     (package "unknown-package")
@@ -42,10 +40,14 @@ then, if it is known."
     (vector-push-extend form forms)
     (vector-push-extend (check-form-start check) (file-info-positions file))
     (incf (check-forms check))
+    (unless (check-first-span check) (setf (check-first-span check) (form-span check)))
     (when (in-package-form-p form)
       (setf (check-lost-package check) nil)
       (unless (check-in-package-span check) (setf (check-in-package-span check) (form-span check))))
-    (handler-case (note-definition check form) (error () nil))
+    (handler-case (progn (note-definition check form)
+                         (forget-definitions check form)
+                         (forget-generic-function form))
+      (error () nil))
     (call-guarded (lambda ()
                     (funcall function form :current-index index))
                   (lambda (condition where) (form-failed check condition where))
@@ -94,6 +96,16 @@ then, if it is known."
   "What whoever calls a function of SBCL that ends the process meets in a copy."
   (error "~S is not done while code is checked." name))
 
+(defvar *checks* '() "The CHECKs of this compilation unit, newest first.")
+
+(defun tell-undefined ()
+  "At the end of a compilation unit: report what nothing in it defined."
+  (when *checks*
+    (dolist (check (reverse *checks*))
+      (let ((*check* check))
+        (mapc (lambda (finding) (found check finding)) (take-undefined check))))
+    (forget-undefined-warnings)))
+
 (defun install-hooks ()
   "Make this image's compiler read through COMPILE-TEXT and tell us of undefined names. In a copy only: it is never taken back."
   (encapsulate do-forms-name 'consort
@@ -115,9 +127,7 @@ then, if it is known."
                           (apply original arguments)))
   (encapsulate summarize-name 'consort
                         (lambda (original abort)
-                          (when *check*
-                            (mapc (lambda (finding) (found *check* finding)) (take-undefined *check*))
-                            (forget-undefined-warnings))
+                          (tell-undefined)
                           (funcall original abort)))
   (refuse-exits #'refuse-to-leave)
   ;; What the compiler would print is discarded anyway.
@@ -144,8 +154,37 @@ then, if it is known."
                               (when (typep condition compiler-error-type) (observe check condition)))))
     (funcall function)))
 
+(defmacro with-checks (() &body body)
+  "BODY as one compilation unit, which may have several RUN-CHECKs: names count as undefined at its end."
+  `(let ((*checks* '()))
+     (with-compilation-unit (:override t) ,@body)))
+
+(defun lose-package (check designator)
+  "An IN-PACKAGE names a package that does not exist: what follows is read in an empty one of that name, and names in it mean nothing."
+  (setf (check-lost-package check) t
+        (check-unknown-packages check) t)
+  (handler-case (setf *package* (make-package (string designator) :use '(:common-lisp)))
+    (error () nil)))
+
+(defun settle-names (check)
+  "Tell the held findings about names; or, when they are so because the file's system is not loaded, that alone."
+  (let ((held (sort (shiftf (check-held check) '()) #'< :key #'finding-start)))
+    (when held
+      (multiple-value-bind (system loaded)
+          (and (check-path check) (system-of-file (check-path check) (check-asd-files check)))
+        (cond ((and system (not loaded))
+               (setf (check-unloaded-system check) system)
+               (let ((place (or (check-in-package-span check) (check-first-span check) (cons 0 1))))
+                 (funcall (check-emit check)
+                          (make-finding :start (car place) :end (cdr place) :severity :information :code "system-not-loaded"
+                                        :message (format nil "The system ~S of this file is not loaded, so its names are not known here." system)
+                                        :toplevel place
+                                        :data (list "system" system)))))
+              (t (mapc (check-emit check) held)))))))
+
 (defun run-check (check)
-  "Check the text of CHECK. INSTALL-HOOKS must have been called. Return the fasl's path, or NIL."
+  "Check the text of CHECK, within WITH-CHECKS. INSTALL-HOOKS must have been called. Return the fasl's path, or NIL."
+  (push check *checks*)
   (let* ((scratch (check-scratch check))
          (stub (merge-pathnames "text.lisp" scratch))
          (fasl (merge-pathnames "text.fasl" scratch))

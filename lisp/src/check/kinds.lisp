@@ -17,7 +17,6 @@
     ("type-conflict" "conflicts with its asserted type" "conflicting with its asserted type" "conflicting with its declared"
      "conflict with its asserted type" "Derived type" "is not a suitable index" "does not match" "is not of type"
      "conflicts with the asserted type")
-    ("duplicate-definition" "Duplicate definition for ~")
     ("duplicate-case-key" "Duplicate key")
     ("duplicate-variable" "occurs more than once")
     ("format-arguments" "arguments (" "to FORMAT")
@@ -32,26 +31,14 @@
     ("deprecated" "using deprecated EVAL-WHEN")
     ("unknown-class" "Cannot find type for specializer")
     ("unknown-package" "does not designate any package")
-    ("redefinition" "~S was previously defined as"))
+    ("redefinition" "was previously defined as a"))
   "Codes, and what SBCL says when it is that.")
 
 (defun kind-of (condition message)
-  "The code for CONDITION, which says MESSAGE, or NIL. A simple condition is known by the words it is made of, so that what a user's own
-warning is about is not taken for the compiler's."
-  (let ((words (or (control-text condition) message)))
-    (cond ((typep condition redefinition-warning-type) "redefinition")
-          ((or (typep condition duplicate-definition-type) (typep condition same-file-redefinition-type)) "duplicate-definition")
-          ((typep condition 'sb-ext:deprecation-condition) "deprecated")
-          (t (loop for (code . all) in *kinds*
-                   when (some (lambda (word) (search word words)) all)
-                     return code)))))
-
-(defun control-text (condition)
-  "The control string of CONDITION, if it is a simple one."
-  (let ((control (and (typep condition 'simple-condition) (ignore-errors (simple-condition-format-control condition)))))
-    (typecase control
-      (string control)
-      (function nil)
-      (null nil)
-      ;; A control string that SBCL has cut up when it was built.
-      (t (ignore-errors (princ-to-string control))))))
+  "The code for CONDITION, which says MESSAGE, or NIL."
+  (cond ((typep condition redefinition-warning-type) "redefinition")
+        ((or (typep condition duplicate-definition-type) (typep condition same-file-redefinition-type)) "duplicate-definition")
+        ((typep condition 'sb-ext:deprecation-condition) "deprecated")
+        (t (loop for (code . all) in *kinds*
+                 when (some (lambda (words) (search words message)) all)
+                   return code))))

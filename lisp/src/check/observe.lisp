@@ -68,8 +68,7 @@ If it must, load the file's system first.)" message))
     (cond ((and (eq severity :error) (confinement-errno inner) (check-confined check))
            (setf code "confined" message (confined-message message)))
           ((and (string= code "unknown-package") (in-package-form-p (check-form check)))
-           (setf (check-lost-package check) t
-                 (check-unknown-packages check) t)))
+           (when (typep inner 'package-error) (lose-package check (package-error-package inner)))))
     (unless (or (passed-over-p check code inner) (told-twice-p check code))
       (found check (new-finding check (car place) (cdr place) severity code message
                                 :condition (type-name-for-user inner)

@@ -2,6 +2,8 @@
 
 (in-package :consort)
 
+(deftype text () "A text that is checked." '(simple-array character (*)))
+
 (defun blank (text spans)
   "TEXT with the characters in SPANS, conses (START . END), made white space; line breaks stay."
   (let ((copy (copy-seq text)))
@@ -19,6 +21,7 @@
 
 (defun utf-8-length (text end)
   "How many bytes the first END characters of TEXT take."
+  (declare (type text text))
   (loop for i below end
         for code = (char-code (char text i))
         sum (cond ((< code #x80) 1) ((< code #x800) 2) ((< code #x10000) 3) (t 4))))
@@ -42,6 +45,7 @@ object that is read (counted from OFFSET) and the object. It says that its file 
 (defun token-around (text position &key (delimiter nil))
   "The span (START . END) of the token that ends at POSITION, or of the macro character before it; DELIMITER: the reader may have taken
 the delimiter behind the token too."
+  (declare (type text text))
   (let* ((length (length text))
          (at (max 0 (1- (min position length)))))
     (flet ((blank-p (i) (member (char text i) '(#\Space #\Tab #\Newline #\Return #\Page))))
@@ -56,10 +60,12 @@ the delimiter behind the token too."
 
 (defun end-of-line (text position)
   "Where the line of POSITION ends."
+  (declare (type text text))
   (or (position-if (lambda (c) (member c '(#\Newline #\Return))) text :start (min position (length text))) (length text)))
 
 (defun next-toplevel (text position)
   "Where the next line after POSITION begins with an open parenthesis, or NIL."
+  (declare (type text text))
   (loop for newline = (position-if (lambda (c) (member c '(#\Newline #\Return))) text :start (min position (length text)))
           then (position-if (lambda (c) (member c '(#\Newline #\Return))) text :start (1+ newline))
         while newline
@@ -68,6 +74,7 @@ the delimiter behind the token too."
 
 (defun skip-blank (text position)
   "The first character at or after POSITION that is neither white space nor in a comment line."
+  (declare (type text text))
   (let ((length (length text)))
     (loop
       (setf position (or (position-if-not (lambda (c) (member c '(#\Space #\Tab #\Newline #\Return #\Page))) text
@@ -80,6 +87,7 @@ the delimiter behind the token too."
 (defun definition-name (text start)
   "The name that the form at START of TEXT seems to define, as written, and its span: of (defun foo ...) \"foo\". NIL when it
 defines nothing."
+  (declare (type text text))
   (let ((length (length text)))
     (flet ((skip (p) (skip-blank text p))
            (end (p) (or (position-if #'delimiter-p text :start p) length)))
@@ -98,12 +106,31 @@ defines nothing."
               (when (< name name-end)
                 (values (subseq text name name-end) name name-end)))))))))
 
+(defun definitions-between (text start end)
+  "The positions from START to END of lines of TEXT that begin with a definition."
+  (declare (type text text))
+  (loop for at = (if (and (< start (length text)) (char= (char text start) #\()) start (next-toplevel text start))
+          then (next-toplevel text at)
+        while (and at (< at end))
+        when (let ((word (+ at 4))) (and (<= word (length text)) (string-equal "(def" text :start2 at :end2 word)))
+          collect at))
+
+(defun next-in-package (text position)
+  "Where the next line after POSITION begins with an IN-PACKAGE; the end of TEXT when none does."
+  (declare (type text text))
+  (loop for at = (next-toplevel text position) then (next-toplevel text at)
+        while at
+        when (let ((end (+ at 11))) (and (<= end (length text)) (string-equal "(in-package" text :start2 at :end2 end)))
+          return at
+        finally (return (length text))))
+
 (defun plain-name (token)
   "TOKEN without a package prefix, in upper case."
   (string-upcase (subseq token (1+ (or (position #\: token :from-end t) -1)))))
 
 (defun unclosed-construct (text start)
   "Where what never ends begins in TEXT, looking from START: a string, a block comment, a |name|, or else the outermost list."
+  (declare (type text text))
   (let ((opens '()) (i start) (length (length text)))
     (flet ((skip-to (char from)
              (loop (cond ((>= from length) (return nil))

@@ -54,18 +54,53 @@
       (and (typep condition same-file-redefinition-type) (defined-name (check-form *check*)))
       (first (condition-arguments condition))))
 
+(defparameter *stale-words*
+  '("change in superclasses of class" "is incompatible with the most recently" "change in instance length of class"
+    "change in placement of raw slots" "change in the inheritance structure" "Changing meta-class of" "redefining DEFTYPE type to be a class"
+    "undeclaring functions for old subclasses" "Clobbering the compiler's idea of the layout"
+    "is being redefined as a macro when it was previously defined to be a function")
+  "What SBCL says of a class or name that is not as it was. Its words are in code/class.lisp, code/defstruct.lisp, code/defmacro.lisp.")
+
 (defun stale-p (check code condition)
   "Whether CONDITION is one only because an earlier state of the text is in the image."
-  (cond ((typep condition redefinition-warning-type)
-         (not (first-definition check (redefinition-name condition))))
-        ((and package-variance-type (typep condition package-variance-type))
-         (not (first-definition check (second-value-keyword check))))
-        ((string= code "redefinition")
-         (not (first-definition check (duplicate-name condition))))))
+  (flet ((new-p (name) (not (first-definition check name))))
+    ;; What a user's own macro says has no arguments to be told by.
+    (let ((words (and (or (condition-arguments condition) (not (typep condition 'simple-condition))) (say condition))))
+      (cond ((typep condition redefinition-warning-type) (new-p (redefinition-name condition)))
+            ((typep condition package-variance-type) (new-p (defined-name (check-form check))))
+            ((string= code "redefinition") (new-p (duplicate-name condition)))
+            ((and words (search "The new " words) (search " proclamation for " words))
+             ;; The first that differs replaces what the image knew; another in the same text is a conflict of its own.
+             (let ((key (subseq words 0 (position #\Space words :start (+ (search "for " words) 4)))))
+               (not (shiftf (gethash key (check-definitions check)) t))))
+            ((and words (some (lambda (stale) (search stale words)) *stale-words*)) (new-p (defined-name (check-form check))))))))
 
-(defun second-value-keyword (check)
-  "The keyword under which the package that the current form defines is remembered."
-  (values (defined-name (check-form check))))
+(defun forget-definitions (check form)
+  "Make the compiler forget the functions that the text defines from FORM, which comes next, to its next IN-PACKAGE, so that calls
+before their definitions are not measured by what an earlier state of the text defined."
+  (let ((text (check-text check)) (start (check-form-start check)))
+    (when (and (>= start (check-forgotten-to check)) (not (in-package-form-p form)))
+      (setf (check-forgotten-to check) (next-in-package text start))
+      (dolist (at (definitions-between text start (check-forgotten-to check)))
+        (let* ((token (definition-name text at))
+               (head (and token (string-upcase (subseq text (1+ at) (position-if #'delimiter-p text :start (1+ at))))))
+               (symbol (and (member head '("DEFUN" "DEFGENERIC") :test #'string=)
+                            (not (find #\: token))
+                            (find-symbol (string-upcase token) *package*))))
+          (when (and symbol (eq (symbol-package symbol) *package*) (fboundp symbol) (not (sb-ext:package-locked-p *package*)))
+            (cond ((special-operator-p symbol))
+                  ((macro-function symbol) (fmakunbound symbol))
+                  (t (forget-function-type symbol)))))))))
+
+(defun forget-generic-function (form)
+  "Undefine the generic function that FORM, a DEFGENERIC, defines with another lambda list: calls are measured by the function itself."
+  (when (and (consp form) (eq (car form) 'defgeneric) (consp (cddr form)))
+    (let* ((name (second form))
+           (function (and (symbolp name) (fboundp name) (not (macro-function name)) (fdefinition name))))
+      (when (and (typep function 'generic-function)
+                 (not (equal (sb-mop:generic-function-lambda-list function) (third form)))
+                 (eq (symbol-package name) *package*))
+        (fmakunbound name)))))
 
 (defun settle-redefinition (check condition)
   "Let a definition that differs from the image's take its place when the text itself defined it only once: constants, structures."

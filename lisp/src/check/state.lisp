@@ -24,7 +24,7 @@ dropped when all uses in the top-level form at FORM-START are found."
 
 (defstruct check
   "The state of the check of one text."
-  (text "" :type simple-string)
+  (text "" :type (simple-array character (*)))
   (path nil)                            ; the real file's pathname, or NIL
   (mode :file :type (member :file :form))
   (package "COMMON-LISP-USER")
@@ -49,10 +49,15 @@ dropped when all uses in the top-level form at FORM-START are found."
   (definitions (make-hash-table :test 'equal)) ; (kind name) -> (start . end) of the name's first definition
   (ghosts (make-hash-table :test 'equal)) ; names that withheld or unreadable forms define
   (undefined '())                       ; undefined-use, newest first
+  (held '())                            ; findings about unknown names: told at the end, if the file's system is not to blame
+  (asd-files '())                       ; where the file's system may be defined
+  (unloaded-system nil)                 ; its name, when it is known and not loaded
+  (forgotten-to 0 :type fixnum)         ; what the text up to here defines has been forgotten
   (lost-package nil)                    ; an IN-PACKAGE failed: names after it mean nothing
   (duplicate-told nil)                  ; it was told that the current form defines something twice
   (failures '())                        ; lists of the current form that could not be compiled
   (unknown-packages nil)                ; some package of the text does not exist
+  (first-span nil)                      ; where the first form is
   (in-package-span nil)                 ; where the first IN-PACKAGE is
   (reader-messages (make-hash-table :test 'equal)))
 
@@ -63,4 +68,11 @@ dropped when all uses in the top-level form at FORM-START are found."
   (let ((key (list (finding-start finding) (finding-end finding) (finding-code finding) (finding-message finding))))
     (unless (gethash key (check-marked check))
       (setf (gethash key (check-marked check)) t)
-      (funcall (check-emit check) finding))))
+      (if (and (check-asd-files check) (name-finding-p finding))
+          (push finding (check-held check))
+          (funcall (check-emit check) finding)))))
+
+(defun name-finding-p (finding)
+  "Whether FINDING is of a name that nothing defines."
+  (member (finding-code finding) '("unknown-package" "unknown-symbol" "undefined-function" "undefined-variable" "undefined-type")
+          :test #'string=))

@@ -1,4 +1,4 @@
-;;;; check: the diagnostics of a text, made in a confined copy of the image that streams them to the host and leaves.
+;;;; `check` and `check-system`: the diagnostics of a text, or of every file of a system, made in a confined copy of the image that streams them to the host and leaves.
 
 (in-package :consort)
 
@@ -6,43 +6,88 @@
   "SPANS, [[start, end], ...] as read, as conses."
   (map 'list (lambda (span) (cons (aref span 0) (aref span 1))) spans))
 
-(defun check-of-params (params report)
-  "The CHECK that PARAMS ask for, which sends what it finds through REPORT."
-  (let ((path (field params "path")))
-    (make-check :text (coerce (field params "text" "") '(simple-array character (*)))
-                :path (and path (sb-ext:parse-native-namestring path))
-                :mode (if (equal (field params "mode") "form") :form :file)
-                :package (field params "package" "COMMON-LISP-USER")
-                :notes (eq (field params "notes") :true)
-                :unreachable (eq (field params "unreachable") :true)
-                :confined (eq (field params "confine" :true) :true)
-                :withheld (span-conses (field params "withheld" #()))
-                :scratch (scratch-directory params)
-                :emit (lambda (finding) (send-line report (object "diagnostic" (finding-json finding))))
-                :at (lambda (start end) (send-line report (object "at" (span-json start end)) :flush t)))))
+(defun check-of-params (params report path text &key (emit (finding-sender report)) (at (place-sender report)) (scratch (scratch-directory params)))
+  "The CHECK of TEXT, from PATH, that PARAMS ask for; it sends what it finds through REPORT."
+  (make-check :text (coerce text 'text)
+              :path (and path (sb-ext:parse-native-namestring path))
+              :mode (if (equal (field params "mode") "form") :form :file)
+              :package (field params "package" "COMMON-LISP-USER")
+              :notes (eq (field params "notes") :true)
+              :unreachable (eq (field params "unreachable") :true)
+              :confined (confined-p params)
+              :withheld (span-conses (field params "withheld" #()))
+              :asd-files (map 'list #'sb-ext:parse-native-namestring (field params "asd_files" #()))
+              :scratch scratch
+              :emit emit
+              :at at))
+
+(defun finding-sender (report)
+  (lambda (finding) (send-line report (object "diagnostic" (finding-json finding)))))
+
+(defun place-sender (report)
+  (lambda (start end) (send-line report (object "at" (span-json start end)) :flush t)))
+
+(defun confined-p (params)
+  (eq (field params "confine" :true) :true))
 
 (defun scratch-directory (params)
   (let ((name (field params "scratch")))
     (sb-ext:parse-native-namestring (string-right-trim "/" name) nil *default-pathname-defaults* :as-directory t)))
 
-(defun check-in-copy (params)
-  "What the copy does: everything after the fork."
+(defun begin-in-copy (params)
+  "What a copy does first: connect, say who it is, give up what it may not do, and take over the compiler. The REPORT."
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
-    (let ((check (check-of-params params report)))
-      (limit-copy (field params "deadline" 10))
-      (multiple-value-bind (landlock seccomp)
-          (if (check-confined check) (confine (sb-ext:native-namestring (check-scratch check))) (values 0 nil))
-        (send-line report (object "confined" (object "landlock" landlock "seccomp" (bool seccomp))) :flush t))
-      (install-hooks)
-      (run-check check)
-      (send-line report (object "done" (object "forms" (check-forms check) "unloaded_system" :null)) :flush t))))
+    (limit-copy (field params "deadline" 10))
+    (redirect-asdf (scratch-directory params))
+    (multiple-value-bind (landlock seccomp)
+        (if (confined-p params) (confine (sb-ext:native-namestring (scratch-directory params))) (values 0 nil))
+      (send-line report (object "confined" (object "landlock" landlock "seccomp" (bool seccomp))) :flush t))
+    (install-hooks)
+    report))
+
+(defun check-in-copy (params)
+  "What the copy of a check does: everything after the fork."
+  (let* ((report (begin-in-copy params))
+         (check (check-of-params params report (field params "path") (field params "text"))))
+    (with-checks () (run-check check))
+    (settle-names check)
+    (send-line report (object "done" (object "forms" (check-forms check) "unloaded_system" (or-null (check-unloaded-system check)))) :flush t)))
+
+(defun check-system-in-copy (params)
+  "What the copy of a system's check does. Each line about a file is preceded by one that names it; each diagnostic has it too."
+  (let* ((report (begin-in-copy params))
+         (only (map 'list #'sb-ext:parse-native-namestring (field params "only" #())))
+         (numbers 0))
+    (labels ((send-finding (path finding)
+               (send-line report (object "file" path "diagnostic" (finding-json finding))))
+             (problem (path words)
+               (send-finding (sb-ext:native-namestring path) (definition-problem path words)))
+             (check-of (path)
+               (let ((name (sb-ext:native-namestring path))
+                     (silent (and only (not (member path only :test #'same-file-p))))
+                     (scratch (merge-pathnames (format nil "~D/" (incf numbers)) (scratch-directory params))))
+                 (ensure-directories-exist scratch)
+                 (handler-case
+                     (check-of-params params report name (read-source-file path)
+                                      :scratch scratch
+                                      :emit (if silent #'identity (lambda (finding) (send-finding name finding)))
+                                      :at (if silent (constantly nil) (place-sender report)))
+                   (file-error (condition) (problem path (say condition)) nil)))))
+      (let* ((system (field params "system"))
+             (checks (with-checks ()
+                       (check-system (sb-ext:parse-native-namestring (field params "asd")) system
+                                     #'check-of #'problem
+                                     (lambda (path) (send-line report (object "file" (sb-ext:native-namestring path)) :flush t))
+                                     only))))
+        (send-line report (object "done" (object "forms" (reduce #'+ checks :key #'check-forms) "unloaded_system" :null)) :flush t)))))
 
 (defun check-check-params (params)
   "Refuse PARAMS that a copy could not work with."
   (dolist (name '("socket" "token" "scratch"))
     (param params name 'string))
   (param params "withheld" 'vector :default #())
+  (param params "asd_files" 'vector :default #())
   (param params "deadline" 'real :default 10)
   (let ((package (param params "package" 'string :default nil)))
     (when (and package (not (find-package package)))
@@ -64,6 +109,13 @@
   (param params "text" 'string)
   (check-check-params params)
   (answer-from-copy id params 'check-in-copy))
+
+(define-operation "check-system" :thread (id params)
+  (param params "asd" 'string)
+  (param params "system" 'string :default nil)
+  (param params "only" 'vector :default #())
+  (check-check-params params)
+  (answer-from-copy id params 'check-system-in-copy))
 
 (define-feature "fork" () (bool (can-copy-p)))
 (define-feature "landlock" () (landlock-abi))

@@ -58,7 +58,8 @@ fn page(status: &Value) -> String {
     row("image", image(&status["image"]));
     let mut systems = words(&status["image"]["facts"]["systems"]);
     // Those of SBCL and ASDF themselves are always there.
-    systems.retain(|name| !name.starts_with("sb-") && !["asdf", "asdf-package-system", "uiop"].contains(&name.as_str()));
+    systems
+        .retain(|name| !name.starts_with("sb-") && !["asdf", "asdf-package-system", "uiop"].contains(&name.as_str()));
     if !systems.is_empty() {
         row("systems", systems.join(" "));
     }

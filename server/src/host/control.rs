@@ -122,7 +122,10 @@ pub fn ask(
 fn ended(error: io::Error) -> io::Error {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     if matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof) {
-        return io::Error::new(UnexpectedEof, "the Consort host ended before it answered; run the command again, which starts a new one");
+        return io::Error::new(
+            UnexpectedEof,
+            "the Consort host ended before it answered; run the command again, which starts a new one",
+        );
     }
     error
 }

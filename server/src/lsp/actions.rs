@@ -9,6 +9,7 @@ use super::ext;
 use super::front::Front;
 use super::to_proto::{self, Diagnostics};
 use crate::ide::diagnostic::Diagnostic as Finding;
+use crate::ide::diagnostics::SYSTEM_NOT_LOADED;
 use crate::session::Snapshot;
 use crate::text::Span;
 
@@ -44,18 +45,13 @@ pub(super) async fn offer(front: &Front, params: CodeActionParams, snapshot: Sna
             } else {
                 offered.push(command.into());
             }
-        } else if let Some((offset, text)) = insertion(item)
+        } else if let Some((title, span, new_text)) = repair(item)
             && negotiated.code_actions
         {
             let fixed = Diagnostics::new(negotiated, &uri, &snapshot.text).one(item.clone()).await;
-            let at = to_proto::range(&snapshot.text, Span { start: offset, end: offset }, encoding);
-            let edit = edit(
-                &uri,
-                snapshot.version,
-                negotiated.document_changes,
-                TextEdit { range: at, new_text: text.clone() },
-            );
-            let action = quick_fix(format!("Insert `{text}`"), fixed);
+            let change = TextEdit { range: to_proto::range(&snapshot.text, span, encoding), new_text };
+            let edit = edit(&uri, snapshot.version, negotiated.document_changes, change);
+            let action = quick_fix(title, fixed);
             offered.push(CodeAction { edit: Some(edit), ..action }.into());
         }
     }
@@ -63,14 +59,18 @@ pub(super) async fn offer(front: &Front, params: CodeActionParams, snapshot: Sna
 }
 
 fn unloaded_system(item: &Finding) -> Option<&str> {
-    (item.code == "system-not-loaded").then(|| item.data["system"].as_str())?
+    (item.code == SYSTEM_NOT_LOADED).then(|| item.data["system"].as_str())?
 }
 
-/// `{"insert": {"at": offset, "text": ")"}}`: what makes a broken form whole.
-fn insertion(item: &Finding) -> Option<(usize, String)> {
-    let insert = item.data.get("insert")?;
-    let at = insert["at"].as_u64().and_then(|at| usize::try_from(at).ok())?;
-    insert["text"].as_str().map(|text| (at, text.to_owned()))
+/// What makes a broken form whole, as `ide::structure` tells it: what to call it, and what to replace by what.
+fn repair(item: &Finding) -> Option<(String, Span, String)> {
+    if let Some(insert) = item.data.get("insert") {
+        let at = usize::try_from(insert["at"].as_u64()?).ok()?;
+        let text = insert["text"].as_str()?;
+        return Some((format!("Insert `{text}`"), Span { start: at, end: at }, text.to_owned()));
+    }
+    let span: Span = serde_json::from_value(item.data.get("delete")?.clone()).ok()?;
+    Some(("Delete it".into(), span, String::new()))
 }
 
 fn quick_fix(title: String, fixed: Diagnostic) -> CodeAction {

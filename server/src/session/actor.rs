@@ -349,7 +349,7 @@ impl Actor {
         match report {
             Some(Ok(report)) => {
                 open.took = since.elapsed();
-                open.findings.check_ends(report.diagnostics);
+                open.findings.check_ends(report);
                 open.checked();
             }
             Some(Err(error)) => {

@@ -126,7 +126,7 @@ async fn code_in_a_document_is_read_in_its_package_and_found_there() {
     let argument =
         json!({"code": "(defun here () 1)", "uri": world.uri("d.lisp"), "position": {"line": 3, "character": 2}});
     let result = editor.command("consort.eval", argument).await.unwrap();
-    assert_eq!(result["values"], json!(["D::HERE"]));
+    assert_eq!(result["values"], json!(["HERE"]));
     let code = "(sb-introspect:definition-source-pathname (first (sb-introspect:find-definition-sources-by-name 'd::here :function)))";
     let found = editor.eval(&format!("(require :sb-introspect) (eval (read-from-string {code:?}))")).await;
     assert!(found[0].contains("d.lisp"), "{found:?}");

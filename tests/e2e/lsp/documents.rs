@@ -187,6 +187,35 @@ async fn a_file_of_a_system_that_is_not_loaded_offers_to_load_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_breaks_a_form_can_be_repaired() {
+    let world = World::with(&[]).await;
+    let literals = json!({"codeActionKind": {"valueSet": ["quickfix"]}});
+    let capabilities = json!({
+        "textDocument": {"codeAction": {"codeActionLiteralSupport": literals}},
+        "workspace": {"workspaceEdit": {"documentChanges": true}},
+    });
+    let mut editor = Editor::start(&world.session, capabilities).await;
+    for (name, text, edit) in [
+        ("open.lisp", "(defun f ()\n  (list 1 2)\n", json!({"newText": ")", "range": range(1, 12, 12)})),
+        ("close.lisp", "(defun f ()))\n", json!({"newText": "", "range": range(0, 12, 13)})),
+    ] {
+        let uri = world.uri(name);
+        editor.open(&uri, text).await;
+        editor.diagnostics(&uri, |_, lines| !lines.is_empty()).await;
+        let all = json!({"start": {"line": 0, "character": 0}, "end": {"line": 2, "character": 0}});
+        let params = json!({"textDocument": {"uri": uri}, "range": all, "context": {"diagnostics": []}});
+        let actions = editor.request("textDocument/codeAction", params).await.unwrap();
+        let changes = json!([{"textDocument": {"uri": uri, "version": 1}, "edits": [edit]}]);
+        assert_eq!(actions[0]["edit"]["documentChanges"], changes, "{actions}");
+    }
+    world.end().await;
+}
+
+fn range(line: u32, start: u32, end: u32) -> Value {
+    json!({"start": {"line": line, "character": start}, "end": {"line": line, "character": end}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_editor_s_settings_are_in_force_and_wrong_ones_are_told() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::connect(&world.session);

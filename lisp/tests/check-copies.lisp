@@ -1,0 +1,61 @@
+;;;; Copies of an image whose other threads compile, intern, fill tables and collect: each must give every condition.
+;;;;
+;;;;   sbcl --noinform --non-interactive --no-userinit --load lisp/tests/check-copies.lisp
+;;;;
+;;;; CONSORT_COPIES says how many copies are made (50 when it does not).
+
+(load (merge-pathnames "check-support.lisp" *load-truename*))
+
+(in-package :consort)
+
+(defvar *stop* nil)
+
+(defun busy-thread (name work)
+  "A thread that does WORK again and again."
+  (sb-thread:make-thread (lambda () (loop until *stop* for i from 0 do (funcall work i))) :name name))
+
+(defun busy-threads ()
+  (list (busy-thread "compiling" (lambda (i) (handler-bind ((warning #'muffle-warning)) (compile nil `(lambda (x) (list x ,i (1+ x)))))))
+        (busy-thread "interning" (lambda (i) (intern (format nil "SYMBOL-~D" (mod i 5000)) "COMMON-LISP-USER")))
+        (busy-thread "filling" (let ((table (make-hash-table :test 'equal)))
+                                 (lambda (i) (setf (gethash (list (mod i 10000)) table) (make-string 100)))))
+        (busy-thread "collecting" (lambda (i) (sb-ext:gc :full (zerop (mod i 20))) (sleep 0.02)))))
+
+(defparameter *text*
+  (coerce (format nil "~{~A~%~}"
+                  (loop for i below 60
+                        collect (format nil "(defmacro m~D (x) `(list ,x ,~D))~%(defun f~:*~D (a b) (let ((c (m~:*~D a))) (undefined-~:*~D b)))" i i)))
+          'text))
+
+(let* ((threads (progn (check-lines "(defun warm-up ())") nil))
+       (expected (length (diagnostics-of (check-lines *text*))))
+       (count (parse-integer (or (sb-posix:getenv "CONSORT_COPIES") "50")))
+       (wrong 0))
+  (setf threads (busy-threads))
+  (unwind-protect
+       (loop repeat count
+             do (multiple-value-bind (lines code signal) (check-lines *text* :deadline 120)
+                  (unless (and (eql code 0) (null signal) (= expected (length (diagnostics-of lines)))
+                               (loop for line in lines thereis (field line "done")))
+                    (incf wrong)
+                    (format t "~&code ~A, signal ~A, ~D diagnostics, not ~D~%" code signal (length (diagnostics-of lines)) expected))))
+    (setf *stop* t)
+    (mapc #'sb-thread:join-thread threads))
+  (expect (= expected 120) (format nil "two conditions a definition: ~D" expected))
+  (expect (zerop wrong) (format nil "~D of ~D copies went wrong" wrong count))
+  ;; A lock that stays held gives COPY-BUSY, not a wait for ever.
+  (let* ((go-on (sb-thread:make-semaphore)) (held (sb-thread:make-semaphore))
+         (holder (sb-thread:make-thread (lambda ()
+                                          (call-with-world-lock (lambda () (sb-thread:signal-semaphore held) (sb-thread:wait-on-semaphore go-on)) 5)))))
+    (sb-thread:wait-on-semaphore held)
+    (expect (eq :busy (handler-case (call-in-copy (lambda ()) :patience 0.3) (copy-busy () :busy))) "the compiler's lock held")
+    (sb-thread:signal-semaphore go-on)
+    (sb-thread:join-thread holder))
+  ;; How a copy ends is told.
+  (flet ((ending (function) (multiple-value-list (wait-for-copy (call-in-copy function :patience 30)))))
+    (expect (equal (ending (lambda ())) '(0 nil)) "a copy that returns")
+    (expect (equal (ending (lambda () (error "no"))) '(70 nil)) "a copy that fails")
+    (expect (equal (ending (lambda () (throw 'nowhere nil))) '(70 nil)) "a copy that throws")
+    (expect (equal (ending (lambda () (sb-posix:kill (sb-posix:getpid) sb-posix:sigkill))) (list nil sb-posix:sigkill)) "a copy that is killed")
+    (expect (equal (ending (lambda () (sb-ext:gc :full t) (make-array 10000000) (sb-ext:gc))) '(0 nil)) "a copy collects garbage"))
+  (finish-tests (format nil "~D copies" count)))

@@ -1,0 +1,94 @@
+;;;; Files of systems that are not loaded, and whole systems.
+;;;;
+;;;;   sbcl --noinform --non-interactive --no-userinit --load lisp/tests/check-systems.lisp
+
+(load (merge-pathnames "check-support.lisp" *load-truename*))
+
+(in-package :consort)
+
+(defvar *shop* (uiop:native-namestring (merge-pathnames "../../tests/fixtures/shop/" *tests-directory*)))
+
+(defun in-shop (name) (concatenate 'string *shop* name))
+
+(defun told (lines)
+  "What LINES tell: (file line code) for each diagnostic, sorted."
+  (sort (loop for line in lines
+              for diagnostic = (field line "diagnostic")
+              when diagnostic
+                collect (format nil "~@[~A ~]~D ~A" (let ((file (field line "file"))) (and file (file-namestring file)))
+                                (aref (field diagnostic "span") 0) (field diagnostic "code")))
+        #'string<))
+
+(defun done (lines) (loop for line in lines thereis (field line "done")))
+
+(defun at (file text)
+  "Where TEXT is in the shop's FILE, as a string."
+  (princ-to-string (search text (slurp (in-shop file)))))
+
+(defun expect-told (name lines &rest expected)
+  (let ((told (told lines)))
+    (expect (equal told (sort (copy-list expected) #'string<)) (format nil "~A: ~S, not ~S" name told expected))))
+
+;;; A file
+
+(let ((lines (check-lines (slurp (in-shop "report.lisp")) :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
+  (expect-told "a file of a system that is not loaded" lines
+               (format nil "~A system-not-loaded" (at "report.lisp" "(in-package"))
+               (format nil "~A malformed-binding" (at "report.lisp" "(a 1 2)")))
+  (expect (equal (field (done lines) "unloaded_system") "shop") "the system is named"))
+
+(let ((lines (check-lines (slurp (in-shop "stock.lisp")) :path (in-shop "stock.lisp"))))
+  (expect-told "without its definition" lines
+               (format nil "~A unknown-package" (at "stock.lisp" ":shop"))))
+
+(let ((lines (check-lines "(defun f () (no-such-function))" :path (in-shop "elsewhere.lisp") :asd-files (list (in-shop "shop.asd")))))
+  (expect-told "a file that no system has" lines "13 undefined-function")
+  (expect (null (field (done lines) "unloaded_system")) "no system is named"))
+
+(let ((lines (check-lines "(defun f () (no-such-function))" :path (in-shop "report.lisp") :asd-files (list (in-shop "no-such.asd") (in-shop "money.lisp")))))
+  (expect-told "definitions that cannot be loaded" lines "13 undefined-function"))
+
+;;; A system
+
+(defun check-shop (&key only)
+  (check-lines "" :runner 'check-system-in-copy
+                  :more (list "asd" (in-shop "shop.asd") "only" (map 'vector #'in-shop only))))
+
+(let ((lines (check-shop)))
+  (expect-told "a whole system" lines
+               (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm"))
+               (format nil "report.lisp ~A malformed-binding" (at "report.lisp" "(a 1 2)"))
+               (format nil "report.lisp ~A wrong-argument-count" (at "report.lisp" "(add \"apple\")"))
+               (format nil "report.lisp ~A undefined-function" (at "report.lisp" "missing-function")))
+  (expect (equal (loop for line in lines
+                       when (and (field line "file") (not (field line "diagnostic"))) collect (file-namestring (field line "file")))
+                 '("money.lisp" "package.lisp" "stock.lisp" "report.lisp"))
+          "the files come in order")
+  (expect (done lines) "the check of the system is done"))
+
+(expect-told "one file of a system" (check-shop :only '("stock.lisp"))
+             (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm")))
+
+(let ((lines (check-lines "" :runner 'check-system-in-copy :more (list "asd" (in-shop "money.lisp")))))
+  (expect-told "what is no system definition" lines "money.lisp 0 system-failed"))
+
+;;; The same with the system loaded
+
+(call-with-scratch
+ (lambda (directory)
+   (asdf:load-asd (in-shop "shop.asd"))
+   (asdf:initialize-output-translations `(:output-translations (t (,directory :**/ :*.*.*)) :ignore-inherited-configuration :disable-cache))
+   (handler-bind ((warning #'muffle-warning))
+     (let ((*error-output* (make-broadcast-stream)) (*standard-output* (make-broadcast-stream)) (uiop:*compile-file-failure-behaviour* :warn))
+       (asdf:load-system "shop")))))
+
+(let ((lines (check-lines (slurp (in-shop "report.lisp")) :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
+  (expect-told "a file of a loaded system" lines
+               (format nil "~A malformed-binding" (at "report.lisp" "(a 1 2)"))
+               (format nil "~A wrong-argument-count" (at "report.lisp" "(add \"apple\")"))
+               (format nil "~A undefined-function" (at "report.lisp" "missing-function"))))
+
+(expect-told "a loaded system, one file" (check-shop :only '("stock.lisp"))
+             (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm")))
+
+(finish-tests "systems")

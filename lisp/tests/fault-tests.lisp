@@ -1,0 +1,147 @@
+;;;; What a running image must survive, with a clear answer and nothing lost.
+
+(in-package :consort)
+
+(defun survives (image)
+  "Check that what was defined before is still there."
+  (is equal ":KEPT" (first-value image "(defvar *kept* :kept) *kept*")))
+
+(deftest deadlines
+  (with-image (image)
+    (evaluated image "(defvar *kept* :kept)")
+    (dolist (code '("(loop)" "(sleep 100)" "(loop (ignore-errors (sleep 1)))" "(loop (handler-case (sleep 1) (t () 1)))"
+                    "(unwind-protect (loop) (sleep 0.7))" "(loop (print 1))" "(loop (write-string (make-string 10000) *error-output*))"
+                    "(defmethod print-object ((x (eql 'endless)) stream) (declare (ignorable stream)) (loop)) (list 'endless)"
+                    "(with-open-file (s \"/dev/zero\") (loop (read-char s)))" "(sb-thread:join-thread (sb-thread:make-thread (lambda () (sleep 3))))"))
+      (let ((outcome (evaluated image code :timeout 0.3)))
+        (is equal "timeout" (path outcome "status"))
+        (ok (text-contains "deadline" (path outcome "error" "message"))))
+      (survives image))
+    (let ((outcome (evaluated image "(princ \"so far\") (loop)" :timeout 0.3)))
+      (is equal "so far" (path outcome "stdout" "text")))))
+
+(deftest deadline-while-others-collect
+  (with-image (image)
+    (evaluated image "(defvar *stop* nil) (sb-thread:make-thread (lambda () (loop until *stop* do (make-array 100000))))")
+    (is equal "timeout" (status-of image "(loop)" :timeout 0.5 :session "t"))
+    (evaluated image "(setf *stop* t)")))
+
+(deftest exhaustion
+  (with-image (image)
+    (evaluated image "(defvar *kept* :kept)")
+    (dotimes (i 3)
+      (is equal "SB-KERNEL::CONTROL-STACK-EXHAUSTED" (error-type image "(labels ((f (x) (1+ (f x)))) (f 1))"))
+      (is equal "SB-KERNEL::HEAP-EXHAUSTED-ERROR" (error-type image "(make-array (expt 10 9))")))
+    (is equal "timeout" (status-of image "(loop (ignore-errors (make-array (expt 10 9))) (handler-case (make-array (expt 10 9)) (storage-condition () nil)))" :timeout 0.5))
+    (survives image)
+    (let ((outcome (evaluated image "(let (l) (loop (push (make-array 1000000) l)))")))
+      (is equal "error" (path outcome "status"))
+      (is equal "STORAGE-CONDITION" (path outcome "error" "type"))
+      (ok (text-contains "Heap nearly full" (path outcome "error" "message"))))
+    (ok (plusp (field (await-event image "heap") "usage")))
+    (survives image)
+    (is equal "STORAGE-CONDITION" (error-type image "(let (l) (loop (push (make-array 10) l)))"))
+    (survives image)))
+
+(deftest other-threads
+  (with-image (image)
+    (evaluated image "(sb-thread:join-thread (sb-thread:make-thread (lambda () (error \"in a thread\")) :name \"mine\") :default nil)")
+    (let ((event (await-event image "thread-error")))
+      (is equal "mine" (field event "thread"))
+      (is equal "SIMPLE-ERROR" (field event "type"))
+      (is equal "in a thread" (field event "message")))
+    (evaluated image "(setf *kept* (defvar *kept* :kept))")
+    (is equal "THREAD-ENDED" (error-type image "(sb-thread:abort-thread)"))
+    (is equal "THREAD-ENDED" (error-type image "(sb-thread:terminate-thread sb-thread:*current-thread*) (sleep 10)"))
+    (is equal "(LIST 1)" (progn (evaluated image "(list 1)") (evaluated image "(sb-thread:abort-thread)") (first-value image "+")))))
+
+(deftest busy-image-answers
+  (with-image (image)
+    (let ((loops (eval-id image "(loop)"))
+          (waits (eval-id image "(princ 1)"))
+          (locked (eval-id image "(sb-kernel::with-world-lock () (princ :locked) (loop))" :session "locked" :stream t)))
+      (await-event image "output")
+      (is equal "3" (first-value image "(+ 1 2)" :session "other"))
+      (let ((running (path (call image "status") "result" "running")))
+        (ok (find loops running :key (lambda (entry) (field entry "id")))))
+      (is eq :true (path (call image "interrupt" "target" waits) "result" "found"))
+      (is eq :true (path (call image "interrupt" "target" loops "reason" "cancel") "result" "found"))
+      (is eq :true (path (call image "interrupt" "target" locked) "result" "found"))
+      (is eq :false (path (call image "interrupt" "target" 99999) "result" "found"))
+      (let ((last (evaluated image "(list :done)")))
+        (is equal "(:DONE)" (path last "values" 0 "text")))
+      (flet ((answer (id) (find id (image-events image) :key (lambda (frame) (field frame "id")) :test #'equal)))
+        (is equal "interrupted" (path (answer loops) "result" "status"))
+        (is equal "interrupted" (path (answer waits) "result" "status"))))))
+
+(deftest sessions-close
+  (with-image (image)
+    (evaluated image "(list 1)" :session "closing")
+    (let ((id (eval-id image "(loop)" :session "closing"))
+          (behind (eval-id image "2" :session "closing")))
+      (call image "close-session" "session" "closing")
+      (flet ((answer (id) (or (find id (image-events image) :key (lambda (frame) (field frame "id")) :test #'equal) (wait-for image id))))
+        (is equal "interrupted" (path (answer behind) "result" "status"))
+        (is equal "interrupted" (path (answer id) "result" "status"))))
+    (is equal "NIL" (first-value image "*" :session "closing"))
+    (call image "close-session" "session" "never-was")))
+
+(deftest bad-frames
+  (with-image (image)
+    (flet ((kind (line) (send-line image line) (path (receive image) "error" "kind")))
+      (dolist (line (list "nonsense" "" "[]" "7" "{\"id\":1}" "{\"op\":\"eval\"}" "{\"id\":[],\"op\":\"eval\"}" "{\"id\":1,\"op\":\"eval\",\"params\":[]}"
+                          (make-string 200000 :initial-element #\[) "{\"id\":1,\"op\":\"status\",\"params\":{}"))
+        (is equal "bad-frame" (kind line)))
+      (is equal "unknown-op" (kind "{\"id\":1,\"op\":\"nope\",\"params\":{}}"))
+      (is equal "bad-params" (kind "{\"id\":1,\"op\":\"eval\",\"params\":{}}"))
+      (is equal "bad-params" (kind "{\"id\":1,\"op\":\"eval\",\"params\":{\"session\":\"s\",\"code\":\"1\",\"timeout\":\"x\"}}"))
+      (is equal "bad-params" (kind "{\"id\":1,\"op\":\"interrupt\",\"params\":{\"target\":1,\"reason\":\"because\"}}")))
+    (is equal "20000000" (first-value image (format nil "(length \"~A\")" (make-string 20000000 :initial-element #\x))))
+    (send-line image (make-string (* 65 1024 1024) :initial-element #\x))
+    (is equal "bad-frame" (path (receive image) "error" "kind"))
+    (is equal "3" (first-value image "(+ 1 2)"))))
+
+(deftest a-frame-too-large-to-answer
+  (with-image (image)
+    (is equal "ok" (status-of image "(values-list (loop repeat 100 collect (make-string 100000 :initial-element (code-char 1))))"))))
+
+(deftest a-host-that-does-not-read
+  (with-image (image)
+    (dotimes (i 3000)
+      (send image "status")) ; more than the socket holds, and no answer read
+    (let ((last (send image "close-session" "session" "x")))
+      (is equal '(:object) (path (wait-for image last) "result")))
+    (is = 3000 (count-if (lambda (frame) (path frame "result" "pid")) (image-events image)))
+    (dotimes (i 3000)
+      (send image "status"))
+    (is equal 0 (stop-image image)))) ; sees the end of the link all the same
+
+(deftest leaves-with-the-host
+  (dolist (code '("(loop)" "(sb-sys:without-interrupts (loop))" "(sb-sys:without-gcing (loop))" "(loop (ignore-errors (sleep 1)))" "(loop (make-array 100000))"
+                  "(loop (print 1))" "(sb-sys:enable-interrupt sb-posix:sigterm :ignore) (loop)"))
+    (with-image (image)
+      (eval-id image code :stream t)
+      (eval-id image "1" :session "other")
+      (is equal 0 (stop-image image)))))
+
+(deftest descriptors-are-not-inherited
+  (with-image (image)
+    (is equal "NIL" (first-value image "(search \"socket\" (with-output-to-string (s) (sb-ext:run-program \"/bin/sh\" '(\"-c\" \"ls -l /proc/self/fd\") :output s)))"))
+    (is equal "NIL" (first-value image "(sb-ext:posix-getenv \"CONSORT_FD\")"))))
+
+(deftest like-a-plain-repl
+  ;; The same facts in a plain SBCL with the same contribs.
+  (let ((file (concatenate 'string *scratch* "facts.lisp")))
+    (with-open-file (out file :direction :output :if-exists :supersede)
+      (write-string "(let ((*print-pretty* nil)) (print (list *package* *read-default-float-format* *print-base* *print-case* *print-readably* sb-ext:*evaluator-mode*
+  *default-pathname-defaults* (sort (mapcar #'symbol-name *features*) #'string<) (getf (sb-int:get-floating-point-modes) :traps)
+  sb-ext:*default-external-format* *compile-print* *load-verbose* (sb-cltl2:declaration-information 'optimize) (readtable-case *readtable*)
+  (sort (mapcar #'string *modules*) #'string<) (sb-ext:bytes-consed-between-gcs) sb-ext:*muffled-warnings*
+  (sort (remove \"CONSORT\" (mapcar #'package-name (list-all-packages)) :test #'string=) #'string<)
+  (let (names) (do-symbols (s :cl-user) (when (eq (symbol-package s) *package*) (push (symbol-name s) names))) names))))" out))
+    (with-image (image)
+      (let ((plain (with-output-to-string (out)
+                     (sb-ext:run-program "/bin/sh" (list "-c" (format nil "exec ~A --noinform --dynamic-space-size 1024 --no-sysinit --no-userinit --non-interactive --eval '(map nil (function require) (list :asdf :sb-posix :sb-introspect :sb-cltl2 :sb-sprof :sb-bsd-sockets))' --load ~A" *sbcl* file))
+                                         :output out))))
+        (ok (plusp (length plain)))
+        (is string= plain (path (evaluated image (format nil "(load ~S)" file)) "stdout" "text"))))))
