@@ -38,7 +38,8 @@ install:
 picture:
 	@scripts/install-sbcl
 	cargo build --release --locked --bin consort --bin consort-demo
-	scripts/terminal-svg docs/demo.svg target/release/consort-demo
+	scripts/isolated scripts/terminal-svg --title 'make demo' --replace '$(CURDIR)/examples=~/examples' \
+	  --replace '/tmp/\S*/(consort/\w+\.log)=~/.local/state/\1' docs/demo.svg target/release/consort-demo
 
 clean:
 	cargo clean

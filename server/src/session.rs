@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
 use crate::ide::diagnostic::Diagnostic;
-use crate::image::api::{CheckMode, CheckReport, EvalOutcome, LoadSystemOutcome, Origin};
+use crate::image::api::{CheckMode, CheckReport, EvalOutcome, LoadSystemOutcome, Origin, SystemReport};
 use crate::image::{Image, ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 use crate::text::document::Edit;
 use crate::text::position::{Position, PositionEncoding};
@@ -145,13 +145,6 @@ pub struct CheckSystemRequest {
     pub only: Vec<PathBuf>,
     /// Seconds; `None`: the configured default.
     pub timeout: Option<f64>,
-}
-
-/// The answer to [`CheckSystemRequest`].
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub struct SystemReport {
-    /// Each file with its report, in the order they are compiled in.
-    pub files: Vec<(PathBuf, CheckReport)>,
 }
 
 /// `consort status`.
@@ -335,14 +328,12 @@ impl Session {
     }
 
     /// Check a system in a copy of the image, in which it and what it depends on are loaded.
-    pub async fn check_system(
+    pub fn check_system(
         &self,
-        _client: ClientId,
-        _request: CheckSystemRequest,
-    ) -> Result<SystemReport, ImageError> {
-        let message = "whole systems cannot be checked yet; load the system first (`consort eval '(asdf:load-system ...)'`) and check its \
-                       files or its directory";
-        Err(ImageError::Refused { kind: "unknown-op".into(), message: message.into() })
+        client: ClientId,
+        request: CheckSystemRequest,
+    ) -> impl Future<Output = Result<SystemReport, ImageError>> + Send + use<> {
+        settle(self.ask(|reply| Event::CheckSystem { client, request, reply }))
     }
 
     /// Load a system.

@@ -47,7 +47,7 @@ fn play(stage: &Stage, place: &Place) -> Result<()> {
     stage.answers("loaded: its packages, macros and functions are in the image");
 
     stage.title("1. What the compiler thinks, where it thinks it");
-    stage.note("Each check runs in a forked, confined, throw-away copy of that image: it knows what the image knows, and leaves no trace in it.");
+    stage.note("Each check runs in a forked, confined, throw-away copy of that image:\nit knows what the image knows, and leaves no trace in it.");
     let code = stage.run(place, &["check", "."])?;
     ensure!(
         code == Some(1),
@@ -108,9 +108,11 @@ fn epilogue() {
 
   Neovim 0.11    put editors/neovim on your runtimepath, and in init.lua: vim.lsp.enable('consort')
   VS Code        an extension that starts a language server you name: `consort lsp`, for commonlisp;
-                 for its agent, .vscode/mcp.json: {vscode}
+                 and for its agent, in .vscode/mcp.json:
+                 {vscode}
   Claude Code    claude mcp add consort -- consort mcp
-  Other agents   Cursor, Zed, Codex, ...: {other}
+  Other agents   Cursor, Zed, Codex and the rest, as an MCP server on standard input and output:
+                 {other}
   A terminal     consort check FILE|DIR|SYSTEM.asd; consort eval CODE; consort status; consort --help
 
   README.md has more editors, and docs/ the rest."

@@ -25,7 +25,7 @@ impl Stage {
     }
 
     pub(crate) fn note(&self, text: &str) {
-        println!("{}", self.paint("2", &format!("   {text}")));
+        println!("{}", self.paint("2", &format!("   {}", text.replace('\n', "\n   "))));
     }
 
     /// Run `consort ARGS` for the audience; its exit code.

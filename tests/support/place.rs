@@ -39,7 +39,9 @@ impl Place {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.consort);
         command.args(args).current_dir(&self.workspace);
-        command.env("XDG_RUNTIME_DIR", self.runtime.path()).env("TMPDIR", self.runtime.path());
+        for variable in ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TMPDIR"] {
+            command.env(variable, self.runtime.path());
+        }
         command
     }
 

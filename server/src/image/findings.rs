@@ -1,17 +1,19 @@
 //! What a copy streams back, taken as untrusted: code under check may write to the same socket.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
 use super::api::{CheckEnd, CheckReport};
+use super::task::Gather;
 use crate::ide::diagnostic::{Diagnostic, Severity};
 use crate::text::Span;
 
 /// The longest line, bytes.
 pub(super) const LINE_LIMIT: usize = 1 << 20;
 /// Bytes in all.
-const TOTAL_LIMIT: usize = 32 << 20;
+pub(super) const TOTAL_LIMIT: usize = 32 << 20;
 /// Diagnostics of one text.
 const DIAGNOSTICS_LIMIT: usize = 5000;
 /// Characters of one message.
@@ -21,21 +23,24 @@ const LOGGED: usize = 3;
 
 /// One line: one of these is there.
 #[derive(Deserialize)]
-struct Line {
+pub(super) struct Line {
+    /// The file that `diagnostic` is about, or that is turned to; in the check of a system only.
     #[serde(default)]
-    token: Option<String>,
+    pub(super) file: Option<PathBuf>,
     #[serde(default)]
-    at: Option<Span>,
+    pub(super) token: Option<String>,
     #[serde(default)]
-    diagnostic: Option<Box<Diagnostic>>,
+    pub(super) at: Option<Span>,
     #[serde(default)]
-    done: Option<Done>,
+    pub(super) diagnostic: Option<Box<Diagnostic>>,
+    #[serde(default)]
+    pub(super) done: Option<Done>,
     #[serde(default)]
     confined: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
-struct Done {
+pub(super) struct Done {
     forms: usize,
     #[serde(default)]
     unloaded_system: Option<String>,
@@ -116,12 +121,7 @@ impl Findings {
             };
         }
         match parsed {
-            Ok(Line { at: Some(span), .. }) => {
-                let span = self.clamp(span);
-                self.at = Some(span);
-                self.seen.insert(span.start);
-                self.forms = self.seen.len();
-            }
+            Ok(Line { at: Some(span), .. }) => self.at(span),
             Ok(Line { diagnostic: Some(diagnostic), .. }) => self.add(*diagnostic),
             Ok(Line { done: Some(done), .. }) => {
                 self.done = true;
@@ -133,6 +133,14 @@ impl Findings {
             Err(error) => self.note_unusable(&error.to_string()),
         }
         Ok(())
+    }
+
+    /// The top-level form the copy is at now.
+    pub(super) fn at(&mut self, span: Span) {
+        let span = self.clamp(span);
+        self.at = Some(span);
+        self.seen.insert(span.start);
+        self.forms = self.seen.len();
     }
 
     fn note_unusable(&mut self, error: &str) {
@@ -147,7 +155,7 @@ impl Findings {
         Span { start, end: span.end.clamp(start, self.length) }
     }
 
-    fn add(&mut self, mut diagnostic: Diagnostic) {
+    pub(super) fn add(&mut self, mut diagnostic: Diagnostic) {
         if self.diagnostics.len() >= DIAGNOSTICS_LIMIT {
             self.dropped += 1;
             return;
@@ -194,6 +202,26 @@ impl Findings {
     fn report(mut self, end: CheckEnd) -> CheckReport {
         self.diagnostics.sort_by_key(|diagnostic| diagnostic.span);
         CheckReport { diagnostics: self.diagnostics, forms: self.forms, unloaded_system: self.unloaded_system, end }
+    }
+}
+
+impl Gather for Findings {
+    type Report = CheckReport;
+
+    fn take(&mut self, line: &[u8], token: &str) -> Result<(), String> {
+        Findings::take(self, line, token)
+    }
+
+    fn is_done(&self) -> bool {
+        Findings::is_done(self)
+    }
+
+    fn complete(self) -> CheckReport {
+        Findings::complete(self)
+    }
+
+    fn stopped(self, limit: Limit, reason: String) -> CheckReport {
+        Findings::stopped(self, limit, reason)
     }
 }
 

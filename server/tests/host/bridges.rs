@@ -113,11 +113,10 @@ fn what_is_piped_in_is_answered_before_the_end() {
 fn an_agents_roots_say_where_it_works() {
     let house = House::new();
     let elsewhere = House::new();
-    let mut agent = Process::start(elsewhere.command(&["mcp"]));
     // The runtime directory of `house` and the current directory of `elsewhere`.
     let mut command: Command = house.command(&["mcp"]);
     command.current_dir(elsewhere.workspace());
-    std::mem::swap(&mut agent, &mut Process::start(command));
+    let mut agent = Process::start(command);
     let answer = agent.request("initialize", agent_params(json!({"roots": {"listChanged": true}})));
     assert_eq!(answer["result"]["serverInfo"]["name"], "consort");
     assert!(house.status().is_none(), "not before the roots are known");
