@@ -57,7 +57,10 @@
 
 (deftest busy-image-answers
   (with-image (image)
-    (let ((loops (eval-id image "(loop)"))
+    (let ((loops (let ((id (eval-id image "(princ :looping) (loop)" :stream t)))
+                   (await-event image "output")
+                   (setf (image-events image) '())
+                   id))
           (waits (eval-id image "(princ 1)"))
           (locked (eval-id image "(sb-kernel::with-world-lock () (princ :locked) (loop))" :session "locked" :stream t)))
       (await-event image "output")
