@@ -100,10 +100,12 @@
   "Those of FRAMES that a user would know: neither what signals, nor the system's internals, nor what is beneath an evaluation."
   (let* ((debugger (position 'invoke-debugger frames :key #'first))
          (below (nthcdr (if debugger (1+ debugger) 0) frames))
-         (start (member-if-not (lambda (frame)
-                                 (or (member (first frame) *signalling-frames*)
-                                     (internal-frame-p frame)))
-                               below)))
+         (start (loop for tail on below
+                      for (frame caller) = tail
+                      unless (or (internal-frame-p frame)
+                                 (and (member (first frame) *signalling-frames*)
+                                      (and (not (evaluator-frame-p caller)) (internal-frame-p caller))))
+                        return tail)))
     (loop for (frame caller) on start
           until (eq (first frame) 'call-user-code)
           unless (or (evaluator-frame-p frame)

@@ -210,7 +210,7 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
   "Packages whose functions' frames are not shown, nor those of functions internal to any other package of SBCL.")
 
 (defvar *signalling-frames* '(error cerror break signal warn invoke-debugger)
-  "Functions whose frames are not shown above the place of an error.")
+  "Functions whose frames are shown above the place of an error only where that place called them itself.")
 
 (defvar *evaluator-frames*
   (cons 'eval (loop for (package name) in '(("SB-IMPL" "%SIMPLE-EVAL") ("SB-IMPL" "SIMPLE-EVAL-IN-LEXENV") ("SB-IMPL" "EVAL-TLF")

@@ -127,6 +127,8 @@
       (is equal "(INNER 5)" (path outcome "error" "backtrace" 0))
       (is equal "(OUTER 5)" (path outcome "error" "backtrace" 1))
       (is = 2 (length (path outcome "error" "backtrace"))))
+    ;; An erring call in tail position leaves no frame but the signalling function's own.
+    (is equal "(ERROR \"x\")" (path (evaluated image "(error \"x\")") "error" "backtrace" 0))
     (let ((outcome (evaluated image "(outer 1 2 3)")))
       (is equal "SB-INT:SIMPLE-PROGRAM-ERROR" (path outcome "error" "type")))
     (let ((outcome (evaluated image "(+ 1 2) (list 1")))
