@@ -95,9 +95,8 @@
 
 (defun answer-from-copy (id params runner)
   "Have RUNNER, called with PARAMS, work in a copy of this image; tell the host the copy's process id, wait for it and reap it; the answer."
+  ;; The copy is still inside the request that forked it, whose handlers would take every error of the code under check for its own.
   (let ((pid (handler-case (call-in-copy (lambda ()
-                                           ;; The copy is still inside the request that forked it, whose handlers would take every
-                                           ;; error of the code under check for its own.
                                            (with-internals ((handler-clusters initial-handler-clusters))
                                              (funcall runner params))))
                (copy-busy (condition) (refuse "busy" "~A" condition))
