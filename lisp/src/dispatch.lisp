@@ -175,6 +175,7 @@
           *debug-io* *nobody*
           sb-ext:*invoke-debugger-hook* 'evaluation-debugger
           sb-ext:*default-external-format* :utf-8))
+  (uiop:call-image-restore-hook) ; where this user's cache is, now; UIOP's names for the streams above
   (refuse-exits #'refuse-exit)
   (replace-debugger #'evaluation-debugger)
   (prepare-signals)

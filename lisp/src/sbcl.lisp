@@ -227,6 +227,23 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
   "The name of the function of FRAME, as MAP-BACKTRACE gives it."
   (%debug-function-name (%frame-debug-function frame)))
 
+(define-internal find-foreign-symbol-address :function "surviving the exhaustion of stacks" ("SB-SYS" "FIND-FOREIGN-SYMBOL-ADDRESS"))
+(define-internal int-sap :macro "surviving the exhaustion of stacks" ("SB-SYS" "INT-SAP"))
+
+(defun restore-stack-guards ()
+  "Put the guard pages of this thread's stack as they are in a new one. To be called where a thread of ours begins and where it ends, at
+little depth. When a stack is exhausted SBCL opens the guard page, closes the one before it, and undoes this when the stack is as deep again.
+If the thread ends before, the next thread on that memory has neither guard nor room: the runtime ends the process, or a stack grows past its
+end (runtime: interrupt.c, handle_guard_page_triggered; thread.c, init_new_thread)."
+  (flet ((protect (page protected)
+           (let ((address (find-foreign-symbol-address page)))
+             (when address
+               (sb-alien:alien-funcall (sb-alien:sap-alien (int-sap address)
+                                                           (function sb-alien:void sb-alien:int sb-alien:unsigned-long))
+                                       protected 0))))) ; 0: of the current thread
+    (protect "protect_control_stack_return_guard_page" 0)
+    (protect "protect_control_stack_guard_page" 1)))
+
 (define-internal stack-exhausted :symbol "reporting stack exhaustion" ("SB-KERNEL" "CONTROL-STACK-EXHAUSTED") ("SB-SYS" "CONTROL-STACK-EXHAUSTED"))
 
 ;;; The process
@@ -384,7 +401,6 @@ calling it goes on as before."
 (define-internal joinable-threads :variable "copying the image" ("SB-THREAD" "*JOINABLE-THREADS*"))
 (define-internal finalizer-thread :variable "copying the image" ("SB-IMPL" "*FINALIZER-THREAD*"))
 (define-internal world-lock :variable "copying the image" ("SB-KERNEL" "**WORLD-LOCK**") ("SB-C" "**WORLD-LOCK**"))
-(define-internal int-sap :macro "copying the image" ("SB-SYS" "INT-SAP"))
 (define-internal sap-32 :place "copying the image" ("SB-SYS" "SAP-REF-32"))
 (define-internal sap-word :place "copying the image" ("SB-SYS" "SAP-REF-WORD"))
 (define-internal system-message :function "copying the image" ("SB-INT" "STRERROR"))

@@ -37,7 +37,11 @@
 
 (defun start-thread (name function &rest arguments)
   "A thread of ours."
-  (sb-thread:make-thread function :name name :arguments arguments))
+  (sb-thread:make-thread (lambda ()
+                           (restore-stack-guards)
+                           (unwind-protect (apply function arguments)
+                             (restore-stack-guards)))
+                         :name name))
 
 ;;; The dispatcher must go on reading, and so see the end of the link, when the host does not read: what it says is then said by
 ;;; another thread.

@@ -95,7 +95,10 @@
 
 (defun answer-from-copy (id params runner)
   "Have RUNNER, called with PARAMS, work in a copy of this image; tell the host the copy's process id, wait for it and reap it; the answer."
-  (let ((pid (handler-case (call-in-copy (lambda () (funcall runner params)))
+  ;; The copy is still inside the request that forked it, whose handlers would take every error of the code under check for its own.
+  (let ((pid (handler-case (call-in-copy (lambda ()
+                                           (with-internals ((handler-clusters initial-handler-clusters))
+                                             (funcall runner params))))
                (copy-busy (condition) (refuse "busy" "~A" condition))
                (cannot-copy (condition) (refuse "cannot-fork" "~A" condition)))))
     (unwind-protect

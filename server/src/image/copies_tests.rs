@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::config::{InitFile, LispConfig};
-use crate::image::api::{CheckEnd, CheckMode};
+use crate::image::api::{CheckEnd, CheckMode, CheckParams, CheckReport};
 use crate::image::frames::Ready;
 use crate::image::link::{Link, lock};
 use crate::image::pipes::Pipes;

@@ -85,6 +85,42 @@ fn check_shows_carets_and_tells_by_its_exit_code() {
 }
 
 #[test]
+fn a_system_that_is_not_loaded_is_loaded_in_the_copy_only() {
+    let house = House::new();
+    house.file(
+        "toy.asd",
+        "(defsystem \"toy\" :serial t :components ((:file \"package\") (:file \"macros\") (:file \"main\")))\n",
+    );
+    house.file("package.lisp", "(defpackage :toy (:use :cl))\n");
+    house.file("macros.lisp", "(in-package :toy)\n(defmacro twice (form) `(progn ,form ,form))\n");
+    house.file("main.lisp", "(in-package :toy)\n(defun main () (twice (print (oops))))\n");
+    let expected = |name: &str| format!("{name}:2:31");
+    for (arguments, name, files) in
+        [(["toy.asd"], "main.lisp", 3), (["main.lisp"], "main.lisp", 1), (["."], "./main.lisp", 4)]
+    {
+        let output = house.run(&[&["check"][..], &arguments].concat());
+        let said = out(&output);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(said.contains("Undefined function: TOY::OOPS") || said.contains("Undefined function: OOPS"), "{said}");
+        assert!(said.contains(&expected(name)), "{said}");
+        assert!(said.ends_with(&format!("1 warning in {files} file{}\n", if files == 1 { "" } else { "s" })), "{said}");
+    }
+    assert_eq!(out(&house.run(&["eval", "(find-package :toy)"])), "=> NIL\n", "the image knows nothing of it");
+    let fasls: Vec<_> = std::fs::read_dir(house.workspace())
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|e| e == "fasl"))
+        .collect();
+    assert!(fasls.is_empty(), "{fasls:?}");
+
+    let broken = house
+        .file("broken.asd", "(defsystem \"broken\" :depends-on (\"no-such-system\") :components ((:file \"b\")))\n");
+    house.file("b.lisp", "(defun b () 1)\n");
+    let output = house.run(&["check", "broken.asd"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(out(&output).contains("no-such-system"), "{} {output:?}", broken.display());
+}
+
+#[test]
 fn a_reader_that_has_enough_is_no_error() {
     let house = House::new();
     house.file("many.lisp", &"(no-such-function)\n".repeat(200));
