@@ -8,7 +8,6 @@ use std::collections::HashSet;
 
 use crate::ide::diagnostic::{Diagnostic, Severity};
 use crate::ide::structure;
-use crate::image::api::CheckReport;
 use crate::text::Span;
 use crate::text::document::{Applied, Document};
 
@@ -80,8 +79,6 @@ fn containing(forms: &[Span], span: Span) -> Option<Span> {
 struct Checking {
     /// The top-level forms of the text it took.
     forms: Vec<Span>,
-    /// The first form's first line: where findings about the file as a whole are shown.
-    head: Span,
     /// The changes since.
     since: Vec<Applied>,
 }
@@ -105,8 +102,7 @@ impl Findings {
 
     /// A check of the text as it is now begins.
     pub fn check_begins(&mut self, document: &Document) {
-        let forms = forms(document);
-        self.checking = Some(Checking { head: head(document, &forms), forms, since: Vec::new() });
+        self.checking = Some(Checking { forms: forms(document), since: Vec::new() });
     }
 
     /// The running check gave up or was cancelled; what was known stays.
@@ -115,9 +111,9 @@ impl Findings {
     }
 
     /// The running check is done. Its findings are carried over whatever changed since it began.
-    pub fn check_ends(&mut self, report: CheckReport) {
-        let Some(Checking { forms, head, since }) = self.checking.take() else { return };
-        self.compiled = without_unloaded(report, head)
+    pub fn check_ends(&mut self, diagnostics: Vec<Diagnostic>) {
+        let Some(Checking { forms, since }) = self.checking.take() else { return };
+        self.compiled = diagnostics
             .into_iter()
             .map(|diagnostic| Found::new(diagnostic, &forms))
             .filter_map(|found| since.iter().try_fold(found, Found::carry))
@@ -131,39 +127,6 @@ impl Findings {
         let compiled = self.compiled.iter().filter(shown).map(|found| found.diagnostic.clone());
         merge(structure::check(document), compiled.collect())
     }
-}
-
-/// The diagnostics of a report. Of a file whose system is not loaded nothing is worth saying but that: instead of a hundred names that are
-/// undefined because their definitions are not there, one diagnostic that says so.
-fn without_unloaded(report: CheckReport, head: Span) -> Vec<Diagnostic> {
-    let CheckReport { mut diagnostics, unloaded_system, .. } = report;
-    if let Some(system) = unloaded_system {
-        diagnostics.retain(|diagnostic| diagnostic.code == SYSTEM_NOT_LOADED);
-        if diagnostics.is_empty() {
-            diagnostics.push(Diagnostic {
-                span: head,
-                severity: Severity::Information,
-                code: SYSTEM_NOT_LOADED.into(),
-                message: format!(
-                    "The system {system} is not loaded, so this file is not compiled: load it to see its diagnostics."
-                ),
-                condition: None,
-                form: None,
-                toplevel: None,
-                tags: Vec::new(),
-                related: Vec::new(),
-                data: serde_json::json!({ "system": system }),
-            });
-        }
-    }
-    diagnostics
-}
-
-/// The first line of the first form.
-fn head(document: &Document, forms: &[Span]) -> Span {
-    let Some(first) = forms.first() else { return Span { start: 0, end: 0 } };
-    let length = document.text().chars_at(first.start).take_while(|c| !matches!(c, '\n' | '\r')).count();
-    Span { start: first.start, end: first.end.min(first.start + length) }
 }
 
 fn forms(document: &Document) -> Vec<Span> {
@@ -188,7 +151,6 @@ pub fn merge(structure: structure::Structure, compiled: Vec<Diagnostic>) -> Vec<
 mod tests {
     use super::*;
     use crate::ide::diagnostic::Related;
-    use crate::image::api::CheckEnd;
     use crate::text::document::Edit;
     use crate::text::position::{PositionEncoding, to_position};
 
@@ -205,10 +167,6 @@ mod tests {
             related: vec![],
             data: serde_json::Value::Null,
         }
-    }
-
-    fn report(diagnostics: Vec<Diagnostic>) -> CheckReport {
-        CheckReport { diagnostics, forms: 1, unloaded_system: None, end: CheckEnd::Complete }
     }
 
     /// Where `what` is in `text`.
@@ -233,7 +191,7 @@ mod tests {
 
         fn checked(text: &str) -> Case {
             let mut case = Case::new(text);
-            case.findings.check_ends(report(vec![finding(find(text, "foo"))]));
+            case.findings.check_ends(vec![finding(find(text, "foo"))]);
             case
         }
 
@@ -309,7 +267,7 @@ mod tests {
         let mut case = Case::new(text);
         let found = vec![finding(find(text, "a")), finding(find(text, "foo")), finding(find(text, "c"))];
         case.replace("a", "aa").replace("(aa", "(aab").replace("c foo", "c bar");
-        case.findings.check_ends(report(found));
+        case.findings.check_ends(found);
         assert_eq!(case.marked().0, ["foo"]);
     }
 
@@ -319,19 +277,8 @@ mod tests {
         case.findings.check_begins(&case.document);
         case.findings.check_fails();
         assert_eq!(case.marked().0, ["foo"]);
-        case.findings.check_ends(report(vec![]));
+        case.findings.check_ends(vec![]);
         assert_eq!(case.marked().0, ["foo"], "an end without a beginning says nothing");
-    }
-
-    #[test]
-    fn of_a_file_whose_system_is_not_loaded_only_that_is_said() {
-        let text = "; header\n(in-package\n :foo)\n(foo)";
-        let mut case = Case::new(text);
-        let found = report(vec![finding(find(text, "foo"))]);
-        case.findings.check_ends(CheckReport { unloaded_system: Some("toy".into()), ..found });
-        let [only] = <[Diagnostic; 1]>::try_from(case.findings.merged(&case.document)).unwrap();
-        assert_eq!((only.span, only.severity), (find(text, "(in-package"), Severity::Information));
-        assert_eq!((&*only.code, &only.data), (SYSTEM_NOT_LOADED, &serde_json::json!({"system": "toy"})));
     }
 
     #[test]
@@ -348,7 +295,7 @@ mod tests {
         let mut diagnostic = finding(find(text, "foo"));
         diagnostic.related = vec![related(None, find(text, "ab")), related(None, find(text, "cd")), elsewhere.clone()];
         let mut case = Case::new(text);
-        case.findings.check_ends(report(vec![diagnostic]));
+        case.findings.check_ends(vec![diagnostic]);
         case.replace("ab", "abc");
         let merged = case.findings.merged(&case.document);
         assert_eq!(merged[0].related, [related(None, find("(abc)\n(cd)", "cd")), elsewhere]);

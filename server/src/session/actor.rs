@@ -355,7 +355,7 @@ impl Actor {
         match report {
             Some(Ok(report)) => {
                 open.took = since.elapsed();
-                open.findings.check_ends(report);
+                open.findings.check_ends(report.diagnostics);
                 open.checked();
             }
             Some(Err(error)) => {
