@@ -384,6 +384,10 @@ calling it goes on as before."
 (define-internal int-sap :macro "copying the image" ("SB-SYS" "INT-SAP"))
 (define-internal sap-32 :place "copying the image" ("SB-SYS" "SAP-REF-32"))
 (define-internal sap-word :place "copying the image" ("SB-SYS" "SAP-REF-WORD"))
+(define-internal heap-start :function "large pages for a copy" ("SB-KERNEL" "CURRENT-DYNAMIC-SPACE-START"))
+(define-internal handler-clusters :variable "leaving the image's handlers behind" ("SB-KERNEL" "*HANDLER-CLUSTERS*"))
+(define-internal initial-handler-clusters :variable "leaving the image's handlers behind" ("SB-KERNEL" "**INITIAL-HANDLER-CLUSTERS**"))
+(define-internal restart-clusters :variable "leaving the image's handlers behind" ("SB-KERNEL" "*RESTART-CLUSTERS*"))
 (define-internal system-message :function "copying the image" ("SB-INT" "STRERROR"))
 (define-internal sap-integer :macro "confining a copy" ("SB-SYS" "SAP-INT"))
 
