@@ -312,6 +312,7 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
 (define-internal tracking-stream-position :function "exact positions"
   ("SB-IMPL" "FORM-TRACKING-STREAM-CURRENT-CHAR-POS")        ; 2.5
   ("SB-IMPL" "FORM-TRACKING-STREAM-INPUT-CHAR-POS"))
+(define-internal make-fd-stream :function "checking without Landlock" ("SB-SYS" "MAKE-FD-STREAM"))
 (define-internal stream-descriptor :function "checking" ("SB-SYS" "FD-STREAM-FD"))
 (define-internal stream-file-name :place "checking" ("SB-IMPL" "FD-STREAM-PATHNAME"))
 (define-internal reader-package-error-type :symbol "reading after an unknown package"

@@ -33,6 +33,7 @@ dropped when all uses in the top-level form at FORM-START are found."
   (confined nil)
   (withheld '())                        ; ((start . end) ...)
   (scratch nil)                         ; directory: fasl, text
+  (written nil)                         ; whether the text is in the scratch directory yet
   (emit #'identity :type function)      ; called with each finding
   (at (constantly nil) :type function)  ; called with the span of each top-level form
   (forms 0 :type fixnum)                ; how many were compiled
