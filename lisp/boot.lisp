@@ -8,7 +8,7 @@
 
 (in-package :consort)
 
-(declaim (ftype function save-core main))
+(declaim (ftype function save-core main warm-up))
 
 (defparameter *sources*
   '("package" "sbcl" "json" "wire" "timers" "streams" "backtrace" "evaluation" "workers" "dispatch"
@@ -78,6 +78,7 @@
 
 (defun save-core (output-file)
   "Write the core and leave."
+  (warm-up)
   (asdf:clear-configuration)
   (setf asdf:*central-registry* '())
   (in-package :cl-user)

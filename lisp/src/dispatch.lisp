@@ -62,15 +62,23 @@
       (values (request-error-kind condition) (request-error-message condition))
       (values "internal" (concatenate 'string (condition-type condition) ": " (condition-message condition)))))
 
-(defun answer-in-thread (id operation params)
+(defun answer-in-thread (id operation params evaluation)
   "Answer a request in a thread of its own, also when the user's code ends that thread."
   (let ((ended t))
     (unwind-protect
-         (progn
-           (call-answering id #'send-frame #'send-error (lambda () (funcall (operation-function operation) id params)))
-           (setf ended nil))
+         (call-starting evaluation
+                        (lambda ()
+                          (call-answering id #'send-frame #'send-error (lambda () (funcall (operation-function operation) id params)))
+                          (setf ended nil)))
       (when ended
         (send-error id "internal" "The thread that worked on this was ended")))))
+
+(defun start-answering (id operation params)
+  "Start a thread that answers a request. From now on the request can be interrupted."
+  (let ((evaluation (make-evaluation id nil)))
+    (with-lock (*running-lock*)
+      (push evaluation *starting*))
+    (start-thread (concatenate 'string "consort " (operation-name operation)) #'answer-in-thread id operation params evaluation)))
 
 (defun post-error (id kind message)
   (post-frame (object "id" id "error" (object "kind" kind "message" message))))
@@ -86,7 +94,7 @@
           ((null operation)
            (post-error id "unknown-op" (format nil "There is no operation ~S" name)))
           ((eq (operation-where operation) :thread)
-           (start-thread (concatenate 'string "consort " name) #'answer-in-thread id operation params))
+           (start-answering id operation params))
           (t
            (call-answering id #'post-frame #'post-error (lambda () (funcall (operation-function operation) id params)))))))
 
@@ -167,6 +175,7 @@
           *debug-io* *nobody*
           sb-ext:*invoke-debugger-hook* 'evaluation-debugger
           sb-ext:*default-external-format* :utf-8))
+  (uiop:call-image-restore-hook) ; where this user's cache is, now; UIOP's names for the streams above
   (refuse-exits #'refuse-exit)
   (replace-debugger #'evaluation-debugger)
   (prepare-signals)

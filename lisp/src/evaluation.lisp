@@ -3,13 +3,13 @@
 (in-package :consort)
 
 (defstruct (evaluation (:constructor make-evaluation (id session)))
-  "User code that runs for request ID. STATE is NIL, :RUNNING or :ENDED; it is :RUNNING exactly while the catch tag, the evaluation
+  "User code for request ID; THREAD is where it runs, NIL before it does. STATE is NIL, :RUNNING or :ENDED; it is :RUNNING exactly while the catch tag, the evaluation
 itself, is in force and interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is how much of the heap
 was in use in that last case."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
-  (thread sb-thread:*current-thread* :read-only t)
-  (started (get-internal-real-time) :read-only t)
+  (thread nil)
+  (started (get-internal-real-time))
   (state nil)
   (reason nil)
   (usage 0 :type (unsigned-byte 62))
@@ -46,12 +46,14 @@ was in use in that last case."
     (throw evaluation :stopped)))
 
 (defun interrupt-evaluation (evaluation reason)
-  "Ask the thread of EVALUATION to leave it, for REASON. Takes no lock of ours and waits for nothing."
+  "Ask the thread of EVALUATION to leave it, for REASON; when it does not run yet, it will see so. Takes no lock of ours and waits for nothing."
   (unless (eq (evaluation-state evaluation) :ended)
     (unless (evaluation-reason evaluation)
       (setf (evaluation-reason evaluation) reason))
-    (handler-case (sb-thread:interrupt-thread (evaluation-thread evaluation) (lambda () (stop-here evaluation)))
-      (sb-thread:interrupt-thread-error () nil))))
+    (let ((thread (evaluation-thread evaluation)))
+      (when thread
+        (handler-case (sb-thread:interrupt-thread thread (lambda () (stop-here evaluation)))
+          (sb-thread:interrupt-thread-error () nil))))))
 
 (defun stop-evaluation (evaluation reason)
   "Stop EVALUATION, for REASON. Clean-up forms that go on for half a second are stopped too."
@@ -149,6 +151,8 @@ heap is, now, since only now it knows its sizes, but briefly."
              (lambda (text) (send-event "output" "id" id "stream" name "text" text)))))
     (setf (evaluation-stdout evaluation) (make-instance 'capture :sink (and stream (sink "stdout")))
           (evaluation-stderr evaluation) (make-instance 'capture :sink (and stream (sink "stderr")))))
+  (setf (evaluation-thread evaluation) sb-thread:*current-thread*
+        (evaluation-started evaluation) (get-internal-real-time))
   (with-lock (*running-lock*)
     (push evaluation *running*))
   (when timeout
@@ -227,12 +231,15 @@ returned, its value. Nothing else comes out of it, but the end of the thread."
         (:stopped (stop-facts evaluation timeout)))
     (object "status" status
             "values" values
-            "stdout" (captured (evaluation-stdout evaluation))
-            "stderr" (captured (evaluation-stderr evaluation))
+            "stdout" (captured-or-nothing (evaluation-stdout evaluation))
+            "stderr" (captured-or-nothing (evaluation-stderr evaluation))
             "warnings" (reported-warnings evaluation)
             "error" (or-null error)
             "timing" (or-null timing)
             "package" package)))
+
+(defun captured-or-nothing (capture)
+  (if capture (captured capture) (clipped "" 0)))
 
 (defun reported-warnings (evaluation)
   (let ((more (- (evaluation-warnings-count evaluation) +warnings-limit+))

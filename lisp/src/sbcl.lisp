@@ -290,7 +290,8 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
 (defparameter *moving-internals*
   '("*CODE-SERIALNO*" "*COMPILE-ELAPSED-TIME*" "*EVAL-CALLS*" "*GC-EPOCH*" "*N-BYTES-FREED-OR-PURIFIED*" "*TYPE-CACHE-NONCE*"
     "*IMMOBILE-CODEBLOB-TREE*" "*DYNSPACE-CODEBLOB-TREE*" "*STORE-BARRIERS-EMITTED*" "*STORE-BARRIERS-POTENTIALLY-EMITTED*"
-    "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*" "*AVAILABLE-BUFFERS*")
+    "*CODE-ALLOC-COUNT*" "*GC-REAL-TIME*" "*RUN-GC-HOOKS*" "*FINALIZERS-TRIGGERED*" "*FINALIZER-THREAD*"
+    "*UNCOMPACTED-FUN-MAPS*" "*COMPILED-DEBUG-FUNS*" "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*" "*AVAILABLE-BUFFERS*")
   "Names of internal variables whose values change without anybody having changed anything.")
 
 (defun moving-internal-p (symbol)

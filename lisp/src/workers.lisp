@@ -13,9 +13,9 @@
   (closed nil)
   (variables '() :type list))
 
-(defstruct (job (:constructor make-job (id function on-cancel on-death)))
-  "FUNCTION answers request ID when it is called; ON-CANCEL answers it when it never was; ON-DEATH when its thread ended while it ran."
-  (id nil :read-only t)
+(defstruct (job (:constructor make-job (evaluation function on-cancel on-death)))
+  "FUNCTION answers EVALUATION's request when it is called; ON-CANCEL when it never was; ON-DEATH when its thread ended while it ran."
+  (evaluation nil :type evaluation :read-only t)
   (function nil :type function :read-only t)
   (on-cancel nil :type function :read-only t)
   (on-death nil :type function :read-only t))
@@ -73,13 +73,22 @@
     (setf (session-thread session)
           (start-thread (concatenate 'string "consort session " (session-name session)) #'run-session session))))
 
-(defun withdraw-job (session id)
-  "Take job ID out of those that wait in SESSION; the job, or NIL."
+(defun job-id (job)
+  (evaluation-id (job-evaluation job)))
+
+(defun withdraw-jobs (session &optional (id nil id-p))
+  "Take the jobs that wait in SESSION out, or only job ID; a list of them."
   (with-lock ((session-lock session))
-    (let ((job (find id (session-jobs session) :key #'job-id)))
-      (when job
-        (setf (session-jobs session) (remove job (session-jobs session)))
-        job))))
+    (let ((withdrawn (if id-p
+                         (remove id (session-jobs session) :key #'job-id :test-not #'equal)
+                         (session-jobs session))))
+      (setf (session-jobs session) (remove-if (lambda (job) (member job withdrawn)) (session-jobs session)))
+      withdrawn)))
+
+(defun current-evaluation (session)
+  "The evaluation of the job that SESSION does, if it does one; it may not run yet."
+  (let ((job (session-current session)))
+    (and job (job-evaluation job))))
 
 (defun close-session (name)
   "Forget the session of that NAME; what it still runs is interrupted, what waits is answered."
@@ -87,18 +96,29 @@
     (when session
       (remhash name *sessions*)
       (setf (session-closed session) t)
-      (loop for job = (with-lock ((session-lock session)) (pop (session-jobs session)))
-            while job do (funcall (job-on-cancel job)))
-      (dolist (evaluation *running*)
-        (when (equal (evaluation-session evaluation) name)
+      (dolist (job (withdraw-jobs session))
+        (funcall (job-on-cancel job)))
+      (let ((evaluation (current-evaluation session)))
+        (when evaluation
           (stop-evaluation evaluation :cancel)))
       (sb-thread:signal-semaphore (session-work session)))))
 
 ;;; Work that is not a session's
 
+(define-global *starting* '() "The evaluations of requests that have a thread of their own, from before it runs until it ends.")
+(defvar *own-evaluation* nil "That of the request that this thread was made for.")
+
+(defun call-starting (evaluation function)
+  "Call FUNCTION in the thread that was made for the request of EVALUATION, which the dispatcher put among *STARTING*."
+  (unwind-protect
+       (let ((*own-evaluation* evaluation))
+         (funcall function))
+    (with-lock (*running-lock*)
+      (setf *starting* (remove evaluation *starting* :test #'eq)))))
+
 (defun evaluate-alone (id work)
   "Call WORK, which runs user code, for request ID in this thread, as if in a new REPL; how it ended, and the JSON of EvalOutcome."
-  (let ((evaluation (make-evaluation id nil)))
+  (let ((evaluation (or *own-evaluation* (make-evaluation id nil))))
     (progv *session-variables* (initial-variables)
       (let ((how (call-evaluating work evaluation)))
         (values how (outcome evaluation how :package (package-name *package*)))))))

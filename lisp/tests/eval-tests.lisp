@@ -11,6 +11,10 @@
       (is = 32 (length (field ready "image"))))
     (is equal 0 (stop-image image))))
 
+(deftest the-environment-of-the-start
+  (with-image (image :command (concatenate 'string "env -u XDG_CACHE_HOME HOME=/nowhere/at-all " (core-command)))
+    (is equal "T" (first-value image "(and (search \"/nowhere/at-all/\" (namestring (asdf:apply-output-translations \"/x/y.fasl\"))) t)"))))
+
 (deftest fasl-serves-too
   (with-image (image :command (fasl-command))
     (is equal "ready" (field (image-ready image) "event"))

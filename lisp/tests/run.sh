@@ -14,5 +14,5 @@ build() {
 }
 build consort.core
 build consort.fasl
-CONSORT_TEST_SBCL=$sbcl CONSORT_TEST_SCRATCH=$scratch $sbcl --noinform --no-sysinit --no-userinit --non-interactive \
+CONSORT_TEST_SBCL=$sbcl CONSORT_TEST_SCRATCH=$scratch $sbcl --noinform --dynamic-space-size 4096 --no-sysinit --no-userinit --non-interactive \
     --load "$lisp/tests/run.lisp" </dev/null

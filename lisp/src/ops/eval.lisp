@@ -156,13 +156,10 @@
                      (call-evaluating #'work evaluation :timeout timeout :stream stream))))
         (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (current-package-name) :timeout timeout)))))
 
-(defun interrupted-outcome (id session)
-  "The JSON of an evaluation that was interrupted before it began."
-  (let ((evaluation (make-evaluation id session)))
-    (setf (evaluation-stdout evaluation) (make-instance 'capture)
-          (evaluation-stderr evaluation) (make-instance 'capture)
-          (evaluation-reason evaluation) :cancel)
-    (outcome evaluation :stopped :package "COMMON-LISP-USER")))
+(defun interrupted-outcome (evaluation)
+  "The JSON of EVALUATION, which was interrupted before it began."
+  (setf (evaluation-reason evaluation) :cancel)
+  (outcome evaluation :stopped :package "COMMON-LISP-USER"))
 
 (define-operation "eval" :dispatcher (id params)
   (let* ((name (param params "session" 'string))
@@ -171,18 +168,25 @@
          (timing (param params "capture_time" 'boolean :default nil))
          (timeout (param params "timeout" '(real (0)) :default 30))
          (stream (param params "stream" 'boolean :default nil))
-         (evaluation nil))
+         (evaluation (make-evaluation id name)))
     (enqueue (find-session name)
-             (make-job id
+             (make-job evaluation
                        (lambda ()
                          (call-answering
                           id #'send-frame #'send-error
                           (lambda ()
                             (current-package-name)
                             (let ((package (and package (find-package-named package))))
-                              (setf evaluation (make-evaluation id name))
                               (evaluate evaluation text :package package :origin (read-origin params) :timing timing
                                                         :timeout timeout :stream stream)))))
-                       (lambda () (post-frame (object "id" id "result" (interrupted-outcome id name))))
+                       (lambda () (post-frame (object "id" id "result" (interrupted-outcome evaluation))))
                        (lambda () (send-result id (outcome evaluation :ended :package "COMMON-LISP-USER")))))
     nil))
+
+(defun warm-up ()
+  "Evaluate a little of everything, so that what CLOS makes on first use is in the core: neither the first user nor an evaluation that comes
+while another holds the compiler's lock waits for it."
+  (dolist (text '("(values 1 '(:a :b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)"))
+    (json-line (progv *session-variables* (initial-variables)
+                 (evaluate (make-evaluation 0 "warm-up") text :package *package* :timing t))))
+  (mapc #'sb-mop:finalize-inheritance (mapcar #'find-class '(capture nobody shared-output))))

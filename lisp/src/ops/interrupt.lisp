@@ -10,18 +10,28 @@
 (defun withdraw (id)
   "Answer request ID without running it, if it waits in a session; whether it did."
   (loop for session being the hash-values of *sessions*
-        for job = (withdraw-job session id)
-        when job
-          do (funcall (job-on-cancel job))
+        for jobs = (withdraw-jobs session id)
+        when jobs
+          do (mapc (lambda (job) (funcall (job-on-cancel job))) jobs)
              (return t)))
+
+(defun find-evaluation (id)
+  "The evaluation of request ID that runs, or is about to; NIL."
+  (flet ((wanted-p (evaluation) (and evaluation (equal (evaluation-id evaluation) id))))
+    (or (find-if #'wanted-p *running*)
+        (find-if #'wanted-p *starting*)
+        (loop for session being the hash-values of *sessions*
+              for evaluation = (current-evaluation session)
+              when (wanted-p evaluation) return evaluation))))
 
 (define-operation "interrupt" :dispatcher (id params)
   (let* ((target (param params "target" '(or integer string)))
          (reason (reason-named (param params "reason" 'string :default "cancel")))
-         (evaluation (find target *running* :key #'evaluation-id :test #'equal)))
+         (withdrawn (withdraw target)) ; before looking for what runs: a job goes from one to the other, not back
+         (evaluation (and (not withdrawn) (find-evaluation target))))
     (when evaluation
       (stop-evaluation evaluation reason))
-    (object "found" (bool (or evaluation (withdraw target))))))
+    (object "found" (bool (or evaluation withdrawn)))))
 
 (define-operation "close-session" :dispatcher (id params)
   (close-session (param params "session" 'string))
