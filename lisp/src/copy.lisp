@@ -132,7 +132,7 @@ Nothing of FUNCTION is seen in this image."
          (when (eql pid 0)
            (unwind-protect
                 (progn (prepare-copy)
-                       (with-local-interrupts (funcall function))
+                       (with-local-interrupts (call-on-its-own function))
                        (leave 0))
              (leave 70)))))
      patience)
@@ -167,12 +167,32 @@ a descriptor that is opened later under the same number."
         (handler-case (sb-posix:dup2 null-fd descriptor)
           (sb-posix:syscall-error () nil))))))
 
+(defun call-on-its-own (function)
+  "Call FUNCTION without the handlers and restarts of the thread that was copied, and without its streams."
+  (let* ((nobody (make-concatenated-stream))
+         (nowhere (make-broadcast-stream))
+         (both (make-two-way-stream nobody nowhere)))
+    (with-internals ((handler-clusters initial-handler-clusters) (restart-clusters '()))
+      (let ((*standard-input* nobody) (*standard-output* nowhere) (*error-output* nowhere) (*trace-output* nowhere)
+            (*terminal-io* both) (*query-io* both) (*debug-io* both))
+        (funcall function)))))
+
 (defconstant +pr-set-pdeathsig+ 1)
+
+(defconstant +madv-hugepage+ 14)
+
+(defun ask-for-large-pages ()
+  "Have the kernel give the heap large pages where it has none yet: what a copy allocates costs a fault a page."
+  #+linux
+  (when (internal-p 'heap-start)
+    (call-c "madvise" sb-alien:int (sb-alien:unsigned-long (heap-start)) (sb-alien:unsigned-long (sb-ext:dynamic-space-size))
+            (sb-alien:int +madv-hugepage+))))
 
 (defun prepare-copy ()
   "Cut what ties a fresh copy to the image: descriptors, signals, hooks."
   #+linux (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-pdeathsig+) (sb-alien:unsigned-long 9))
   (close-inherited-descriptors)
+  (ask-for-large-pages)
   (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup))
     (enable-interrupt signal :default))
   (setf sb-ext:*exit-hooks* '()

@@ -330,6 +330,7 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
 (define-internal tracking-stream-position :function "exact positions"
   ("SB-IMPL" "FORM-TRACKING-STREAM-CURRENT-CHAR-POS")        ; 2.5
   ("SB-IMPL" "FORM-TRACKING-STREAM-INPUT-CHAR-POS"))
+(define-internal make-fd-stream :function "checking without Landlock" ("SB-SYS" "MAKE-FD-STREAM"))
 (define-internal stream-descriptor :function "checking" ("SB-SYS" "FD-STREAM-FD"))
 (define-internal stream-file-name :place "checking" ("SB-IMPL" "FD-STREAM-PATHNAME"))
 (define-internal reader-package-error-type :symbol "reading after an unknown package"
@@ -403,6 +404,10 @@ calling it goes on as before."
 (define-internal world-lock :variable "copying the image" ("SB-KERNEL" "**WORLD-LOCK**") ("SB-C" "**WORLD-LOCK**"))
 (define-internal sap-32 :place "copying the image" ("SB-SYS" "SAP-REF-32"))
 (define-internal sap-word :place "copying the image" ("SB-SYS" "SAP-REF-WORD"))
+(define-internal heap-start :function "large pages for a copy" ("SB-KERNEL" "CURRENT-DYNAMIC-SPACE-START"))
+(define-internal handler-clusters :variable "leaving the image's handlers behind" ("SB-KERNEL" "*HANDLER-CLUSTERS*"))
+(define-internal initial-handler-clusters :variable "leaving the image's handlers behind" ("SB-KERNEL" "**INITIAL-HANDLER-CLUSTERS**"))
+(define-internal restart-clusters :variable "leaving the image's handlers behind" ("SB-KERNEL" "*RESTART-CLUSTERS*"))
 (define-internal system-message :function "copying the image" ("SB-INT" "STRERROR"))
 (define-internal sap-integer :macro "confining a copy" ("SB-SYS" "SAP-INT"))
 

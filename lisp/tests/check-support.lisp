@@ -36,6 +36,13 @@
     (unwind-protect (funcall function directory)
       (delete-directory directory))))
 
+(defun await-connection (listener pid)
+  "Wait until somebody connects to LISTENER; an error when the process PID ends before."
+  (loop until (wait-until-fd-usable (sb-bsd-sockets:socket-file-descriptor listener) :input 0.5 nil)
+        do (multiple-value-bind (ended status) (sb-posix:waitpid pid sb-posix:wnohang)
+             (when (eql ended pid)
+               (error "The copy ended, with status ~D, before it connected." status)))))
+
 (defun check-lines (text &key path (mode "file") package notes unreachable (withheld #()) asd-files (confine t) (deadline 60) more
                            (runner 'check-in-copy))
   "What a copy that checks TEXT sends, each line read; and its exit code and signal."
@@ -52,7 +59,7 @@
        (sb-bsd-sockets:socket-listen listener 1)
        (let ((pid (call-in-copy (lambda () (funcall runner params)) :patience 30)))
          (unwind-protect
-              (let* ((connection (sb-bsd-sockets:socket-accept listener))
+              (let* ((connection (progn (await-connection listener pid) (sb-bsd-sockets:socket-accept listener)))
                      (stream (sb-bsd-sockets:socket-make-stream connection :input t :element-type '(unsigned-byte 8) :buffering :full))
                      (octets (loop with all = (make-array 0 :element-type '(unsigned-byte 8) :adjustable t :fill-pointer t)
                                    for octet = (read-byte stream nil) while octet do (vector-push-extend octet all)

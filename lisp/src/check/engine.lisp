@@ -130,6 +130,10 @@ then, if it is known."
                           (tell-undefined)
                           (funcall original abort)))
   (refuse-exits #'refuse-to-leave)
+  ;; It would look for the threads that a copy does not have before the system could refuse it.
+  (encapsulate 'sb-posix:fork 'consort (lambda (original)
+                                         (declare (ignore original))
+                                         (error 'sb-posix:syscall-error :errno sb-posix:eperm :name 'sb-posix:fork)))
   ;; What the compiler would print is discarded anyway.
   (encapsulate print-compiler-message-name 'consort (constantly nil))
   ;; A warning that code merely signals has no MUFFLE-WARNING: then these would fail.
@@ -138,6 +142,20 @@ then, if it is known."
              (funcall original condition))))
     (encapsulate warning-handler-name 'consort #'decline-what-is-signalled)
     (encapsulate style-warning-handler-name 'consort #'decline-what-is-signalled)))
+
+(defun discard-fasls (directory)
+  "Where nothing may be opened for writing any more: have what is compiled below DIRECTORY go nowhere. To be called while /dev/null can
+still be opened."
+  (let ((prefix (sb-ext:native-namestring directory))
+        (descriptor (sb-posix:open "/dev/null" sb-posix:o-wronly)))
+    (encapsulate 'open 'consort
+                 (lambda (original path &rest arguments &key direction element-type &allow-other-keys)
+                   (if (and (member direction '(:output :io))
+                            (typep path '(or string pathname))
+                            (eql 0 (search prefix (sb-ext:native-namestring path))))
+                       (make-fd-stream (sb-posix:dup descriptor) :output t :input nil :element-type (or element-type 'character)
+                                                                  :buffering :full)
+                       (apply original path arguments))))))
 
 (defun observable-p (condition)
   "Whether CONDITION was signalled by WARN, or is not a warning at all."
@@ -182,13 +200,24 @@ then, if it is known."
                                         :data (list "system" system)))))
               (t (mapc (check-emit check) held)))))))
 
+(defun source-file-of (check)
+  "Where the text of CHECK is put to be read."
+  (merge-pathnames "text.lisp" (check-scratch check)))
+
+(defun put-source (check)
+  "Put the text of CHECK, with what is withheld made blank, where it is read from."
+  (loop for (start) in (check-withheld check) do (note-ghost check start))
+  (when (check-withheld check)
+    (setf (check-text check) (blank (check-text check) (check-withheld check))))
+  (write-source (check-text check) (source-file-of check))
+  (setf (check-written check) t))
+
 (defun run-check (check)
   "Check the text of CHECK, within WITH-CHECKS. INSTALL-HOOKS must have been called. Return the fasl's path, or NIL."
   (push check *checks*)
   (let* ((scratch (check-scratch check))
-         (stub (merge-pathnames "text.lisp" scratch))
+         (stub (source-file-of check))
          (fasl (merge-pathnames "text.fasl" scratch))
-         (text (if (check-withheld check) (blank (check-text check) (check-withheld check)) (check-text check)))
          (*check* check)
          (*reading* (make-reading check stub))
          (*package* (or (find-package (check-package check)) (find-package :common-lisp-user)))
@@ -199,9 +228,7 @@ then, if it is known."
          (*default-pathname-defaults* (if (check-path check)
                                           (make-pathname :name nil :type nil :version nil :defaults *default-pathname-defaults*)
                                           *default-pathname-defaults*)))
-    (loop for (start) in (check-withheld check) do (note-ghost check start))
-    (setf (check-text check) (coerce text '(simple-array character (*))))
-    (write-source (check-text check) stub)
+    (unless (check-written check) (put-source check))
     (let ((output (make-broadcast-stream)))
       (let ((*standard-output* output) (*error-output* output) (*trace-output* output)
             (*compile-verbose* nil) (*compile-print* nil))

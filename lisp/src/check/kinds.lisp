@@ -2,6 +2,7 @@
 
 (in-package :consort)
 
+(eval-when (:compile-toplevel :load-toplevel :execute)
 (defparameter *kinds*
   '(;; (code words-in-the-message ...); the first that matches is taken. How each is narrowed is in narrow.lisp.
     ("unused-variable" "defined but never used")
@@ -32,13 +33,15 @@
     ("unknown-class" "Cannot find type for specializer")
     ("unknown-package" "does not designate any package")
     ("redefinition" "was previously defined as a"))
-  "Codes, and what SBCL says when it is that.")
+  "Codes, and what SBCL says when it is that."))
 
 (defun kind-of (condition message)
   "The code for CONDITION, which says MESSAGE, or NIL."
   (cond ((typep condition redefinition-warning-type) "redefinition")
         ((or (typep condition duplicate-definition-type) (typep condition same-file-redefinition-type)) "duplicate-definition")
         ((typep condition 'sb-ext:deprecation-condition) "deprecated")
-        (t (loop for (code . all) in *kinds*
-                 when (some (lambda (words) (search words message)) all)
+        ((typep condition 'sb-ext:compiler-note) nil)
+        (t (loop with text = (as-text message)
+                 for (code . all) in (load-time-value (loop for (code . all) in *kinds* collect (cons code (mapcar #'as-text all))))
+                 when (loop for words in all thereis (find-words words text))
                    return code))))

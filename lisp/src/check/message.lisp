@@ -2,8 +2,23 @@
 
 (in-package :consort)
 
-(defun collapse-space (text)
-  "TEXT with each run of white space that has a line break made one space, and trimmed."
+(defun find-words (words text &optional (start 0))
+  "Where TEXT has WORDS, from START on, or NIL. SEARCH is slow, and each message is looked through for many words."
+  (declare (type text words text) (type fixnum start) (optimize speed))
+  (let ((first (char words 0)) (length (length words)) (end (length text)))
+    (loop for at of-type (or null fixnum) = (position first text :start (min start end)) then (position first text :start (1+ at))
+          while at
+          when (and (<= (+ at length) end)
+                    (loop for i of-type fixnum from 1 below length
+                          always (char= (char words i) (char text (+ at i)))))
+            return at)))
+
+(defun as-text (string)
+  "STRING as a TEXT."
+  (if (typep string 'text) string (coerce string 'text)))
+
+(defun collapse-space (string &aux (text (as-text string)))
+  "STRING with each run of white space that has a line break made one space, and trimmed."
   (with-output-to-string (out)
     (let ((i 0) (length (length text)) (started nil))
       (flet ((blank-p (c) (member c '(#\Space #\Tab #\Newline #\Return #\Page))))
@@ -18,11 +33,11 @@
                             (write-char (char text i) out)
                             (incf i))))))))
 
-(defun drop-addresses (text)
-  "TEXT without the \" {1001A2B3C3}\" in unreadable objects."
+(defun drop-addresses (string &aux (text (as-text string)))
+  "STRING without the \" {1001A2B3C3}\" in unreadable objects."
   (with-output-to-string (out)
     (loop with i = 0
-          for open = (search " {" text :start2 i)
+          for open = (find-words (load-time-value (as-text " {")) text i)
           for close = (and open (position #\} text :start open))
           do (cond ((null open) (write-string text out :start i) (return))
                    ((and close
@@ -35,29 +50,23 @@
                    (t (write-string text out :start i :end (+ open 2))
                       (setf i (+ open 2)))))))
 
-(defun drop-between (text before after)
-  "TEXT without the first part that starts with BEFORE and ends with AFTER."
-  (let* ((start (search before text))
-         (end (and start (search after text :start2 (+ start (length before))))))
-    (if end
-        (concatenate 'string (subseq text 0 start) (subseq text (+ end (length after))))
-        text)))
-
 (defun drop-noise (text)
   "TEXT without what SBCL says to those who sit at its terminal."
-  (dolist (noise '(" Use *BREAK-ON-SIGNALS* to intercept."))
-    (setf text (drop-between text noise "")))
-  (let ((stream (search " on #<" text)))
-    (when stream
-      (let ((end (position #\> text :start stream)))
-        (when end
-          (setf text (concatenate 'string (subseq text 0 stream) (subseq text (1+ end))))))))
-  (let ((stream (search "Stream: #<" text)))
-    (when stream (setf text (string-right-trim " ," (subseq text 0 stream)))))
-  (let ((place (search " Line: " text)))
-    (when (and place (search ", Column: " text :start2 place) (search ", File-Position: " text :start2 place))
-      (setf text (subseq text 0 place))))
-  (string-trim " " text))
+  (macrolet ((place (words &optional (start 0)) `(find-words (load-time-value (as-text ,words)) text ,start)))
+    (let ((advice (place " Use *BREAK-ON-SIGNALS* to intercept.")))
+      (when advice
+        (setf text (concatenate 'text (subseq text 0 advice) (subseq text (+ advice 37))))))
+    (let ((stream (place " on #<")))
+      (when stream
+        (let ((end (position #\> text :start stream)))
+          (when end
+            (setf text (concatenate 'text (subseq text 0 stream) (subseq text (1+ end))))))))
+    (let ((stream (place "Stream: #<")))
+      (when stream (setf text (as-text (string-right-trim " ," (subseq text 0 stream))))))
+    (let ((line (place " Line: ")))
+      (when (and line (place ", Column: " line) (place ", File-Position: " line))
+        (setf text (subseq text 0 line)))))
+  (as-text (string-trim " " text)))
 
 (defun say (condition &optional (package *package*))
   "What CONDITION reports, cleaned, with symbols as PACKAGE sees them."
@@ -67,14 +76,15 @@
                     (with-internals ((print-condition-references nil))
                       (princ-to-string condition)))
                 (error () (format nil "A ~(~A~) that cannot be printed." (type-of condition))))))
-    (drop-prefix (drop-noise (drop-addresses (collapse-space text))) package)))
+    (drop-prefix (drop-noise (as-text (drop-addresses (collapse-space text)))) package)))
 
 (defun drop-prefix (text package)
   "TEXT with the prefix of PACKAGE dropped, which SBCL prints even where that is the current one."
-  (let ((prefix (concatenate 'string (package-name package) "::")))
+  (let ((prefix (concatenate 'text (package-name package) "::")))
+    (unless (find-words prefix text) (return-from drop-prefix text))
     (with-output-to-string (out)
       (loop with start = 0
-            for found = (search prefix text :start2 start)
+            for found = (find-words prefix text start)
             do (write-string text out :start start :end found)
             while found
             do (setf start (+ found (length prefix)))))))

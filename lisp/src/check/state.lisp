@@ -33,6 +33,7 @@ dropped when all uses in the top-level form at FORM-START are found."
   (confined nil)
   (withheld '())                        ; ((start . end) ...)
   (scratch nil)                         ; directory: fasl, text
+  (written nil)                         ; whether the text is in the scratch directory yet
   (emit #'identity :type function)      ; called with each finding
   (at (constantly nil) :type function)  ; called with the span of each top-level form
   (forms 0 :type fixnum)                ; how many were compiled
@@ -66,11 +67,19 @@ dropped when all uses in the top-level form at FORM-START are found."
 (defun found (check finding)
   "Report FINDING unless the same was found at the same place."
   (let ((key (list (finding-start finding) (finding-end finding) (finding-code finding) (finding-message finding))))
-    (unless (gethash key (check-marked check))
+    (unless (or (gethash key (check-marked check))
+                (and (check-lost-package check) (meaningless-p finding)))
       (setf (gethash key (check-marked check)) t)
       (if (and (check-asd-files check) (name-finding-p finding))
           (push finding (check-held check))
           (funcall (check-emit check) finding)))))
+
+(defun meaningless-p (finding)
+  "Whether FINDING means nothing where names are read in a package that stands in for an unknown one: macros are taken for functions."
+  (or (member (finding-code finding) '("unused-variable" "unused-function" "unread-variable" "unknown-class" "compile-time-error" "read-eval"
+                                       "style" "compiler" "undefined-function" "undefined-variable" "undefined-type" "unknown-symbol")
+              :test #'string=)
+      (search "There is no function named" (finding-message finding))))
 
 (defun name-finding-p (finding)
   "Whether FINDING is of a name that nothing defines."

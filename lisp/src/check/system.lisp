@@ -125,7 +125,7 @@ CHECK, or NIL when the file cannot be read. PROBLEM is called with words when lo
     (when check
       (let ((fasl (call-around-compile component (lambda () (run-check check)))))
         (when fasl
-          (call-silently (lambda () (load fasl))
+          (call-silently (lambda () (load (or (probe-file fasl) path)))
                          (lambda (condition)
                            (funcall problem path (format nil "Loading it failed: ~A" (if condition (say condition) "it was left")))))))
       check)))

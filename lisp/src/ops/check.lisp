@@ -35,21 +35,28 @@
     (sb-ext:parse-native-namestring (string-right-trim "/" name) nil *default-pathname-defaults* :as-directory t)))
 
 (defun begin-in-copy (params)
-  "What a copy does first: connect, say who it is, give up what it may not do, and take over the compiler. The REPORT."
+  "What a copy does first: connect, say who it is, and take over the compiler. The REPORT."
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
     (limit-copy (field params "deadline" 10))
     (redirect-asdf (scratch-directory params))
-    (multiple-value-bind (landlock seccomp)
-        (if (confined-p params) (confine (sb-ext:native-namestring (scratch-directory params))) (values 0 nil))
-      (send-line report (object "confined" (object "landlock" landlock "seccomp" (bool seccomp))) :flush t))
     (install-hooks)
     report))
+
+(defun confine-copy (params report)
+  "Give up for good what a check may not do."
+  (let ((scratch (scratch-directory params)) (landlock 0) (seccomp nil))
+    (when (confined-p params)
+      (when (zerop (landlock-abi)) (discard-fasls scratch))
+      (setf (values landlock seccomp) (confine (sb-ext:native-namestring scratch))))
+    (send-line report (object "confined" (object "landlock" landlock "seccomp" (bool seccomp))) :flush t)))
 
 (defun check-in-copy (params)
   "What the copy of a check does: everything after the fork."
   (let* ((report (begin-in-copy params))
          (check (check-of-params params report (field params "path") (field params "text"))))
+    (put-source check)
+    (confine-copy params report)
     (with-checks () (run-check check))
     (settle-names check)
     (send-line report (object "done" (object "forms" (check-forms check) "unloaded_system" (or-null (check-unloaded-system check)))) :flush t)))
@@ -59,6 +66,7 @@
   (let* ((report (begin-in-copy params))
          (only (map 'list #'sb-ext:parse-native-namestring (field params "only" #())))
          (numbers 0))
+    (confine-copy params report)
     (labels ((send-finding (path finding)
                (send-line report (object "file" path "diagnostic" (finding-json finding))))
              (problem (path words)
