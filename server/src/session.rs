@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
 use crate::ide::diagnostic::Diagnostic;
-use crate::image::api::{CheckMode, CheckReport, EvalOutcome, LoadSystemOutcome, Origin, SystemReport};
+use crate::image::api::{CheckMode, CheckReport, EvalOutcome, LoadSystemOutcome, Origin};
 use crate::image::{Image, ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 use crate::text::document::Edit;
 use crate::text::position::{Position, PositionEncoding};
@@ -145,6 +145,13 @@ pub struct CheckSystemRequest {
     pub only: Vec<PathBuf>,
     /// Seconds; `None`: the configured default.
     pub timeout: Option<f64>,
+}
+
+/// The answer to [`CheckSystemRequest`].
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct SystemReport {
+    /// Each file with its report, in the order they are compiled in.
+    pub files: Vec<(PathBuf, CheckReport)>,
 }
 
 /// `consort status`.
@@ -328,12 +335,14 @@ impl Session {
     }
 
     /// Check a system in a copy of the image, in which it and what it depends on are loaded.
-    pub fn check_system(
+    pub async fn check_system(
         &self,
-        client: ClientId,
-        request: CheckSystemRequest,
-    ) -> impl Future<Output = Result<SystemReport, ImageError>> + Send + use<> {
-        settle(self.ask(|reply| Event::CheckSystem { client, request, reply }))
+        _client: ClientId,
+        _request: CheckSystemRequest,
+    ) -> Result<SystemReport, ImageError> {
+        let message = "The image cannot check a whole system yet. Load the system (`consort eval '(asdf:load-system ...)'`) and \
+                       check its files.";
+        Err(ImageError::Refused { kind: "unknown-op".into(), message: message.into() })
     }
 
     /// Load a system.

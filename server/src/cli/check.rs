@@ -10,8 +10,8 @@ use consort::host::hello::{DoorKind, Hello};
 use consort::host::workspace;
 use consort::ide::diagnostic::Diagnostic;
 use consort::ide::render::{Source, Summary, Terminal};
-use consort::image::api::{CheckEnd, CheckReport, SystemReport};
-use consort::session::CheckSystemRequest;
+use consort::image::api::{CheckEnd, CheckReport};
+use consort::session::{CheckSystemRequest, SystemReport};
 use consort::text::Span;
 use consort::text::position::{PositionEncoding, to_position};
 use ropey::Rope;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// One JSON object a line for each diagnostic
     #[arg(long)]
     json: bool,
-    /// Seconds for one file or system [default: check.deadline_s, 20; ten times that for a system]
+    /// Seconds for one file or system [default: check.deadline_s, 20]
     #[arg(long, short, value_name = "S")]
     timeout: Option<f64>,
 }

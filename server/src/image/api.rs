@@ -190,36 +190,6 @@ pub struct CheckReport {
     pub end: CheckEnd,
 }
 
-/// `check-system`, as the caller states it.
-#[derive(Debug, Clone, Serialize)]
-pub struct CheckSystemParams {
-    /// The file that defines the system.
-    pub asd: PathBuf,
-    /// Its name; `None`: the one that is called as the file is, or the first in it.
-    pub system: Option<String>,
-    /// Tell of these files only; empty: of all.
-    pub only: Vec<PathBuf>,
-    /// How to read them.
-    pub mode: CheckMode,
-    /// Report compiler notes.
-    pub notes: bool,
-    /// Report code that the compiler deleted as unreachable.
-    pub unreachable: bool,
-    /// Confine the copy (never false unless a person said so).
-    pub confine: bool,
-    /// Seconds of wall clock for the copy.
-    pub deadline: f64,
-    /// Bytes of private memory for the copy.
-    pub memory: u64,
-}
-
-/// The answer to `check-system`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SystemReport {
-    /// Each file with its report, in the order they are compiled in; then those that only a diagnostic names (the system's definition).
-    pub files: Vec<(PathBuf, CheckReport)>,
-}
-
 /// `load-system`.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoadSystemParams {

@@ -11,7 +11,8 @@ use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::findings::{LINE_LIMIT, Limit};
+use super::api::{CheckParams, CheckReport};
+use super::findings::{Findings, LINE_LIMIT, Limit};
 use super::frames::CopyEnd;
 use super::handle::lost;
 use super::lines::Lines;
@@ -22,7 +23,6 @@ use super::process::{Quarry, describe_signal};
 use super::scratch::Scratch;
 use super::state::ImageError;
 use super::supervisor::Shared;
-use super::task::{Gather, Task};
 
 /// How often a busy image is asked again; the pause doubles each time: 3.2 s in all.
 const BUSY_TRIES: u32 = 6;
@@ -52,18 +52,18 @@ enum Failed {
 
 /// What goes over the wire.
 #[derive(Serialize)]
-struct WireCheck<'a, T: Task> {
+struct WireCheck<'a> {
     #[serde(flatten)]
-    params: &'a T,
+    params: &'a CheckParams,
     socket: &'a Path,
     token: &'a str,
     scratch: &'a Path,
 }
 
-/// `check` and `check-system`; see [`super::Image::check`] and [`super::Image::check_system`].
-pub(super) async fn check<T: Task>(shared: &Arc<Shared>, params: T) -> Result<Report<T>, ImageError> {
-    let Ok(deadline) = Duration::try_from_secs_f64(params.deadline()) else {
-        let message = format!("The deadline must be a number of seconds, and not {}.", params.deadline());
+/// `check`; see [`super::Image::check`].
+pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams) -> Result<CheckReport, ImageError> {
+    let Ok(deadline) = Duration::try_from_secs_f64(params.deadline) else {
+        let message = format!("The deadline must be a number of seconds, and not {}.", params.deadline);
         return Err(ImageError::Refused { kind: "bad-params".into(), message });
     };
     let permit = match timeout(TURN, shared.copies.clone().acquire_owned()).await {
@@ -83,7 +83,7 @@ pub(super) async fn check<T: Task>(shared: &Arc<Shared>, params: T) -> Result<Re
                 tracing::warn!(reason, "a check is tried once more");
                 mute += 1;
             }
-            Err(Failed::Mute(reason)) => return Ok(params.gather().stopped(Limit::Other, reason)),
+            Err(Failed::Mute(reason)) => return Ok(Findings::new(0).stopped(Limit::Other, reason)),
             // Most often something else ended it, and the check is as good in the next image.
             Err(Failed::Gone(_)) if again => again = false,
             Err(Failed::Gone(live)) => return Err(lost(shared, &live).await),
@@ -92,19 +92,17 @@ pub(super) async fn check<T: Task>(shared: &Arc<Shared>, params: T) -> Result<Re
     }
 }
 
-/// What a task is answered with.
-type Report<T> = <<T as Task>::Gathered as Gather>::Report;
-
-async fn attempt<T: Task>(
+async fn attempt(
     shared: &Arc<Shared>,
-    params: &T,
+    params: &CheckParams,
     deadline: Duration,
     connect: Duration,
     permit: Arc<OwnedSemaphorePermit>,
-) -> Result<Report<T>, Failed> {
+) -> Result<CheckReport, Failed> {
     let mut hunt = Hunt::start(shared, params, permit).await?;
     let stream = hunt.connection(connect).await?;
-    let report = hunt.follow(stream, params.gather(), deadline, params.memory()).await?;
+    let length = params.text.chars().count();
+    let report = hunt.follow(stream, Findings::new(length), deadline, params.memory).await?;
     hunt.finish();
     Ok(report)
 }
@@ -125,9 +123,9 @@ struct Hunt {
 
 impl Hunt {
     /// Ask for a copy.
-    async fn start<T: Task>(
+    async fn start(
         shared: &Arc<Shared>,
-        params: &T,
+        params: &CheckParams,
         permit: Arc<OwnedSemaphorePermit>,
     ) -> Result<Hunt, Failed> {
         let live = shared.live().await.map_err(Failed::Error)?;
@@ -139,7 +137,7 @@ impl Hunt {
         })?;
         let (sender, copied) = oneshot::channel();
         let wire = WireCheck { params, socket: scratch.socket(), token: &scratch.token, scratch: scratch.path() };
-        let call = live.link.call(T::OP, &wire, None, Listener::Copy(Some(sender))).map_err(Failed::Error)?;
+        let call = live.link.call("check", &wire, None, Listener::Copy(Some(sender))).map_err(Failed::Error)?;
         Ok(Hunt {
             shared: shared.clone(),
             live,
@@ -191,13 +189,13 @@ impl Hunt {
     }
 
     /// Read what the copy finds until it has ended, within its limits.
-    async fn follow<G: Gather>(
+    async fn follow(
         &mut self,
         stream: UnixStream,
-        mut findings: G,
+        mut findings: Findings,
         within: Duration,
         memory: u64,
-    ) -> Result<G::Report, Failed> {
+    ) -> Result<CheckReport, Failed> {
         let (Some(call), Some(scratch)) = (&mut self.call, &self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };

@@ -1,19 +1,17 @@
 //! What a copy streams back, taken as untrusted: code under check may write to the same socket.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use serde::Deserialize;
 
 use super::api::{CheckEnd, CheckReport};
-use super::task::Gather;
 use crate::ide::diagnostic::{Diagnostic, Severity};
 use crate::text::Span;
 
 /// The longest line, bytes.
 pub(super) const LINE_LIMIT: usize = 1 << 20;
 /// Bytes in all.
-pub(super) const TOTAL_LIMIT: usize = 32 << 20;
+const TOTAL_LIMIT: usize = 32 << 20;
 /// Diagnostics of one text.
 const DIAGNOSTICS_LIMIT: usize = 5000;
 /// Characters of one message.
@@ -23,24 +21,21 @@ const LOGGED: usize = 3;
 
 /// One line: one of these is there.
 #[derive(Deserialize)]
-pub(super) struct Line {
-    /// The file that `diagnostic` is about, or that is turned to; in the check of a system only.
+struct Line {
     #[serde(default)]
-    pub(super) file: Option<PathBuf>,
+    token: Option<String>,
     #[serde(default)]
-    pub(super) token: Option<String>,
+    at: Option<Span>,
     #[serde(default)]
-    pub(super) at: Option<Span>,
+    diagnostic: Option<Box<Diagnostic>>,
     #[serde(default)]
-    pub(super) diagnostic: Option<Box<Diagnostic>>,
-    #[serde(default)]
-    pub(super) done: Option<Done>,
+    done: Option<Done>,
     #[serde(default)]
     confined: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Done {
+struct Done {
     forms: usize,
     #[serde(default)]
     unloaded_system: Option<String>,
@@ -121,7 +116,12 @@ impl Findings {
             };
         }
         match parsed {
-            Ok(Line { at: Some(span), .. }) => self.at(span),
+            Ok(Line { at: Some(span), .. }) => {
+                let span = self.clamp(span);
+                self.at = Some(span);
+                self.seen.insert(span.start);
+                self.forms = self.seen.len();
+            }
             Ok(Line { diagnostic: Some(diagnostic), .. }) => self.add(*diagnostic),
             Ok(Line { done: Some(done), .. }) => {
                 self.done = true;
@@ -133,14 +133,6 @@ impl Findings {
             Err(error) => self.note_unusable(&error.to_string()),
         }
         Ok(())
-    }
-
-    /// The top-level form the copy is at now.
-    pub(super) fn at(&mut self, span: Span) {
-        let span = self.clamp(span);
-        self.at = Some(span);
-        self.seen.insert(span.start);
-        self.forms = self.seen.len();
     }
 
     fn note_unusable(&mut self, error: &str) {
@@ -155,7 +147,7 @@ impl Findings {
         Span { start, end: span.end.clamp(start, self.length) }
     }
 
-    pub(super) fn add(&mut self, mut diagnostic: Diagnostic) {
+    fn add(&mut self, mut diagnostic: Diagnostic) {
         if self.diagnostics.len() >= DIAGNOSTICS_LIMIT {
             self.dropped += 1;
             return;
@@ -202,26 +194,6 @@ impl Findings {
     fn report(mut self, end: CheckEnd) -> CheckReport {
         self.diagnostics.sort_by_key(|diagnostic| diagnostic.span);
         CheckReport { diagnostics: self.diagnostics, forms: self.forms, unloaded_system: self.unloaded_system, end }
-    }
-}
-
-impl Gather for Findings {
-    type Report = CheckReport;
-
-    fn take(&mut self, line: &[u8], token: &str) -> Result<(), String> {
-        Findings::take(self, line, token)
-    }
-
-    fn is_done(&self) -> bool {
-        Findings::is_done(self)
-    }
-
-    fn complete(self) -> CheckReport {
-        Findings::complete(self)
-    }
-
-    fn stopped(self, limit: Limit, reason: String) -> CheckReport {
-        Findings::stopped(self, limit, reason)
     }
 }
 

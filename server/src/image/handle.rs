@@ -7,10 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::api::{
-    CheckParams, CheckReport, CheckSystemParams, EvalOutcome, EvalParams, ImageFacts, LoadSystemOutcome,
-    LoadSystemParams, SystemReport,
-};
+use super::api::{CheckParams, CheckReport, EvalOutcome, EvalParams, ImageFacts, LoadSystemOutcome, LoadSystemParams};
 use super::core::Cache;
 use super::link::{CallError, lock};
 use super::live::Live;
@@ -155,11 +152,6 @@ impl Image {
 
     /// Check a text in a throw-away copy. Dropping the future kills the copy.
     pub async fn check(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copies::check(&self.shared, params).await
-    }
-
-    /// Check a system's files in one throw-away copy, in which it is loaded file by file. Dropping the future kills the copy.
-    pub async fn check_system(&self, params: CheckSystemParams) -> Result<SystemReport, ImageError> {
         copies::check(&self.shared, params).await
     }
 

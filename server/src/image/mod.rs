@@ -12,7 +12,7 @@
 //! | `link.rs`, `frames.rs`, `lines.rs` | requests and answers; their shapes; lines of bytes |
 //! | `pipes.rs`, `rate.rs` | what comes on descriptors 1 and 2; a ration of what is told unasked |
 //! | `evaluate.rs`, `turns.rs` | what runs in the live image, and that it ends; one evaluation of a session at a time |
-//! | `copies.rs`, `task.rs`, `scratch.rs`, `findings.rs`, `system_findings.rs`, `memory.rs` | a check's copy: followed, what it may touch, what it says, what it takes |
+//! | `copies.rs`, `scratch.rs`, `findings.rs`, `memory.rs` | a check's copy: followed, what it may touch, what it says, what it takes |
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
 
@@ -36,8 +36,6 @@ mod running;
 mod scratch;
 mod state;
 mod supervisor;
-mod system_findings;
-mod task;
 mod turns;
 
 pub use handle::Image;

@@ -1,7 +1,7 @@
 //! The actor: one task that owns all state of the session, and takes one event after another. Nothing in it waits; what takes time is a job.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,24 +11,19 @@ use tokio::sync::{mpsc, oneshot};
 use super::documents::{Documents, Key, LONG, Open, Running};
 use super::event::{Event, Place, Reply};
 use super::jobs::{Finished, Job, Jobs, Kind, Report};
-use super::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, Door, EvalRequest, Feedback, Level, path_of_uri, status,
-};
+use super::{CheckRequest, ClientId, ClientInfo, Door, EvalRequest, Feedback, Level, path_of_uri, status};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostics::merge;
 use crate::ide::structure;
 use crate::image::api::{
-    CheckMode, CheckParams, CheckSystemParams, EvalError, EvalOutcome, EvalParams, EvalStatus, LoadSystemOutcome,
-    LoadSystemParams, Origin, SystemReport,
+    CheckMode, CheckParams, EvalError, EvalOutcome, EvalParams, EvalStatus, LoadSystemOutcome, LoadSystemParams, Origin,
 };
 use crate::image::{Image, ImageError, ImageEvent, ImageState, Progress};
 use crate::text::document::{Document, Edit};
 use crate::text::forms::package_at;
 use crate::text::position::{Position, PositionEncoding, line_column, to_offset, to_position};
 
-/// How many times as long as one text a whole system may take.
-const SYSTEM_PATIENCE: f64 = 10.0;
 /// The deadline of an editor's evaluation that names none: a person sees it run and can interrupt it.
 const A_DAY: f64 = 86_400.0;
 /// How long until a check is tried again that met a busy image; a load that ends makes it at once.
@@ -157,7 +152,6 @@ impl Actor {
             }
             Event::Evaluate { client, request, place, reply } => self.evaluate(client, request, place, reply),
             Event::Check { client, request, reply } => self.check(client, request, reply),
-            Event::CheckSystem { client, request, reply } => self.check_system(client, request, reply),
             Event::LoadSystem { client, system, force, progress, reply } => {
                 self.load_system(client, system, force, progress, reply);
             }
@@ -458,39 +452,6 @@ impl Actor {
         });
     }
 
-    fn check_system(&mut self, client: ClientId, request: CheckSystemRequest, reply: Reply<SystemReport>) {
-        let what = format!("checking the system {}", system_name(&request).unwrap_or_default());
-        let (image, asd, config) = (self.image.clone(), self.asd.clone(), self.config(client).clone());
-        self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
-            let Some(definition) = definition(&request, &asd) else {
-                let name = request.system.unwrap_or_default();
-                let message = format!("No .asd file of the workspace defines the system {name}: name the file itself.");
-                return Err(ImageError::Refused { kind: "bad-params".into(), message });
-            };
-            let deadline = config.check.deadline.as_secs_f64() * SYSTEM_PATIENCE;
-            let params = CheckSystemParams {
-                asd: definition,
-                system: request.system,
-                only: request.only,
-                mode: CheckMode::File,
-                notes: config.check.notes,
-                unreachable: config.check.unreachable,
-                confine: config.check.confine,
-                deadline: request.timeout.unwrap_or(deadline),
-                memory: config.check.memory,
-            };
-            let mut report = image.check_system(params).await?;
-            for (path, report) in &mut report.files {
-                // What the scanner says of parentheses is better than what a reader can.
-                if let Ok(text) = std::fs::read_to_string(&path) {
-                    let found = std::mem::take(&mut report.diagnostics);
-                    report.diagnostics = merge(structure::check(&Document::new(&text, 0)), found);
-                }
-            }
-            Ok(report)
-        });
-    }
-
     fn load_system(
         &mut self,
         client: ClientId,
@@ -644,23 +605,6 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// What a system is called, for a person.
-fn system_name(request: &CheckSystemRequest) -> Option<String> {
-    let file = || Some(request.asd.as_ref()?.file_stem()?.to_string_lossy().into_owned());
-    request.system.clone().or_else(file)
-}
-
-/// The file that defines the system: the one given; else of those near its files the one that is called as it is, or the nearest.
-fn definition(request: &CheckSystemRequest, asd: &AsdFiles) -> Option<PathBuf> {
-    if request.asd.is_some() {
-        return request.asd.clone();
-    }
-    let primary = request.system.as_deref()?.split('/').next()?;
-    let near = request.only.first().map_or_else(|| asd.all(), |file| asd.nearest(file));
-    let named = near.iter().find(|file| file.file_stem().is_some_and(|stem| stem == primary));
-    named.or(near.first()).cloned()
-}
-
 /// What an image is asked; reads directories for the `.asd` files.
 fn check_params(
     config: &Config,
@@ -668,17 +612,12 @@ fn check_params(
     withheld: Vec<crate::text::Span>,
     asd: &AsdFiles,
 ) -> CheckParams {
-    let is_asd = request
-        .path
-        .as_deref()
-        .and_then(Path::extension)
-        .is_some_and(|extension| extension.eq_ignore_ascii_case("asd"));
     CheckParams {
         asd_files: request.path.as_deref().map(|path| asd.nearest(path)).unwrap_or_default(),
         text: request.text,
         path: request.path,
         mode: request.mode,
-        package: request.package.or_else(|| is_asd.then(|| "ASDF-USER".into())),
+        package: request.package,
         withheld,
         notes: config.check.notes,
         unreachable: config.check.unreachable,

@@ -6,8 +6,8 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::jobs::Finished;
-use super::{CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, Snapshot, Status};
-use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome, SystemReport};
+use super::{CheckRequest, ClientId, ClientInfo, EvalRequest, Feedback, Snapshot, Status};
+use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
 use crate::image::{ImageError, ImageEvent, Progress};
 use crate::text::document::Edit;
 use crate::text::position::{Position, PositionEncoding};
@@ -91,11 +91,6 @@ pub(super) enum Event {
         client: ClientId,
         request: CheckRequest,
         reply: Reply<CheckReport>,
-    },
-    CheckSystem {
-        client: ClientId,
-        request: CheckSystemRequest,
-        reply: Reply<SystemReport>,
     },
     LoadSystem {
         client: ClientId,
