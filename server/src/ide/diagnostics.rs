@@ -159,6 +159,11 @@ fn without_unloaded(report: CheckReport, head: Span) -> Vec<Diagnostic> {
     diagnostics
 }
 
+/// Where findings about a file as a whole are shown: the first line of its first form.
+pub fn head_of(document: &Document) -> Span {
+    head(document, &forms(document))
+}
+
 /// The first line of the first form.
 fn head(document: &Document, forms: &[Span]) -> Span {
     let Some(first) = forms.first() else { return Span { start: 0, end: 0 } };
