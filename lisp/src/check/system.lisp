@@ -130,9 +130,9 @@
         (funcall (uiop:ensure-function hook) (lambda (&rest arguments) (declare (ignore arguments)) (funcall function)))
         (funcall function))))
 
-(defun definition-problem (path message)
+(defun definition-problem (path message code)
   "A finding about the file PATH as a whole."
-  (make-finding :start 0 :end 1 :severity :error :code "system-failed" :message message
+  (make-finding :start 0 :end 1 :severity :error :code code :message message
                 :file (uiop:native-namestring path)))
 
 (defun check-component (component make-check problem)
@@ -145,7 +145,8 @@ CHECK, or NIL when the file cannot be read. PROBLEM is called with words when lo
         (when fasl
           (call-silently (lambda () (load fasl))
                          (lambda (condition)
-                           (funcall problem path (format nil "Loading it failed: ~A" (if condition (say condition) "it was left")))))))
+                           (funcall problem path (format nil "Loading it failed: ~A" (if condition (say condition) "it was left"))
+                                  "load-failed")))))
       check)))
 
 (defun check-system (asd name asd-files &key make-check problem at-definition step)

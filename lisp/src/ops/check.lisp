@@ -79,9 +79,13 @@ diagnostic has its file too."
                (withheld-answer reader))
              (send-finding (path finding)
                (send-line report (object "file" path "diagnostic" (finding-json finding))))
-             (problem (path words)
+             (problem (path words &optional (code "system-failed"))
+               ;; Why a file that nobody asked about does not load is its own check's to say.
+               (unless (and path (string= code "load-failed") (silent-p path))
+                 (tell-problem path words code)))
+             (tell-problem (path words code)
                (let ((path (or path asd (first only))))
-                 (send-finding (if (pathnamep path) (sb-ext:native-namestring path) path) (definition-problem path words))))
+                 (send-finding (if (pathnamep path) (sb-ext:native-namestring path) path) (definition-problem path words code))))
              (check-of (path)
                (let* ((name (sb-ext:native-namestring path))
                       (silent (silent-p path))
@@ -89,7 +93,8 @@ diagnostic has its file too."
                       (scratch (merge-pathnames (format nil "~D/" (incf numbers)) (scratch-directory params))))
                  (ensure-directories-exist scratch)
                  (handler-case
-                     (check-of-params (append params (list "withheld" withheld)) report name (read-source-file path)
+                     ;; That its system is not loaded is no excuse: it is being loaded.
+                     (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name (read-source-file path)
                                       :scratch scratch
                                       :emit (if silent #'identity (lambda (finding) (send-finding name finding)))
                                       :at (if silent (constantly nil) (place-sender report)))

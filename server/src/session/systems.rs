@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use super::{CheckSystemRequest, SystemReport};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
+use crate::ide::diagnostic::{Diagnostic, Severity};
 use crate::ide::diagnostics::{head_of, merge};
 use crate::ide::structure::{self, Structure};
 use crate::image::api::{CheckReport, CheckSystemParams, FileFacts};
@@ -20,8 +21,9 @@ use crate::text::{Span, decode};
 const DEADLINE: f64 = 600.0;
 /// The longest file that is read, bytes.
 const LONGEST: u64 = 64 << 20;
-/// The code of what went wrong around a file, and not at a place in it.
-const FAILED: &str = "system-failed";
+/// The codes of what went wrong around a file, and not at a place in it: with the system, and when the file was loaded after its check.
+const SYSTEM_FAILED: &str = "system-failed";
+const LOAD_FAILED: &str = "load-failed";
 
 /// A file as the scanner saw it when the copy came to it.
 struct Seen {
@@ -44,10 +46,16 @@ impl Files {
 
     fn merge(&self, path: &Path, report: &mut CheckReport) {
         let Some(Seen { structure, head }) = self.lock().remove(path) else { return };
-        for diagnostic in report.diagnostics.iter_mut().filter(|diagnostic| diagnostic.code == FAILED) {
+        let mut found = std::mem::take(&mut report.diagnostics);
+        let around = |diagnostic: &Diagnostic| [SYSTEM_FAILED, LOAD_FAILED].contains(&&*diagnostic.code);
+        if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error && !around(diagnostic)) {
+            // A form that cannot be compiled fails once more when it is loaded.
+            found.retain(|diagnostic| diagnostic.code != LOAD_FAILED);
+        }
+        for diagnostic in found.iter_mut().filter(|diagnostic| around(diagnostic)) {
             diagnostic.span = head;
         }
-        report.diagnostics = merge(structure, std::mem::take(&mut report.diagnostics));
+        report.diagnostics = merge(structure, found);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Seen>> {
