@@ -9,6 +9,7 @@ mod event;
 mod file_uri;
 mod jobs;
 mod status;
+mod systems;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -143,7 +144,7 @@ pub struct CheckSystemRequest {
     pub asd: Option<PathBuf>,
     /// Report these files only; empty: all of the system's.
     pub only: Vec<PathBuf>,
-    /// Seconds; `None`: the configured default.
+    /// Seconds; `None`: ten minutes.
     pub timeout: Option<f64>,
 }
 
@@ -334,15 +335,14 @@ impl Session {
         settle(self.ask(|reply| Event::Check { client, request, reply }))
     }
 
-    /// Check a system in a copy of the image, in which it and what it depends on are loaded.
-    pub async fn check_system(
+    /// Check a system in a copy of the image, in which it and what it depends on are loaded; each file as [`Session::check`] does.
+    pub fn check_system(
         &self,
-        _client: ClientId,
-        _request: CheckSystemRequest,
-    ) -> Result<SystemReport, ImageError> {
-        let message = "The image cannot check a whole system yet. Load the system (`consort eval '(asdf:load-system ...)'`) and \
-                       check its files.";
-        Err(ImageError::Refused { kind: "unknown-op".into(), message: message.into() })
+        client: ClientId,
+        request: CheckSystemRequest,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> impl Future<Output = Result<SystemReport, ImageError>> + Send + use<> {
+        settle(self.ask(|reply| Event::CheckSystem { client, request, progress, reply }))
     }
 
     /// Load a system.

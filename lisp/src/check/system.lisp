@@ -20,14 +20,32 @@
                   (lambda (condition where) (declare (ignore where)) (funcall on-failure condition)))))
 
 (defun load-definition (asd)
-  "Have ASDF read the system definitions in the file ASD; the names of the systems it defines, or NIL when that failed."
-  (call-silently (lambda ()
-                   (asdf:load-asd asd)
-                   (loop for name in (asdf:registered-systems)
-                         for system = (asdf:registered-system name)
-                         for source = (and system (asdf:system-source-file system))
-                         when (and source (same-file-p source asd)) collect name))
-                 (constantly nil)))
+  "Have ASDF read the system definitions in the file ASD; the names of the systems it defines, or NIL and why, in words."
+  (let ((why nil))
+    (values (call-silently (lambda ()
+                             (asdf:load-asd asd)
+                             (loop for name in (asdf:registered-systems)
+                                   for system = (asdf:registered-system name)
+                                   for source = (and system (asdf:system-source-file system))
+                                   when (and source (same-file-p source asd)) collect name))
+                           (lambda (condition) (setf why (if condition (say condition) "loading it was left"))))
+            why)))
+
+(defun find-definition (name asd-files)
+  "The file that defines the system NAME, what it defines, and why there is none: the one of ASD-FILES, or the one that ASDF finds."
+  (let* ((primary (asdf:primary-system-name name))
+         (likely (find primary asd-files :key #'pathname-name :test #'equal))
+         (why nil))
+    (dolist (file (if likely (cons likely (remove likely asd-files)) asd-files))
+      (multiple-value-bind (names failure) (load-definition file)
+        (when (eq file likely) (setf why failure))
+        (when (member name names :test #'string=)
+          (return-from find-definition (values file names nil)))))
+    (let ((source (call-silently (lambda () (asdf:system-source-file (asdf:find-system name)))
+                                 (lambda (condition) (unless why (setf why (and condition (say condition))))))))
+      (if source
+          (values source (list name) nil)
+          (values likely '() why)))))
 
 (defun same-file-p (a b)
   "Whether A and B name one file."
@@ -112,9 +130,9 @@
         (funcall (uiop:ensure-function hook) (lambda (&rest arguments) (declare (ignore arguments)) (funcall function)))
         (funcall function))))
 
-(defun definition-problem (path message)
+(defun definition-problem (path message code)
   "A finding about the file PATH as a whole."
-  (make-finding :start 0 :end 1 :severity :error :code "system-failed" :message message
+  (make-finding :start 0 :end 1 :severity :error :code code :message message
                 :file (uiop:native-namestring path)))
 
 (defun check-component (component make-check problem)
@@ -127,32 +145,38 @@ CHECK, or NIL when the file cannot be read. PROBLEM is called with words when lo
         (when fasl
           (call-silently (lambda () (load (or (probe-file fasl) path)))
                          (lambda (condition)
-                           (funcall problem path (format nil "Loading it failed: ~A" (if condition (say condition) "it was left")))))))
+                           (funcall problem path (format nil "Loading it failed: ~A" (if condition (say condition) "it was left"))
+                                  "load-failed")))))
       check)))
 
-(defun check-system (asd name make-check problem at-file only)
-  "Check the files of the system NAME, or of the first one that ASD defines, in order. MAKE-CHECK makes the CHECK of a path; AT-FILE is
-called with each path first; PROBLEM with a path and words when something goes wrong around the files. With ONLY, paths, nothing is told
-of others. The CHECKs."
-  (let* ((names (load-definition asd))
-         (name (or name (find (pathname-name asd) names :test #'string=) (first names)))
-         (checks '()))
-    (cond ((null name)
-           (funcall problem asd "The system definition could not be loaded.")
-           '())
-          (t
-           (let ((parts (call-silently (lambda () (parts-of-system name))
-                                       (lambda (condition) (funcall problem asd (if condition (say condition) "It could not be loaded."))))))
-             (dolist (dependency (call-silently (lambda () (outer-dependencies parts)) (constantly '())))
-               (call-silently (lambda () (asdf:load-system (asdf/find-component:resolve-dependency-spec nil dependency)))
-                              (lambda (condition)
-                                (funcall problem asd (format nil "~(~S~), which it depends on, cannot be loaded: ~A" dependency
-                                                             (if condition (say condition) "loading was left"))))))
-             (dolist (part parts)
-               (dolist (component (call-silently (lambda () (files-of-system part)) (constantly '())))
-                 (let ((path (asdf:component-pathname component)))
-                   (when (or (null only) (member path only :test #'same-file-p))
-                     (funcall at-file path))
+(defun check-system (asd name asd-files &key make-check problem at-definition step)
+  "Check the files of the system NAME, or of the first one that ASD defines, in order; ASD may be NIL: ASD-FILES are then searched.
+MAKE-CHECK makes the CHECK of a path. PROBLEM is called with a path and words when something goes wrong around the files, AT-DEFINITION
+with the definition's path once it is known, STEP with words before what takes long. The CHECKs."
+  (when asd (funcall at-definition asd))
+  (multiple-value-bind (found names why) (if asd
+                                             (multiple-value-bind (names why) (load-definition asd) (values asd names why))
+                                             (find-definition name asd-files))
+    (when (and found (not asd)) (funcall at-definition found))
+    (let ((name (or name (find (pathname-name found) names :test #'string=) (first names)))
+          (checks '()))
+      (cond ((or (null names) (not (member name names :test #'string=)))
+             (funcall problem found
+                      (cond (why (format nil "The system definition could not be loaded: ~A" why))
+                            (name (format nil "The system ~S is not defined here." name))
+                            (t "No system is defined here.")))
+             '())
+            (t
+             (let ((parts (call-silently (lambda () (parts-of-system name))
+                                         (lambda (condition) (funcall problem found (if condition (say condition) "It could not be loaded."))))))
+               (dolist (dependency (call-silently (lambda () (outer-dependencies parts)) (constantly '())))
+                 (funcall step (format nil "loading ~(~A~)" dependency))
+                 (call-silently (lambda () (asdf:load-system (asdf/find-component:resolve-dependency-spec nil dependency)))
+                                (lambda (condition)
+                                  (funcall problem found (format nil "~(~S~), which it depends on, cannot be loaded: ~A" dependency
+                                                                 (if condition (say condition) "loading was left"))))))
+               (dolist (part parts)
+                 (dolist (component (call-silently (lambda () (files-of-system part)) (constantly '())))
                    (let ((check (check-component component make-check problem)))
-                     (when check (push check checks))))))
-             (nreverse checks))))))
+                     (when check (push check checks)))))
+               (nreverse checks)))))))

@@ -61,33 +61,62 @@
     (settle-names check)
     (send-line report (object "done" (object "forms" (check-forms check) "unloaded_system" (or-null (check-unloaded-system check)))) :flush t)))
 
+(defun withheld-answer (reader)
+  "The spans that the host withholds of the file it was just told of. A host that is gone needs no copy."
+  (if reader
+      (multiple-value-bind (octets start end) (next-line reader)
+        (if (typep octets 'octets)
+            (field (parse-json octets start end) "withheld" #())
+            (leave 0)))
+      #()))
+
 (defun check-system-in-copy (params)
-  "What the copy of a system's check does. Each line about a file is preceded by one that names it; each diagnostic has it too."
+  "What the copy of a system's check does. The host is told of each file before it is read, and answers if it said it would; each
+diagnostic has its file too."
   (let* ((report (begin-in-copy params))
+         (reader (and (eq (field params "withhold") :true) (make-line-reader (report-descriptor report))))
          (only (map 'list #'sb-ext:parse-native-namestring (field params "only" #())))
+         (asd-files (map 'list #'sb-ext:parse-native-namestring (field params "asd_files" #())))
+         (asd (field params "asd"))
          (numbers 0))
     (confine-copy params report)
-    (labels ((send-finding (path finding)
+    (labels ((silent-p (path)
+               (and only (not (member path only :test #'same-file-p))))
+             (begin-file (name silent)
+               (send-line report (if silent (object "file" name "silent" :true) (object "file" name)) :flush t)
+               (withheld-answer reader))
+             (send-finding (path finding)
                (send-line report (object "file" path "diagnostic" (finding-json finding))))
-             (problem (path words)
-               (send-finding (sb-ext:native-namestring path) (definition-problem path words)))
+             (problem (path words &optional (code "system-failed"))
+               ;; Why a file that nobody asked about does not load is its own check's to say.
+               (unless (and path (string= code "load-failed") (silent-p path))
+                 (tell-problem path words code)))
+             (tell-problem (path words code)
+               (let ((path (or path asd (first only))))
+                 (send-finding (if (pathnamep path) (sb-ext:native-namestring path) path) (definition-problem path words code))))
              (check-of (path)
-               (let ((name (sb-ext:native-namestring path))
-                     (silent (and only (not (member path only :test #'same-file-p))))
-                     (scratch (merge-pathnames (format nil "~D/" (incf numbers)) (scratch-directory params))))
+               (let* ((name (sb-ext:native-namestring path))
+                      (silent (silent-p path))
+                      (withheld (begin-file name silent))
+                      (scratch (merge-pathnames (format nil "~D/" (incf numbers)) (scratch-directory params))))
                  (ensure-directories-exist scratch)
                  (handler-case
-                     (check-of-params params report name (read-source-file path)
+                     ;; That its system is not loaded is no excuse: it is being loaded.
+                     (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name (read-source-file path)
                                       :scratch scratch
                                       :emit (if silent #'identity (lambda (finding) (send-finding name finding)))
                                       :at (if silent (constantly nil) (place-sender report)))
                    (file-error (condition) (problem path (say condition)) nil)))))
-      (let* ((system (field params "system"))
-             (checks (with-checks ()
-                       (check-system (sb-ext:parse-native-namestring (field params "asd")) system
-                                     #'check-of #'problem
-                                     (lambda (path) (send-line report (object "file" (sb-ext:native-namestring path)) :flush t))
-                                     only))))
+      (let ((checks (call-with-asd-files
+                     asd-files
+                     (lambda ()
+                       (with-checks ()
+                         (check-system (and asd (sb-ext:parse-native-namestring asd)) (field params "system") asd-files
+                                       :make-check #'check-of
+                                       :problem #'problem
+                                       :at-definition (lambda (path)
+                                                        (when reader (begin-file (sb-ext:native-namestring path) (silent-p path))))
+                                       :step (lambda (words) (send-line report (object "step" words) :flush t))))))))
         (send-line report (object "done" (object "forms" (reduce #'+ checks :key #'check-forms) "unloaded_system" :null)) :flush t)))))
 
 (defun check-check-params (params)
@@ -122,7 +151,7 @@
   (answer-from-copy id params 'check-in-copy))
 
 (define-operation "check-system" :thread (id params)
-  (param params "asd" 'string)
+  (param params "asd" 'string :default nil)
   (param params "system" 'string :default nil)
   (param params "only" 'vector :default #())
   (check-check-params params)

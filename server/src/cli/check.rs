@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use consort::host::control::{Request, ask};
+use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{DoorKind, Hello};
 use consort::host::workspace;
@@ -12,13 +12,13 @@ use consort::ide::diagnostic::Diagnostic;
 use consort::ide::render::{Source, Summary, Terminal};
 use consort::image::api::{CheckEnd, CheckReport};
 use consort::session::{CheckSystemRequest, SystemReport};
-use consort::text::Span;
 use consort::text::position::{PositionEncoding, to_position};
+use consort::text::{Span, decode};
 use ropey::Rope;
 use serde_json::{Value, json};
 
 use super::files;
-use super::output::{Failure, colour, print, print_error, width};
+use super::output::{Failure, ProgressLine, colour, print, print_error, width};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// One JSON object a line for each diagnostic
     #[arg(long)]
     json: bool,
-    /// Seconds for one file or system [default: check.deadline_s, 20]
+    /// Seconds for one file or system [default: check.deadline_s, 20; for a system 600]
     #[arg(long, short, value_name = "S")]
     timeout: Option<f64>,
 }
@@ -92,6 +92,7 @@ impl Run {
 
     /// Each on its own; those of systems that are not loaded once more, with the system loaded in the copy.
     fn check_files(&mut self, place: &Place, files: &[PathBuf]) {
+        let first = self.checked.len();
         let mut unloaded: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for file in files {
             match self.check_file(place, file) {
@@ -107,6 +108,7 @@ impl Run {
                 self.failures.push(format!("system {system}: {message}"));
             }
         }
+        self.checked[first..].sort_by(|a, b| a.name.cmp(&b.name));
     }
 
     fn check_file(&self, place: &Place, file: &Path) -> Result<Checked, String> {
@@ -135,11 +137,11 @@ impl Run {
         let request = CheckSystemRequest { system, asd, only: names.keys().cloned().collect(), timeout: self.timeout };
         let report: SystemReport = answer(place, &Request::CheckSystem(request))?;
         for (path, report) in report.files {
-            let name = names.remove(&path).unwrap_or_else(|| shown(&path));
-            match read(&path) {
-                Ok((text, _)) => self.checked.push(Checked { name, text: Rope::from_str(&text), report }),
-                Err(message) => self.failures.push(format!("{name}: {message}")),
-            }
+            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+            let name = names.remove(&real).unwrap_or_else(|| shown(&real));
+            // A definition names files that are not there: the report says so of the file.
+            let text = std::fs::read(&path).map(decode).unwrap_or_default();
+            self.checked.push(Checked { name, text: Rope::from_str(&text), report });
         }
         for name in names.into_values() {
             self.failures.push(format!("{name}: its system was checked, but this file was not compiled with it"));
@@ -150,7 +152,13 @@ impl Run {
 
 fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request) -> Result<T, String> {
     let connected = place.connect_or_start(&Hello::new(DoorKind::Control)).map_err(|error| error.to_string())?;
-    let answer = ask(connected, request, |_| Ok(())).map_err(|error| error.to_string())?;
+    let line = ProgressLine::new();
+    let answer = ask(connected, request, |reply| match reply {
+        Reply::Progress { message, .. } => line.show(&message),
+        _ => Ok(()),
+    });
+    line.clear().map_err(|error| error.to_string())?;
+    let answer = answer.map_err(|error| error.to_string())?;
     serde_json::from_value(answer).map_err(|error| format!("the host's answer: {error}"))
 }
 
@@ -206,12 +214,16 @@ fn range(text: &Rope, span: Span) -> Value {
 
 fn print_text(checked: &[Checked]) -> Result<Summary, Failure> {
     let mut summary = Summary { files: checked.len(), ..Summary::default() };
-    let read_other = |path: &Path| read(path).ok().map(|(text, _)| Rope::from_str(&text));
+    let read_other = |path: &Path| Some(Rope::from_str(&decode(std::fs::read(path).ok()?)));
     let terminal = Terminal::new(colour(&std::io::stdout()), width(), &read_other);
     for Checked { name, text, report } in checked {
         for diagnostic in &report.diagnostics {
             summary.count(diagnostic);
-            print(&format!("{}\n\n", terminal.render(&Source { name, text }, diagnostic)))?;
+            let mut diagnostic = diagnostic.clone();
+            for file in diagnostic.related.iter_mut().filter_map(|related| related.file.as_mut()) {
+                *file = shown(file).into();
+            }
+            print(&format!("{}\n\n", terminal.render(&Source { name, text }, &diagnostic)))?;
         }
         if let CheckEnd::Stopped { reason } = &report.end {
             print(&format!("{name}: the check was stopped: {reason}\n\n"))?;

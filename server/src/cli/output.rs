@@ -73,3 +73,32 @@ pub(crate) fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
+
+/// One line on standard error that says what goes on, when a person can see it.
+#[derive(Debug)]
+pub(crate) struct ProgressLine {
+    visible: bool,
+}
+
+impl ProgressLine {
+    pub(crate) fn new() -> ProgressLine {
+        ProgressLine {
+            visible: io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
+        }
+    }
+
+    /// Replace what it said.
+    pub(crate) fn show(&self, message: &str) -> io::Result<()> {
+        if self.visible {
+            let width = width().unwrap_or(80).saturating_sub(1);
+            let clean: String = message.chars().filter(|c| !c.is_control()).take(width).collect();
+            print_error(&format!("\r\x1b[K{clean}"))?;
+        }
+        Ok(())
+    }
+
+    /// Leave nothing of it.
+    pub(crate) fn clear(&self) -> io::Result<()> {
+        if self.visible { print_error("\r\x1b[K") } else { Ok(()) }
+    }
+}

@@ -194,13 +194,14 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
                     let request = CheckRequest { text, path: Some(path), mode, package: None, timeout };
                     result(session.check(client, request).await)
                 }
-                Request::CheckSystem(request) => result(session.check_system(client, request).await),
+                Request::CheckSystem(request) => {
+                    let (progress, sent) = forward(replies, step);
+                    let answer = session.check_system(client, request, Some(progress)).await;
+                    sent.all().await;
+                    result(answer)
+                }
                 Request::LoadSystem { system, force } => {
-                    let (progress, sent) = forward(replies, |progress: crate::image::Progress| Reply::Progress {
-                        message: progress.message,
-                        done: progress.done,
-                        total: progress.total,
-                    });
+                    let (progress, sent) = forward(replies, step);
                     let answer = session.load_system(client, system, force, Some(progress)).await;
                     sent.all().await;
                     result(answer)
@@ -209,6 +210,10 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
             }
         }
     }
+}
+
+fn step(progress: crate::image::Progress) -> Reply {
+    Reply::Progress { message: progress.message, done: progress.done, total: progress.total }
 }
 
 /// A client that leaves the session with this value.

@@ -129,6 +129,18 @@ impl Findings {
     }
 }
 
+/// Where findings about a file as a whole are shown: the first line of its first form.
+pub fn head_of(document: &Document) -> Span {
+    head(document, &forms(document))
+}
+
+/// The first line of the first form.
+fn head(document: &Document, forms: &[Span]) -> Span {
+    let Some(first) = forms.first() else { return Span { start: 0, end: 0 } };
+    let length = document.text().chars_at(first.start).take_while(|c| !matches!(c, '\n' | '\r')).count();
+    Span { start: first.start, end: first.end.min(first.start + length) }
+}
+
 fn forms(document: &Document) -> Vec<Span> {
     document.scan().forms().iter().map(|form| form.span).collect()
 }

@@ -164,6 +164,38 @@ pub struct CheckParams {
     pub memory: u64,
 }
 
+/// `check-system`, as the caller states it; `image` adds the socket, the token and the scratch directory.
+#[derive(Debug, Clone, Serialize)]
+pub struct CheckSystemParams {
+    /// The system's definition; `None`: the one of `asd_files`, or of those ASDF knows, that defines `system`.
+    pub asd: Option<PathBuf>,
+    /// ASDF's name of it; `None`: the primary one of `asd`.
+    pub system: Option<String>,
+    /// Files to tell of; empty: all.
+    pub only: Vec<PathBuf>,
+    /// The workspace's `.asd` files, nearest first, in which its dependencies may be.
+    pub asd_files: Vec<PathBuf>,
+    /// Report compiler notes.
+    pub notes: bool,
+    /// Report code that the compiler deleted as unreachable.
+    pub unreachable: bool,
+    /// Confine the copy (never false unless a person said so).
+    pub confine: bool,
+    /// Seconds of wall clock for the copy.
+    pub deadline: f64,
+    /// Bytes of private memory for the copy.
+    pub memory: u64,
+}
+
+/// What the copy of a system's check must know of a file before it reads it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Characters.
+    pub length: usize,
+    /// Spans the scanner found broken: read as white space.
+    pub withheld: Vec<Span>,
+}
+
 /// How a check ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "end")]

@@ -1,18 +1,20 @@
 //! A check: a copy of the image is asked for, followed and, when it passes a limit or nobody wants it any more, killed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde::Serialize;
 use serde::de::IgnoredAny;
+use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::api::{CheckParams, CheckReport};
-use super::findings::{Findings, LINE_LIMIT, Limit};
+use super::api::{CheckParams, CheckReport, CheckSystemParams, FileFacts};
+use super::findings::{Findings, LINE_LIMIT, Limit, Taken};
 use super::frames::CopyEnd;
 use super::handle::lost;
 use super::lines::Lines;
@@ -21,7 +23,7 @@ use super::live::Live;
 use super::memory;
 use super::process::{Quarry, describe_signal};
 use super::scratch::Scratch;
-use super::state::ImageError;
+use super::state::{ImageError, Progress};
 use super::supervisor::Shared;
 
 /// How often a busy image is asked again; the pause doubles each time: 3.2 s in all.
@@ -50,20 +52,84 @@ enum Failed {
     Error(ImageError),
 }
 
+/// Tells what a copy must know of a file, `None` when it cannot be read. May block. The path is the copy's word.
+pub type Look = Arc<dyn Fn(&Path) -> Option<FileFacts> + Send + Sync>;
+
+/// What a copy is asked for.
+struct Order<P> {
+    op: &'static str,
+    params: P,
+    deadline: f64,
+    memory: u64,
+    /// What is checked first, with its length.
+    first: (PathBuf, usize),
+    files: Option<Files>,
+}
+
+/// What the copy of a system's check asks and tells beside findings.
+struct Files {
+    look: Look,
+    progress: Option<mpsc::UnboundedSender<Progress>>,
+}
+
+impl<P> Order<P> {
+    fn findings(&self) -> Findings {
+        Findings::new(self.first.0.clone(), self.first.1)
+    }
+}
+
 /// What goes over the wire.
 #[derive(Serialize)]
-struct WireCheck<'a> {
+struct Wire<'a, P> {
     #[serde(flatten)]
-    params: &'a CheckParams,
+    params: &'a P,
     socket: &'a Path,
     token: &'a str,
     scratch: &'a Path,
+    /// The copy of a system's check is answered when it names a file.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    withhold: bool,
 }
 
 /// `check`; see [`super::Image::check`].
 pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams) -> Result<CheckReport, ImageError> {
-    let Ok(deadline) = Duration::try_from_secs_f64(params.deadline) else {
-        let message = format!("The deadline must be a number of seconds, and not {}.", params.deadline);
+    let order = Order {
+        op: "check",
+        deadline: params.deadline,
+        memory: params.memory,
+        first: (PathBuf::new(), params.text.chars().count()),
+        params,
+        files: None,
+    };
+    let report = run(shared, &order).await?.pop();
+    report.map(|(_, report)| report).ok_or_else(|| ImageError::Unavailable("The check gave no report.".into()))
+}
+
+/// `check-system`; see [`super::Image::check_system`].
+pub(super) async fn check_system(
+    shared: &Arc<Shared>,
+    params: CheckSystemParams,
+    look: Look,
+    progress: Option<mpsc::UnboundedSender<Progress>>,
+) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
+    let Some(path) = params.asd.clone().or_else(|| params.only.first().cloned()) else {
+        let message = "Name the system's definition, or files of it.".into();
+        return Err(ImageError::Refused { kind: "bad-params".into(), message });
+    };
+    let order = Order {
+        op: "check-system",
+        deadline: params.deadline,
+        memory: params.memory,
+        first: (path, 0),
+        params,
+        files: Some(Files { look, progress }),
+    };
+    run(shared, &order).await
+}
+
+async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
+    let Ok(deadline) = Duration::try_from_secs_f64(order.deadline) else {
+        let message = format!("The deadline must be a number of seconds, and not {}.", order.deadline);
         return Err(ImageError::Refused { kind: "bad-params".into(), message });
     };
     let permit = match timeout(TURN, shared.copies.clone().acquire_owned()).await {
@@ -72,8 +138,8 @@ pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams) -> Result<C
     };
     let (mut busy, mut mute, mut again) = (0, 0, true);
     loop {
-        match attempt(shared, &params, deadline, CONNECT[mute], permit.clone()).await {
-            Ok(report) => return Ok(report),
+        match attempt(shared, order, deadline, CONNECT[mute], permit.clone()).await {
+            Ok(reports) => return Ok(reports),
             Err(Failed::Busy(_)) if busy < BUSY_TRIES => {
                 sleep(BUSY_PAUSE * 2_u32.pow(busy)).await;
                 busy += 1;
@@ -83,7 +149,7 @@ pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams) -> Result<C
                 tracing::warn!(reason, "a check is tried once more");
                 mute += 1;
             }
-            Err(Failed::Mute(reason)) => return Ok(Findings::new(0).stopped(Limit::Other, reason)),
+            Err(Failed::Mute(reason)) => return Ok(order.findings().stopped(Limit::Other, reason)),
             // Most often something else ended it, and the check is as good in the next image.
             Err(Failed::Gone(_)) if again => again = false,
             Err(Failed::Gone(live)) => return Err(lost(shared, &live).await),
@@ -92,19 +158,52 @@ pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams) -> Result<C
     }
 }
 
-async fn attempt(
+async fn attempt<P: Serialize>(
     shared: &Arc<Shared>,
-    params: &CheckParams,
+    order: &Order<P>,
     deadline: Duration,
     connect: Duration,
     permit: Arc<OwnedSemaphorePermit>,
-) -> Result<CheckReport, Failed> {
-    let mut hunt = Hunt::start(shared, params, permit).await?;
+) -> Result<Vec<(PathBuf, CheckReport)>, Failed> {
+    let mut hunt = Hunt::start(shared, order, permit).await?;
     let stream = hunt.connection(connect).await?;
-    let length = params.text.chars().count();
-    let report = hunt.follow(stream, Findings::new(length), deadline, params.memory).await?;
+    let reports = hunt.follow(stream, order.findings(), deadline, order.memory, order.files.as_ref()).await?;
     hunt.finish();
-    Ok(report)
+    Ok(reports)
+}
+
+impl Files {
+    /// Do what a line asks. `Err`: the copy cannot go on; for a person.
+    async fn serve(&self, taken: Taken, findings: &mut Findings, answers: &mut OwnedWriteHalf) -> Result<(), String> {
+        match taken {
+            Taken::Noted => Ok(()),
+            Taken::Step(message) => {
+                self.tell(message);
+                Ok(())
+            }
+            Taken::File { path, silent } => {
+                self.tell(format!("checking {}", path.display()));
+                let (look, looked) = (self.look.clone(), path.clone());
+                let facts = timeout(AFTERWARDS, tokio::task::spawn_blocking(move || look(&looked))).await;
+                let facts = facts.map_err(|_| format!("{} could not be read in time", path.display()))?;
+                let facts = facts.ok().flatten().unwrap_or_default();
+                findings.begin(path, facts.length, silent)?;
+                let answer = format!("{}\n", serde_json::json!({"withheld": facts.withheld}));
+                match timeout(AFTERWARDS, answers.write_all(answer.as_bytes())).await {
+                    // One that has ended is told by how it ended.
+                    Ok(_) => Ok(()),
+                    Err(_) => Err("it asked for something and did not read the answer".into()),
+                }
+            }
+        }
+    }
+
+    fn tell(&self, message: String) {
+        if let Some(progress) = &self.progress {
+            // Whoever asked for it may have gone.
+            let _ = progress.send(Progress { message, done: 0, total: None });
+        }
+    }
 }
 
 /// A copy that is asked for or runs. Dropped, it is killed as soon as it is known.
@@ -123,9 +222,9 @@ struct Hunt {
 
 impl Hunt {
     /// Ask for a copy.
-    async fn start(
+    async fn start<P: Serialize>(
         shared: &Arc<Shared>,
-        params: &CheckParams,
+        order: &Order<P>,
         permit: Arc<OwnedSemaphorePermit>,
     ) -> Result<Hunt, Failed> {
         let live = shared.live().await.map_err(Failed::Error)?;
@@ -136,8 +235,14 @@ impl Hunt {
             )))
         })?;
         let (sender, copied) = oneshot::channel();
-        let wire = WireCheck { params, socket: scratch.socket(), token: &scratch.token, scratch: scratch.path() };
-        let call = live.link.call("check", &wire, None, Listener::Copy(Some(sender))).map_err(Failed::Error)?;
+        let wire = Wire {
+            params: &order.params,
+            socket: scratch.socket(),
+            token: &scratch.token,
+            scratch: scratch.path(),
+            withhold: order.files.is_some(),
+        };
+        let call = live.link.call(order.op, &wire, None, Listener::Copy(Some(sender))).map_err(Failed::Error)?;
         Ok(Hunt {
             shared: shared.clone(),
             live,
@@ -195,12 +300,14 @@ impl Hunt {
         mut findings: Findings,
         within: Duration,
         memory: u64,
-    ) -> Result<CheckReport, Failed> {
+        files: Option<&Files>,
+    ) -> Result<Vec<(PathBuf, CheckReport)>, Failed> {
         let (Some(call), Some(scratch)) = (&mut self.call, &self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
         let quarry = self.quarry.clone();
         let deadline = Instant::now() + within;
+        let (stream, mut answers) = stream.into_split();
         let mut lines = Lines::new(stream, LINE_LIMIT);
         let mut ticks = interval(WATCH);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -214,7 +321,11 @@ impl Hunt {
             tokio::select! {
                 line = lines.next(), if open => {
                     let why = match line {
-                        Ok(Some(line)) => findings.take(line, &scratch.token).err(),
+                        Ok(Some(line)) => match (findings.take(line, &scratch.token), files) {
+                            (Ok(taken), Some(files)) => files.serve(taken, &mut findings, &mut answers).await.err(),
+                            (Ok(_), None) => None,
+                            (Err(why), _) => Some(why),
+                        },
                         Ok(None) => {
                             open = false;
                             None

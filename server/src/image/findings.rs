@@ -1,6 +1,7 @@
 //! What a copy streams back, taken as untrusted: code under check may write to the same socket.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -16,6 +17,8 @@ const TOTAL_LIMIT: usize = 32 << 20;
 const DIAGNOSTICS_LIMIT: usize = 5000;
 /// Characters of one message.
 const MESSAGE_LIMIT: usize = 10_000;
+/// Files of one system.
+const FILES_LIMIT: usize = 10_000;
 /// Lines that cannot be used, of which the first are logged.
 const LOGGED: usize = 3;
 
@@ -24,6 +27,13 @@ const LOGGED: usize = 3;
 struct Line {
     #[serde(default)]
     token: Option<String>,
+    #[serde(default)]
+    file: Option<PathBuf>,
+    /// Of a file: it is loaded, and not told of.
+    #[serde(default)]
+    silent: bool,
+    #[serde(default)]
+    step: Option<String>,
     #[serde(default)]
     at: Option<Span>,
     #[serde(default)]
@@ -62,45 +72,81 @@ impl Limit {
     }
 }
 
-/// What is known so far.
+/// What a line asks of whoever follows the copy.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// Nothing.
+    Noted,
+    /// A file comes next: it is to be begun, and the copy waits to be told what is withheld of it.
+    File {
+        /// Which.
+        path: PathBuf,
+        /// It is loaded, and not told of.
+        silent: bool,
+    },
+    /// It is busy with this, for a person.
+    Step(String),
+}
+
+/// What is known of one text.
 #[derive(Debug)]
-pub(super) struct Findings {
-    /// Characters of the text.
+struct Text {
+    /// Empty: the one text of a check.
+    path: PathBuf,
+    /// In characters.
     length: usize,
-    /// The token was right.
-    trusted: bool,
-    bytes: usize,
-    unusable: usize,
+    silent: bool,
+    /// The copy came to it.
+    begun: bool,
     diagnostics: Vec<Diagnostic>,
     dropped: usize,
     at: Option<Span>,
     /// Where the forms start that it was at: each is told when it is read and when it is compiled.
     seen: BTreeSet<usize>,
-    forms: usize,
+}
+
+/// What is known so far, of one text or of the files of a system. There is always a text; the last is the one that the copy is at.
+#[derive(Debug)]
+pub(super) struct Findings {
+    /// The token was right.
+    trusted: bool,
+    bytes: usize,
+    unusable: usize,
+    texts: Vec<Text>,
+    forms: Option<usize>,
     unloaded_system: Option<String>,
     done: bool,
 }
 
 impl Findings {
-    /// None yet, of a text of so many characters.
-    pub(super) fn new(length: usize) -> Findings {
+    /// None yet, of a text of so many characters. Of files: what happens before one is begun belongs to the one at `path`.
+    pub(super) fn new(path: PathBuf, length: usize) -> Findings {
         Findings {
-            length,
             trusted: false,
             bytes: 0,
             unusable: 0,
-            diagnostics: Vec::new(),
-            dropped: 0,
-            at: None,
-            seen: BTreeSet::new(),
-            forms: 0,
+            texts: vec![Text::new(path, length, false)],
+            forms: None,
             unloaded_system: None,
             done: false,
         }
     }
 
+    /// What comes now is of this file.
+    pub(super) fn begin(&mut self, path: PathBuf, length: usize, silent: bool) -> Result<(), String> {
+        if self.texts.len() >= FILES_LIMIT {
+            return Err(format!("it named more than {FILES_LIMIT} files"));
+        }
+        let text = match self.texts.iter().position(|text| text.path == path) {
+            Some(index) => Text { length, silent, begun: true, ..self.texts.remove(index) },
+            None => Text { begun: true, ..Text::new(path, length, silent) },
+        };
+        self.texts.push(text);
+        Ok(())
+    }
+
     /// Take a line. `Err`: the copy is not the one we made, or it floods us; for a person.
-    pub(super) fn take(&mut self, line: &[u8], token: &str) -> Result<(), String> {
+    pub(super) fn take(&mut self, line: &[u8], token: &str) -> Result<Taken, String> {
         self.bytes += line.len() + 1;
         if self.bytes > TOTAL_LIMIT {
             return Err(format!("it reported more than {} MB", TOTAL_LIMIT >> 20));
@@ -110,35 +156,92 @@ impl Findings {
             return match parsed {
                 Ok(Line { token: Some(said), .. }) if said == token => {
                     self.trusted = true;
-                    Ok(())
+                    Ok(Taken::Noted)
                 }
                 _ => Err("it did not say the token it was given".into()),
             };
         }
         match parsed {
             Ok(Line { at: Some(span), .. }) => {
-                let span = self.clamp(span);
-                self.at = Some(span);
-                self.seen.insert(span.start);
-                self.forms = self.seen.len();
+                if let Some(text) = self.texts.last_mut() {
+                    let span = text.clamp(span);
+                    text.at = Some(span);
+                    text.seen.insert(span.start);
+                }
             }
-            Ok(Line { diagnostic: Some(diagnostic), .. }) => self.add(*diagnostic),
+            Ok(Line { diagnostic: Some(diagnostic), file, .. }) => {
+                let named = |text: &&mut Text| file.as_ref().is_none_or(|file| text.path == *file);
+                match self.texts.iter_mut().rev().find(named) {
+                    Some(text) => text.add(*diagnostic),
+                    None => self.note_unusable("a diagnostic of a file that was not begun"),
+                }
+            }
+            Ok(Line { file: Some(path), silent, .. }) => return Ok(Taken::File { path, silent }),
+            Ok(Line { step: Some(step), .. }) => return Ok(Taken::Step(step)),
             Ok(Line { done: Some(done), .. }) => {
                 self.done = true;
-                self.forms = done.forms;
+                self.forms = Some(done.forms);
                 self.unloaded_system = done.unloaded_system;
             }
             Ok(Line { confined: Some(how), .. }) => tracing::debug!(%how, "a copy is confined"),
             Ok(Line { .. }) => self.note_unusable("an unknown kind of line"),
             Err(error) => self.note_unusable(&error.to_string()),
         }
-        Ok(())
+        Ok(Taken::Noted)
     }
 
     fn note_unusable(&mut self, error: &str) {
         self.unusable += 1;
         if self.unusable <= LOGGED {
             tracing::warn!(error, "a check's copy sent a line that cannot be used");
+        }
+    }
+
+    /// The copy said that it saw the whole text.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// The report of each text in order, when the copy saw all of them.
+    pub(super) fn complete(self) -> Vec<(PathBuf, CheckReport)> {
+        self.reports(CheckEnd::Complete)
+    }
+
+    /// The reports, when it did not: with a diagnostic on the form it was at.
+    pub(super) fn stopped(mut self, limit: Limit, reason: String) -> Vec<(PathBuf, CheckReport)> {
+        if let Some(text) = self.texts.last_mut() {
+            let at = text.at.unwrap_or(Span { start: 0, end: 0 });
+            let message = format!("The check stopped here: {reason}");
+            text.diagnostics.push(finding(at, Severity::Error, limit.code(), message));
+        }
+        self.reports(CheckEnd::Stopped { reason })
+    }
+
+    /// `end`: how the last text's check ended.
+    fn reports(self, end: CheckEnd) -> Vec<(PathBuf, CheckReport)> {
+        let last = self.texts.len() - 1;
+        let single = last == 0;
+        let (forms, system) = (self.forms.filter(|_| single), self.unloaded_system);
+        let told = |(_, text): &(usize, Text)| !text.diagnostics.is_empty() || (!text.silent && (text.begun || single));
+        let report = |(index, text): (usize, Text)| {
+            let end = if index == last { end.clone() } else { CheckEnd::Complete };
+            text.report(forms, system.clone(), end)
+        };
+        self.texts.into_iter().enumerate().filter(told).map(report).collect()
+    }
+}
+
+impl Text {
+    fn new(path: PathBuf, length: usize, silent: bool) -> Text {
+        Text {
+            path,
+            length,
+            silent,
+            begun: false,
+            diagnostics: Vec::new(),
+            dropped: 0,
+            at: None,
+            seen: BTreeSet::new(),
         }
     }
 
@@ -167,33 +270,22 @@ impl Findings {
         self.diagnostics.push(diagnostic);
     }
 
-    /// The copy said that it saw the whole text.
-    pub(super) fn is_done(&self) -> bool {
-        self.done
-    }
-
-    /// The report, when the copy saw the whole text.
-    pub(super) fn complete(mut self) -> CheckReport {
+    /// `forms`: how many the copy said it compiled, if it said so of this text alone.
+    fn report(
+        mut self,
+        forms: Option<usize>,
+        unloaded_system: Option<String>,
+        end: CheckEnd,
+    ) -> (PathBuf, CheckReport) {
         if self.dropped > 0 {
             tracing::warn!(dropped = self.dropped, "more diagnostics than are shown");
             let message = format!("{} more diagnostics of this text are not shown.", self.dropped);
             let end = Span { start: self.length, end: self.length };
             self.diagnostics.push(finding(end, Severity::Information, "too-many-diagnostics", message));
         }
-        self.report(CheckEnd::Complete)
-    }
-
-    /// The report, when it did not: with a diagnostic on the form it was at.
-    pub(super) fn stopped(mut self, limit: Limit, reason: String) -> CheckReport {
-        let at = self.at.unwrap_or(Span { start: 0, end: 0 });
-        let message = format!("The check stopped here: {reason}");
-        self.diagnostics.push(finding(at, Severity::Error, limit.code(), message));
-        self.report(CheckEnd::Stopped { reason })
-    }
-
-    fn report(mut self, end: CheckEnd) -> CheckReport {
         self.diagnostics.sort_by_key(|diagnostic| diagnostic.span);
-        CheckReport { diagnostics: self.diagnostics, forms: self.forms, unloaded_system: self.unloaded_system, end }
+        let forms = forms.unwrap_or(self.seen.len());
+        (self.path, CheckReport { diagnostics: self.diagnostics, forms, unloaded_system, end })
     }
 }
 
@@ -217,7 +309,7 @@ mod tests {
     use super::*;
 
     fn told(lines: &[&str]) -> Findings {
-        let mut findings = Findings::new(100);
+        let mut findings = Findings::new(PathBuf::new(), 100);
         findings.take(br#"{"token":"t","pid":1}"#, "t").unwrap();
         for line in lines {
             findings.take(line.as_bytes(), "t").unwrap();
@@ -225,10 +317,50 @@ mod tests {
         findings
     }
 
+    fn only(mut reports: Vec<(PathBuf, CheckReport)>) -> CheckReport {
+        assert_eq!(reports.len(), 1);
+        reports.remove(0).1
+    }
+
+    #[test]
+    fn lines_belong_to_their_files_and_a_stop_to_the_one_it_was_at() {
+        let mut findings = Findings::new("s.asd".into(), 10);
+        findings.take(br#"{"token":"t"}"#, "t").unwrap();
+        let taken = findings.take(br#"{"file":"a.lisp","silent":true}"#, "t").unwrap();
+        assert_eq!(taken, Taken::File { path: "a.lisp".into(), silent: true });
+        findings.begin("quiet.lisp".into(), 50, true).unwrap();
+        findings.begin("a.lisp".into(), 50, false).unwrap();
+        findings.take(br#"{"at":[1,500]}"#, "t").unwrap();
+        findings.begin("b.lisp".into(), 20, false).unwrap();
+        findings.take(br#"{"at":[2,500]}"#, "t").unwrap();
+        for file in ["a.lisp", "s.asd", "never-begun.lisp"] {
+            let line = format!(
+                r#"{{"file":"{file}","diagnostic":{{"span":[3,500],"severity":"error","code":"x","message":"m"}}}}"#
+            );
+            assert_eq!(findings.take(line.as_bytes(), "t").unwrap(), Taken::Noted);
+        }
+        let reports = findings.stopped(Limit::Memory, "it is large.".into());
+        let told: Vec<_> = reports
+            .iter()
+            .map(|(path, report)| {
+                let found: Vec<_> = report.diagnostics.iter().map(|d| (d.code.as_str(), d.span.end)).collect();
+                (path.to_str().unwrap(), found, report.end == CheckEnd::Complete)
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("s.asd", vec![("x", 10)], true),
+                ("a.lisp", vec![("x", 50)], true),
+                ("b.lisp", vec![("out-of-memory", 20)], false),
+            ]
+        );
+    }
+
     #[test]
     fn a_stream_without_the_token_is_refused() {
         for line in ["", "{}", r#"{"token":"x","pid":1}"#, r#"{"done":{"forms":1}}"#] {
-            assert!(Findings::new(1).take(line.as_bytes(), "t").is_err(), "{line}");
+            assert!(Findings::new(PathBuf::new(), 1).take(line.as_bytes(), "t").is_err(), "{line}");
         }
     }
 
@@ -243,7 +375,7 @@ mod tests {
             r#"{"done":{"forms":4,"unloaded_system":"sys"}}"#,
         ]);
         assert!(findings.is_done());
-        let report = findings.complete();
+        let report = only(findings.complete());
         assert_eq!((report.forms, report.unloaded_system.as_deref(), report.diagnostics.len()), (4, Some("sys"), 1));
         assert_eq!(report.diagnostics[0].span, Span { start: 100, end: 100 });
         assert_eq!(report.diagnostics[0].toplevel, Some(Span { start: 90, end: 100 }));
@@ -256,7 +388,7 @@ mod tests {
             r#"{"diagnostic":{"span":[1,2],"severity":"warning","code":"x","message":"m"}}"#,
             r#"{"at":[6,20]}"#,
         ]);
-        let report = findings.stopped(Limit::Time, "it took long.".into());
+        let report = only(findings.stopped(Limit::Time, "it took long.".into()));
         let codes: Vec<_> = report.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect();
         assert_eq!(codes, ["x", "out-of-time"]);
         assert_eq!(report.diagnostics[1].span, Span { start: 6, end: 20 });
@@ -272,13 +404,18 @@ mod tests {
             findings.take(line.as_bytes(), "t").unwrap();
         }
         assert!((0..1500).any(|_| findings.take(line.as_bytes(), "t").is_err()));
-        assert!(findings.diagnostics.iter().all(|diagnostic| diagnostic.message.chars().count() == MESSAGE_LIMIT + 1));
+        assert!(
+            findings.texts[0]
+                .diagnostics
+                .iter()
+                .all(|diagnostic| diagnostic.message.chars().count() == MESSAGE_LIMIT + 1)
+        );
         let short = r#"{"diagnostic":{"span":[0,1],"severity":"note","code":"x","message":"m"}}"#;
         let mut findings = told(&[]);
         for _ in 0..DIAGNOSTICS_LIMIT + 7 {
             findings.take(short.as_bytes(), "t").unwrap();
         }
-        let report = findings.complete();
+        let report = only(findings.complete());
         assert_eq!(report.diagnostics.len(), DIAGNOSTICS_LIMIT + 1);
         assert!(report.diagnostics.iter().any(|diagnostic| diagnostic.message.starts_with("7 more")));
     }

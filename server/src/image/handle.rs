@@ -7,7 +7,10 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::api::{CheckParams, CheckReport, EvalOutcome, EvalParams, ImageFacts, LoadSystemOutcome, LoadSystemParams};
+use super::api::{
+    CheckParams, CheckReport, CheckSystemParams, EvalOutcome, EvalParams, ImageFacts, LoadSystemOutcome,
+    LoadSystemParams,
+};
 use super::core::Cache;
 use super::link::{CallError, lock};
 use super::live::Live;
@@ -153,6 +156,17 @@ impl Image {
     /// Check a text in a throw-away copy. Dropping the future kills the copy.
     pub async fn check(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
         copies::check(&self.shared, params).await
+    }
+
+    /// Check the files of a system in a throw-away copy, in which they and what they depend on are loaded; each file's report, in the order
+    /// of the build. `look` is asked for each file when its turn comes. Dropping the future kills the copy.
+    pub async fn check_system(
+        &self,
+        params: CheckSystemParams,
+        look: copies::Look,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
+        copies::check_system(&self.shared, params, look, progress).await
     }
 
     /// Load a system and remember it, so that a new image has it too. Dropping the future interrupts it.

@@ -38,5 +38,6 @@ mod state;
 mod supervisor;
 mod turns;
 
+pub use copies::Look;
 pub use handle::Image;
 pub use state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};

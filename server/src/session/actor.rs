@@ -8,10 +8,13 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::documents::{Documents, Key, LONG, Open, Running};
+use super::documents::{Documents, Key, LONG, Open, Running, first_package};
 use super::event::{Event, Place, Reply};
 use super::jobs::{Finished, Job, Jobs, Kind, Report};
-use super::{CheckRequest, ClientId, ClientInfo, Door, EvalRequest, Feedback, Level, path_of_uri, status};
+use super::{
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, Door, EvalRequest, Feedback, Level, SystemReport,
+    path_of_uri, status, systems,
+};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostics::merge;
@@ -152,6 +155,9 @@ impl Actor {
             }
             Event::Evaluate { client, request, place, reply } => self.evaluate(client, request, place, reply),
             Event::Check { client, request, reply } => self.check(client, request, reply),
+            Event::CheckSystem { client, request, progress, reply } => {
+                self.check_system(client, request, progress, reply);
+            }
             Event::LoadSystem { client, system, force, progress, reply } => {
                 self.load_system(client, system, force, progress, reply);
             }
@@ -437,11 +443,12 @@ impl Actor {
         (origin, Some(package))
     }
 
-    fn check(&mut self, client: ClientId, request: CheckRequest, reply: Reply<crate::image::api::CheckReport>) {
+    fn check(&mut self, client: ClientId, mut request: CheckRequest, reply: Reply<crate::image::api::CheckReport>) {
         let what = match &request.path {
             Some(path) => format!("checking {}", path.display()),
             None => format!("checking {}", first_line(&request.text)),
         };
+        request.package.get_or_insert_with(|| first_package(request.path.as_deref()).into());
         let (image, asd, config) = (self.image.clone(), self.asd.clone(), self.config(client).clone());
         self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
             let structure = structure::check(&Document::new(&request.text, 0));
@@ -450,6 +457,19 @@ impl Actor {
             report.diagnostics = merge(structure, report.diagnostics);
             Ok(report)
         });
+    }
+
+    fn check_system(
+        &mut self,
+        client: ClientId,
+        request: CheckSystemRequest,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+        reply: Reply<SystemReport>,
+    ) {
+        let named = request.system.clone().or_else(|| Some(request.asd.as_ref()?.display().to_string()));
+        let what = format!("checking the system {}", named.unwrap_or_default());
+        let work = systems::check(self.image.clone(), self.config(client).clone(), self.asd.clone(), request, progress);
+        self.jobs.start(Job::new(client, Kind::Other, what), reply, work);
     }
 
     fn load_system(

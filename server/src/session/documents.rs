@@ -1,7 +1,7 @@
 //! The open documents: their texts, what is known of each, and when each is to be checked. Decides; starts and sends nothing itself.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -50,6 +50,15 @@ pub(super) struct Open {
     waiting: Vec<oneshot::Sender<Option<Snapshot>>>,
 }
 
+fn is_asd(path: Option<&Path>) -> bool {
+    path.and_then(Path::extension).is_some_and(|extension| extension.eq_ignore_ascii_case("asd"))
+}
+
+/// The package that is in force where a file begins: a system definition is read in ASDF's.
+pub(super) fn first_package(path: Option<&Path>) -> &'static str {
+    if is_asd(path) { "ASDF-USER" } else { "COMMON-LISP-USER" }
+}
+
 impl Open {
     pub(super) fn new(uri: &str, document: Document) -> Open {
         Open {
@@ -68,17 +77,14 @@ impl Open {
         }
     }
 
-    /// A system definition, which is read in ASDF's package.
+    /// A system definition.
     pub(super) fn is_asd(&self) -> bool {
-        self.path
-            .as_deref()
-            .and_then(|path| path.extension())
-            .is_some_and(|extension| extension.eq_ignore_ascii_case("asd"))
+        is_asd(self.path.as_deref())
     }
 
     /// The package that is in force where it begins.
     pub(super) fn first_package(&self) -> &'static str {
-        if self.is_asd() { "ASDF-USER" } else { "COMMON-LISP-USER" }
+        first_package(self.path.as_deref())
     }
 
     /// A check came to its end. The first of a version is published even when it brought nothing new, so that a client can tell.

@@ -6,7 +6,9 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::jobs::Finished;
-use super::{CheckRequest, ClientId, ClientInfo, EvalRequest, Feedback, Snapshot, Status};
+use super::{
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, Snapshot, Status, SystemReport,
+};
 use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
 use crate::image::{ImageError, ImageEvent, Progress};
 use crate::text::document::Edit;
@@ -91,6 +93,12 @@ pub(super) enum Event {
         client: ClientId,
         request: CheckRequest,
         reply: Reply<CheckReport>,
+    },
+    CheckSystem {
+        client: ClientId,
+        request: CheckSystemRequest,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+        reply: Reply<SystemReport>,
     },
     LoadSystem {
         client: ClientId,

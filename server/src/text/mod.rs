@@ -28,3 +28,8 @@ impl From<Span> for (usize, usize) {
         (span.start, span.end)
     }
 }
+
+/// The text of a file's bytes: UTF-8, or Latin-1 when they are none. The image reads a system's files by the same rule (`read-source-file`).
+pub fn decode(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| error.as_bytes().iter().copied().map(char::from).collect())
+}

@@ -1,0 +1,100 @@
+//! The check of a whole system: the files are read by the copy of the image, and here too, for the scanner.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::mpsc;
+
+use super::{CheckSystemRequest, SystemReport};
+use crate::config::Config;
+use crate::ide::asd::AsdFiles;
+use crate::ide::diagnostic::{Diagnostic, Severity};
+use crate::ide::diagnostics::{head_of, merge};
+use crate::ide::structure::{self, Structure};
+use crate::image::api::{CheckReport, CheckSystemParams, FileFacts};
+use crate::image::{Image, ImageError, Progress};
+use crate::text::document::Document;
+use crate::text::{Span, decode};
+
+/// Seconds for a system and what it depends on, when none are given.
+const DEADLINE: f64 = 600.0;
+/// The longest file that is read, bytes.
+const LONGEST: u64 = 64 << 20;
+/// The codes of what went wrong around a file, and not at a place in it: with the system, and when the file was loaded after its check.
+const SYSTEM_FAILED: &str = "system-failed";
+const LOAD_FAILED: &str = "load-failed";
+
+/// A file as the scanner saw it when the copy came to it.
+struct Seen {
+    structure: Structure,
+    head: Span,
+}
+
+/// The files of one check.
+#[derive(Default)]
+struct Files(Mutex<HashMap<PathBuf, Seen>>);
+
+impl Files {
+    fn look(&self, path: &Path) -> Option<FileFacts> {
+        let document = Document::new(&read(path)?, 0);
+        let structure = structure::check(&document);
+        let facts = FileFacts { length: document.text().len_chars(), withheld: structure.withheld.clone() };
+        self.lock().insert(path.to_owned(), Seen { structure, head: head_of(&document) });
+        Some(facts)
+    }
+
+    fn merge(&self, path: &Path, report: &mut CheckReport) {
+        let Some(Seen { structure, head }) = self.lock().remove(path) else { return };
+        let mut found = std::mem::take(&mut report.diagnostics);
+        let around = |diagnostic: &Diagnostic| [SYSTEM_FAILED, LOAD_FAILED].contains(&&*diagnostic.code);
+        if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error && !around(diagnostic)) {
+            // A form that cannot be compiled fails once more when it is loaded.
+            found.retain(|diagnostic| diagnostic.code != LOAD_FAILED);
+        }
+        for diagnostic in found.iter_mut().filter(|diagnostic| around(diagnostic)) {
+            diagnostic.span = head;
+        }
+        report.diagnostics = merge(structure, found);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Seen>> {
+        // Whole between any two statements.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The text of a file that the copy named. Only of a regular file: nothing else has an end.
+fn read(path: &Path) -> Option<String> {
+    let facts = std::fs::metadata(path).ok()?;
+    (facts.is_file() && facts.len() <= LONGEST).then(|| std::fs::read(path).ok().map(decode))?
+}
+
+/// [`super::Session::check_system`]. Reads directories for the `.asd` files.
+pub(super) async fn check(
+    image: Image,
+    config: Config,
+    asd: Arc<AsdFiles>,
+    request: CheckSystemRequest,
+    progress: Option<mpsc::UnboundedSender<Progress>>,
+) -> Result<SystemReport, ImageError> {
+    let near = request.only.first().or(request.asd.as_ref());
+    let params = CheckSystemParams {
+        asd_files: near.map_or_else(|| asd.all(), |path| asd.nearest(path)),
+        asd: request.asd,
+        system: request.system,
+        only: request.only,
+        notes: config.check.notes,
+        unreachable: config.check.unreachable,
+        confine: config.check.confine,
+        deadline: request.timeout.unwrap_or(DEADLINE),
+        memory: config.check.memory,
+    };
+    let files = Arc::new(Files::default());
+    let eyes = files.clone();
+    let mut reports = image.check_system(params, Arc::new(move |path| eyes.look(path)), progress).await?;
+    for (path, report) in &mut reports {
+        files.merge(path, report);
+    }
+    Ok(SystemReport { files: reports })
+}

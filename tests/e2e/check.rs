@@ -1,0 +1,156 @@
+//! `consort check` as a person and as a script have it: text, JSON lines, exit codes; whole systems, which never enter the image itself.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use consort_tests::installation::Installation;
+use serde_json::Value;
+
+/// A workspace with a copy of a directory of this repository at its top: a directory below with an `.asd` would have a host of its own.
+fn with_copy(of: &str) -> Installation {
+    let world = Installation::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of);
+    for entry in fs::read_dir(source).expect("the directory is there") {
+        let path = entry.expect("it can be read").path();
+        let file = path.file_name().and_then(|file| file.to_str()).expect("a name");
+        world.write(file, &fs::read_to_string(&path).expect("a text"));
+    }
+    world
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or_else(|| panic!("it was killed: {output:?}"))
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("it prints UTF-8")
+}
+
+/// `file:line code` of each JSON line.
+fn told(output: &Output) -> Vec<String> {
+    stdout(output)
+        .lines()
+        .map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            let row = line["range"]["start"]["line"].as_u64().expect("a line") + 1;
+            format!("{}:{row} {}", line["file"].as_str().expect("a file"), line["code"].as_str().expect("a code"))
+        })
+        .collect()
+}
+
+/// The systems that the image has.
+fn loaded(world: &Installation) -> Vec<String> {
+    let systems = world.status()["image"]["facts"]["systems"].clone();
+    serde_json::from_value(systems).expect("the image tells its systems")
+}
+
+#[test]
+fn a_system_is_checked_whole_and_never_loaded() {
+    let world = with_copy("tests/fixtures/shop");
+    let output = world.run(&["check", "shop.asd"]);
+    assert_eq!(code(&output), 1, "{output:?}");
+    insta::assert_snapshot!(stdout(&output));
+    let output = world.run(&["check", "--json", "shop.asd"]);
+    assert_eq!(code(&output), 1, "{output:?}");
+    insta::assert_snapshot!(told(&output).join("\n"));
+    assert!(!loaded(&world).contains(&"shop".to_owned()), "the image itself was changed");
+    world.finish();
+}
+
+#[test]
+fn a_clean_system_says_so() {
+    let world = with_copy("examples/telegraph");
+    let output = world.run(&["check", "telegraph.asd"]);
+    assert_eq!((code(&output), stdout(&output).as_str()), (0, "no problems in 4 files\n"), "{output:?}");
+    world.finish();
+}
+
+#[test]
+fn a_file_and_a_directory_of_systems_that_are_not_loaded() {
+    let world = with_copy("examples/telegraph");
+    let output = world.run(&["check", "--json", "timing.lisp"]);
+    assert_eq!(code(&output), 1, "{output:?}");
+    let of_file = told(&output);
+    assert!(of_file.contains(&"timing.lisp:10 undefined-variable".to_owned()), "{of_file:?}");
+    let output = world.run(&["check", "--json", "."]);
+    assert_eq!(code(&output), 1, "{output:?}");
+    let of_directory = told(&output);
+    insta::assert_snapshot!(of_directory.join("\n"));
+    let lost: Vec<_> = of_file.iter().filter(|line| !of_directory.contains(&format!("./{line}"))).collect();
+    assert!(lost.is_empty(), "{lost:?} {of_directory:?}");
+    assert!(!loaded(&world).iter().any(|system| system.starts_with("telegraph")));
+    world.finish();
+}
+
+#[test]
+fn what_is_wrong_with_a_definition_is_told_in_it() {
+    let world = Installation::new();
+    world.write("lost.asd", "(defsystem \"lost\" :depends-on (\"no-such-system\") :components ((:file \"a\")))\n");
+    world.write("a.lisp", "(defun f () (g))\n");
+    world.write("none.asd", ";; nothing\n");
+    world.write("torn.asd", "(defsystem \"torn\"\n  :components ((:file \"a\"))\n");
+    world.write("bare.asd", "(defsystem \"bare\" :components ((:file \"gone\")))\n");
+    for (asd, words) in [
+        ("lost.asd", "no-such-system"),
+        ("none.asd", "No system is defined here."),
+        ("torn.asd", "never closed"),
+        ("bare.asd", "gone.lisp"),
+    ] {
+        let output = world.run(&["check", asd]);
+        assert_eq!(code(&output), 1, "{asd}: {output:?}");
+        assert!(stdout(&output).contains(words), "{asd}: {}", stdout(&output));
+    }
+    let output = world.run(&["check", "no-such.asd"]);
+    assert_eq!(code(&output), 2, "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no-such.asd"), "{output:?}");
+    world.finish();
+}
+
+#[test]
+fn a_missing_parenthesis_costs_one_form_of_one_file() {
+    let world = Installation::new();
+    world.write("s.asd", "(defsystem \"s\" :serial t :components ((:file \"a\") (:file \"b\")))\n");
+    world.write("a.lisp", "(defun f (x)\n  (list x)\n\n(defun g () 1)\n\n(defun h (unused) 2)\n");
+    world.write("b.lisp", "(defun k () (list (h 1) (nowhere)))\n");
+    let output = world.run(&["check", "--json", "s.asd"]);
+    assert_eq!(code(&output), 1, "{output:?}");
+    assert_eq!(
+        told(&output),
+        ["a.lisp:1 unbalanced-list", "a.lisp:6 unused-variable", "b.lisp:1 undefined-function"],
+        "{output:?}"
+    );
+    world.finish();
+}
+
+#[test]
+fn a_system_that_takes_too_long_is_stopped_in_the_file_it_was_at() {
+    let world = Installation::new();
+    world.write("s.asd", "(defsystem \"s\" :serial t :components ((:file \"a\") (:file \"b\")))\n");
+    world.write("a.lisp", "(defun f () (g))\n");
+    world.write("b.lisp", "(defvar *x* 1)\n(eval-when (:compile-toplevel) (loop))\n");
+    let output = world.run(&["check", "--json", "--timeout", "5", "s.asd"]);
+    assert_eq!(code(&output), 1, "{output:?}");
+    assert!(told(&output).contains(&"b.lisp:2 out-of-time".to_owned()), "{output:?}");
+    world.finish();
+}
+
+#[test]
+fn a_real_library_has_no_undefined_names() {
+    let asd = "/usr/share/common-lisp/source/cl-ppcre/cl-ppcre.asd";
+    assert!(Path::new(asd).exists(), "install cl-ppcre's source (`make test` does)");
+    let world = Installation::new();
+    let dir = world.workspace();
+    for entry in fs::read_dir(Path::new(asd).parent().expect("a directory")).expect("it can be read") {
+        let path = entry.expect("it can be read").path();
+        if path.is_file() {
+            fs::copy(&path, dir.join(path.file_name().expect("a name"))).expect("a copy");
+        }
+    }
+    let output = world.run(&["check", "--json", "cl-ppcre.asd"]);
+    assert_ne!(code(&output), 2, "{output:?}");
+    let noise: Vec<_> =
+        told(&output).into_iter().filter(|line| line.contains("undefined") || line.contains("failed")).collect();
+    assert_eq!(noise, Vec::<String>::new());
+    world.finish();
+}
