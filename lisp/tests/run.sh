@@ -1,5 +1,6 @@
 #!/bin/sh
-# Build a core and a fasl with the given SBCL (default: sbcl) in a temporary directory, test both, and clean up.
+# Build a core and a fasl with the given SBCL (default: sbcl) in a temporary directory, test both, then the checker; and clean up.
+# The last line counts: the checker's parts, each a script of its own, count as one test each.
 #   lisp/tests/run.sh [SBCL]
 set -eu
 sbcl=${1:-sbcl}
@@ -14,5 +15,15 @@ build() {
 }
 build consort.core
 build consort.fasl
-CONSORT_TEST_SBCL=$sbcl CONSORT_TEST_SCRATCH=$scratch $sbcl --noinform --dynamic-space-size 4096 --no-sysinit --no-userinit --non-interactive \
-    --load "$lisp/tests/run.lisp" </dev/null
+run() { $sbcl --noinform --dynamic-space-size 4096 --no-sysinit --no-userinit --non-interactive --load "$lisp/tests/$1.lisp" </dev/null; }
+
+export CONSORT_TEST_SBCL="$sbcl" CONSORT_TEST_SCRATCH="$scratch"
+run run | tee "$scratch/image.log"
+counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$scratch/image.log" | tail -n 1)
+passed=${counts%% *} failed=${counts#* passed, } failed=${failed% failed}
+if [ -z "$counts" ]; then passed=0 failed=1; fi
+for part in programs loaded systems confined copies real-files; do
+    if run "check-$part"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
