@@ -144,7 +144,7 @@
   (sort (mapcar #'string *modules*) #'string<) (sb-ext:bytes-consed-between-gcs) sb-ext:*muffled-warnings*
   (sort (remove \"CONSORT\" (mapcar #'package-name (list-all-packages)) :test #'string=) #'string<)
   (let (names) (do-symbols (s :cl-user) (when (eq (symbol-package s) *package*) (push (symbol-name s) names)))
-    (remove \"DOUBLE\" names :test #'string=)))))" out)) ; src/user-package.lisp
+    (sort (remove \"DOUBLE\" names :test #'string=) #'string<)))))" out)) ; src/user-package.lisp
     (with-image (image)
       (let ((plain (with-output-to-string (out)
                      (sb-ext:run-program "/bin/sh" (list "-c" (format nil "exec ~A --noinform --dynamic-space-size 1024 --no-sysinit --no-userinit --non-interactive --eval '(map nil (function require) (list :asdf :sb-posix :sb-introspect :sb-cltl2 :sb-sprof :sb-bsd-sockets))' --load ~A" *sbcl* file))

@@ -26,6 +26,7 @@ then, if it is known."
                               (cond (refused "confined")
                                     (package "unknown-package")
                                     ((typep condition 'storage-condition) "exhausted")
+                                    ((typep condition 'form-out-of-time) "out-of-time")
                                     (t "compile-time-error"))
                               (if refused (confined-message message) message)
                               :condition (and condition (type-name-for-user condition))

@@ -95,6 +95,30 @@
 
 ;;; One form
 
+(define-condition form-out-of-time (serious-condition)
+  ((seconds :initarg :seconds :reader form-seconds))
+  (:report (lambda (condition stream)
+             (format stream "This form was left after ~,1F s, so that the others are still checked. Is there a macro that never ends?"
+                     (form-seconds condition))))
+  (:documentation "One form took most of the time that the copy has. No ERROR: code that ignores errors does not ignore it."))
+
+(define-global *check-end* nil "When the copy should be done, in internal time: some time before the host ends it. NIL: whenever it likes.")
+
+(defun set-check-end (seconds)
+  "Have forms left in time, in a copy that the host ends after SECONDS."
+  (setf *check-end* (+ (get-internal-real-time) (round (* 9/10 seconds internal-time-units-per-second)))))
+
+(defun call-in-time (function)
+  "Call FUNCTION; FORM-OUT-OF-TIME when it takes three quarters of the time that is left."
+  (if *check-end*
+      (let* ((left (/ (- *check-end* (get-internal-real-time)) internal-time-units-per-second))
+             (seconds (max 1/10 (* 3/4 left)))
+             (timer (sb-ext:make-timer (lambda () (error 'form-out-of-time :seconds seconds)))))
+        (sb-ext:schedule-timer timer seconds)
+        (unwind-protect (funcall function)
+          (sb-ext:unschedule-timer timer)))
+      (funcall function)))
+
 (defun call-guarded (function on-failure &optional (where (constantly nil)))
   "Call FUNCTION; when it would end any other way than by returning (an unhandled condition, a throw, ABORT) call ON-FAILURE with the
 condition or NIL, and what WHERE returned where the condition was met, and return NIL."
@@ -109,7 +133,7 @@ condition or NIL, and what WHERE returned where the condition was met, and retur
                      (return-from guarded)))
                  (*debugger-hook* nil))
              (restart-case
-                 (progn (setf values (multiple-value-list (funcall function)))
+                 (progn (setf values (multiple-value-list (call-in-time function)))
                         (setf done t))
                (abort () :report "Leave this form.")))
         ;; A throw past us ends here too.

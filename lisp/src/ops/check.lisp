@@ -39,6 +39,7 @@
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
     (limit-copy (field params "deadline" 10))
+    (set-check-end (field params "deadline" 10))
     (redirect-asdf (scratch-directory params))
     (install-hooks)
     report))
