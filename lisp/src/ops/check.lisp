@@ -40,7 +40,7 @@
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
     (limit-copy (field params "deadline" 10))
     (redirect-asdf (scratch-directory params))
-    (install-hooks)
+    (setf *checking* t)
     report))
 
 (defun confine-copy (params report)
