@@ -57,7 +57,10 @@
                             more)))
        (sb-bsd-sockets:socket-bind listener socket-name)
        (sb-bsd-sockets:socket-listen listener 1)
-       (let ((pid (call-in-copy (lambda () (funcall runner params)) :patience 30)))
+       (let ((pid (call-in-copy (lambda ()
+                                  (refuse-exits #'refuse-exit) ; as the image does when it serves
+                                  (funcall runner params))
+                                :patience 30)))
          (unwind-protect
               (let* ((connection (progn (await-connection listener pid) (sb-bsd-sockets:socket-accept listener)))
                      (stream (sb-bsd-sockets:socket-make-stream connection :input t :element-type '(unsigned-byte 8) :buffering :full))
@@ -94,4 +97,4 @@
   "Tell how it went and end with the exit code."
   (format t "~&~A: ~:[~D failed~;all passed~*~]~%" title (zerop *failures*) *failures*)
   (finish-output)
-  (sb-ext:exit :code (if (zerop *failures*) 0 1) :abort t))
+  (leave (if (zerop *failures*) 0 1)))

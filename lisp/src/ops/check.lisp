@@ -41,7 +41,7 @@
     (limit-copy (field params "deadline" 10))
     (set-check-end (field params "deadline" 10))
     (redirect-asdf (scratch-directory params))
-    (install-hooks)
+    (setf *checking* t)
     report))
 
 (defun confine-copy (params report)
