@@ -119,9 +119,9 @@ fn same(one: &[u8], other: &[u8]) -> bool {
 mod token {
     //! The bearer token in its file.
 
-    use std::fs::{File, OpenOptions};
+    use std::fs::{DirBuilder, File, OpenOptions};
     use std::io::{ErrorKind, Read, Write};
-    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
     use std::path::Path;
 
     /// Bytes of randomness.
@@ -129,6 +129,10 @@ mod token {
 
     /// The token in the file; a new one when there is no file. A file that others may read is refused.
     pub(super) fn read_or_make(path: &Path) -> Result<String, String> {
+        if let Some(directory) = path.parent() {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+            made.map_err(|error| format!("{}: {error}", directory.display()))?;
+        }
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
             Ok(file) => make(file),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => read(path),
