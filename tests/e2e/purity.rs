@@ -1,9 +1,14 @@
 //! Checking never touches the session: a fingerprint of the image is the same before and after.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use consort::config::Config;
 use consort::image::api::CheckMode;
+use consort::session::{ClientInfo, Door, Feedback};
+use consort::text::document::Edit;
 use consort_tests::lone_image::LoneImage;
+use consort_tests::world::{PATIENCE, World};
 use serde_json::Value;
 
 /// Nothing but compile-time side effects.
@@ -162,4 +167,60 @@ async fn checking_side_effects_leaves_no_trace() {
     let ghost = lone.eval("(list (find-package :ghost-package) (find-symbol \"GHOST-SYMBOL\" :cl-user))").await;
     assert_eq!(ghost.values[0].text, "(NIL NIL)");
     lone.finish().await;
+}
+
+/// Small, repeatable randomness: a linear congruential generator (Knuth's MMIX constants).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % n as u64).expect("below a usize")
+    }
+}
+
+/// Half-typed symbols, packages, macros and types, as typing makes them: nothing of them stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_edits_leave_no_trace() {
+    let mut config = Config::default();
+    config.check.debounce = Duration::from_millis(5);
+    let world = World::configured(&[], config).await;
+    world.is_ready().await;
+    let before = world.image.fingerprint().await.expect("a fingerprint");
+
+    let (client, mut feedback) = world.session.attach(ClientInfo { door: Door::Lsp, name: "typist".into() });
+    let uri = world.uri("typed.lisp");
+    let mut text: Vec<char> = SIDE_EFFECTS.chars().collect();
+    world.session.open(client, uri.clone(), 0, text.iter().collect());
+    let pieces = ["(", ")", "\"", "x", " ", "(defvar *typed* 1)\n", "(in-package :typed)\n", "#.(intern \"TYPED\")", "typed:", ";"];
+    let mut dice = Dice(1);
+    let mut checks = 0;
+    for version in 1..=1000 {
+        let at = dice.below(text.len());
+        if dice.below(3) == 0 {
+            text.drain(at..(at + 1 + dice.below(12)).min(text.len()));
+        } else {
+            text.splice(at..at, pieces[dice.below(pieces.len())].chars());
+        }
+        if version % 100 == 0 {
+            text = SIDE_EFFECTS.chars().collect(); // or it is soon nothing but broken
+        }
+        world.session.change(client, &uri, version, vec![Edit { range: None, text: text.iter().collect() }]);
+        if version % 20 == 0 {
+            let checked = async {
+                while let Some(told) = feedback.recv().await {
+                    if matches!(told, Feedback::Checking { running: false, .. }) {
+                        return;
+                    }
+                }
+            };
+            tokio::time::timeout(PATIENCE, checked).await.expect("a check ends");
+            checks += 1;
+        }
+    }
+    assert_eq!(checks, 50);
+    world.session.close(client, &uri);
+    let after = world.image.fingerprint().await.expect("a fingerprint");
+    assert_same(&before, &after, "typing");
+    world.end().await;
 }

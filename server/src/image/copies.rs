@@ -168,7 +168,9 @@ async fn attempt<P: Serialize>(
     let mut hunt = Hunt::start(shared, order, permit).await?;
     let stream = hunt.connection(connect).await?;
     let reports = hunt.follow(stream, order.findings(), deadline, order.memory, order.files.as_ref()).await?;
-    hunt.finish();
+    if hunt.end.is_some() {
+        hunt.finish();
+    }
     Ok(reports)
 }
 
@@ -214,7 +216,7 @@ struct Hunt {
     copied: Option<oneshot::Receiver<u32>>,
     quarry: Option<Arc<Quarry>>,
     pid: u32,
-    /// How it ended, when that was told before it was seen to connect.
+    /// How it ended, when that is known; it was reaped then.
     end: Option<CopyEnd>,
     scratch: Option<Scratch>,
     permit: Option<Arc<OwnedSemaphorePermit>>,
@@ -293,7 +295,8 @@ impl Hunt {
         accepted.map_err(no_socket)
     }
 
-    /// Read what the copy finds until it has ended, within its limits.
+    /// Read what the copy finds until it is done or has ended, within its limits. Nobody waits for a copy that is done to leave: giving back
+    /// its memory takes it as long as checking a small text.
     async fn follow(
         &mut self,
         stream: UnixStream,
@@ -316,7 +319,7 @@ impl Hunt {
         // When one of the two ends has come, the other must soon.
         let mut impatient: Option<Instant> = None;
         let mut open = true;
-        while open || end.is_none() {
+        while !findings.is_done() && (open || end.is_none()) {
             let mut over: Option<(Limit, String)> = None;
             tokio::select! {
                 line = lines.next(), if open => {
@@ -361,7 +364,7 @@ impl Hunt {
                 impatient = Some(Instant::now());
             }
         }
-        Ok(match passed {
+        let reports = match passed {
             Some((limit, reason)) => findings.stopped(limit, reason),
             None if findings.is_done() => findings.complete(),
             // Killed because the image is being ended.
@@ -370,7 +373,9 @@ impl Hunt {
                 let (limit, reason) = explain(end.as_ref());
                 findings.stopped(limit, reason)
             }
-        })
+        };
+        self.end = end;
+        Ok(reports)
     }
 
     /// The copy has ended and was reaped.
