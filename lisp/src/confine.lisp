@@ -95,7 +95,7 @@
     (utime 132 nil) (utimes 235 nil) (futimesat 261 nil) (utimensat 280 88)
     (setxattr 188 5) (lsetxattr 189 6) (fsetxattr 190 7) (setxattrat 463 463)
     (removexattr 197 14) (lremovexattr 198 15) (fremovexattr 199 16) (removexattrat 466 466) (file_setattr 469 469)
-    (name_to_handle_at 303 264) (open_by_handle_at 304 265) (fanotify_init 300 262) (quotactl 179 60) (quotactl_fd 443 443)
+    (truncate 76 45) (name_to_handle_at 303 264) (open_by_handle_at 304 265) (fanotify_init 300 262) (quotactl 179 60) (quotactl_fd 443 443)
     ;; the system
     (mount 165 40) (umount2 166 39) (pivot_root 155 41) (chroot 161 51) (open_tree 428 428) (move_mount 429 429) (fsopen 430 430)
     (fsconfig 431 431) (fsmount 432 432) (fspick 433 433) (mount_setattr 442 442) (swapon 167 224) (swapoff 168 225) (acct 163 89)
@@ -113,7 +113,7 @@
   "System calls that a copy has no use for: name, number on x86-64, number on arm64.")
 
 (defparameter *refused-without-landlock*
-  '((creat 85 nil) (openat2 437 437) (truncate 76 45) (rename 82 nil) (renameat 264 38) (renameat2 316 276) (link 86 nil) (linkat 265 37)
+  '((creat 85 nil) (openat2 437 437) (rename 82 nil) (renameat 264 38) (renameat2 316 276) (link 86 nil) (linkat 265 37)
     (symlink 88 nil) (symlinkat 266 36) (unlink 87 nil) (unlinkat 263 35) (mkdir 83 nil) (mkdirat 258 34) (rmdir 84 nil)
     (mknod 133 nil) (mknodat 259 33))
   "Refused too where the kernel has no Landlock; opening for writing is then refused by its flags.")
@@ -131,6 +131,7 @@
 (defun jump-equal (constant true false) (instruction #x15 constant true false))
 (defun jump-any-bit (constant true false) (instruction #x45 constant true false))
 (defun jump-at-least (constant true false) (instruction #x35 constant true false))
+(defun keep-bits (mask) (instruction #x54 mask))
 (defun answer (value) (instruction #x06 value))
 
 (defconstant +allow+ #x7fff0000)
@@ -174,6 +175,17 @@
 (defconstant +tiocsti+ #x5412)
 (defconstant +tioclinux+ #x541C)
 
+(defun no-cutting-flags (call argument)
+  "Refuse CALL if the flags in its ARGUMENT cut a file that is opened for reading, which Landlock before its version 3 lets pass."
+  (let ((number (number-here call)))
+    (when number
+      (list (jump-equal number 0 5)
+            (load-word (argument-offset argument))
+            (keep-bits (logior sb-posix:o-trunc sb-posix:o-wronly sb-posix:o-rdwr))
+            (jump-equal sb-posix:o-trunc 0 1)
+            (answer +eperm+)
+            (answer +allow+)))))
+
 (defun filter-program (pid landlock)
   "The filter for the copy PID; LANDLOCK: whether Landlock guards the files."
   (let ((machine (first *machine*)))
@@ -192,9 +204,11 @@
      (only-argument '(prlimit64 302 261) 0 0 pid)
      (not-argument '(fcntl 72 25) 1 +f-setown+ +f-setown-ex+)
      (not-argument '(ioctl 16 29) 1 +tiocsti+ +tioclinux+)
-     (unless landlock
-       (append (no-writing-flags '(open 2 nil) 1)
-               (no-writing-flags '(openat 257 56) 2)))
+     (if landlock
+         (append (no-cutting-flags '(open 2 nil) 1)
+                 (no-cutting-flags '(openat 257 56) 2))
+         (append (no-writing-flags '(open 2 nil) 1)
+                 (no-writing-flags '(openat 257 56) 2)))
      (list (answer +allow+)))))
 
 (defconstant +pr-set-no-new-privileges+ 38)

@@ -179,20 +179,10 @@ a descriptor that is opened later under the same number."
 
 (defconstant +pr-set-pdeathsig+ 1)
 
-(defconstant +madv-hugepage+ 14)
-
-(defun ask-for-large-pages ()
-  "Have the kernel give the heap large pages where it has none yet: what a copy allocates costs a fault a page."
-  #+linux
-  (when (internal-p 'heap-start)
-    (call-c "madvise" sb-alien:int (sb-alien:unsigned-long (heap-start)) (sb-alien:unsigned-long (sb-ext:dynamic-space-size))
-            (sb-alien:int +madv-hugepage+))))
-
 (defun prepare-copy ()
   "Cut what ties a fresh copy to the image: descriptors, signals, hooks."
   #+linux (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-pdeathsig+) (sb-alien:unsigned-long 9))
   (close-inherited-descriptors)
-  (ask-for-large-pages)
   (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup))
     (enable-interrupt signal :default))
   (setf sb-ext:*exit-hooks* '()

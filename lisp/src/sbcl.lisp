@@ -404,7 +404,6 @@ calling it goes on as before."
 (define-internal world-lock :variable "copying the image" ("SB-KERNEL" "**WORLD-LOCK**") ("SB-C" "**WORLD-LOCK**"))
 (define-internal sap-32 :place "copying the image" ("SB-SYS" "SAP-REF-32"))
 (define-internal sap-word :place "copying the image" ("SB-SYS" "SAP-REF-WORD"))
-(define-internal heap-start :function "large pages for a copy" ("SB-KERNEL" "CURRENT-DYNAMIC-SPACE-START"))
 (define-internal handler-clusters :variable "leaving the image's handlers behind" ("SB-KERNEL" "*HANDLER-CLUSTERS*"))
 (define-internal initial-handler-clusters :variable "leaving the image's handlers behind" ("SB-KERNEL" "**INITIAL-HANDLER-CLUSTERS**"))
 (define-internal restart-clusters :variable "leaving the image's handlers behind" ("SB-KERNEL" "*RESTART-CLUSTERS*"))

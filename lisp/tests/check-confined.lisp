@@ -84,11 +84,18 @@
   (sb-ext:gc :full t))" (uiop:native-namestring (merge-pathnames "check-support.lisp" *tests-directory*))) 'text) :path "/nowhere/text.lisp")))
         "what is allowed works")
 
-;; Memory and time: the copy ends, the image does not.
+;; Time: a form that never ends is left, and the rest is checked; what cannot be left ends the copy, and not the image.
+(expect (equal (mapcar (lambda (line) (field (field line "diagnostic") "code"))
+                       (remove-if-not (lambda (line) (field line "diagnostic"))
+                                      (check-lines (coerce "(eval-when (:compile-toplevel) (loop (ignore-errors (loop))))
+(defun f () (undefined-here))" 'text) :path "/nowhere/text.lisp" :deadline 2)))
+               '("out-of-time" "undefined-function"))
+        "a form that never ends is left, and the rest is checked")
 (multiple-value-bind (lines code signal)
-    (handler-case (check-lines (coerce "(eval-when (:compile-toplevel) (loop))" 'text) :path "/nowhere/text.lisp" :deadline 1)
+    (handler-case (check-lines (coerce "(eval-when (:compile-toplevel) (sb-sys:without-interrupts (loop)))" 'text)
+                              :path "/nowhere/text.lisp" :deadline 1)
       (error () (values nil 70 nil)))
   (declare (ignore lines))
-  (expect (or signal (not (eql code 0))) "a loop without end meets the limit of CPU time"))
+  (expect (or signal (not (eql code 0))) "a loop without end that masks interrupts meets the limit of CPU time"))
 
 (finish-tests "confinement")

@@ -186,4 +186,4 @@
             for position = (search start text)
             for found = (first-value image (format nil "(let ((s (first (sb-introspect:find-definition-sources-by-name '~A ~A)))) (list (namestring (sb-introspect:definition-source-pathname s)) (or (sb-introspect:definition-source-character-offset s) :none) (getf (sb-introspect:definition-source-plist s) :consort-position) (equal (getf (sb-introspect:definition-source-plist s) :consort-file) ~S)))" name kind file))
             do (is equal (with-standard-io-syntax (prin1-to-string (list file (if offset-known position :none) position t)))
-                   (substitute #\Space #\Newline found))))))
+                   (remove #\Newline found))))))

@@ -45,21 +45,28 @@
     report))
 
 (defun confine-copy (params report)
-  "Give up for good what a check may not do."
+  "Give up for good what a check may not do. Whether the text may be checked now: not where it should be confined and cannot be."
   (let ((scratch (scratch-directory params)) (landlock 0) (seccomp nil))
     (when (confined-p params)
       (when (zerop (landlock-abi)) (discard-fasls scratch))
       (setf (values landlock seccomp) (confine (sb-ext:native-namestring scratch))))
-    (send-line report (object "confined" (object "landlock" landlock "seccomp" (bool seccomp))) :flush t)))
+    (send-line report (object "confined" (object "landlock" landlock "seccomp" (bool seccomp))) :flush t)
+    (or seccomp (not (confined-p params)))))
+
+(defun cannot-confine ()
+  "The finding that stands for all others where code cannot be confined."
+  (make-finding :start 0 :end 1 :severity :error :code "cannot-confine"
+                :message "This system cannot confine what code does while it is checked (no seccomp), so it was not compiled. To check it all the same, set confine = false under [check] in your own config.toml."))
 
 (defun check-in-copy (params)
   "What the copy of a check does: everything after the fork."
   (let* ((report (begin-in-copy params))
          (check (check-of-params params report (field params "path") (field params "text"))))
     (put-source check)
-    (confine-copy params report)
-    (with-checks () (run-check check))
-    (settle-names check)
+    (cond ((confine-copy params report)
+           (with-checks () (run-check check))
+           (settle-names check))
+          (t (funcall (check-emit check) (cannot-confine))))
     (send-line report (object "done" (object "forms" (check-forms check) "unloaded_system" (or-null (check-unloaded-system check)))) :flush t)))
 
 (defun withheld-answer (reader)
@@ -80,7 +87,11 @@ diagnostic has its file too."
          (asd-files (map 'list #'sb-ext:parse-native-namestring (field params "asd_files" #())))
          (asd (field params "asd"))
          (numbers 0))
-    (confine-copy params report)
+    (unless (confine-copy params report)
+      (send-line report (object "file" (if (stringp asd) asd (sb-ext:native-namestring (first only)))
+                                "diagnostic" (finding-json (cannot-confine))))
+      (send-line report (object "done" (object "forms" 0 "unloaded_system" :null)) :flush t)
+      (leave 0))
     (labels ((silent-p (path)
                (and only (not (member path only :test #'same-file-p))))
              (begin-file (name silent)

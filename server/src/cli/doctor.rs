@@ -206,7 +206,7 @@ fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {
                 Mark::Missing,
                 "fork",
                 "not in this SBCL",
-                "checks run in a second SBCL process, which does not see what only the image has",
+                "texts are checked for their structure only, not by the compiler; run Consort on Linux for that",
             )?;
         }
         _ => {}

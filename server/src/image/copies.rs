@@ -35,6 +35,8 @@ const TURN: Duration = Duration::from_secs(60);
 const FORK: Duration = Duration::from_secs(15);
 /// What a copy may take to connect, at the first try and at the second. A copy that inherited a lock that is held never does.
 const CONNECT: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
+/// No deadline is later than this, so that it can be added to the time of day.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 /// How often limits are looked at.
 const WATCH: Duration = Duration::from_millis(50);
 /// What the last lines, or the news of a copy's end, may take.
@@ -309,7 +311,7 @@ impl Hunt {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
         let quarry = self.quarry.clone();
-        let deadline = Instant::now() + within;
+        let deadline = Instant::now() + within.min(LONGEST);
         let (stream, mut answers) = stream.into_split();
         let mut lines = Lines::new(stream, LINE_LIMIT);
         let mut ticks = interval(WATCH);
