@@ -192,7 +192,18 @@ async fn a_thousand_edits_leave_no_trace() {
     let uri = world.uri("typed.lisp");
     let mut text: Vec<char> = SIDE_EFFECTS.chars().collect();
     world.session.open(client, uri.clone(), 0, text.iter().collect());
-    let pieces = ["(", ")", "\"", "x", " ", "(defvar *typed* 1)\n", "(in-package :typed)\n", "#.(intern \"TYPED\")", "typed:", ";"];
+    let pieces = [
+        "(",
+        ")",
+        "\"",
+        "x",
+        " ",
+        "(defvar *typed* 1)\n",
+        "(in-package :typed)\n",
+        "#.(intern \"TYPED\")",
+        "typed:",
+        ";",
+    ];
     let mut dice = Dice(1);
     let mut checks = 0;
     for version in 1..=1000 {
