@@ -96,7 +96,7 @@ fn a_system_that_is_not_loaded_is_loaded_in_the_copy_only() {
     house.file("main.lisp", "(in-package :toy)\n(defun main () (twice (print (oops))))\n");
     let expected = |name: &str| format!("{name}:2:31");
     for (arguments, name, files) in
-        [(["toy.asd"], "main.lisp", 3), (["main.lisp"], "main.lisp", 1), (["."], "./main.lisp", 4)]
+        [(["toy.asd"], "main.lisp", 4), (["main.lisp"], "main.lisp", 1), (["."], "./main.lisp", 4)]
     {
         let output = house.run(&[&["check"][..], &arguments].concat());
         let said = out(&output);
