@@ -12,7 +12,8 @@ fn cores(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
         .unwrap()
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "core"))
+        // A command that is no plain sbcl has a fasl instead.
+        .filter(|path| path.extension().is_some_and(|extension| extension == "core" || extension == "fasl"))
         .collect()
 }
 

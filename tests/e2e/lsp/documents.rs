@@ -167,8 +167,8 @@ async fn a_file_of_a_system_that_is_not_loaded_offers_to_load_it() {
     let uri = world.uri("toy.lisp");
     editor.open(&uri, files[2].1).await;
     let (_, found) = editor.diagnostics(&uri, |_, lines| !lines.is_empty()).await;
-    // Neither the package nor the function is complained of: they are in what is not loaded.
-    assert_eq!(found, ["0:0-0:17 system-not-loaded", "1:13-1:14 unused-variable"]);
+    // Neither the package nor the function is complained of, nor the unused variable: what is not loaded may have a macro that uses it.
+    assert_eq!(found, ["0:0-0:17 system-not-loaded"]);
 
     let at = json!({"line": 0, "character": 0});
     let params =
