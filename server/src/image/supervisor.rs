@@ -242,9 +242,10 @@ impl Supervisor {
                     shared.tasks.spawn_blocking_on(sweep(shared.cache.clone(), start), &shared.runtime);
                     break live;
                 }
-                // A core that does not start is made again, once.
-                Err(NotReady { reason, left: true }) if !built && matches!(start, Start::Core(_)) => {
-                    tracing::warn!(reason, "the cached core does not start: it is built again");
+                // What does not start is made again, once: a core may be damaged, and behind a command that runs some sbcl of its own choice
+                // there may be another one now.
+                Err(NotReady { reason, left: true }) if !built => {
+                    tracing::warn!(reason, "what was cached does not start: it is built again");
                     self.finish(running.take(), &reason, Duration::ZERO).await;
                     shared.cache.discard(&start);
                 }
