@@ -140,25 +140,23 @@
 
 (defun argument-offset (n) "Where the low half of argument N is." (+ 16 (* 8 n)))
 
-(defun only-argument (call argument &rest values)
-  "Refuse CALL unless its ARGUMENT is one of VALUES."
+(defun by-argument (call argument values met otherwise)
+  "Answer CALL with MET if its ARGUMENT is one of VALUES, and with OTHERWISE if not."
   (let ((number (number-here call)))
     (when number
       (let ((body (append (list (load-word (argument-offset argument)))
                           (loop for value in values
-                                append (list (jump-equal value 0 1) (answer +allow+)))
-                          (list (answer +eperm+)))))
+                                append (list (jump-equal value 0 1) (answer met)))
+                          (list (answer otherwise)))))
         (list* (jump-equal number 0 (length body)) body)))))
+
+(defun only-argument (call argument &rest values)
+  "Refuse CALL unless its ARGUMENT is one of VALUES."
+  (by-argument call argument values +allow+ +eperm+))
 
 (defun not-argument (call argument &rest values)
   "Refuse CALL if its ARGUMENT is one of VALUES."
-  (let ((number (number-here call)))
-    (when number
-      (let ((body (append (list (load-word (argument-offset argument)))
-                          (loop for value in values
-                                append (list (jump-equal value 0 1) (answer +eperm+)))
-                          (list (answer +allow+)))))
-        (list* (jump-equal number 0 (length body)) body)))))
+  (by-argument call argument values +eperm+ +allow+))
 
 (defun no-writing-flags (call argument)
   "Refuse CALL if the flags in its ARGUMENT would write, make or cut a file."

@@ -22,7 +22,7 @@
     (replace address name :start1 2)
     (when (or (minusp descriptor)
               (minusp (with-pinned-objects (address)
-                        (call-c "connect" sb-alien:int (sb-alien:int descriptor) (sb-sys:system-area-pointer (vector-sap address))
+                        (call-c "connect" sb-alien:int (sb-alien:int descriptor) (sb-alien:system-area-pointer (vector-sap address))
                                 (sb-alien:int (+ 3 (length name)))))))
       (error "The host's socket ~A cannot be reached: ~A" path (system-message)))
     (sb-posix:dup2 descriptor +report-descriptor+)
