@@ -12,7 +12,7 @@ use consort::host::election::{READY, TAKEN};
 use consort::host::house::SharedImage;
 use consort::host::log::{self, Log};
 use consort::host::runtime_dir::{HostFile, RuntimeDir};
-use consort::host::serve::{Elected, elect, serve};
+use consort::host::serve::{Elected, elect, leave, serve};
 
 use super::output::Failure;
 use super::{WorkspaceArg, logging};
@@ -114,10 +114,16 @@ fn live(
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let result = tokio.block_on(async {
         let house = SharedImage::start(config, workspace, runtime);
-        if let Some(address) = args.http {
-            house.serve_http(address, workspace).await?;
+        let opened = async {
+            if let Some(address) = args.http {
+                house.serve_http(address, workspace).await?;
+            }
+            ready()
+        };
+        if let Err(error) = opened.await {
+            leave(elected, Arc::new(house)).await;
+            return Err(error);
         }
-        ready()?;
         serve(elected, Arc::new(house), linger).await
     });
     // A blocking call that is still out (a slow disk) does not keep the host.

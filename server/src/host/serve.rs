@@ -183,7 +183,7 @@ async fn accept(
 }
 
 /// Remove the socket first, so that whoever comes now starts a new host, which waits for the locks of this one.
-async fn leave(elected: Elected, house: Arc<dyn House>) {
+pub async fn leave(elected: Elected, house: Arc<dyn House>) {
     let runtime = elected.runtime.clone();
     let start = tokio::task::spawn_blocking(move || runtime.lock_start());
     // Held for a moment only by a process that finds this host alive.

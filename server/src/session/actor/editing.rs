@@ -1,0 +1,116 @@
+//! Documents: edited, saved, closed, and what is known of each told to its client.
+
+use std::time::Instant;
+
+use super::Actor;
+use crate::session::documents::Key;
+use crate::session::{Feedback, Level};
+use crate::text::document::{Document, Edit};
+use crate::text::position::{Position, PositionEncoding, to_position};
+
+impl Actor {
+    pub(super) fn change(&mut self, key: Key, version: i32, mut edits: Vec<Edit>) {
+        let debounce = self.config(key.0).check.debounce;
+        let encoding = self.clients.get(&key.0).map_or_else(PositionEncoding::default, |client| client.encoding);
+        let Some(open) = self.documents.get_mut(&key) else {
+            let text = format!("{} was changed but never opened: the change was ignored", key.1);
+            return self.tell(key.0, Feedback::Log { level: Level::Warning, text });
+        };
+        if let [Edit { range: range @ None, text }] = edits.as_mut_slice() {
+            *range = Some(narrow(&open.document, text, encoding));
+        }
+        match open.document.apply(version, encoding, &edits) {
+            Ok(applied) => {
+                open.findings.change(&applied);
+                open.changed(Instant::now() + debounce);
+            }
+            Err(error) => {
+                let text = format!("{}: {error}", key.1);
+                self.tell(key.0, Feedback::Message { level: Level::Error, text });
+            }
+        }
+    }
+
+    pub(super) fn save(&mut self, key: Key) {
+        let Some(open) = self.documents.get_mut(&key) else { return };
+        let asd = open.is_asd();
+        open.due = Some(Instant::now());
+        if asd {
+            self.asd.forget();
+            self.world_changed();
+        }
+    }
+
+    pub(super) fn close(&mut self, key: Key) {
+        let Some(open) = self.documents.remove(&key) else { return };
+        let text = open.document.text().clone();
+        self.tell(key.0, Feedback::Diagnostics { uri: key.1, version: None, text, items: Vec::new() });
+    }
+
+    /// Tell each client what is new in its documents.
+    pub(super) fn publish(&mut self) {
+        for ((client, uri), open) in self.documents.iter_mut() {
+            if let Some((version, items)) = open.publish()
+                && let Some(client) = self.clients.get(client)
+            {
+                let text = open.document.text().clone();
+                client.tell(Feedback::Diagnostics { uri: uri.clone(), version: Some(version), text, items });
+            }
+        }
+    }
+}
+
+/// The range of `document` that differs from the text that is to replace it whole, which is cut down to the difference: an editor that sends
+/// whole texts then loses no more of its diagnostics than one that sends changes.
+fn narrow(document: &Document, text: &mut String, encoding: PositionEncoding) -> (Position, Position) {
+    let old = document.text();
+    // A position cannot lie between the two characters of a line break (LSP 3.17, "Text Documents").
+    let splits_line_break = |at: usize| old.get_char(at) == Some('\n') && at > 0 && old.get_char(at - 1) == Some('\r');
+    let mut head = old.chars().zip(text.chars()).take_while(|(a, b)| a == b).count();
+    if splits_line_break(head) {
+        head -= 1;
+    }
+    let head_bytes: usize = text.chars().take(head).map(char::len_utf8).sum();
+    let rest = &text[head_bytes..];
+    let limit = (old.len_chars() - head).min(rest.chars().count());
+    let ends = old.chars_at(old.len_chars()).reversed().zip(rest.chars().rev());
+    let mut tail = ends.take(limit).take_while(|(a, b)| a == b).count();
+    if splits_line_break(old.len_chars() - tail) {
+        tail -= 1;
+    }
+    let tail_bytes: usize = rest.chars().rev().take(tail).map(char::len_utf8).sum();
+    let changed = rest[..rest.len() - tail_bytes].to_string();
+    let range = (to_position(old, head, encoding), to_position(old, old.len_chars() - tail, encoding));
+    *text = changed;
+    range
+}
+
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_text_is_narrowed_to_what_differs() {
+        for (old, new) in [
+            ("(a)\n(b)\n(c)", "(a)\n(bb)\n(c)"),
+            ("aaa", "aa"),
+            ("aa", "aaa"),
+            ("", "𝄞"),
+            ("é𝄞é", "é"),
+            ("a\r\nb", "a\nb"),
+            ("a\nb", "a\r\nb"),
+            ("x\r\n", "x\r"),
+            ("same", "same"),
+        ] {
+            let mut document = Document::new(old, 1);
+            let mut text = new.to_string();
+            let range = narrow(&document, &mut text, PositionEncoding::Utf16);
+            assert!(text.len() <= new.len());
+            document.apply(2, PositionEncoding::Utf16, &[Edit { range: Some(range), text }]).unwrap();
+            assert_eq!(document.text().to_string(), new, "{old:?} -> {new:?}");
+        }
+    }
+
+}

@@ -1,0 +1,79 @@
+//! What the image volunteers, told to everybody whom it concerns.
+
+use std::time::Instant;
+
+use super::Actor;
+use crate::image::{ImageEvent, ImageState};
+use crate::session::{Feedback, Level};
+
+impl Actor {
+    pub(super) fn image_event(&mut self, event: ImageEvent) {
+        match event {
+            ImageEvent::State(state) => {
+                let before = std::mem::replace(&mut self.state, state.clone());
+                if before == state {
+                    return;
+                }
+                match &state {
+                    ImageState::Dead { reason, is_final } => {
+                        let again = if *is_final { "" } else { " A new one is being started." };
+                        let text = format!("{reason}{again}");
+                        self.tell_all(&Feedback::Message { level: Level::Error, text });
+                    }
+                    ImageState::Ready { .. } => {
+                        self.busy_until = None;
+                        self.told.clear();
+                        self.documents.all_due(Instant::now());
+                    }
+                    ImageState::Starting { .. } => {}
+                }
+                self.tell_all(&Feedback::Image(state));
+            }
+            ImageEvent::Restored { reason, restored, failed } => {
+                let level = if failed.is_empty() { Level::Info } else { Level::Warning };
+                self.tell_all(&Feedback::Message { level, text: restored_text(&reason, &restored, &failed) });
+                self.documents.all_due(Instant::now());
+            }
+            ImageEvent::Printed { text, stderr } => {
+                let level = if stderr { Level::Warning } else { Level::Info };
+                self.tell_all(&Feedback::Log { level, text });
+            }
+            ImageEvent::ThreadError { thread, kind, message, backtrace } => {
+                let text = format!("An error ended the Lisp thread {thread:?}: {kind}: {message}");
+                self.tell_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
+                let text = format!("{text}\n{}", backtrace.join("\n"));
+                self.tell_all(&Feedback::Log { level: Level::Warning, text });
+            }
+        }
+    }
+}
+
+fn restored_text(reason: &str, restored: &[String], failed: &[(String, String)]) -> String {
+    let mut text = format!("{reason} A new image is running.");
+    if restored.is_empty() && failed.is_empty() {
+        text.push_str(" Nothing had been loaded through Consort.");
+    }
+    if !restored.is_empty() {
+        text.push_str(&format!(" Loaded again: {}.", restored.join(", ")));
+    }
+    for (what, why) in failed {
+        text.push_str(&format!(" {what} could not be loaded again: {why}"));
+    }
+    text
+}
+
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restoration_is_told_in_words() {
+        let failed = [("b".to_string(), "System b not found.".to_string())];
+        assert_eq!(
+            restored_text("The image was killed.", &["a".into()], &failed),
+            "The image was killed. A new image is running. Loaded again: a. b could not be loaded again: System b not found."
+        );
+    }
+}

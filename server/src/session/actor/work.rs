@@ -1,0 +1,167 @@
+//! Work in the live image: evaluations in their turn, loads, and what interrupts them.
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Actor, Evaluation, first_line};
+use crate::image::api::{
+    EvalError, EvalOutcome, EvalParams, EvalStatus, LoadSystemOutcome, LoadSystemParams, Origin,
+};
+use crate::image::{ImageError, Progress};
+use crate::session::event::{Place, Reply};
+use crate::session::jobs::{Finished, Job, Kind};
+use crate::session::{ClientId, Door, EvalRequest, Status, path_of_uri, status};
+use crate::text::forms::package_at;
+use crate::text::position::{line_column, to_offset};
+
+/// The deadline of an editor's evaluation that names none: a person sees it run and can interrupt it.
+const A_DAY: f64 = 86_400.0;
+
+impl Actor {
+    pub(super) fn evaluate(&mut self, id: ClientId, request: EvalRequest, place: Option<Place>, reply: Reply<EvalOutcome>) {
+        let (origin, package) = place.map_or((None, None), |place| self.place(id, &place));
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        let timeout = request.timeout.unwrap_or(match client.info.door {
+            Door::Lsp => A_DAY,
+            Door::Mcp | Door::Cli => client.config.eval_timeout.as_secs_f64(),
+        });
+        let params = EvalParams {
+            session: client.session.clone(),
+            code: request.code,
+            package: request.package.or(package),
+            capture_time: request.capture_time,
+            timeout,
+            origin: request.origin.or(origin),
+            stream: request.output.is_some(),
+        };
+        client.waiting.push_back(Evaluation { params, output: request.output, reply });
+        self.next_evaluation(id);
+    }
+
+    /// Begin a client's next evaluation, if none of its runs.
+    pub(super) fn next_evaluation(&mut self, id: ClientId) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        if client.evaluating {
+            return;
+        }
+        // One whose asker is gone was cancelled before it began.
+        let next = std::iter::from_fn(|| client.waiting.pop_front()).find(|next| !next.reply.is_closed());
+        let Some(Evaluation { params, output, reply }) = next else { return };
+        client.evaluating = true;
+        let what = format!("evaluating for {}: {}", client.info.name, first_line(&params.code));
+        let image = self.image.clone();
+        self.jobs.start(Job::new(id, Kind::Evaluation, what), reply, async move { image.eval(params, output).await });
+    }
+
+    /// Where code stands, and in which package it is read there: the last `in-package` before it, or what a compiler starts in.
+    pub(super) fn place(&self, client: ClientId, place: &Place) -> (Option<Origin>, Option<String>) {
+        let file = path_of_uri(&place.uri);
+        let position = place.position.unwrap_or_default();
+        let (Some(open), Some(info)) = (self.documents.get(&(client, place.uri.clone())), self.clients.get(&client))
+        else {
+            let origin = |file| Origin { file, line: position.line as usize + 1, column: position.column as usize + 1 };
+            return (file.map(origin), None);
+        };
+        let text = open.document.text();
+        let offset = to_offset(text, position, info.encoding);
+        let at = line_column(text, offset);
+        let origin = file.map(|file| Origin { file, line: at.line, column: at.column });
+        let package = package_at(&open.document, offset).unwrap_or_else(|| open.first_package().into());
+        (origin, Some(package))
+    }
+
+    pub(super) fn load_system(
+        &mut self,
+        client: ClientId,
+        system: String,
+        force: bool,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+        reply: Reply<LoadSystemOutcome>,
+    ) {
+        let (image, asd) = (self.image.clone(), self.asd.clone());
+        let (stop, stopped) = oneshot::channel();
+        let mut job = Job::new(client, Kind::WorldChange, format!("loading the system {system}"));
+        job.stop = Some(stop);
+        self.jobs.start(job, reply, async move {
+            asd.forget();
+            let params = LoadSystemParams { system: system.clone(), asd_files: asd.all(), force };
+            tokio::select! {
+                outcome = image.load_system(params, progress) => outcome,
+                Ok(()) = stopped => Ok(interrupted(&system)),
+            }
+        });
+    }
+
+    pub(super) fn interrupt(&mut self, client: ClientId, everything: bool, reply: Reply<usize>) {
+        let whose = (!everything).then_some(client);
+        let mut count = self.jobs.stop(whose);
+        for (id, client) in &mut self.clients {
+            if whose.is_none_or(|whose| whose == *id) {
+                for evaluation in client.waiting.drain(..) {
+                    let message = "Interrupted before it began.".into();
+                    let answer = Err(ImageError::Refused { kind: "interrupted".into(), message });
+                    count += usize::from(evaluation.reply.send(answer).is_ok());
+                }
+            }
+        }
+        let session = whose.and_then(|whose| self.clients.get(&whose)).map(|client| client.session.clone());
+        let image = self.image.clone();
+        self.jobs.start(Job::new(client, Kind::Other, "interrupting"), reply, async move {
+            Ok(count + image.interrupt(session.as_deref()).await?)
+        });
+    }
+
+    pub(super) fn status(&mut self, reply: oneshot::Sender<Status>) {
+        let clients = self.clients.values().map(|client| client.info.clone()).collect();
+        let waiting: usize = self.clients.values().map(|client| client.waiting.len()).sum();
+        let mut work: Vec<String> = self
+            .jobs
+            .list()
+            .iter()
+            .map(|job| format!("{} ({:.1} s)", job.what, job.since.elapsed().as_secs_f64()))
+            .collect();
+        if waiting > 0 {
+            work.push(format!("{waiting} evaluation(s) waiting for their turn"));
+        }
+        let gathered = status::gather(self.workspace.clone(), self.image.clone(), self.state.clone(), clients, work);
+        let mut job = Job::new(ClientId(0), Kind::Other, "answering status");
+        job.client = None;
+        self.jobs.start(job, reply, gathered);
+    }
+
+    pub(super) fn finished(&mut self, Finished { job, report }: Finished) {
+        match job.kind {
+            Kind::Document(key) => self.checked(key, job.since, report),
+            Kind::Evaluation => {
+                if let Some(id) = job.client {
+                    self.with_client(id, |client| client.evaluating = false);
+                    self.next_evaluation(id);
+                }
+                self.world_changed();
+            }
+            Kind::WorldChange => {
+                self.busy_until = None;
+                self.world_changed();
+            }
+            Kind::Other => {}
+        }
+    }
+}
+
+fn interrupted(system: &str) -> LoadSystemOutcome {
+    let message = format!("Loading {system} was interrupted; what had been loaded of it stays.");
+    let error = EvalError { kind: "SB-SYS:INTERACTIVE-INTERRUPT".into(), message, backtrace: Vec::new() };
+    LoadSystemOutcome {
+        loaded: false,
+        outcome: EvalOutcome {
+            status: EvalStatus::Interrupted,
+            values: Vec::new(),
+            stdout: Default::default(),
+            stderr: Default::default(),
+            warnings: Vec::new(),
+            error: Some(error),
+            timing: None,
+            package: "COMMON-LISP-USER".into(),
+        },
+    }
+}
+
