@@ -4,6 +4,7 @@
 //! handled in order (tower-lsp applies edits in order only then). Dropping a returned future cancels the work.
 
 mod actor;
+pub mod approval;
 mod documents;
 mod event;
 mod file_uri;
@@ -14,18 +15,20 @@ mod systems;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use ropey::Rope;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
 use crate::ide::diagnostic::Diagnostic;
-use crate::image::api::{CheckMode, CheckReport, EvalOutcome, LoadSystemOutcome, Origin};
+use crate::image::api::{CheckMode, CheckReport, EvalOutcome, LoadSystemOutcome, Operation, Origin};
 use crate::image::{Image, ImageError, ImageEvent, ImageState, OutputChunk, Progress};
-use crate::text::document::Edit;
+use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
-use event::{Event, Place};
+use event::{Event, Place, Start};
 pub use file_uri::{path_of_uri, uri_of_path};
+use jobs::Jobs;
 pub use status::describe as describe_image;
 
 /// Which door a client came through.
@@ -187,6 +190,21 @@ pub struct Snapshot {
     pub items: Vec<Diagnostic>,
     /// Changes whenever `items` do (LSP `resultId`).
     pub result_id: u64,
+}
+
+/// An open document, of whichever client.
+#[derive(Debug, Clone)]
+pub struct OpenDocument {
+    /// Whose.
+    pub client: ClientId,
+    /// The document, as the client named it.
+    pub uri: String,
+    /// Its file, when it has one.
+    pub path: Option<PathBuf>,
+    /// Its text and forms.
+    pub document: Document,
+    /// It was changed since it was opened or saved.
+    pub unsaved: bool,
 }
 
 /// A handle on the workspace's session. Clones are the same session.
@@ -354,6 +372,43 @@ impl Session {
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> impl Future<Output = Result<LoadSystemOutcome, ImageError>> + Send + use<> {
         settle(self.ask(|reply| Event::LoadSystem { client, system, force, progress, reply }))
+    }
+
+    /// All open documents of all clients.
+    pub fn open_documents(&self) -> impl Future<Output = Vec<OpenDocument>> + Send + use<> {
+        let answer = self.ask(|reply| Event::OpenDocuments { reply });
+        async { answer.await.unwrap_or_default() }
+    }
+
+    /// One of a client's open documents, as it is after every change sent before this call.
+    pub fn document(&self, client: ClientId, uri: &str) -> impl Future<Output = Option<Document>> + Send + use<> {
+        let (uri, all) = (uri.to_owned(), self.open_documents());
+        async move { all.await.into_iter().find(|open| open.client == client && open.uri == uri).map(|open| open.document) }
+    }
+
+    /// Look something up in the image, beside whatever runs there: see [`Image::look`].
+    pub async fn look<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
+        self.inner.image.look(&operation).await
+    }
+
+    /// Run an operation that runs user's code or changes the image: see [`Image::run`]. It is listed as work for this client (`what`, such as
+    /// "reloading the system foo"), and afterwards documents are checked again. `operation` is given the name of the client's evaluation session.
+    pub fn run<O: Operation, F: FnOnce(String) -> O + Send + 'static>(
+        &self,
+        client: ClientId,
+        what: String,
+        operation: F,
+        within: Option<Duration>,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> impl Future<Output = Result<O::Answer, ImageError>> + Send + use<O, F> {
+        let image = self.inner.image.clone();
+        let (reply, answer) = oneshot::channel();
+        let start = Start(Box::new(move |jobs: &mut Jobs, job, session: String| {
+            let operation = operation(session.clone());
+            jobs.start(job, reply, async move { image.run(&operation, Some(&session), within, progress).await });
+        }));
+        self.send(Event::Run { client, what, start });
+        settle(answer)
     }
 
     /// Interrupt this client's evaluations and loads, or everybody's; how many were.

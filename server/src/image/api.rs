@@ -8,6 +8,14 @@ use serde_json::Value;
 use crate::ide::diagnostic::Diagnostic;
 use crate::text::Span;
 
+/// An operation of docs/wire.md: its parameters, as they are written. One file a group of operations in `api/`.
+pub trait Operation: Serialize + Send + Sync + 'static {
+    /// Its name on the wire.
+    const NAME: &'static str;
+    /// Its answer.
+    type Answer: serde::de::DeserializeOwned + Send + 'static;
+}
+
 /// Where a text that is evaluated came from, so that what it defines is found there. Lines and columns are 1-based, in characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use super::api::{EvalOutcome, EvalParams, LoadSystemOutcome, LoadSystemParams};
+use super::api::{EvalOutcome, EvalParams, LoadSystemOutcome, LoadSystemParams, Operation};
 use super::handle::lost;
 use super::link::{Call, CallError, Listener, lock};
 use super::live::Live;
@@ -184,6 +184,27 @@ pub(super) async fn load_system(
             }
             Ok(outcome)
         }
+        Err(CallError::Refused(error)) => Err(error),
+        Err(CallError::Gone) => Err(lost(shared, &live).await),
+    }
+}
+
+/// An operation that runs user's code; see [`super::Image::run`].
+pub(super) async fn run<O: Operation>(
+    shared: &Arc<Shared>,
+    operation: &O,
+    session: Option<&str>,
+    within: Option<Duration>,
+    progress: Option<mpsc::UnboundedSender<Progress>>,
+) -> Result<O::Answer, ImageError> {
+    let live = shared.live().await?;
+    let listener = progress.map_or(Listener::None, Listener::Progress);
+    let call = Some(live.link.call(O::NAME, operation, session, listener)?);
+    let (shared_, live_) = (shared.clone(), live.clone());
+    let mut work =
+        Work { shared: shared_, live: live_, call, grace: LOAD_GRACE, captured: false, turn: None, answered: false };
+    match work.answer::<O::Answer>(within).await {
+        Ok(answer) => Ok(answer),
         Err(CallError::Refused(error)) => Err(error),
         Err(CallError::Gone) => Err(lost(shared, &live).await),
     }

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::api::{
     CheckParams, CheckReport, CheckSystemParams, EvalOutcome, EvalParams, ImageFacts, LoadSystemOutcome,
-    LoadSystemParams,
+    LoadSystemParams, Operation,
 };
 use super::core::Cache;
 use super::link::{CallError, lock};
@@ -25,6 +25,8 @@ const START_WAIT: Duration = Duration::from_secs(30);
 const RESTORE_WAIT: Duration = Duration::from_secs(20);
 /// The dispatcher's answers; it never waits for user's code.
 const DISPATCHER: Duration = Duration::from_secs(30);
+/// What looking something up may take.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// A handle on the workspace's image. Clones are the same image. Calls wait a bounded time while it starts. When the last handle is
 /// dropped, the image is ended.
@@ -176,6 +178,41 @@ impl Image {
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<LoadSystemOutcome, ImageError> {
         evaluate::load_system(&self.shared, params, progress).await
+    }
+
+    /// Look something up: an operation that runs none of the user's code, changes nothing, and answers beside whatever runs. Dropping the
+    /// future interrupts it.
+    ///
+    /// # Errors
+    /// At once when there is no image, or one that is being started; after 10 s when it does not answer.
+    pub async fn look<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
+        let live = match &*self.shared.phase.borrow() {
+            Phase::Ready(live) => live.clone(),
+            Phase::Dead(reason, _) => return Err(ImageError::Unavailable(reason.clone())),
+            Phase::Starting(what, _) => {
+                return Err(ImageError::Unavailable(format!("The Lisp image is starting ({what}).")));
+            }
+        };
+        match tokio::time::timeout(LOOK, live.link.ask(O::NAME, operation)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(CallError::Refused(error))) => Err(error),
+            Ok(Err(CallError::Gone)) => Err(ImageError::Unavailable("The Lisp image was ended.".into())),
+            Err(_) => {
+                Err(ImageError::Busy(format!("The Lisp image did not answer {} within {} s.", O::NAME, LOOK.as_secs())))
+            }
+        }
+    }
+
+    /// Run an operation that runs user's code in the live image. `session`: whose; `within`: its own deadline, after which the image itself
+    /// interrupts it; when that does not help, or when the dropped future's interrupt does not, the image is ended and started again.
+    pub async fn run<O: Operation>(
+        &self,
+        operation: &O,
+        session: Option<&str>,
+        within: Option<Duration>,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> Result<O::Answer, ImageError> {
+        evaluate::run(&self.shared, operation, session, within, progress).await
     }
 
     /// What the image says of itself; answers while Lisp loops.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lsp_types::*;
 use serde_json::{Value, json};
 
-use super::ext;
+use super::commands::{Command as _, LoadSystem};
 use super::front::Front;
 use super::to_proto::{self, Diagnostics};
 use crate::ide::diagnostic::Diagnostic as Finding;
@@ -35,7 +35,7 @@ pub(super) async fn offer(front: &Front, params: CodeActionParams, snapshot: Sna
             let title = format!("Load the system {system}");
             let command = Command {
                 title: title.clone(),
-                command: ext::LOAD_SYSTEM.into(),
+                command: LoadSystem::NAME.into(),
                 arguments: Some(vec![json!({"system": system})]),
             };
             if negotiated.code_actions {

@@ -3,7 +3,7 @@
 use lsp_types::*;
 use serde_json::{Value, json};
 
-use super::ext::COMMANDS;
+use super::commands;
 use crate::image::ImageState;
 use crate::session::describe_image;
 use crate::text::position::PositionEncoding;
@@ -91,7 +91,7 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
         ..TextDocumentSyncOptions::default()
     };
     let commands = ExecuteCommandOptions {
-        commands: COMMANDS.iter().map(ToString::to_string).collect(),
+        commands: commands::names().map(str::to_owned).collect(),
         work_done_progress_options: WorkDoneProgressOptions { work_done_progress: Some(true) },
     };
     let actions =

@@ -1,96 +1,121 @@
-//! `workspace/executeCommand`. Each command sends its event to the session before it first waits (see `transport`).
+//! `workspace/executeCommand`: one file a group of commands, one line a command in [`TABLE`]. Each command sends its event to the session before it
+//! first waits (see `transport`). docs/protocol.md documents every one; a test holds the two together.
 
-use lsp_types::ExecuteCommandParams;
-use serde_json::{Value, json};
+mod eval;
+mod image;
+mod load_system;
+
+use std::pin::Pin;
+use std::sync::LazyLock;
+
+use lsp_types::{ExecuteCommandParams, ProgressToken};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
-use super::ext::{self, COMMANDS};
 use super::front::Front;
-use super::progress::Bar;
-use super::{from_proto, to_proto};
-use crate::image::Progress;
-use crate::session::{EvalRequest, Level, describe_image};
+pub(super) use load_system::LoadSystem;
+
+/// A command.
+pub(super) trait Command {
+    /// Its one argument, an object.
+    type Argument: DeserializeOwned + Send + 'static;
+    const NAME: &'static str;
+    /// What its `arguments` are, for the message to one who got it wrong.
+    const EXPECTS: &'static str;
+
+    /// Execute it. `token`: the client's, for progress. Dropping the future cancels it.
+    fn execute(
+        front: &Front,
+        argument: Self::Argument,
+        token: Option<ProgressToken>,
+    ) -> impl Future<Output = Result<Value>> + Send;
+}
+
+type Running<'a> = Pin<Box<dyn Future<Output = Result<Value>> + Send + 'a>>;
+
+struct Entry {
+    name: &'static str,
+    run: fn(&Front, Vec<Value>, Option<ProgressToken>) -> Running<'_>,
+}
+
+static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    vec![
+        entry::<eval::Eval>(),
+        entry::<load_system::LoadSystem>(),
+        entry::<image::RestartImage>(),
+        entry::<image::Interrupt>(),
+        entry::<image::Status>(),
+    ]
+});
+
+fn entry<T: Command + 'static>() -> Entry {
+    Entry {
+        name: T::NAME,
+        run: |front, arguments, token| match argument::<T>(arguments) {
+            Ok(argument) => Box::pin(T::execute(front, argument, token)),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        },
+    }
+}
+
+/// The names of all commands.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|entry| entry.name)
+}
 
 /// Execute a command.
 pub(super) async fn execute(front: &Front, params: ExecuteCommandParams) -> Result<Value> {
-    let arguments = params.arguments;
     let token = params.work_done_progress_params.work_done_token;
-    match params.command.as_str() {
-        ext::EVAL => {
-            let argument = ext::argument(ext::EVAL, arguments)?;
-            let bar = front.bars.begin(token, false, "Evaluating", true);
-            evaluate(front, argument, bar).await
-        }
-        ext::LOAD_SYSTEM => {
-            let argument: ext::LoadSystem = ext::argument(ext::LOAD_SYSTEM, arguments)?;
-            let title = format!("Loading {}", argument.system);
-            let bar = front.bars.begin(token, front.negotiated().progress, &title, true);
-            load_system(front, argument, bar).await
-        }
-        ext::RESTART_IMAGE => {
-            let ext::Nothing {} = ext::argument(ext::RESTART_IMAGE, arguments)?;
-            let restarted = front.session.restart_image(front.client);
-            let _bar = front.bars.begin(token, false, "Restarting the Lisp image", false);
-            restarted.await.map_err(|error| to_proto::error(&error))?;
-            Ok(describe_image(&front.session.image_state()))
-        }
-        ext::INTERRUPT => {
-            let ext::Interrupt { everything } = ext::argument(ext::INTERRUPT, arguments)?;
-            let interrupted = front.session.interrupt(front.client, everything).await;
-            interrupted.map(|count| json!({"interrupted": count})).map_err(|error| to_proto::error(&error))
-        }
-        ext::STATUS => {
-            let ext::Nothing {} = ext::argument(ext::STATUS, arguments)?;
-            serde_json::to_value(front.session.status().await)
-                .map_err(|error| Error { message: error.to_string().into(), ..Error::internal_error() })
-        }
-        unknown => {
-            Err(Error::invalid_params(format!("There is no command {unknown}. There are {}.", COMMANDS.join(", "))))
+    match TABLE.iter().find(|entry| entry.name == params.command) {
+        Some(entry) => (entry.run)(front, params.arguments, token).await,
+        None => {
+            let known: Vec<&str> = names().collect();
+            Err(Error::invalid_params(format!(
+                "There is no command {}. There are {}.",
+                params.command,
+                known.join(", ")
+            )))
         }
     }
 }
 
-async fn evaluate(front: &Front, argument: ext::Eval, bar: Bar) -> Result<Value> {
-    let (output, mut chunks) = match &argument.output_token {
-        Some(_) => {
-            let (sender, receiver) = mpsc::unbounded_channel();
-            (Some(sender), Some(receiver))
-        }
-        None => (None, None),
-    };
-    let request = EvalRequest {
-        code: argument.code,
-        package: argument.package,
-        capture_time: argument.capture_time,
-        timeout: ext::seconds(ext::EVAL, argument.timeout)?,
-        origin: None,
-        output,
-    };
-    let position = argument.position.or(argument.range.map(|range| range.start)).map(from_proto::position);
-    let (session, client) = (&front.session, front.client);
-    let mut answer = match &argument.uri {
-        Some(uri) => Box::pin(session.evaluate_at(client, request, uri.as_str(), position))
-            as std::pin::Pin<Box<dyn Future<Output = _> + Send>>,
-        None => Box::pin(session.evaluate(client, request)),
-    };
-    let outcome = loop {
-        tokio::select! {
-            // Output first: it precedes the answer.
-            biased;
-            Some(chunk) = next(&mut chunks) => {
-                let stream = if chunk.stderr { "stderr" } else { "stdout" };
-                let params = json!({"token": argument.output_token, "stream": stream, "text": chunk.text});
-                front.peer.notify(ext::OUTPUT, params);
-            }
-            outcome = &mut answer => break outcome,
-            () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
+/// The argument of a command that takes none.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+/// The one argument of a command.
+fn argument<T: Command>(arguments: Vec<Value>) -> Result<T::Argument> {
+    let wrong = |why: String| Error::invalid_params(format!("{}: {why}. Its `arguments` are {}.", T::NAME, T::EXPECTS));
+    let argument = match <[Value; 1]>::try_from(arguments) {
+        Ok([argument]) => argument,
+        // A command that needs nothing may be called with nothing.
+        Err(none) if none.is_empty() => Value::Object(Default::default()),
+        Err(many) => {
+            return Err(wrong(format!("it takes one object as its argument and was given {} arguments", many.len())));
         }
     };
-    outcome.map(|outcome| to_proto::outcome(&outcome)).map_err(|error| to_proto::error(&error))
+    if !argument.is_object() {
+        return Err(wrong(format!("its argument is not an object: {argument}")));
+    }
+    serde_json::from_value(argument).map_err(|error| wrong(error.to_string()))
 }
 
-/// The next piece of output; waits for ever when none is to come.
+/// A number of seconds that can be waited for.
+fn seconds(command: &str, timeout: Option<f64>) -> Result<Option<f64>> {
+    match timeout {
+        Some(seconds) if !(seconds > 0.0 && seconds <= 1e9) => {
+            let message = format!("{command}: `timeout` is a number of seconds greater than 0, not {seconds}.");
+            Err(Error::invalid_params(message))
+        }
+        timeout => Ok(timeout),
+    }
+}
+
+/// The next of what comes while work is done; waits for ever when none is to come.
 async fn next<T>(chunks: &mut Option<mpsc::UnboundedReceiver<T>>) -> Option<T> {
     if let Some(receiver) = chunks {
         if let Some(chunk) = receiver.recv().await {
@@ -101,32 +126,51 @@ async fn next<T>(chunks: &mut Option<mpsc::UnboundedReceiver<T>>) -> Option<T> {
     std::future::pending().await
 }
 
-async fn load_system(front: &Front, argument: ext::LoadSystem, bar: Bar) -> Result<Value> {
-    let ext::LoadSystem { system, force } = argument;
-    let (progress, steps) = mpsc::unbounded_channel();
-    let answer = front.session.load_system(front.client, system.clone(), force, Some(progress));
-    tokio::pin!(answer);
-    let mut steps = Some(steps);
-    let outcome = loop {
-        tokio::select! {
-            biased;
-            Some(step) = next(&mut steps) => bar.report(&step.message, per_cent(&step)),
-            outcome = &mut answer => break outcome,
-            () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
-        }
-    };
-    let outcome = outcome.map_err(|error| to_proto::error(&error))?;
-    if !outcome.loaded {
-        // A quick fix runs this command and ignores its result.
-        let why = outcome.outcome.error.as_ref().map(|error| error.message.as_str()).unwrap_or("see the output");
-        front.show(Level::Error, &format!("Loading {system} failed: {why}"));
-    }
-    let mut result = to_proto::outcome(&outcome.outcome);
-    result["loaded"] = outcome.loaded.into();
-    Ok(result)
-}
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
 
-fn per_cent(step: &Progress) -> Option<u32> {
-    let total = step.total.filter(|total| *total > 0)?;
-    u32::try_from(100 * step.done.min(total) / total).ok()
+    use super::eval::Eval;
+    use super::image::{Interrupt, Status};
+    use super::*;
+
+    #[test]
+    fn a_wrong_argument_is_answered_with_what_is_expected() {
+        for (arguments, why) in [
+            (json!([]), "missing field `code`"),
+            (json!([{"code": 1}]), "expected a string"),
+            (json!([{"code": "1", "pakage": "x"}]), "unknown field `pakage`"),
+            (json!(["(+ 1 2)"]), "not an object"),
+            (json!([{"code": "1"}, {"code": "2"}]), "2 arguments"),
+        ] {
+            let arguments: Vec<Value> = serde_json::from_value(arguments).unwrap();
+            let error = argument::<Eval>(arguments).unwrap_err();
+            assert_eq!(error.code.code(), -32602);
+            assert!(error.message.contains(why) && error.message.contains(r#""code": "...""#), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn a_command_without_arguments_needs_none() {
+        assert!(argument::<Status>(vec![]).is_ok());
+        assert!(argument::<Status>(vec![json!({})]).is_ok());
+        assert!(!argument::<Interrupt>(vec![]).unwrap().everything);
+    }
+
+    #[test]
+    fn a_timeout_is_a_positive_number_of_seconds() {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(seconds(Eval::NAME, Some(bad)).is_err());
+        }
+        assert_eq!(seconds(Eval::NAME, Some(0.5)), Ok(Some(0.5)));
+    }
+
+    #[test]
+    fn every_command_is_documented() {
+        let page = include_str!("../../../docs/protocol.md");
+        for name in names() {
+            assert!(page.contains(&format!("`{name}`")), "docs/protocol.md does not document {name}");
+        }
+    }
 }

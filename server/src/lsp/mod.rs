@@ -16,7 +16,8 @@ mod transport;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower_lsp::LspService;
 
-pub use ext::{COMMANDS, NOTIFICATIONS};
+pub use commands::names as commands;
+pub use ext::NOTIFICATIONS;
 pub use transport::Ended;
 
 use crate::session::{ClientId, ClientInfo, Door, Session};

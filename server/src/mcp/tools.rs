@@ -19,6 +19,7 @@ use super::arguments;
 use super::progress::Reporter;
 use crate::ide::clip;
 use crate::image::ImageError;
+use crate::session::approval::{Class, Subject};
 use crate::session::{ClientId, Session};
 
 /// What a tool does to its surroundings; a client decides by it whether to ask its user.
@@ -47,6 +48,11 @@ pub(crate) trait Tool {
     /// What an agent reads: when to use it, and when not.
     const DESCRIPTION: &'static str;
     const HINTS: Hints;
+
+    /// What a person may have to allow first, and what one who is asked is shown; `None`: it changes nothing of theirs.
+    fn asks(_: &Self::Input) -> Option<(Class, Subject)> {
+        None
+    }
 
     fn call(call: Call, input: Self::Input) -> impl Future<Output = Reply<Self::Output>> + Send;
 }
@@ -150,9 +156,20 @@ fn entry<T: Tool + 'static>() -> Entry {
     Entry { definition, run: |entry, call, arguments| Box::pin(run::<T>(entry, call, arguments)) }
 }
 
+async fn permit(call: &Call, tool: &str, asked: Option<(Class, Subject)>, given: Value) -> Result<(), String> {
+    match asked {
+        Some((class, subject)) => call.session.permit(call.client, class, tool, subject, &given).await,
+        None => Ok(()),
+    }
+}
+
 async fn run<T: Tool>(entry: &'static Entry, call: Call, arguments: JsonObject) -> CallToolResult {
+    let given = Value::Object(arguments.clone());
     let reply = match arguments::parse(T::NAME, &entry.definition.input_schema, arguments) {
-        Ok(input) => T::call(call, input).await,
+        Ok(input) => match permit(&call, T::NAME, T::asks(&input), given).await {
+            Ok(()) => T::call(call, input).await,
+            Err(message) => Failure { kind: "refused".into(), message }.into(),
+        },
         Err(message) => Failure { kind: "bad-arguments".into(), message }.into(),
     };
     let text = clip::clip(&reply.text, clip::LIMIT).text;

@@ -16,14 +16,10 @@ use tokio::sync::mpsc;
 use super::documents::{Documents, LONG, Open};
 use super::event::{Event, Reply};
 use super::jobs::{Job, Jobs, Kind};
-use super::{
-    ClientId, ClientInfo, Door, Feedback, Level,
-};
+use super::{ClientId, ClientInfo, Door, Feedback, Level};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
-use crate::image::api::{
-    EvalOutcome, EvalParams,
-};
+use crate::image::api::{EvalOutcome, EvalParams};
 use crate::image::{Image, ImageEvent, ImageState};
 use crate::text::document::Document;
 use crate::text::position::PositionEncoding;
@@ -156,6 +152,8 @@ impl Actor {
             Event::LoadSystem { client, system, force, progress, reply } => {
                 self.load_system(client, system, force, progress, reply);
             }
+            Event::Run { client, what, start } => self.run_operation(client, what, start),
+            Event::OpenDocuments { reply } => drop(reply.send(self.documents.all())),
             Event::Interrupt { client, everything, reply } => self.interrupt(client, everything, reply),
             Event::Restart { client, reply } => {
                 let image = self.image.clone();
@@ -289,4 +287,3 @@ fn first_line(text: &str) -> String {
     let short: String = line.chars().take(60).collect();
     if short.len() < text.trim().len() { format!("{short}...") } else { short }
 }
-

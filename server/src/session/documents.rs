@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use super::{ClientId, Snapshot, path_of_uri};
+use super::{ClientId, OpenDocument, Snapshot, path_of_uri};
 use crate::ide::diagnostic::Diagnostic;
 use crate::ide::diagnostics::Findings;
 use crate::text::document::Document;
@@ -39,6 +39,8 @@ pub(super) struct Open {
     pub(super) running: Option<Running>,
     /// How long the last check took.
     pub(super) took: Duration,
+    /// The text differs from the file's, as far as the client told: it was changed since it was opened or saved.
+    pub(super) unsaved: bool,
     /// The text or what is known of it changed since it was published.
     pub(super) dirty: bool,
     published: Option<(i32, Vec<Diagnostic>)>,
@@ -68,6 +70,7 @@ impl Open {
             due: Some(Instant::now()),
             running: None,
             took: Duration::ZERO,
+            unsaved: false,
             dirty: true,
             published: None,
             checked: None,
@@ -100,6 +103,7 @@ impl Open {
     /// The text changed: a running check is of a text that is gone.
     pub(super) fn changed(&mut self, due: Instant) {
         self.dirty = true;
+        self.unsaved = true;
         self.due = Some(due);
         if let Some(running) = &self.running {
             running.abort.abort();
@@ -142,6 +146,18 @@ pub(super) struct Documents {
 impl Documents {
     pub(super) fn insert(&mut self, key: Key, open: Open) {
         self.open.insert(key, open);
+    }
+
+    /// Everybody's.
+    pub(super) fn all(&self) -> Vec<OpenDocument> {
+        let document = |((client, uri), open): (&Key, &Open)| OpenDocument {
+            client: *client,
+            uri: uri.clone(),
+            path: open.path.clone(),
+            document: open.document.clone(),
+            unsaved: open.unsaved,
+        };
+        self.open.iter().map(document).collect()
     }
 
     pub(super) fn remove(&mut self, key: &Key) -> Option<Open> {

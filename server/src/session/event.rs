@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::jobs::Finished;
+use super::jobs::{Finished, Job, Jobs};
 use super::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, Snapshot, Status, SystemReport,
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Snapshot, Status,
+    SystemReport,
 };
 use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
 use crate::image::{ImageError, ImageEvent, Progress};
@@ -22,6 +23,17 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, ImageError>>;
 pub(super) struct Place {
     pub(super) uri: String,
     pub(super) position: Option<Position>,
+}
+
+/// Starts a job, given the name of its client's evaluation session; the closure knows the types of the question and of its answer.
+pub(super) struct Start(pub(super) Box<Starter>);
+
+type Starter = dyn FnOnce(&mut Jobs, Job, String) + Send;
+
+impl std::fmt::Debug for Start {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Start")
+    }
 }
 
 #[derive(Debug)]
@@ -106,6 +118,14 @@ pub(super) enum Event {
         force: bool,
         progress: Option<mpsc::UnboundedSender<Progress>>,
         reply: Reply<LoadSystemOutcome>,
+    },
+    Run {
+        client: ClientId,
+        what: String,
+        start: Start,
+    },
+    OpenDocuments {
+        reply: oneshot::Sender<Vec<OpenDocument>>,
     },
     Interrupt {
         client: ClientId,

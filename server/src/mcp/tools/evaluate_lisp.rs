@@ -8,6 +8,7 @@ use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::evaluate::{self, Ending, Evaluation};
 use crate::image::ImageError;
 use crate::session::EvalRequest;
+use crate::session::approval::{Class, Subject};
 
 /// The tool.
 pub(crate) struct EvaluateLisp;
@@ -40,6 +41,11 @@ impl Tool for EvaluateLisp {
 across calls, in the live image that the user's editor shares. Use it to run, define, test and inspect; not to check code you have \
 just written (compile-form does that without side effects). Standard input is empty.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
+
+    fn asks(input: &Input) -> Option<(Class, Subject)> {
+        let what = "Evaluate code in the image".into();
+        Some((Class::Eval, Subject { what, file: None, code: Some(input.code.clone()) }))
+    }
 
     async fn call(call: Call, input: Input) -> Reply<Evaluation> {
         let Input { code, package, capture_time, timeout } = input;

@@ -108,7 +108,12 @@ impl Actor {
         }
     }
 
-    pub(super) fn check(&mut self, client: ClientId, mut request: CheckRequest, reply: Reply<crate::image::api::CheckReport>) {
+    pub(super) fn check(
+        &mut self,
+        client: ClientId,
+        mut request: CheckRequest,
+        reply: Reply<crate::image::api::CheckReport>,
+    ) {
         let what = match &request.path {
             Some(path) => format!("checking {}", path.display()),
             None => format!("checking {}", first_line(&request.text)),
@@ -159,4 +164,3 @@ fn check_params(
         memory: config.check.memory,
     }
 }
-

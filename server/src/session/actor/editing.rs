@@ -34,6 +34,7 @@ impl Actor {
     pub(super) fn save(&mut self, key: Key) {
         let Some(open) = self.documents.get_mut(&key) else { return };
         let asd = open.is_asd();
+        open.unsaved = false;
         open.due = Some(Instant::now());
         if asd {
             self.asd.forget();
@@ -85,7 +86,6 @@ fn narrow(document: &Document, text: &mut String, encoding: PositionEncoding) ->
     range
 }
 
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -112,5 +112,4 @@ mod tests {
             assert_eq!(document.text().to_string(), new, "{old:?} -> {new:?}");
         }
     }
-
 }

@@ -62,7 +62,6 @@ fn restored_text(reason: &str, restored: &[String], failed: &[(String, String)])
     text
 }
 
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

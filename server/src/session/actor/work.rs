@@ -3,11 +3,9 @@
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Actor, Evaluation, first_line};
-use crate::image::api::{
-    EvalError, EvalOutcome, EvalParams, EvalStatus, LoadSystemOutcome, LoadSystemParams, Origin,
-};
+use crate::image::api::{EvalError, EvalOutcome, EvalParams, EvalStatus, LoadSystemOutcome, LoadSystemParams, Origin};
 use crate::image::{ImageError, Progress};
-use crate::session::event::{Place, Reply};
+use crate::session::event::{Place, Reply, Start};
 use crate::session::jobs::{Finished, Job, Kind};
 use crate::session::{ClientId, Door, EvalRequest, Status, path_of_uri, status};
 use crate::text::forms::package_at;
@@ -17,7 +15,13 @@ use crate::text::position::{line_column, to_offset};
 const A_DAY: f64 = 86_400.0;
 
 impl Actor {
-    pub(super) fn evaluate(&mut self, id: ClientId, request: EvalRequest, place: Option<Place>, reply: Reply<EvalOutcome>) {
+    pub(super) fn evaluate(
+        &mut self,
+        id: ClientId,
+        request: EvalRequest,
+        place: Option<Place>,
+        reply: Reply<EvalOutcome>,
+    ) {
         let (origin, package) = place.map_or((None, None), |place| self.place(id, &place));
         let Some(client) = self.clients.get_mut(&id) else { return };
         let timeout = request.timeout.unwrap_or(match client.info.door {
@@ -89,6 +93,13 @@ impl Actor {
                 Ok(()) = stopped => Ok(interrupted(&system)),
             }
         });
+    }
+
+    /// An operation that may change the image.
+    pub(super) fn run_operation(&mut self, id: ClientId, what: String, Start(start): Start) {
+        let Some(client) = self.clients.get(&id) else { return };
+        let what = format!("{what} for {}", client.info.name);
+        start(&mut self.jobs, Job::new(id, Kind::WorldChange, what), client.session.clone());
     }
 
     pub(super) fn interrupt(&mut self, client: ClientId, everything: bool, reply: Reply<usize>) {
@@ -164,4 +175,3 @@ fn interrupted(system: &str) -> LoadSystemOutcome {
         },
     }
 }
-

@@ -1,0 +1,86 @@
+//! `consort.eval`.
+
+use lsp_types::{Position, ProgressToken, Range, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tower_lsp::jsonrpc::{Error, Result};
+
+use super::{Command, next, seconds};
+use crate::lsp::front::Front;
+use crate::lsp::progress::Bar;
+use crate::lsp::{ext, from_proto, to_proto};
+use crate::session::EvalRequest;
+
+/// Evaluate code.
+pub(super) struct Eval;
+
+/// Its argument.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Argument {
+    code: String,
+    package: Option<String>,
+    /// The document the code stands in.
+    uri: Option<Url>,
+    /// Where the code begins in it.
+    position: Option<Position>,
+    /// The same, as a range.
+    range: Option<Range>,
+    /// Seconds.
+    timeout: Option<f64>,
+    #[serde(default)]
+    capture_time: bool,
+    /// Send output as `consort/output` with this token while it runs.
+    output_token: Option<Value>,
+}
+
+impl Command for Eval {
+    type Argument = Argument;
+    const NAME: &'static str = "consort.eval";
+    const EXPECTS: &'static str = r#"[{"code": "...", "package"?: "...", "uri"?: "file:///...", "position"?: {"line", "character"}, "range"?: {...}, "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
+
+    async fn execute(front: &Front, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
+        let bar = front.bars.begin(token, false, "Evaluating", true);
+        evaluate(front, argument, bar).await
+    }
+}
+
+async fn evaluate(front: &Front, argument: Argument, bar: Bar) -> Result<Value> {
+    let (output, mut chunks) = match &argument.output_token {
+        Some(_) => {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            (Some(sender), Some(receiver))
+        }
+        None => (None, None),
+    };
+    let request = EvalRequest {
+        code: argument.code,
+        package: argument.package,
+        capture_time: argument.capture_time,
+        timeout: seconds(Eval::NAME, argument.timeout)?,
+        origin: None,
+        output,
+    };
+    let position = argument.position.or(argument.range.map(|range| range.start)).map(from_proto::position);
+    let (session, client) = (&front.session, front.client);
+    let mut answer = match &argument.uri {
+        Some(uri) => Box::pin(session.evaluate_at(client, request, uri.as_str(), position))
+            as std::pin::Pin<Box<dyn Future<Output = _> + Send>>,
+        None => Box::pin(session.evaluate(client, request)),
+    };
+    let outcome = loop {
+        tokio::select! {
+            // Output first: it precedes the answer.
+            biased;
+            Some(chunk) = next(&mut chunks) => {
+                let stream = if chunk.stderr { "stderr" } else { "stdout" };
+                let params = json!({"token": argument.output_token, "stream": stream, "text": chunk.text});
+                front.peer.notify(ext::OUTPUT, params);
+            }
+            outcome = &mut answer => break outcome,
+            () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
+        }
+    };
+    outcome.map(|outcome| to_proto::outcome(&outcome)).map_err(|error| to_proto::error(&error))
+}

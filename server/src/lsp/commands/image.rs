@@ -1,0 +1,64 @@
+//! The image: `consort.restartImage`, `consort.interrupt`, `consort.status`.
+
+use lsp_types::ProgressToken;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::{Error, Result};
+
+use super::{Command, Nothing};
+use crate::lsp::front::Front;
+use crate::lsp::to_proto;
+use crate::session::describe_image;
+
+/// End the image and start a new one.
+pub(super) struct RestartImage;
+
+impl Command for RestartImage {
+    type Argument = Nothing;
+    const NAME: &'static str = "consort.restartImage";
+    const EXPECTS: &'static str = "[] or [{}]";
+
+    async fn execute(front: &Front, Nothing {}: Nothing, token: Option<ProgressToken>) -> Result<Value> {
+        let restarted = front.session.restart_image(front.client);
+        let _bar = front.bars.begin(token, false, "Restarting the Lisp image", false);
+        restarted.await.map_err(|error| to_proto::error(&error))?;
+        Ok(describe_image(&front.session.image_state()))
+    }
+}
+
+/// Interrupt this editor's work, or everybody's.
+pub(super) struct Interrupt;
+
+/// Its argument.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Whose {
+    /// Everybody's work, not only this editor's.
+    #[serde(default)]
+    pub(super) everything: bool,
+}
+
+impl Command for Interrupt {
+    type Argument = Whose;
+    const NAME: &'static str = "consort.interrupt";
+    const EXPECTS: &'static str = r#"[] or [{"everything": bool}]"#;
+
+    async fn execute(front: &Front, Whose { everything }: Whose, _: Option<ProgressToken>) -> Result<Value> {
+        let interrupted = front.session.interrupt(front.client, everything).await;
+        interrupted.map(|count| json!({"interrupted": count})).map_err(|error| to_proto::error(&error))
+    }
+}
+
+/// What `consort status` shows.
+pub(super) struct Status;
+
+impl Command for Status {
+    type Argument = Nothing;
+    const NAME: &'static str = "consort.status";
+    const EXPECTS: &'static str = "[] or [{}]";
+
+    async fn execute(front: &Front, Nothing {}: Nothing, _: Option<ProgressToken>) -> Result<Value> {
+        serde_json::to_value(front.session.status().await)
+            .map_err(|error| Error { message: error.to_string().into(), ..Error::internal_error() })
+    }
+}

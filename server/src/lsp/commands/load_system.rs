@@ -1,0 +1,68 @@
+//! `consort.loadSystem`.
+
+use lsp_types::ProgressToken;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tower_lsp::jsonrpc::{Error, Result};
+
+use super::{Command, next};
+use crate::image::Progress;
+use crate::lsp::front::Front;
+use crate::lsp::progress::Bar;
+use crate::lsp::to_proto;
+use crate::session::Level;
+
+/// Load a system.
+pub(in crate::lsp) struct LoadSystem;
+
+/// Its argument.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::lsp) struct Argument {
+    system: String,
+    #[serde(default)]
+    force: bool,
+}
+
+impl Command for LoadSystem {
+    type Argument = Argument;
+    const NAME: &'static str = "consort.loadSystem";
+    const EXPECTS: &'static str = r#"[{"system": "...", "force"?: bool}]"#;
+
+    async fn execute(front: &Front, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
+        let title = format!("Loading {}", argument.system);
+        let bar = front.bars.begin(token, front.negotiated().progress, &title, true);
+        load_system(front, argument, bar).await
+    }
+}
+
+async fn load_system(front: &Front, argument: Argument, bar: Bar) -> Result<Value> {
+    let Argument { system, force } = argument;
+    let (progress, steps) = mpsc::unbounded_channel();
+    let answer = front.session.load_system(front.client, system.clone(), force, Some(progress));
+    tokio::pin!(answer);
+    let mut steps = Some(steps);
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            Some(step) = next(&mut steps) => bar.report(&step.message, per_cent(&step)),
+            outcome = &mut answer => break outcome,
+            () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
+        }
+    };
+    let outcome = outcome.map_err(|error| to_proto::error(&error))?;
+    if !outcome.loaded {
+        // A quick fix runs this command and ignores its result.
+        let why = outcome.outcome.error.as_ref().map(|error| error.message.as_str()).unwrap_or("see the output");
+        front.show(Level::Error, &format!("Loading {system} failed: {why}"));
+    }
+    let mut result = to_proto::outcome(&outcome.outcome);
+    result["loaded"] = outcome.loaded.into();
+    Ok(result)
+}
+
+fn per_cent(step: &Progress) -> Option<u32> {
+    let total = step.total.filter(|total| *total > 0)?;
+    u32::try_from(100 * step.done.min(total) / total).ok()
+}
