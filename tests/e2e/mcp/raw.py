@@ -1,5 +1,6 @@
 """What no well-behaved client sends, and what every client may do: lines by hand to `consort mcp`, requests by hand to `serve --http`."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -54,7 +55,9 @@ class Wire:
         self.watch.cancel()
         self.process.kill()
         self.process.wait()
-        self.process.stdin.close()
+        # What was not written yet has nobody to go to.
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.stdout.close()
 
     def line(self, data):
