@@ -29,6 +29,10 @@
         (string-trim " " (subseq trimmed 6 (1- (length trimmed))))
         (if (eql 0 (search "#'" trimmed)) (subseq trimmed 2) trimmed))))
 
+(defun feature-names ()
+  "What is true after #+, by which the reader counts forms."
+  (coerce (loop for feature in *features* when (symbolp feature) collect (symbol-name feature)) 'vector))
+
 (define-operation "symbol" :thread (id params)
   (let* ((package (demand-package params))
          (text (setf-name-inside (param params "name" 'string)))
@@ -48,7 +52,7 @@
                   "callees" (if (and found (wanted "callees")) (coerce (callees-of symbol package) 'vector) :null)
                   "package" (if (and named (wanted "facts")) (package-facts named) :null)
                   "features" (if (wanted "definitions")
-                                 (coerce (loop for feature in *features* when (symbolp feature) collect (symbol-name feature)) 'vector)
+                                 (feature-names)
                                  :null)))))))
 
 (define-operation "apropos" :thread (id params)
@@ -60,6 +64,7 @@
          (external-only (param params "external" 'boolean :default nil))
          (system (param params "system" 'boolean :default nil))
          (limit (param params "limit" '(integer 1 10000)))
+         (definitions (param params "definitions" 'boolean :default nil))
          (user (find-package "COMMON-LISP-USER"))
          (found '()) (count 0))
     (dolist (package (if only (list only) (list-all-packages)))
@@ -88,4 +93,6 @@
                                             "summary" (let ((text (handler-case (or (documentation symbol 'function) (documentation symbol 'variable)
                                                                                     (documentation symbol 'type))
                                                                     (error () nil))))
-                                                        (if text (subseq text 0 (min 120 (or (position #\Newline text) (length text)))) :null)))))))
+                                                        (if text (subseq text 0 (min 120 (or (position #\Newline text) (length text)))) :null))
+                                            "definitions" (when definitions (definitions-of symbol user))))
+            "features" (if definitions (feature-names) :null))))
