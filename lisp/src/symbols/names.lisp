@@ -37,8 +37,7 @@ name, and whether the prefix ends in two colons. Upper-case but for what is esca
   (or (package-named name) (package-named (and name (string-upcase name))) (find-package "COMMON-LISP-USER")))
 
 (defun find-written (text package)
-  "The symbol that TEXT names where PACKAGE is current, and true if there is one. A name that is not accessible there but in exactly one place
-outside of SBCL is taken from there: an agent leaves packages out."
+  "The symbol that TEXT names where PACKAGE is current, and true if there is one."
   (multiple-value-bind (prefix name) (parse-name text)
     (let ((home (if prefix (package-named prefix package) package)))
       (multiple-value-bind (symbol status) (if home (find-symbol name home) (values nil nil))

@@ -10,6 +10,18 @@
            (or (eql 0 (search "SB-" (package-name package)))
                (member (package-name package) '("COMMON-LISP") :test #'string=)))))
 
+(defun find-elsewhere (text)
+  "The symbols called TEXT, which has no prefix, that mean something in a package of the user's, most of all exported ones; each at home there."
+  (multiple-value-bind (prefix name) (parse-name text)
+    (unless prefix
+      (let ((found '()))
+        (dolist (package (list-all-packages))
+          (unless (or (own-package-p package) (eq package (load-time-value (find-package "KEYWORD"))))
+            (multiple-value-bind (symbol status) (find-symbol name package)
+              (when (and status (eq (symbol-package symbol) package) (main-kind symbol))
+                (push (cons status symbol) found)))))
+        (mapcar #'cdr (or (remove :external found :key #'car :test-not #'eq) found))))))
+
 (defun simple-functions (function)
   "All functions in the code object of FUNCTION: itself and those inside it."
   (let* ((code (function-code (underlying-function function))))

@@ -12,5 +12,6 @@ pub mod places;
 pub mod references;
 pub mod render;
 pub mod signature;
+pub mod source_location;
 pub mod structure;
 pub mod texts;

@@ -63,6 +63,8 @@ pub enum Want {
     References,
     /// What its own code calls.
     Callees,
+    /// When it is not there, or means nothing: the symbols of that name in other packages; the one, if there is one, is then the answer.
+    Elsewhere,
 }
 
 /// `symbol`: what is known of a name.
@@ -99,6 +101,8 @@ pub struct Known {
     pub found: bool,
     /// How it is written in that package.
     pub printed: Option<String>,
+    /// Symbols of that name in other packages, when it is not there.
+    pub elsewhere: Vec<String>,
     /// What it is.
     pub facts: Option<Facts>,
     /// Where it, and the package or system of that name, were defined.
