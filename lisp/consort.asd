@@ -16,4 +16,7 @@
                 :components ((:file "state") (:file "source") (:file "positions") (:file "message") (:file "kinds") (:file "narrow")
                              (:file "observe") (:file "undefined") (:file "stale") (:file "reading") (:file "engine")
                              (:file "report") (:file "system")))
-               (:module "checking" :pathname "ops/" :serial t :components ((:file "check")))))
+               (:module "checking" :pathname "ops/" :serial t :components ((:file "check")))
+               (:module "symbols" :serial t
+                :components ((:file "names") (:file "kinds") (:file "complete") (:file "describe") (:file "definitions") (:file "references")))
+               (:module "looking" :pathname "ops/" :serial t :components ((:file "symbols")))))

@@ -11,6 +11,7 @@ mod file_uri;
 mod jobs;
 mod status;
 mod systems;
+mod texts;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,8 +3,15 @@
 pub mod asd;
 pub mod clip;
 pub mod compile_form;
+pub mod completion;
+pub mod described;
 pub mod diagnostic;
 pub mod diagnostics;
 pub mod evaluate;
+pub mod places;
+pub mod references;
 pub mod render;
+pub mod signature;
+pub mod source_location;
 pub mod structure;
+pub mod texts;

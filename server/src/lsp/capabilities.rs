@@ -117,6 +117,20 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
             execute_command_provider: Some(commands),
             code_action_provider: Some(actions.into()),
             diagnostic_provider: pull,
+            completion_provider: Some(CompletionOptions {
+                resolve_provider: Some(true),
+                trigger_characters: Some([":", "*", "+", "%", "&"].map(str::to_owned).to_vec()),
+                ..CompletionOptions::default()
+            }),
+            hover_provider: Some(true.into()),
+            signature_help_provider: Some(SignatureHelpOptions {
+                trigger_characters: Some([" ", "("].map(str::to_owned).to_vec()),
+                ..SignatureHelpOptions::default()
+            }),
+            definition_provider: Some(OneOf::Left(true)),
+            implementation_provider: Some(ImplementationProviderCapability::Simple(true)),
+            references_provider: Some(OneOf::Left(true)),
+            workspace_symbol_provider: Some(OneOf::Left(true)),
             workspace: Some(WorkspaceServerCapabilities { workspace_folders: Some(folders), file_operations: None }),
             experimental: Some(experimental(image)),
             ..ServerCapabilities::default()

@@ -4,6 +4,7 @@
 mod eval;
 mod image;
 mod load_system;
+mod source_location;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -48,6 +49,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<image::RestartImage>(),
         entry::<image::Interrupt>(),
         entry::<image::Status>(),
+        entry::<source_location::SourceLocation>(),
     ]
 });
 

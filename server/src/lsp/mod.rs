@@ -3,15 +3,21 @@
 mod actions;
 mod capabilities;
 mod commands;
+mod completion;
+mod definition;
 mod ext;
 mod feedback;
 mod frames;
 mod from_proto;
 mod front;
+mod hover;
 mod progress;
 mod pull;
+mod references;
+mod signature;
 mod to_proto;
 mod transport;
+mod workspace_symbols;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower_lsp::LspService;

@@ -1,8 +1,11 @@
 //! The tools an agent sees: one file a tool, one line a tool in [`TABLE`].
 
+mod apropos;
 mod compile_form;
+mod describe_symbol;
 mod evaluate_lisp;
 mod schema;
+mod source_location;
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -130,7 +133,15 @@ impl Entry {
 }
 
 static TABLE: LazyLock<Vec<Entry>> =
-    LazyLock::new(|| vec![entry::<compile_form::CompileForm>(), entry::<evaluate_lisp::EvaluateLisp>()]);
+    LazyLock::new(|| {
+        vec![
+            entry::<compile_form::CompileForm>(),
+            entry::<evaluate_lisp::EvaluateLisp>(),
+            entry::<source_location::SourceLocation>(),
+            entry::<describe_symbol::DescribeSymbol>(),
+            entry::<apropos::Apropos>(),
+        ]
+    });
 
 /// All tools, in the order they are listed.
 pub(crate) fn all() -> &'static [Entry] {

@@ -1,10 +1,13 @@
 //! Pure text: documents, positions, the scanner. No protocol, no image, no I/O.
 
+pub mod datum;
+pub mod definitions;
 pub mod document;
 pub mod forms;
 mod pass;
 pub mod position;
 pub mod scanner;
+pub mod scopes;
 pub mod toplevel;
 
 /// A half-open range of a text, in characters (Unicode code points, as SBCL counts them), 0-based.

@@ -1,0 +1,211 @@
+;;;; What a name that was begun may become, best first.
+
+(in-package :consort)
+
+(deftype name-string () '(simple-array character (*)))
+
+(defmacro with-characters ((name) &body body)
+  "BODY, compiled for each kind of string that a symbol's NAME may be."
+  `(etypecase ,name
+     ((simple-array character (*)) ,@body)
+     (simple-base-string ,@body)))
+
+(declaim (inline same-char))
+(defun same-char (wanted char)
+  "Whether CHAR of a symbol's name is what was typed, WANTED, which is upper-case."
+  (or (char= wanted char)
+      (and (not (char= char (char-upcase char))) (char= wanted (char-upcase char)))))
+
+(declaim (inline separator-p))
+(defun separator-p (char)
+  (or (char= char #\-) (char= char #\/) (char= char #\.) (char= char #\*) (char= char #\+) (char= char #\%)))
+
+(defmacro define-matcher (name (pattern text) documentation &body body)
+  `(defun ,name (,pattern ,text)
+     ,documentation
+     (declare (optimize (speed 1) (safety 0)) (type name-string ,pattern) (type simple-string ,text))
+     (let ((size (length ,pattern)))
+       (declare (ignorable size))
+       (with-characters (,text) (let ((length (length ,text))) (declare (ignorable length)) ,@body)))))
+
+(define-matcher prefix-p (pattern text)
+    "Whether TEXT begins with PATTERN."
+  (and (<= size length)
+       (loop for i of-type index from 0 below size
+             always (same-char (schar pattern i) (schar text i)))))
+
+(define-matcher words-match-p (pattern text)
+    "Whether each word of PATTERN, between hyphens, begins the word of TEXT in the same place: M-V-B, MULT-VAL-BI."
+  (let ((at 0))
+    (declare (type index at))
+    (loop for i of-type index from 0 below size
+          for wanted = (schar pattern i)
+          do (if (char= wanted #\-)
+                 (let ((next (loop for j of-type index from at below length
+                                   when (char= (schar text j) #\-) return j)))
+                   (if next (setf at (1+ next)) (return nil)))
+                 (if (and (< at length) (same-char wanted (schar text at)))
+                     (incf at)
+                     (return nil)))
+          finally (return t))))
+
+(define-matcher initials-p (pattern text)
+    "Whether each character of PATTERN begins a further word of TEXT: MVB."
+  (let ((at 0) (start t))
+    (declare (type index at))
+    (loop for i of-type index from 0 below size
+          for wanted = (schar pattern i)
+          do (loop
+               (when (>= at length) (return-from initials-p nil))
+               (let* ((char (schar text at))
+                      (here start))
+                 (setf start (separator-p char))
+                 (incf at)
+                 (when (and here (not (separator-p char)))
+                   (if (same-char wanted char)
+                       (return)
+                       (return-from initials-p nil)))))
+          finally (return t))))
+
+(define-matcher inside-position (pattern text)
+    "Where PATTERN is in TEXT, not at its start: at the beginning of a word if possible."
+  (let ((found nil))
+    (loop for at of-type index from 1 to (- length size)
+          do (when (loop for i of-type index from 0 below size
+                         always (same-char (schar pattern i) (schar text (+ at i))))
+               (when (separator-p (schar text (1- at)))
+                 (return-from inside-position at))
+               (unless found (setf found at))))
+    found))
+
+(define-matcher scattered-p (pattern text)
+    "Whether PATTERN's characters are in TEXT in this order, the first at its start (or behind a *, % or +)."
+  (let ((at (if (and (plusp length) (separator-p (schar text 0)) (not (separator-p (schar pattern 0)))) 1 0)))
+    (declare (type index at))
+    (and (< at length)
+         (same-char (schar pattern 0) (schar text at))
+         (loop for i of-type index from 1 below size
+               for wanted = (schar pattern i)
+               do (incf at)
+                  (loop (when (>= at length) (return-from scattered-p nil))
+                        (when (same-char wanted (schar text at)) (return))
+                        (incf at))
+               finally (return t)))))
+
+(defun match-score (pattern text)
+  "How well a symbol's name TEXT fits PATTERN, upper-case as it was begun: more is better, NIL is not at all."
+  (declare (type name-string pattern) (type simple-string text))
+  (let* ((size (length pattern))
+         (over (min 80 (- (length text) size))))
+    (cond ((zerop size) 500)
+          ((minusp over) nil)
+          ((prefix-p pattern text) (if (zerop over) 1000 (- 900 over)))
+          ((and (find #\- pattern :start 1) (words-match-p pattern text)) (- 800 over))
+          ((< size 2) nil)
+          ((initials-p pattern text) (- 700 over))
+          (t (let ((inside (inside-position pattern text)))
+               (cond (inside (- (if (separator-p (schar text (1- inside))) 600 450) over))
+                     ((and (> size 2) (scattered-p pattern text)) (- 300 over))))))))
+
+(defun collect-candidates (pattern package scope)
+  "The symbols of PACKAGE that fit PATTERN, as (SCORE . SYMBOL). SCOPE: :EXTERNAL, :PRESENT or :ACCESSIBLE ones."
+  (let ((found '())
+        (common-lisp (load-time-value (find-package "COMMON-LISP"))))
+    (flet ((consider (symbol)
+             (let ((score (match-score pattern (symbol-name symbol))))
+               (when score
+                 (let ((home (symbol-package symbol)))
+                   (push (cons (+ score (cond ((eq home package) 40) ((eq home common-lisp) 30) (t 0))) symbol) found))))))
+      (if (eq scope :external)
+          (do-external-symbols (symbol package) (consider symbol))
+          (do-symbols (symbol package) (consider symbol))))
+    (remove-duplicates-of-names found)))
+
+(defun remove-duplicates-of-names (candidates)
+  "CANDIDATES without a symbol that is there twice, as DO-SYMBOLS may give it."
+  (if (null (cdr candidates))
+      candidates
+      (let ((seen (make-hash-table :test 'eq :size (length candidates))))
+        (delete-if (lambda (candidate)
+                     (or (gethash (cdr candidate) seen)
+                         (progn (setf (gethash (cdr candidate) seen) t) nil)))
+                   candidates))))
+
+(defun meaning-score (symbol kind operator-wanted internal)
+  "What SYMBOL's meaning adds to its score: a name that was only read once means little."
+  (declare (ignorable symbol))
+  (+ (cond ((null kind) -250)
+           ((and operator-wanted (member kind '("function" "macro" "generic function" "special operator") :test #'string=)) 15)
+           (operator-wanted -15)
+           (t 0))
+     (if internal -20 0)))
+
+(defun written-name (name typed)
+  "How a symbol's NAME is written by one who began with TYPED: upper-case when that is, lower-case otherwise."
+  (cond ((string/= name (string-upcase name))
+         (with-standard-io-syntax (let ((*print-readably* nil)) (subseq (prin1-to-string (make-symbol name)) 2))))
+        ((some (lambda (char) (or (find char "():|\\\"';,`#") (char<= char #\Space))) name)
+         (let ((printed (with-standard-io-syntax (subseq (prin1-to-string (make-symbol name)) 2))))
+           (if (find #\| printed) printed (string-downcase printed))))
+        ((and (some #'upper-case-p typed) (notany #'lower-case-p typed)) name)
+        (t (string-downcase name))))
+
+(defun typed-prefix (text)
+  "The package prefix of TEXT with its colons, as typed."
+  (let ((colon (position #\: text :from-end t)))
+    (if colon (subseq text 0 (1+ colon)) "")))
+
+(defun best-candidates (candidates limit)
+  "The best LIMIT of CANDIDATES, best first, by name where they are equal; and whether there were more."
+  (let ((sorted (sort candidates (lambda (a b)
+                                   (or (> (the fixnum (car a)) (the fixnum (car b)))
+                                       (and (= (the fixnum (car a)) (the fixnum (car b)))
+                                            (string< (symbol-name (cdr a)) (symbol-name (cdr b)))))))))
+    (if (> (length sorted) limit)
+        (values (subseq sorted 0 limit) t)
+        (values sorted nil))))
+
+(defun completions (text package limit operator-wanted)
+  "The JSON of what TEXT, begun where PACKAGE is current, may become."
+  (multiple-value-bind (prefix name internal) (parse-name text)
+    (let* ((target (if prefix (package-named prefix package) package))
+           (pattern (coerce name 'name-string))
+           (candidates (and target
+                            (collect-candidates pattern target
+                                                (if (and prefix (not internal) (not (eq target package))) :external :accessible))))
+           (typed (typed-prefix text)))
+      ;; Of pkg::name only what is at home there: what it merely uses has names of its own.
+      (when (and prefix internal)
+        (setf candidates (delete-if-not (lambda (candidate) (eq (symbol-package (cdr candidate)) target)) candidates)))
+      (multiple-value-bind (best more) (best-candidates candidates (* 2 limit))
+        (let ((meant (loop for (score . symbol) in best
+                           for kind = (main-kind symbol)
+                           collect (list* (+ score (meaning-score symbol kind operator-wanted nil)) symbol kind))))
+          (setf meant (stable-sort meant #'> :key #'first))
+          (object "items" (loop for (nil symbol . kind) in meant
+                                repeat limit
+                                collect (object "label" (concatenate 'string typed (written-name (symbol-name symbol) text))
+                                                "name" (symbol-name symbol)
+                                                "package" (let ((home (symbol-package symbol)))
+                                                            (if home (package-name home) ""))
+                                                "kind" (or kind "symbol")))
+                  "incomplete" (bool (or more (nthcdr limit meant)))))))))
+
+(defun package-completions (text package limit)
+  "The JSON of the packages whose names or nicknames, local ones of PACKAGE too, fit TEXT."
+  (let* ((pattern (coerce (nth-value 1 (parse-name (string-left-trim "#:" text))) 'name-string))
+         (found '()))
+    (flet ((consider (name meant)
+             (let ((score (match-score pattern (coerce name 'simple-string))))
+               (when score (push (list score name meant) found)))))
+      (loop for (nickname . meant) in (sb-ext:package-local-nicknames package)
+            do (consider (string nickname) meant))
+      (dolist (one (list-all-packages))
+        (dolist (name (cons (package-name one) (package-nicknames one)))
+          (when name (consider name one)))))
+    (setf found (sort found (lambda (a b) (or (> (first a) (first b)) (and (= (first a) (first b)) (string< (second a) (second b)))))))
+    (object "items" (loop for (nil name meant) in found
+                          repeat limit
+                          collect (object "label" (written-name name text)
+                                          "name" name "package" (package-name meant) "kind" "package"))
+            "incomplete" (bool (nthcdr limit found)))))

@@ -1,0 +1,103 @@
+;;;; Where things were defined: what sb-introspect says, as file, top-level form and offset. The host finds the place in the text.
+
+(in-package :consort)
+
+(defun source-file-name (pathname)
+  "PATHNAME as the file system has it; NIL for none. SBCL's own sources have logical names."
+  (handler-case
+      (and pathname
+           (let ((physical (translate-logical-pathname pathname)))
+             (sb-ext:native-namestring (merge-pathnames physical))))
+    (error () nil)))
+
+(defconstant +unix-epoch+ 2208988800 "Seconds from Lisp's universal time 0 to 1970.")
+
+(defun source-place (source)
+  "The JSON fields of the place of SOURCE, a definition source of sb-introspect; NIL when it has no file."
+  (let ((file (source-file-name (sb-introspect:definition-source-pathname source))))
+    (when file
+      (let* ((plist (sb-introspect:definition-source-plist source))
+             (evaluated (and (equal file (ignore-errors (source-file-name (getf plist :consort-file))))
+                             (getf plist :consort-position)))
+             (written (sb-introspect:definition-source-file-write-date source)))
+        (list "file" file
+              "offset" (or-null (or evaluated (sb-introspect:definition-source-character-offset source)))
+              "form" (or-null (and (not evaluated) (first (sb-introspect:definition-source-form-path source))))
+              "written" (if written (- written +unix-epoch+) :null))))))
+
+(defun sources-named (name kind)
+  "What sb-introspect knows of NAME as a KIND of its own."
+  (handler-case (sb-introspect:find-definition-sources-by-name name kind)
+    (error () '())))
+
+(defun specializer-texts (method package)
+  "The specializers of METHOD, each as written where PACKAGE is current."
+  (let ((generic (sb-mop:method-generic-function method)))
+    (mapcar (lambda (specializer)
+              (if (and (symbolp specializer) specializer)
+                  (printed-name specializer package)
+                  (present specializer package :depth 5)))
+            (if (and generic (internal-p 'unparse-specializers))
+                (unparse-specializers generic (sb-mop:method-specializers method))
+                (mapcar #'class-name (sb-mop:method-specializers method))))))
+
+(defun method-name-text (method package)
+  "A method as people name it: `area :around (circle t)`."
+  (let ((generic (sb-mop:method-generic-function method)))
+    (format nil "~A~{ ~A~} (~{~A~^ ~})"
+            (present (and generic (sb-mop:generic-function-name generic)) package)
+            (mapcar (lambda (qualifier) (present qualifier package)) (method-qualifiers method))
+            (specializer-texts method package))))
+
+(defparameter *definition-kinds*
+  '((:function "function") (:generic-function "generic function") (:macro "macro") (:compiler-macro "compiler macro")
+    (:setf-expander "setf expander") (:variable "variable") (:constant "constant") (:symbol-macro "symbol macro")
+    (:class "class") (:structure "structure") (:condition "condition") (:type "type") (:alien-type "alien type")
+    (:method-combination "method combination") (:declaration "declaration"))
+  "Kinds of sb-introspect and what they are called, but for methods, setf functions and packages.")
+
+(defun definition (kind name source &rest more)
+  "The JSON of a definition, in a list; an empty one when it has no file."
+  (let ((place (source-place source)))
+    (and place (list (list* :object "kind" kind "name" name (append more place))))))
+
+(defun definitions-of-methods (name package)
+  "The JSON of the methods of the generic function NAME."
+  (let ((function (and (fboundp name) (fdefinition name))))
+    (when (typep function 'generic-function)
+      (loop for method in (sb-mop:generic-function-methods function)
+            append (handler-case
+                       (definition "method" (method-name-text method package) (sb-introspect:find-definition-source method)
+                         "specializers" (specializer-texts method package)
+                         "qualifiers" (mapcar (lambda (one) (present one package)) (method-qualifiers method)))
+                     (error () '()))))))
+
+(defun definitions-of (symbol package)
+  "The JSON of every definition of SYMBOL that is from a file."
+  (let ((name (printed-name symbol package))
+        (setf-name (list 'setf symbol)))
+    (append
+     (loop for (kind words) in *definition-kinds*
+           append (loop for source in (sources-named symbol kind)
+                        append (definition words name source)))
+     (definitions-of-methods symbol package)
+     (when (fboundp setf-name)
+       (append (loop for kind in '(:function :generic-function)
+                     append (loop for source in (sources-named setf-name kind)
+                                  append (definition "setf function" (format nil "(setf ~A)" name) source)))
+               (definitions-of-methods setf-name package)))
+     (when (compiler-macro-function setf-name)
+       (loop for source in (sources-named setf-name :compiler-macro)
+             append (definition "compiler macro" (format nil "(setf ~A)" name) source))))))
+
+(defun definitions-of-package (package)
+  "The JSON of PACKAGE's definition."
+  (handler-case (definition "package" (package-name package) (sb-introspect:find-definition-source package))
+    (error () '())))
+
+(defun definition-of-system (name)
+  "The JSON of where the ASDF system NAME, which is loaded or known, is defined."
+  (let ((system (asdf:registered-system (string-downcase name))))
+    (when system
+      (let ((file (source-file-name (asdf:system-source-file system))))
+        (and file (list (object "kind" "system" "name" (asdf:component-name system) "file" file "offset" :null "form" :null "written" :null)))))))

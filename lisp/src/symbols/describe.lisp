@@ -1,0 +1,91 @@
+;;;; What a symbol is: kinds, lambda list, documentation, value. Nothing of the user's runs.
+
+(in-package :consort)
+
+(defun lambda-list-of (symbol)
+  "The lambda list of the operator SYMBOL, and true; NIL and NIL when there is none that is known."
+  (handler-case
+      (cond ((or (special-operator-p symbol) (fboundp symbol))
+             (multiple-value-bind (list unknown) (sb-introspect:function-lambda-list symbol)
+               (if (or unknown (not (listp list))) (values nil nil) (values list t))))
+            ((type-expander-p symbol) (sb-introspect:deftype-lambda-list symbol))
+            (t (values nil nil)))
+    (error () (values nil nil))))
+
+(defun lambda-list-parts (lambda-list package)
+  "The parts of LAMBDA-LIST as written where PACKAGE is current; a dotted rest is a &rest."
+  (flet ((part (part)
+           (if (and (symbolp part) part (not (keywordp part)))
+               (string-downcase (symbol-name part)) ; whatever package SBCL made it in
+               (present part package :depth 6))))
+    (loop for rest = lambda-list then (cdr rest)
+          while rest
+          collect (if (consp rest) (part (car rest)) "&rest")
+          unless (consp rest)
+            collect (part rest) and do (loop-finish))))
+
+(defun signature-package (symbol)
+  "Where the names of SYMBOL's parameters need no prefix."
+  (or (symbol-package symbol) (find-package "COMMON-LISP-USER")))
+
+(defun docs-of (symbol)
+  "The JSON of all documentation of SYMBOL, by kind."
+  (loop for (type kind) in '((function "function") (compiler-macro "compiler macro") (setf "setf") (variable "variable") (type "type")
+                             (structure "structure") (method-combination "method combination"))
+        for text = (handler-case (documentation symbol type) (error () nil))
+        when (and (stringp text) (not (and (eq type 'structure) (equal text (handler-case (documentation symbol 'type) (error () nil))))))
+          collect (object "kind" (if (and (eq type 'function) (fboundp symbol)) (function-kind symbol) kind)
+                          "text" (subseq text 0 (min (length text) 20000)))))
+
+(defun value-text (symbol package)
+  "SYMBOL's value, briefly, as seen from PACKAGE; NIL when it has none, or is a symbol macro."
+  (and (not (keywordp symbol))
+       (not (eq (variable-kind symbol) :macro))
+       (boundp symbol)
+       (present (symbol-value symbol) package)))
+
+(defun function-type-text (symbol package)
+  "What is declared or derived of the type of the ordinary function SYMBOL."
+  (when (equal (function-kind symbol) "function")
+    (let ((type (handler-case (sb-introspect:function-type symbol) (error () nil))))
+      (when (consp type)
+        (present type package :depth 8 :length 40)))))
+
+(defun class-facts (symbol package)
+  "The JSON of SYMBOL's class: its direct superclasses, and its slots when it is finalized."
+  (let ((class (find-class symbol nil)))
+    (when class
+      (handler-case
+          (flet ((name (part) (present part package)))
+            (object "supers" (mapcar (lambda (super) (name (class-name super))) (sb-mop:class-direct-superclasses class))
+                    "slots" (mapcar (lambda (slot) (name (sb-mop:slot-definition-name slot)))
+                                    (if (sb-mop:class-finalized-p class)
+                                        (sb-mop:class-slots class)
+                                        (sb-mop:class-direct-slots class)))))
+        (error () nil)))))
+
+(defun symbol-facts (symbol package)
+  "The JSON of what SYMBOL is, as seen from PACKAGE."
+  (multiple-value-bind (lambda-list known) (lambda-list-of symbol)
+    (object "name" (symbol-name symbol)
+            "package" (let ((home (symbol-package symbol))) (if home (package-name home) :null))
+            "external" (bool (and (symbol-package symbol)
+                                  (eq (nth-value 1 (find-symbol (symbol-name symbol) (symbol-package symbol))) :external)))
+            "printed" (printed-name symbol package)
+            "kinds" (symbol-kinds symbol)
+            "lambda_list" (if known (coerce (lambda-list-parts lambda-list (signature-package symbol)) 'vector) :null)
+            "type" (or-null (function-type-text symbol (signature-package symbol)))
+            "documentation" (docs-of symbol)
+            "value" (or-null (value-text symbol package))
+            "class" (or-null (class-facts symbol (signature-package symbol))))))
+
+(defun package-facts (package)
+  "The JSON of what PACKAGE is."
+  (let ((external 0))
+    (do-external-symbols (symbol package) (declare (ignore symbol)) (incf external))
+    (object "name" (package-name package)
+            "nicknames" (package-nicknames package)
+            "uses" (mapcar #'package-name (package-use-list package))
+            "used_by" (mapcar #'package-name (package-used-by-list package))
+            "external" external
+            "documentation" (or-null (documentation package t)))))

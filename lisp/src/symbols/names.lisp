@@ -1,0 +1,110 @@
+;;;; Names as people write them, and the symbols they are of. Nothing here interns: what is not there is not found.
+
+(in-package :consort)
+
+(defun parse-name (text)
+  "TEXT, as it is written or begun in a source, in its parts: the package's name (NIL without a prefix, \"KEYWORD\" for a keyword), the symbol's
+name, and whether the prefix ends in two colons. Upper-case but for what is escaped."
+  (let ((package nil) (internal nil) (in-bars nil)
+        (part (make-string-output-stream))
+        (position 0))
+    (loop while (< position (length text))
+          do (let ((char (char text position)))
+               (incf position)
+               (cond ((char= char #\\)
+                      (when (< position (length text))
+                        (write-char (char text position) part)
+                        (incf position)))
+                     ((char= char #\|) (setf in-bars (not in-bars)))
+                     (in-bars (write-char char part))
+                     ((and (char= char #\:) (null package))
+                      (let ((name (get-output-stream-string part)))
+                        (setf package (if (string= name "") "KEYWORD" name)))
+                      (when (and (< position (length text)) (char= (char text position) #\:))
+                        (setf internal t)
+                        (incf position)))
+                     (t (write-char (char-upcase char) part)))))
+    (values package (get-output-stream-string part) internal)))
+
+(defun package-named (name &optional (from (find-package "COMMON-LISP-USER")))
+  "The package that NAME means where FROM is current: by its local nicknames too. NIL when there is none."
+  (and name
+       (let ((*package* from))
+         (find-package name))))
+
+(defun package-in-force (name)
+  "The package of that NAME, a string as the reader has it; CL-USER without one, or when it is not there."
+  (or (package-named name) (package-named (and name (string-upcase name))) (find-package "COMMON-LISP-USER")))
+
+(defun find-written (text package)
+  "The symbol that TEXT names where PACKAGE is current, and true if there is one."
+  (multiple-value-bind (prefix name) (parse-name text)
+    (let ((home (if prefix (package-named prefix package) package)))
+      (multiple-value-bind (symbol status) (if home (find-symbol name home) (values nil nil))
+        (values symbol (and status t))))))
+
+(defun printed-name (symbol package &optional (case :downcase))
+  "How SYMBOL is written where PACKAGE is current."
+  (with-standard-io-syntax
+    (let ((*package* package) (*print-case* case) (*print-readably* nil))
+      (prin1-to-string symbol))))
+
+;;; Values and lambda lists, without running a PRINT-OBJECT of the user's
+
+(defconstant +shown-length+ 12 "Elements shown of a list or vector.")
+(defconstant +shown-depth+ 4 "How deep what is shown may nest.")
+(defconstant +shown-string+ 200 "Characters shown of a string.")
+
+(defstruct (stand-in (:constructor make-stand-in (text)))
+  "What is shown for an object whose printing may run user code."
+  (text "" :type string :read-only t))
+
+(defmethod print-object ((object stand-in) stream)
+  (write-string (stand-in-text object) stream))
+
+(defun presentable (object &optional (depth +shown-depth+) (length +shown-length+))
+  "A copy of OBJECT that prints briefly and runs no code of the user's."
+  (flet ((inner (part) (presentable part (1- depth) length)))
+    (typecase object
+      (string (if (<= (length object) +shown-string+)
+                  object
+                  (concatenate 'string (subseq object 0 +shown-string+) "...")))
+      ((or symbol number character package) object)
+      (pathname (if (equal (class-name (class-of object)) 'pathname) object (make-stand-in "#<PATHNAME>")))
+      (cons (if (zerop depth)
+                (make-stand-in "#")
+                (let ((parts '()))
+                  (loop for count from 0
+                        for rest = object then (cdr rest)
+                        while (consp rest)
+                        do (when (= count length)
+                             (push (make-stand-in "...") parts)
+                             (setf rest nil)
+                             (return (nreverse parts)))
+                           (push (inner (car rest)) parts)
+                        finally (return (if rest (nreconc parts (inner rest)) (nreverse parts)))))))
+      (simple-vector (if (zerop depth)
+                         (make-stand-in "#")
+                         (coerce (inner (coerce (subseq object 0 (min (length object) (1+ length))) 'list)) 'simple-vector)))
+      (hash-table (make-stand-in (format nil "#<HASH-TABLE with ~D entr~:@P>" (hash-table-count object))))
+      (array (make-stand-in (format nil "#<ARRAY ~{~D~^x~}>" (array-dimensions object))))
+      (function (let ((name (nth-value 2 (function-lambda-expression object))))
+                  (make-stand-in (if (and name (typep object '(not generic-function)))
+                                     (format nil "#<FUNCTION ~A>" (present name *package*))
+                                     "#<FUNCTION>"))))
+      (t (if (backquoted-p object)
+             (make-stand-in "`...")
+             (make-stand-in (format nil "#<~A>" (class-text object))))))))
+
+(defun backquoted-p (object)
+  "Whether OBJECT is a part of a backquoted form."
+  (and (internal-p 'comma-p) (comma-p object)))
+
+(defun present (object package &key (case :downcase) (length +shown-length+) (depth +shown-depth+))
+  "OBJECT as one line, as seen from PACKAGE, never running user code."
+  (handler-case
+      (with-standard-io-syntax
+        (let ((*package* package) (*print-case* case) (*print-readably* nil) (*print-circle* nil)
+              (*print-pretty* t) (*print-right-margin* 10000) (*print-lines* 1))
+          (text-of (call-printing (lambda (stream) (prin1 (presentable object depth length) stream)) 2000))))
+    ((and serious-condition (not storage-condition)) () "#<cannot be printed>")))

@@ -1,0 +1,125 @@
+//! What is known of a name, for a person: markdown for a hover.
+
+use super::places::Defined;
+use crate::image::api::symbols::{Facts, Known, PackageFacts};
+
+/// All that there is to say of a name.
+#[derive(Debug, Default)]
+pub struct Described<'a> {
+    /// What the image knows.
+    pub known: Option<&'a Known>,
+    /// Where it is defined.
+    pub defined: &'a [Defined],
+    /// Who made it through Consort, and when, in one line: what `Session::provenance` says.
+    pub made_by: Option<&'a str>,
+}
+
+/// `(scan regex target-string &key start end)`.
+pub fn signature(operator: &str, lambda_list: &[String]) -> String {
+    let mut text = format!("({operator}");
+    for parameter in lambda_list {
+        text.push(' ');
+        text.push_str(parameter);
+    }
+    text.push(')');
+    text
+}
+
+/// Markdown; `None` when nothing is known.
+pub fn markdown(described: &Described<'_>) -> Option<String> {
+    let known = described.known?;
+    let mut parts = Vec::new();
+    if let Some(facts) = known.facts.as_ref().filter(|facts| !facts.kinds.is_empty()) {
+        parts.push(code(facts));
+        parts.push(what(facts));
+        for one in &facts.documentation {
+            let heading = if facts.documentation.len() > 1 { format!("*{}*\n\n", one.kind) } else { String::new() };
+            parts.push(format!("{heading}```text\n{}\n```", one.text.replace("```", "` ` `")));
+        }
+        if let Some(class) = &facts.class {
+            parts.push(format!("Superclasses: {}. Slots: {}.", list(&class.supers), list(&class.slots)));
+        }
+    } else if let Some(package) = &known.package {
+        parts.push(of_package(package));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    if !described.defined.is_empty() {
+        parts.push(places(described.defined));
+    }
+    if let Some(made_by) = described.made_by {
+        parts.push(made_by.to_owned());
+    }
+    Some(parts.join("\n\n"))
+}
+
+fn code(facts: &Facts) -> String {
+    let mut lines = Vec::new();
+    if let Some(lambda_list) = &facts.lambda_list {
+        lines.push(signature(&facts.printed, lambda_list));
+    } else {
+        lines.push(facts.printed.clone());
+    }
+    if let Some(value) = &facts.value {
+        lines.push(format!("{} => {value}", facts.printed));
+    }
+    if let Some(kind) = &facts.function_type {
+        lines.push(kind.clone());
+    }
+    format!("```lisp\n{}\n```", lines.join("\n"))
+}
+
+/// `generic function, compiler macro · CL-PPCRE (exported)`.
+pub fn what(facts: &Facts) -> String {
+    let package = match (&facts.package, facts.external) {
+        (Some(package), true) => format!(" · `{package}` (exported)"),
+        (Some(package), false) => format!(" · `{package}` (internal)"),
+        (None, _) => " · without a package".into(),
+    };
+    format!("{}{package}", facts.kinds.join(", "))
+}
+
+fn of_package(package: &PackageFacts) -> String {
+    let nicknames = if package.nicknames.is_empty() { String::new() } else { format!(" (nicknames {})", list(&package.nicknames)) };
+    let mut text = format!(
+        "package `{}`{nicknames}: {} exported symbols. Uses {}; used by {}.",
+        package.name,
+        package.external,
+        list(&package.uses),
+        list(&package.used_by)
+    );
+    if let Some(documentation) = &package.documentation {
+        text.push_str(&format!("\n\n```text\n{documentation}\n```"));
+    }
+    text
+}
+
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    match names {
+        [] => "none".into(),
+        _ if names.len() > SHOWN => format!("{} and {} more", ticked(&names[..SHOWN]), names.len() - SHOWN),
+        _ => ticked(names),
+    }
+}
+
+fn ticked(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Where: each file once with its lines.
+fn places(defined: &[Defined]) -> String {
+    const SHOWN: usize = 4;
+    let line = |one: &Defined| {
+        let at = one.start().map_or(String::new(), |at| format!(":{}", at.line));
+        let file = one.file.file_name().map_or_else(|| one.file.to_string_lossy(), |name| name.to_string_lossy()).into_owned();
+        match one.text.as_ref() {
+            Some(text) => format!("[{file}{at}]({}#L{})", text.uri, one.start().map_or(1, |at| at.line)),
+            None => format!("{file}{at}"),
+        }
+    };
+    let shown: Vec<String> = defined.iter().take(SHOWN).map(line).collect();
+    let more = if defined.len() > SHOWN { format!(" and {} more", defined.len() - SHOWN) } else { String::new() };
+    format!("Defined in {}{more}", shown.join(", "))
+}

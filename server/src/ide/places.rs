@@ -1,0 +1,119 @@
+//! Where definitions are, exactly: what the image says, found in the texts as they are now; and what texts say without it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::texts::{Text, Texts};
+use crate::image::api::symbols::{Definition, Known};
+use crate::text::Span;
+use crate::text::definitions::{self, Hint, Place};
+use crate::text::position::{LineColumn, line_column};
+
+/// A definition and where it stands.
+#[derive(Debug, Clone)]
+pub struct Defined {
+    /// `function`, `method`, `macro`, `variable`, ...
+    pub kind: String,
+    /// How people name it.
+    pub name: String,
+    /// The text it stands in; `None` when its file cannot be read.
+    pub text: Option<Arc<Text>>,
+    /// Its file.
+    pub file: PathBuf,
+    /// Where in the text.
+    pub place: Option<Place>,
+}
+
+impl Defined {
+    /// Line and column of the defining form, from 1.
+    pub fn start(&self) -> Option<LineColumn> {
+        let (text, place) = (self.text.as_ref()?, self.place?);
+        Some(line_column(text.document.text(), place.form.start))
+    }
+
+    /// The first lines of the form: at most `lines`, and 2,000 characters.
+    pub fn snippet(&self, lines: usize) -> Option<String> {
+        const LONGEST: usize = 2_000;
+        let (text, place) = (self.text.as_ref()?, self.place?);
+        let form = text.document.text().slice(place.form.start..place.form.end);
+        let shown: String = form.chars().take(LONGEST).collect();
+        let mut out: Vec<&str> = shown.lines().take(lines).collect();
+        if form.len_lines() > out.len() || form.len_chars() > LONGEST {
+            out.push("...");
+        }
+        Some(out.join("\n"))
+    }
+}
+
+/// All definitions that the image knows of, each in its text.
+pub async fn defined(known: &Known, texts: &mut Texts) -> Vec<Defined> {
+    let features = known.features.as_deref().unwrap_or_default();
+    let mut all: Vec<Defined> = Vec::new();
+    for definition in &known.definitions {
+        if let Some(one) = locate(definition, features, texts).await {
+            let same = |other: &Defined| other.file == one.file && other.place == one.place && other.kind == one.kind;
+            if !all.iter().any(same) {
+                all.push(one);
+            }
+        }
+    }
+    // The image says of a name that declarations were made of it; that is worth showing only when there is nothing better.
+    if all.iter().any(|one| one.kind != "declaration") {
+        all.retain(|one| one.kind != "declaration");
+    }
+    all
+}
+
+/// One definition in its text.
+pub async fn locate(definition: &Definition, features: &[String], texts: &mut Texts) -> Option<Defined> {
+    let file = definition.place.file.clone()?;
+    let text = texts.get(&file).await;
+    let place = text.as_ref().and_then(|text| definitions::locate(&text.document, &hint(definition, features)));
+    Some(Defined { kind: definition.kind.clone(), name: definition.name.clone(), text, file, place })
+}
+
+fn hint<'a>(definition: &'a Definition, features: &'a [String]) -> Hint<'a> {
+    // A method is named with its qualifiers and specializers.
+    let name = match definition.kind.as_str() {
+        "method" if definition.name.starts_with('(') => definition.name.split_inclusive(')').next().unwrap_or_default(),
+        "method" => definition.name.split(' ').next().unwrap_or_default(),
+        _ => &definition.name,
+    };
+    Hint {
+        kind: &definition.kind,
+        key: definitions::key(name),
+        specializers: definition.specializers.iter().map(|one| definitions::key(one)).collect(),
+        qualifiers: definition.qualifiers.iter().map(|one| one.to_lowercase()).collect(),
+        offset: definition.place.offset,
+        form: definition.place.form,
+        features,
+    }
+}
+
+/// The definitions of a name as written that the texts known so far have, those in `package` first. What there is to say without an image.
+pub fn defined_in_texts(written: &str, package: Option<&str>, texts: &Texts) -> Vec<Defined> {
+    let key = definitions::key(written);
+    let mut found: Vec<(bool, Defined)> = Vec::new();
+    for text in texts.known() {
+        for one in definitions::named(&text.document, &key) {
+            let elsewhere = definitions::package(&text.document, &one).as_deref() != package;
+            let defined = Defined {
+                kind: definitions::kind_of(&one.operator).to_owned(),
+                name: one.written.clone(),
+                text: Some(text.clone()),
+                file: text.path.clone(),
+                place: Some(Place { form: one.span, name: one.name }),
+            };
+            found.push((elsewhere, defined));
+        }
+    }
+    found.sort_by_key(|(elsewhere, one)| (*elsewhere, one.file.clone(), one.place.map(|place| place.form.start)));
+    // A name that is defined here is not the one of the same name elsewhere.
+    let here = found.iter().any(|(elsewhere, _)| !elsewhere);
+    found.into_iter().filter(|(elsewhere, _)| !here || !elsewhere).map(|(_, one)| one).collect()
+}
+
+/// The whole first line of a text, for what has no form of its own.
+pub fn beginning() -> Span {
+    Span { start: 0, end: 0 }
+}

@@ -1,0 +1,91 @@
+//! Who refers to a name: what the compiler noted, each place found in the text as it is now; and what open texts mention.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::texts::{Text, Texts};
+use crate::image::api::symbols::Reference;
+use crate::text::Span;
+use crate::text::datum::Form;
+use crate::text::definitions::{self, Hint};
+use crate::text::document::Document;
+use crate::text::forms::package_at;
+use crate::text::scopes::Scopes;
+
+/// A place that refers to a name.
+#[derive(Debug, Clone)]
+pub struct Referred {
+    /// `calls`, `macroexpands`, ...; `mentions` for what only the text tells.
+    pub kind: String,
+    /// In what.
+    pub by: String,
+    /// The text.
+    pub text: Arc<Text>,
+    /// The name in it; the name of what refers to it when a macro wrote it.
+    pub span: Span,
+}
+
+/// The places of the references that the image tells of, and of the mentions of `written`, which is read in `package`, in the open texts.
+pub async fn all(
+    written: &str,
+    package: Option<&str>,
+    known: &[Reference],
+    features: &[String],
+    texts: &mut Texts,
+) -> Vec<Referred> {
+    let key = definitions::key(written);
+    let mut seen: HashSet<(std::path::PathBuf, Span)> = HashSet::new();
+    let mut found: Vec<Referred> = Vec::new();
+    let open: Vec<Arc<Text>> = texts.known().cloned().collect();
+    for reference in known {
+        let Some(file) = &reference.place.file else { continue };
+        let Some(text) = texts.get(file).await else { continue };
+        let by = reference.by.split(" (").next().unwrap_or_default();
+        let hint = Hint {
+            kind: "",
+            key: definitions::key(by),
+            offset: reference.place.offset,
+            form: reference.place.form,
+            features,
+            ..Hint::default()
+        };
+        let Some(place) = definitions::locate(&text.document, &hint) else { continue };
+        let top = text.document.scan().form_at(place.form.start).map_or(place.form, |form| form.span);
+        let mut spans = free_mentions(&text.document, top, &key);
+        if spans.is_empty() {
+            spans.push(place.name);
+        }
+        for span in spans {
+            if seen.insert((text.path.clone(), span)) {
+                found.push(Referred { kind: reference.kind.clone(), by: reference.by.clone(), text: text.clone(), span });
+            }
+        }
+    }
+    for text in open {
+        for top in text.document.scan().forms() {
+            let raw = text.document.text().slice(top.span.start..top.span.end).to_string();
+            if !raw.to_lowercase().contains(&key) {
+                continue;
+            }
+            let here = package_at(&text.document, top.span.start);
+            for span in free_mentions(&text.document, top.span, &key) {
+                let prefixed = text.document.text().slice(span.start..span.end).chars().any(|char| char == ':');
+                if (prefixed || here.as_deref() == package) && seen.insert((text.path.clone(), span)) {
+                    let by = String::new();
+                    found.push(Referred { kind: "mentions".into(), by, text: text.clone(), span });
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The mentions of a name in a form that mean no local binding.
+fn free_mentions(document: &Document, span: Span, key: &str) -> Vec<Span> {
+    let mentions = definitions::mentions(document, span, key);
+    if mentions.is_empty() {
+        return mentions;
+    }
+    let scopes = Scopes::of(&Form::of(document, span));
+    mentions.into_iter().filter(|mention| scopes.resolve(mention.start).is_none()).collect()
+}

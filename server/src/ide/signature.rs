@@ -1,0 +1,212 @@
+//! The signature of a call under way, and which parameter its next argument is for.
+
+use crate::text::Span;
+use crate::text::datum::{Form, Kind, Node};
+use crate::text::document::Document;
+
+/// A call around a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSite {
+    /// The operator as written.
+    pub operator: String,
+    /// Where it is.
+    pub span: Span,
+    /// Its arguments up to the place, as written; the last is the one under way, empty when it is not begun.
+    pub arguments: Vec<String>,
+    /// When the place is in a list that is the last of `arguments`: the elements of that list up to the place, and so on inwards.
+    pub inner: Vec<Vec<String>>,
+}
+
+/// A signature to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    /// `(scan regex target-string &key start end)`.
+    pub label: String,
+    /// Each parameter's place in the label, in characters; lambda list keywords are none.
+    pub parameters: Vec<Span>,
+    /// The one under way: an index of `parameters`.
+    pub active: Option<usize>,
+}
+
+/// The calls around `offset`, innermost first, at most three.
+pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
+    let Some(form) = Form::at(document, offset) else { return Vec::new() };
+    let lists: Vec<&Node> = form.path(offset).into_iter().filter(|node| node.kind == Kind::List).collect();
+    let mut sites = Vec::new();
+    for (index, list) in lists.iter().enumerate().rev() {
+        let Some(head) = list.children.first().filter(|head| head.kind == Kind::Atom && head.span.end < offset) else { continue };
+        if form.name(head).is_none() {
+            continue;
+        }
+        let inner = lists[index + 1..].iter().map(|inner| elements(&form, &inner.children, offset)).collect();
+        sites.push(CallSite {
+            operator: form.text(head).to_owned(),
+            span: head.span,
+            arguments: elements(&form, &list.children[1..], offset),
+            inner,
+        });
+        if sites.len() == 3 {
+            break;
+        }
+    }
+    sites
+}
+
+/// The data up to `offset`, as written, the last being the one under way.
+fn elements(form: &Form, nodes: &[Node], offset: usize) -> Vec<String> {
+    let mut all: Vec<String> =
+        nodes.iter().take_while(|node| node.span.start < offset).map(|node| form.text(node).to_owned()).collect();
+    let begun = nodes.iter().any(|node| node.span.start < offset && offset <= node.span.end);
+    if !begun {
+        all.push(String::new());
+    }
+    all
+}
+
+/// The signature of `operator` with these parameters, and the one that the call is at.
+pub fn signature(operator: &str, parameters: &[String], site: &CallSite) -> Signature {
+    let mut label = format!("({operator}");
+    let mut spans = Vec::new();
+    render(parameters, site.arguments.as_slice(), &site.inner, &mut label, &mut spans);
+    label.push(')');
+    let active = spans.iter().position(|(_, active)| *active);
+    Signature { label, parameters: spans.into_iter().map(|(span, _)| span).collect(), active }
+}
+
+/// Whether the argument under way is for a parameter that is itself a list: a macro's `(var list)`.
+pub fn destructures(parameters: &[String], site: &CallSite) -> bool {
+    !site.inner.is_empty() && active(parameters, &site.arguments).is_some_and(|index| is_nested(parameters, index))
+}
+
+fn is_nested(parameters: &[String], index: usize) -> bool {
+    // Behind `&optional` and the like a list is a default.
+    let plain = !parameters[..index].iter().any(|one| one.starts_with('&') && one != "&whole" && one != "&environment");
+    plain && parameters[index].starts_with('(')
+}
+
+fn render(parameters: &[String], arguments: &[String], inner: &[Vec<String>], label: &mut String, spans: &mut Vec<(Span, bool)>) {
+    let at = active(parameters, arguments);
+    for (index, parameter) in parameters.iter().enumerate() {
+        if !label.ends_with('(') {
+            label.push(' ');
+        }
+        let start = label.chars().count();
+        let here = at == Some(index);
+        if here && !inner.is_empty() && is_nested(parameters, index) {
+            label.push('(');
+            render(&parts(parameter), &inner[0], &inner[1..], label, spans);
+            label.push(')');
+            continue;
+        }
+        label.push_str(parameter);
+        if !parameter.starts_with('&') {
+            spans.push((Span { start, end: label.chars().count() }, here));
+        }
+    }
+}
+
+/// The elements of a list as written.
+pub fn parts(list: &str) -> Vec<String> {
+    let document = Document::new(list, 0);
+    let Some(form) = Form::at(&document, 0) else { return Vec::new() };
+    let children = form.nodes.first().map(|node| node.children.as_slice()).unwrap_or_default();
+    children.iter().map(|child| form.text(child).to_owned()).collect()
+}
+
+/// The parameter that the last of `arguments` is for: an index of `parameters`.
+pub fn active(parameters: &[String], arguments: &[String]) -> Option<usize> {
+    let last = arguments.len().checked_sub(1)?;
+    let mut position = 0;
+    let mut index = 0;
+    while let Some(parameter) = parameters.get(index) {
+        match parameter.to_ascii_lowercase().as_str() {
+            "&optional" => {}
+            "&whole" | "&environment" => index += 1,
+            "&rest" | "&body" | "&more" => {
+                let keys = parameters[index..].iter().position(|one| one.eq_ignore_ascii_case("&key"));
+                match keys {
+                    Some(keys) => return keyword(parameters, index + keys, &arguments[position..]),
+                    None => return (index + 1 < parameters.len()).then_some(index + 1),
+                }
+            }
+            "&key" => return keyword(parameters, index, &arguments[position..]),
+            "&aux" => return None,
+            _ if position == last => return Some(index),
+            _ => position += 1,
+        }
+        index += 1;
+    }
+    None
+}
+
+/// Of the keyword parameters behind `&key` at `keys`, the one that the last argument names or is the value of.
+fn keyword(parameters: &[String], keys: usize, arguments: &[String]) -> Option<usize> {
+    let last = arguments.len().checked_sub(1)?;
+    let named = if last % 2 == 0 { &arguments[last] } else { &arguments[last - 1] };
+    let named = named.strip_prefix(':')?;
+    parameters.iter().enumerate().skip(keys + 1).find(|(_, one)| keyword_name(one).is_some_and(|name| name.eq_ignore_ascii_case(named))).map(|(i, _)| i)
+}
+
+/// The keyword of a parameter behind `&key`, without its colon: of `start`, `(end 5)`, `((:key variable) default)`.
+pub fn keyword_name(parameter: &str) -> Option<String> {
+    if parameter.starts_with('&') {
+        return None;
+    }
+    let first = if parameter.starts_with('(') { parts(parameter).into_iter().next()? } else { parameter.to_owned() };
+    let first = if first.starts_with('(') { parts(&first).into_iter().next()? } else { first };
+    Some(first.rsplit(':').next().unwrap_or(&first).to_lowercase())
+}
+
+/// The keywords that a call with these parameters takes, with their colons, as far as they are not given yet.
+pub fn keywords(parameters: &[String], given: &[String]) -> Vec<String> {
+    let Some(keys) = parameters.iter().position(|one| one.eq_ignore_ascii_case("&key")) else { return Vec::new() };
+    let all = parameters.iter().skip(keys + 1).take_while(|one| !one.eq_ignore_ascii_case("&aux"));
+    let names = all.filter_map(|one| keyword_name(one)).map(|name| format!(":{name}"));
+    names.filter(|name| !given.iter().any(|one| one.eq_ignore_ascii_case(name))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(source: &str, parameters: &str) -> String {
+        let caret = source.chars().position(|char| char == '‸').expect("a caret");
+        let document = Document::new(&source.replace('‸', ""), 0);
+        let parameters = parts(parameters);
+        let sites = call_sites(&document, caret);
+        let Some(site) = sites.iter().find(|site| site.operator == "f") else { return "no call".into() };
+        let signature = signature("f", &parameters, site);
+        let active = signature.active.map(|index| signature.parameters[index]);
+        let mark = |(at, char): (usize, char)| match active {
+            Some(span) if at == span.start => format!("[{char}"),
+            Some(span) if at == span.end => format!("]{char}"),
+            _ => char.to_string(),
+        };
+        signature.label.chars().enumerate().map(mark).collect()
+    }
+
+    #[test]
+    fn the_active_parameter() {
+        for (source, parameters, expected) in [
+            ("(f ‸", "(a b)", "(f [a] b)"),
+            ("(f x ‸)", "(a b)", "(f a [b])"),
+            ("(f x y ‸)", "(a b)", "(f a b)"),
+            ("(f (g x) y‸)", "(a &optional (b 1) c)", "(f a &optional [(b 1)] c)"),
+            ("(f 1 2 3 ‸)", "(a &rest more)", "(f a &rest [more])"),
+            ("(f 1 :end ‸)", "(a &key start (end 5))", "(f a &key start [(end 5)])"),
+            ("(f 1 :start 2 :end‸)", "(a &key start (end 5))", "(f a &key start [(end 5)])"),
+            ("(f 1 ‸)", "(a &key start)", "(f a &key start)"),
+            ("(f 1 :k ‸)", "(a &key ((:k v) 1))", "(f a &key [((:k v) 1)])"),
+            ("(f (x ‸) 1)", "((var list &optional result) &body body)", "(f (var [list] &optional result) &body body)"),
+            ("(f (x y) ‸)", "((var list &optional result) &body body)", "(f (var list &optional result) &body [body])"),
+        ] {
+            assert_eq!(shown(source, parameters), expected, "{source} {parameters}");
+        }
+    }
+
+    #[test]
+    fn keywords_that_are_left() {
+        let parameters = parts("(a &key start (end 5) ((:k v)) &allow-other-keys)");
+        assert_eq!(keywords(&parameters, &[":END".into()]), [":start", ":k"]);
+    }
+}

@@ -1,0 +1,135 @@
+//! `source_location` (contracts: hot-reload): every definition of a name, with file, line, column and a snippet.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::places::Defined;
+use crate::image::api::symbols::Known;
+
+/// Lines of a definition that are shown.
+const SNIPPET: usize = 8;
+
+/// The kinds one may ask for, each with what it takes in.
+const KINDS: [(&str, &[&str]); 11] = [
+    ("function", &["function", "generic function", "setf function"]),
+    ("method", &["method"]),
+    ("macro", &["macro"]),
+    ("variable", &["variable", "constant", "symbol macro"]),
+    ("class", &["class", "structure", "condition"]),
+    ("structure", &["structure"]),
+    ("condition", &["condition"]),
+    ("package", &["package"]),
+    ("compiler-macro", &["compiler macro"]),
+    ("setf", &["setf function", "setf expander"]),
+    ("type", &["type", "class", "structure", "condition"]),
+];
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Locations {
+    /// The name, as it is written in CL-USER or in the package that was asked from.
+    pub symbol: String,
+    /// `kind`, `name`, `file`, `line`, `column`, `snippet`.
+    pub definitions: Vec<Map<String, Value>>,
+    /// Why there are none, or what else there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The contract's error object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Map<String, Value>>,
+}
+
+/// What a kind that was asked for takes in.
+///
+/// # Errors
+/// The kinds there are.
+pub fn kinds(asked: Option<&str>) -> Result<Option<&'static [&'static str]>, String> {
+    let Some(asked) = asked else { return Ok(None) };
+    let plain = asked.trim_start_matches(':').to_lowercase().replace([' ', '_'], "-");
+    match KINDS.iter().find(|(kind, _)| *kind == plain) {
+        Some((_, all)) => Ok(Some(all)),
+        None => {
+            let known: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+            Err(format!("There is no kind {asked}. There are {}.", known.join(", ")))
+        }
+    }
+}
+
+impl Locations {
+    /// Of what was found. `asked`: the name as it was asked for.
+    pub fn new(asked: &str, known: Option<&Known>, defined: &[Defined], kinds: Option<&[&str]>) -> Locations {
+        let symbol = known.and_then(|known| known.printed.clone()).unwrap_or_else(|| asked.to_owned());
+        let wanted = |one: &&Defined| kinds.is_none_or(|kinds| kinds.contains(&one.kind.as_str()));
+        let definitions: Vec<Map<String, Value>> = defined.iter().filter(wanted).map(fields).collect();
+        let note = if definitions.is_empty() { Some(why(asked, known, defined)) } else { None };
+        Locations { symbol, definitions, note, error: None }
+    }
+
+    /// Of a call that failed.
+    pub fn failed(symbol: &str, kind: &str, message: String) -> Locations {
+        let kind = kind.to_uppercase().replace('-', "_");
+        let error = match json!({"code": -32000, "message": message, "data": {"type": kind}}) {
+            Value::Object(error) => Some(error),
+            _ => None,
+        };
+        Locations { symbol: symbol.to_owned(), definitions: Vec::new(), note: None, error }
+    }
+
+    /// As text.
+    pub fn render(&self) -> String {
+        let mut out = match self.definitions.len() {
+            0 => self.note.clone().unwrap_or_default(),
+            1 => format!("{} is defined in one place:", self.symbol),
+            n => format!("{} is defined in {n} places:", self.symbol),
+        };
+        let text = |one: &Map<String, Value>, key: &str| one.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        for one in &self.definitions {
+            let place = match (one.get("line"), one.get("column")) {
+                (Some(line), Some(column)) => format!("{}:{line}:{column}", text(one, "file")),
+                _ => format!("{} (the file cannot be read)", text(one, "file")),
+            };
+            out.push_str(&format!("\n\n{} {}\n  at {place}", text(one, "kind"), text(one, "name")));
+            for line in text(one, "snippet").lines() {
+                out.push_str(&format!("\n  | {line}"));
+            }
+        }
+        out
+    }
+}
+
+/// A definition's fields.
+pub fn fields(one: &Defined) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("kind".into(), one.kind.clone().into());
+    fields.insert("name".into(), one.name.clone().into());
+    fields.insert("file".into(), one.file.to_string_lossy().into_owned().into());
+    if let Some(at) = one.start() {
+        fields.insert("line".into(), at.line.into());
+        fields.insert("column".into(), at.column.into());
+    }
+    if let Some(snippet) = one.snippet(SNIPPET) {
+        fields.insert("snippet".into(), snippet.into());
+    }
+    fields
+}
+
+fn why(asked: &str, known: Option<&Known>, defined: &[Defined]) -> String {
+    let kinds = known.and_then(|known| known.facts.as_ref()).map(|facts| facts.kinds.join(", ")).unwrap_or_default();
+    if !defined.is_empty() {
+        let mut there: Vec<&str> = defined.iter().map(|one| one.kind.as_str()).collect();
+        there.dedup();
+        return format!("{asked} has no definition of that kind. It is defined as {}.", there.join(", "));
+    }
+    match known {
+        None => format!("Nothing is known of {asked}: the image does not answer, and no open document defines it."),
+        Some(known) if !known.elsewhere.is_empty() => {
+            format!("{asked} is not defined there. Did you mean {}?", known.elsewhere.join(", "))
+        }
+        Some(_) if !kinds.is_empty() => {
+            format!("{asked} is in the image ({kinds}), but it was made without a source file, as by evaluate-lisp.")
+        }
+        Some(known) if known.found => format!("{asked} is a symbol that names nothing. Is its system loaded?"),
+        Some(_) => format!("There is no symbol {asked}. Give its package, or load the system that defines it."),
+    }
+}

@@ -1,0 +1,71 @@
+//! Texts of files as they are now: what is open in an editor as it is there, other files as they are on disk. Each is read once.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::text::decode;
+use crate::text::document::Document;
+
+/// A file is read up to this size, bytes.
+const LARGEST: u64 = 16 << 20;
+
+/// A text and how an editor calls it.
+#[derive(Debug)]
+pub struct Text {
+    /// Its URI: the client's own for what it has open.
+    pub uri: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// Its text and forms.
+    pub document: Document,
+}
+
+/// Texts by file.
+#[derive(Debug)]
+pub struct Texts {
+    known: HashMap<PathBuf, Option<Arc<Text>>>,
+    uri_of: fn(&Path) -> String,
+}
+
+impl Texts {
+    /// With what is open: URI, file and text. Of a file that is open more than once, the last text counts. `uri_of` names other files.
+    pub fn new(open: impl Iterator<Item = (String, PathBuf, Document)>, uri_of: fn(&Path) -> String) -> Texts {
+        let mut known: HashMap<PathBuf, Option<Arc<Text>>> = HashMap::new();
+        for (uri, path, document) in open {
+            let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            known.insert(real, Some(Arc::new(Text { uri, path, document })));
+        }
+        Texts { known, uri_of }
+    }
+
+    /// All that is known so far: what is open, to begin with.
+    pub fn known(&self) -> impl Iterator<Item = &Arc<Text>> {
+        self.known.values().flatten()
+    }
+
+    /// The text of a file; `None` when it cannot be read.
+    pub async fn get(&mut self, path: &Path) -> Option<Arc<Text>> {
+        if let Some(known) = self.known.get(path) {
+            return known.clone();
+        }
+        let real = tokio::fs::canonicalize(path).await.unwrap_or_else(|_| path.to_owned());
+        if let Some(known) = self.known.get(&real).cloned() {
+            self.known.insert(path.to_owned(), known.clone());
+            return known;
+        }
+        let text = read(&real).await.map(|text| {
+            Arc::new(Text { uri: (self.uri_of)(path), path: path.to_owned(), document: Document::new(&text, 0) })
+        });
+        self.known.insert(real, text.clone());
+        text
+    }
+}
+
+async fn read(path: &Path) -> Option<String> {
+    let facts = tokio::fs::metadata(path).await.ok()?;
+    if facts.len() > LARGEST || !facts.is_file() {
+        return None;
+    }
+    tokio::fs::read(path).await.ok().map(decode)
+}

@@ -1,0 +1,76 @@
+//! `consort.sourceLocation` (contracts: hot-reload, `source_location`).
+
+use lsp_types::ProgressToken;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
+
+use super::Command;
+use crate::ide::places;
+use crate::ide::source_location::{self, Locations};
+use crate::image::ImageError;
+use crate::image::api::symbols::{Symbol, Want};
+use crate::lsp::front::Front;
+use crate::lsp::{definition, to_proto};
+
+/// Every definition of a symbol.
+pub(super) struct SourceLocation;
+
+/// Its argument.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct What {
+    symbol: String,
+    #[serde(default)]
+    package: Option<String>,
+    #[serde(default)]
+    kind: Option<String>,
+}
+
+impl Command for SourceLocation {
+    type Argument = What;
+    const NAME: &'static str = "consort.sourceLocation";
+    const EXPECTS: &'static str = r#"[{"symbol": "...", "package"?: "...", "kind"?: "..."}]"#;
+
+    async fn execute(front: &Front, What { symbol, package, kind }: What, _: Option<ProgressToken>) -> Result<Value> {
+        let texts = front.session.texts(front.client);
+        let kinds = source_location::kinds(kind.as_deref()).map_err(Error::invalid_params)?;
+        let question = Symbol {
+            name: symbol.clone(),
+            package: package.clone(),
+            strict: true,
+            want: vec![Want::Facts, Want::Definitions, Want::Elsewhere],
+        };
+        let known = match front.session.look(question).await {
+            Ok(known) => Some(known),
+            Err(ImageError::Refused { kind, message }) => {
+                let failed = Locations::failed(&symbol, &kind, message.clone());
+                let data = failed.error.and_then(|mut error| error.remove("data"));
+                return Err(Error { code: ErrorCode::ServerError(-32000), message: message.into(), data });
+            }
+            Err(_) => None,
+        };
+        let mut texts = texts.await;
+        let mut defined = match &known {
+            Some(known) => places::defined(known, &mut texts).await,
+            None => Vec::new(),
+        };
+        if defined.is_empty() {
+            defined = places::defined_in_texts(&symbol, package.as_deref(), &texts);
+        }
+        let facts = Locations::new(&symbol, known.as_ref(), &defined, kinds);
+        let encoding = front.negotiated().encoding;
+        let wanted = defined.iter().filter(|one| kinds.is_none_or(|kinds| kinds.contains(&one.kind.as_str())));
+        let definitions: Vec<Value> = wanted
+            .map(|one| {
+                let mut fields = Value::Object(source_location::fields(one));
+                fields["location"] = json!(definition::location(one, encoding));
+                if let (Some(text), Some(place)) = (&one.text, one.place) {
+                    fields["form"] = json!(to_proto::range(text.document.text(), place.form, encoding));
+                }
+                fields
+            })
+            .collect();
+        Ok(json!({"symbol": facts.symbol, "definitions": definitions, "note": facts.note}))
+    }
+}

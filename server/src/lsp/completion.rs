@@ -1,0 +1,141 @@
+//! `textDocument/completion` and `completionItem/resolve` (LSP 3.17).
+
+use lsp_types::*;
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::Result;
+
+use super::front::Front;
+use super::{from_proto, to_proto};
+use crate::ide::completion::{self, Context, Local};
+use crate::ide::described;
+use crate::ide::signature::{self, CallSite};
+use crate::image::api::symbols::{Complete, Completion, Completions, Symbol, Want};
+use crate::text::document::Document;
+use crate::text::position::to_offset;
+
+/// Completions of the image that are offered at once; more are asked for as more is typed.
+const LIMIT: usize = 100;
+
+/// `textDocument/completion`.
+pub(super) async fn complete(front: &Front, params: CompletionParams) -> Result<Option<CompletionResponse>> {
+    let place = params.text_document_position;
+    let document = front.session.document(front.client, place.text_document.uri.as_str());
+    let Some(document) = document.await else { return Ok(None) };
+    let encoding = front.negotiated().encoding;
+    let offset = to_offset(document.text(), from_proto::position(place.position), encoding);
+    let Some(context) = completion::context(&document, offset) else { return Ok(None) };
+
+    let (known, keywords) = tokio::join!(ask(front, &context), keywords(front, &document, offset, &context));
+    let mut items: Vec<CompletionItem> = Vec::new();
+    for keyword in keywords {
+        items.push(item(keyword, CompletionItemKind::FIELD, Some("keyword argument".into())));
+    }
+    if !context.packages {
+        items.extend(completion::locals(&document, offset, &context).into_iter().map(local));
+    }
+    items.extend(known.items.into_iter().map(|one| of_image(one, &context)));
+    let mut seen = std::collections::HashSet::new();
+    items.retain(|one| seen.insert(one.label.to_lowercase()));
+    let range = to_proto::range(document.text(), context.replace, encoding);
+    for (index, one) in items.iter_mut().enumerate() {
+        one.sort_text = Some(format!("{index:04}"));
+        // What was found by its words (`m-v-b`) must not be dropped by a client that compares letters.
+        one.filter_text = Some(if context.typed.is_empty() { one.label.clone() } else { context.typed.clone() });
+        one.text_edit = Some(CompletionTextEdit::Edit(TextEdit { range, new_text: one.label.clone() }));
+    }
+    // The order and the filter are true of what is typed now.
+    let is_incomplete = known.incomplete || !context.typed.is_empty();
+    Ok(Some(CompletionResponse::List(CompletionList { is_incomplete, items })))
+}
+
+/// What the image knows; nothing while there is none.
+async fn ask(front: &Front, context: &Context) -> Completions {
+    let question = Complete {
+        text: context.typed.trim_start_matches("#:").to_owned(),
+        package: context.package.clone(),
+        limit: LIMIT,
+        operator: context.operator,
+        packages: context.packages,
+    };
+    let question = match context.packages {
+        true => Complete { text: question.text.trim_start_matches(':').to_owned(), ..question },
+        false => question,
+    };
+    front.session.look(question).await.unwrap_or_default()
+}
+
+/// The keyword arguments that the enclosing call still takes and that begin with what was typed.
+async fn keywords(front: &Front, document: &Document, offset: usize, context: &Context) -> Vec<String> {
+    let wanted = context.typed.starts_with(':') || context.typed.is_empty();
+    let Some(site) = signature::call_sites(document, offset).into_iter().next().filter(|_| wanted && !context.packages) else {
+        return Vec::new();
+    };
+    let CallSite { operator, arguments, .. } = site;
+    let question = Symbol::at(operator, context.package.clone(), &[Want::Facts]);
+    let Ok(known) = front.session.look(question).await else { return Vec::new() };
+    let parameters = known.facts.and_then(|facts| facts.lambda_list).unwrap_or_default();
+    let given = arguments.split_last().map(|(_, given)| given).unwrap_or_default();
+    let names = signature::keywords(&parameters, given);
+    names.into_iter().filter(|name| completion::fits(&context.typed, name)).collect()
+}
+
+fn item(label: String, kind: CompletionItemKind, detail: Option<String>) -> CompletionItem {
+    CompletionItem { label, kind: Some(kind), detail, ..CompletionItem::default() }
+}
+
+fn local(one: Local) -> CompletionItem {
+    let kind = if one.operator { CompletionItemKind::FUNCTION } else { CompletionItemKind::VARIABLE };
+    item(one.label, kind, Some(one.detail))
+}
+
+fn of_image(one: Completion, context: &Context) -> CompletionItem {
+    let (kind, detail) = (kind(&one.kind), one.kind.clone());
+    if context.packages {
+        // What was typed before the name, `:` or `#:`, stays.
+        let name = context.typed.trim_start_matches(['#', ':']);
+        let prefix = &context.typed[..context.typed.len() - name.len()];
+        return item(format!("{prefix}{}", one.label), kind, Some(format!("package {}", one.package)));
+    }
+    let bars = |name: &str| format!("|{}|", name.replace('\\', "\\\\").replace('|', "\\|"));
+    let mut made = item(one.label, kind, Some(detail));
+    made.label_details = Some(CompletionItemLabelDetails { detail: None, description: Some(one.package.clone()) });
+    made.data = Some(json!({"symbol": format!("{}::{}", bars(&one.package), bars(&one.name))}));
+    made
+}
+
+fn kind(kind: &str) -> CompletionItemKind {
+    match kind {
+        "function" => CompletionItemKind::FUNCTION,
+        "generic function" => CompletionItemKind::METHOD,
+        "macro" => CompletionItemKind::OPERATOR,
+        "special operator" => CompletionItemKind::KEYWORD,
+        "variable" | "global variable" | "symbol macro" | "alien variable" => CompletionItemKind::VARIABLE,
+        "constant" => CompletionItemKind::CONSTANT,
+        "keyword" => CompletionItemKind::ENUM_MEMBER,
+        "class" | "condition" => CompletionItemKind::CLASS,
+        "structure" => CompletionItemKind::STRUCT,
+        "type" => CompletionItemKind::TYPE_PARAMETER,
+        "package" => CompletionItemKind::MODULE,
+        _ => CompletionItemKind::TEXT,
+    }
+}
+
+/// `completionItem/resolve`: the lambda list and the documentation.
+pub(super) async fn resolve(front: &Front, mut item: CompletionItem) -> Result<CompletionItem> {
+    let Some(symbol) = item.data.as_ref().and_then(|data| data["symbol"].as_str()).map(str::to_owned) else {
+        return Ok(item);
+    };
+    let Ok(known) = front.session.look(Symbol::at(symbol, None, &[Want::Facts])).await else { return Ok(item) };
+    if let Some(facts) = known.facts.as_ref() {
+        let name = item.label.rsplit(':').next().unwrap_or(&item.label);
+        item.detail = Some(match &facts.lambda_list {
+            Some(parameters) => described::signature(name, parameters),
+            None => facts.kinds.join(", "),
+        });
+    }
+    let described = described::Described { known: Some(&known), ..Default::default() };
+    item.documentation = described::markdown(&described)
+        .map(|value| Documentation::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value }));
+    item.data = None::<Value>;
+    Ok(item)
+}

@@ -1,0 +1,74 @@
+//! `source_location`, by its contract (hot-reload).
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::places;
+use crate::ide::source_location::{self, Locations};
+use crate::image::ImageError;
+use crate::image::api::symbols::{Symbol, Want};
+
+/// The tool.
+pub(crate) struct SourceLocation;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Its name: pkg:name, name, (setf name), a package
+    symbol: String,
+    /// Package the name is read in
+    #[serde(default)]
+    package: Option<String>,
+    /// Only these: function, method, macro, variable, class, structure, condition, package, compiler-macro, setf, type
+    #[serde(default)]
+    kind: Option<String>,
+}
+
+impl Tool for SourceLocation {
+    type Input = Input;
+    type Output = Locations;
+
+    const NAME: &'static str = "source_location";
+    const TITLE: &'static str = "Where it is defined";
+    const DESCRIPTION: &'static str = "Every definition of a symbol in loaded code: file, line, column, first lines. Use it \
+instead of searching files; for what a symbol does use describe-symbol.";
+    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+
+    async fn call(call: Call, input: Input) -> Reply<Locations> {
+        let Input { symbol, package, kind } = input;
+        let texts = call.session.texts(call.client);
+        let kinds = match source_location::kinds(kind.as_deref()) {
+            Ok(kinds) => kinds,
+            Err(message) => return Failure { kind: "bad-arguments".into(), message }.into(),
+        };
+        let question = Symbol {
+            name: symbol.clone(),
+            package: package.clone(),
+            strict: true,
+            want: vec![Want::Facts, Want::Definitions, Want::Elsewhere],
+        };
+        let known = match call.session.look(question).await {
+            Ok(known) => Some(known),
+            Err(error @ ImageError::Refused { .. }) => return Failure::of(error, package.as_deref()).into(),
+            Err(_) => None,
+        };
+        let mut texts = texts.await;
+        let mut defined = match &known {
+            Some(known) => places::defined(known, &mut texts).await,
+            None => Vec::new(),
+        };
+        if defined.is_empty() {
+            defined = places::defined_in_texts(&symbol, package.as_deref(), &texts);
+        }
+        let facts = Locations::new(&symbol, known.as_ref(), &defined, kinds);
+        Reply { text: facts.render(), facts, failed: false }
+    }
+}
+
+impl FromFailure for Locations {
+    fn from_failure(failure: Failure) -> Self {
+        Locations::failed("", &failure.kind, failure.message)
+    }
+}

@@ -1,0 +1,443 @@
+//! Definitions in a text, by their shape: `(def... name ...)`. And where a definition is that the image tells of by offset or form number.
+
+use super::Span;
+use super::datum::{Form, Kind, Node, Prefix, symbol_name};
+use super::document::Document;
+use super::forms::package_at;
+use super::scanner::{Scanner, Token, TokenKind};
+
+/// Operators whose bodies are top-level forms when they are, or that people wrap definitions in.
+const WRAPPERS: [&str; 12] = [
+    "progn",
+    "eval-when",
+    "locally",
+    "let",
+    "let*",
+    "flet",
+    "labels",
+    "macrolet",
+    "symbol-macrolet",
+    "with-compilation-unit",
+    "when",
+    "unless",
+];
+
+/// A definition in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defined {
+    /// `defun`, `defclass`, `define-foo`, ... lower-case, without package.
+    pub operator: String,
+    /// The name as written: `f`, `(setf f)`, `"system"`.
+    pub written: String,
+    /// The name for comparing: see [`key`].
+    pub key: String,
+    /// The form.
+    pub span: Span,
+    /// The name.
+    pub name: Span,
+    /// The lambda list, when it has one.
+    pub lambda_list: Option<Span>,
+    /// Of a method, for comparing: `circle`, `(eql :x)`, `t`.
+    pub specializers: Vec<String>,
+    /// Of a method: `:around`.
+    pub qualifiers: Vec<String>,
+}
+
+/// A name as written, for comparing: without package, lower-case, one space between parts; `(setf f)` with its parentheses.
+pub fn key(written: &str) -> String {
+    let written = written.trim();
+    if let Some(inner) = written.strip_prefix('"') {
+        return inner.strip_suffix('"').unwrap_or(inner).to_lowercase();
+    }
+    if let Some(inner) = written.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+        let parts: Vec<String> = inner.split_whitespace().map(key).collect();
+        return format!("({})", parts.join(" "));
+    }
+    let name = symbol_name(written).unwrap_or_else(|| written.to_lowercase());
+    name.strip_prefix(':').map_or(name.clone(), str::to_owned)
+}
+
+/// What the image tells of a definition.
+#[derive(Debug, Clone, Default)]
+pub struct Hint<'a> {
+    /// `function`, `method`, `variable`, ...; empty when any will do.
+    pub kind: &'a str,
+    /// The name, for comparing: see [`key`].
+    pub key: String,
+    /// Of a method, for comparing.
+    pub specializers: Vec<String>,
+    /// Of a method.
+    pub qualifiers: Vec<String>,
+    /// A character of the top-level form.
+    pub offset: Option<usize>,
+    /// The number of the top-level form among those that the reader gives.
+    pub form: Option<usize>,
+    /// What is true after `#+`, upper-case.
+    pub features: &'a [String],
+}
+
+/// Where a definition stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The form that makes it.
+    pub form: Span,
+    /// The name in it.
+    pub name: Span,
+}
+
+/// All definitions of a text, in order.
+pub fn all(document: &Document) -> Vec<Defined> {
+    let mut found = Vec::new();
+    for top in document.scan().forms() {
+        let form = Form::of(document, top.span);
+        for node in &form.nodes {
+            collect(&form, node, 0, &mut found);
+        }
+    }
+    found
+}
+
+/// The definitions of that name ([`key`]) in a text.
+pub fn named(document: &Document, key: &str) -> Vec<Defined> {
+    let mut found = Vec::new();
+    // Of `(setf f)`, the part that surely is in the text as it stands.
+    let part = key.trim_matches(['(', ')', '"']).rsplit(' ').next().unwrap_or(key).to_lowercase();
+    for top in document.scan().forms() {
+        let text = document.text().slice(top.span.start..top.span.end).to_string();
+        if text.to_lowercase().contains(&part) {
+            let form = Form::of(document, top.span);
+            form.nodes.iter().for_each(|node| collect(&form, node, 0, &mut found));
+        }
+    }
+    found.retain(|one| one.key == key);
+    found
+}
+
+/// The package in which a definition of the text stands.
+pub fn package(document: &Document, defined: &Defined) -> Option<String> {
+    package_at(document, defined.span.start)
+}
+
+fn collect(form: &Form, node: &Node, depth: usize, found: &mut Vec<Defined>) {
+    let Some(operator) = form.operator(node) else { return };
+    if node.prefix == Prefix::Quote {
+        return;
+    }
+    if operator.starts_with("def") && operator != "default" {
+        found.extend(defined(form, node, operator));
+    } else if depth < 8 && WRAPPERS.contains(&operator.as_str()) {
+        node.children.iter().skip(1).for_each(|child| collect(form, child, depth + 1, found));
+    }
+}
+
+/// What a list that is headed by a defining operator defines.
+fn defined(form: &Form, node: &Node, operator: String) -> Option<Defined> {
+    let named = node.children.get(1)?;
+    // `(defstruct (name option ...) ...)`; but the name of a setf function is the list.
+    let name = match named.kind {
+        Kind::List if form.operator(named).is_some_and(|head| head == "setf" || head == "cas") => named,
+        Kind::List => named.children.first().filter(|first| first.kind == Kind::Atom)?,
+        _ => named,
+    };
+    let list = node.children.iter().skip(2).find(|child| child.kind == Kind::List);
+    let functional = matches!(
+        operator.as_str(),
+        "defun" | "defmacro" | "defmethod" | "defgeneric" | "define-compiler-macro" | "deftype" | "defsetf"
+    );
+    let is_method = operator == "defmethod";
+    Some(Defined {
+        written: form.text(name).to_owned(),
+        key: key(form.text(name)),
+        span: node.span,
+        name: name.span,
+        lambda_list: list.filter(|_| functional || operator.starts_with("define-")).map(|list| list.span),
+        specializers: list.filter(|_| is_method).map(|list| specializers(form, list)).unwrap_or_default(),
+        qualifiers: node
+            .children
+            .iter()
+            .skip(2)
+            .take_while(|child| is_method && child.kind != Kind::List)
+            .map(|child| form.text(child).to_lowercase())
+            .collect(),
+        operator,
+    })
+}
+
+fn specializers(form: &Form, list: &Node) -> Vec<String> {
+    let required = list.children.iter().take_while(|one| !form.text(one).starts_with('&'));
+    required
+        .map(|one| match one.kind {
+            Kind::List => one.children.get(1).map_or("t".into(), |class| key(form.text(class))),
+            _ => "t".into(),
+        })
+        .collect()
+}
+
+/// Whether what an operator defines is of a kind, in the image's words.
+fn fits(operator: &str, kind: &str) -> bool {
+    let operators: &[&str] = match kind {
+        "function" => &["defun", "defgeneric"],
+        "generic function" => &["defgeneric"],
+        "setf function" => &["defun", "defgeneric", "defmethod"],
+        "method" => &["defmethod"],
+        "macro" => &["defmacro"],
+        "compiler macro" => &["define-compiler-macro"],
+        "setf expander" => &["defsetf", "define-setf-expander", "define-modify-macro"],
+        "variable" => &["defvar", "defparameter", "defglobal", "define-load-time-global"],
+        "constant" => &["defconstant"],
+        "symbol macro" => &["define-symbol-macro"],
+        "class" => &["defclass"],
+        "structure" => &["defstruct"],
+        "condition" => &["define-condition"],
+        "type" => &["deftype"],
+        "package" => &["defpackage", "define-package"],
+        "method combination" => &["define-method-combination"],
+        "system" => &["defsystem"],
+        "" => return true,
+        _ => &[],
+    };
+    operators.contains(&operator)
+}
+
+/// The words that a definition's operator stands for, as the image has them; the operator when it is not of the standard.
+pub fn kind_of(operator: &str) -> &str {
+    match operator {
+        "defun" => "function",
+        "defgeneric" => "generic function",
+        "defmethod" => "method",
+        "defmacro" => "macro",
+        "define-compiler-macro" => "compiler macro",
+        "defsetf" | "define-setf-expander" | "define-modify-macro" => "setf expander",
+        "defvar" | "defparameter" | "defglobal" => "variable",
+        "defconstant" => "constant",
+        "define-symbol-macro" => "symbol macro",
+        "defclass" => "class",
+        "defstruct" => "structure",
+        "define-condition" => "condition",
+        "deftype" => "type",
+        "defpackage" | "define-package" => "package",
+        "define-method-combination" => "method combination",
+        "defsystem" => "system",
+        other => other,
+    }
+}
+
+/// Where in the text the definition is that the image tells of. The text may have changed since: then it is found by its name. `None` when
+/// there is no form at all to name.
+pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
+    let forms = document.scan().forms();
+    let by_offset = hint.offset.and_then(|offset| document.scan().form_at(offset)).map(|form| form.span);
+    let top = by_offset.or_else(|| hint.form.and_then(|number| numbered(document, number, hint.features)));
+    let exact = |one: &Defined| {
+        one.key == hint.key
+            && fits(&one.operator, hint.kind)
+            && (hint.kind != "method" || (one.specializers == hint.specializers && one.qualifiers == hint.qualifiers))
+    };
+    let place = |one: &Defined| Place { form: one.span, name: one.name };
+    let form = top.map(|span| Form::of(document, span));
+    let mut here = Vec::new();
+    if let Some(form) = &form {
+        form.nodes.iter().for_each(|node| everywhere(form, node, &mut here));
+        if let Some(one) = here.iter().find(|one| exact(one)) {
+            return Some(place(one));
+        }
+        if let Some(found) = made_by_class(form, hint) {
+            return Some(found);
+        }
+    }
+    // The nearest, when there are several: what `#+` and `#-` tell apart has the same name.
+    let others = named(document, &hint.key);
+    let near = top.map_or(0, |span| span.start);
+    let nearest = |wanted: &dyn Fn(&Defined) -> bool| {
+        others.iter().filter(|one| wanted(one)).min_by_key(|one| one.span.start.abs_diff(near)).map(place)
+    };
+    let mentioned = form.as_ref().and_then(|form| form.nodes.iter().find_map(|node| mention(form, node, &hint.key)));
+    nearest(&exact)
+        .or_else(|| here.iter().find(|one| one.key == hint.key).map(place))
+        .or_else(|| mentioned.zip(top).map(|(name, form)| Place { form, name }))
+        .or_else(|| nearest(&|_| hint.kind != "method"))
+        .or_else(|| {
+            let form = form.as_ref()?;
+            let node = form.nodes.first()?;
+            let name = node.children.get(1).unwrap_or(node);
+            let name = if name.kind == Kind::List { name.children.first().unwrap_or(name) } else { name };
+            Some(Place { form: form.span, name: name.span })
+        })
+        .or_else(|| forms.first().map(|form| Place { form: form.span, name: Span { start: form.span.start, end: form.span.start } }))
+}
+
+/// All definitions in a form, however deep.
+fn everywhere(form: &Form, node: &Node, found: &mut Vec<Defined>) {
+    if let Some(operator) = form.operator(node).filter(|operator| operator.starts_with("def")) {
+        found.extend(defined(form, node, operator));
+    }
+    node.children.iter().for_each(|child| everywhere(form, child, found));
+}
+
+/// The slot of a `defclass` or `define-condition` whose option makes the accessor, reader or writer; the `:method` of a `defgeneric`.
+fn made_by_class(form: &Form, hint: &Hint<'_>) -> Option<Place> {
+    let node = form.nodes.first()?;
+    let operator = form.operator(node)?;
+    if hint.kind == "method" && operator == "defgeneric" {
+        let method = node.children.iter().find(|option| {
+            form.operator(option).as_deref() == Some(":method")
+                && option.children.iter().find(|c| c.kind == Kind::List).is_some_and(|l| specializers(form, l) == hint.specializers)
+        })?;
+        return Some(Place { form: method.span, name: method.children.first()?.span });
+    }
+    if !matches!(operator.as_str(), "defclass" | "define-condition") || !matches!(hint.kind, "method" | "generic function" | "setf function") {
+        return None;
+    }
+    let wanted = hint.key.trim_start_matches("(setf ").trim_end_matches(')');
+    let slots = node.children.get(3)?;
+    let slot = slots.children.iter().find_map(|slot| {
+        let options = slot.children.get(1..)?;
+        let name = options.chunks(2).find_map(|pair| match pair {
+            [option, name] => {
+                let option = form.name(option)?;
+                let makes = matches!(option.as_str(), ":accessor" | ":reader" | ":writer");
+                (makes && key(form.text(name)).trim_start_matches("(setf ").trim_end_matches(')') == wanted).then_some(name.span)
+            }
+            _ => None,
+        })?;
+        Some((slot, name))
+    })?;
+    Some(Place { form: node.span, name: slot.1 })
+}
+
+/// The first mention of a name in a form.
+fn mention(form: &Form, node: &Node, name: &str) -> Option<Span> {
+    if node.kind == Kind::Atom && form.name(node).is_some_and(|written| key(&written) == name) {
+        return Some(node.span);
+    }
+    node.children.iter().find_map(|child| mention(form, child, name))
+}
+
+/// Every mention of a symbol of that name ([`key`]) in a form of a text, quoted ones and `#'` too, as the spans of the whole symbols.
+pub fn mentions(document: &Document, span: Span, name: &str) -> Vec<Span> {
+    let form = Form::of(document, span);
+    let mut found = Vec::new();
+    fn walk(form: &Form, node: &Node, name: &str, found: &mut Vec<Span>) {
+        if node.kind == Kind::Atom && form.name(node).is_some_and(|written| written == name) {
+            found.push(node.span);
+        }
+        node.children.iter().for_each(|child| walk(form, child, name, found));
+    }
+    form.nodes.iter().for_each(|node| walk(&form, node, name, &mut found));
+    found
+}
+
+/// The form of that number: those that `#+` and `#-` take out are not counted, as the reader does not give them.
+fn numbered(document: &Document, number: usize, features: &[String]) -> Option<Span> {
+    let text = document.text();
+    let given = document.scan().forms().iter().filter(|form| {
+        text.char(form.span.start) != '#' || guards_hold(&text.slice(form.span.start..form.span.end).to_string(), features)
+    });
+    given.map(|form| form.span).nth(number)
+}
+
+/// Whether all the guards before a form hold.
+fn guards_hold(text: &str, features: &[String]) -> bool {
+    let mut tokens =
+        Scanner::new(text).filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
+    while let Some(token) = tokens.next() {
+        match token.kind {
+            TokenKind::Guard => {
+                let positive = text.get(token.start..token.end).is_some_and(|guard| guard.ends_with('+'));
+                match feature(text, &mut tokens, features) {
+                    Some(holds) if holds == positive => {}
+                    _ => return false,
+                }
+            }
+            TokenKind::Prefix => {}
+            _ => return true,
+        }
+    }
+    true
+}
+
+fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[String]) -> Option<bool> {
+    let token = tokens.next()?;
+    let written = text.get(token.start..token.end)?;
+    match token.kind {
+        TokenKind::Atom => {
+            let name = written.rsplit(':').next().unwrap_or(written).to_uppercase();
+            Some(features.contains(&name))
+        }
+        TokenKind::Open => {
+            let head = tokens.next()?;
+            let operator = text.get(head.start..head.end)?.trim_start_matches(':').to_lowercase();
+            let mut parts = Vec::new();
+            // The list's end is the one part that is none.
+            while let Some(part) = feature(text, tokens, features) {
+                parts.push(part);
+            }
+            match operator.as_str() {
+                "and" => Some(parts.iter().all(|part| *part)),
+                "or" => Some(parts.iter().any(|part| *part)),
+                "not" => parts.first().map(|part| !part),
+                _ => Some(false),
+            }
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(source: &str, hint: Hint<'_>) -> Option<String> {
+        let document = Document::new(source, 0);
+        let place = locate(&document, &hint)?;
+        let text = |span: Span| document.text().slice(span.start..span.end).to_string();
+        Some(format!("{} | {}", text(place.name), text(place.form)))
+    }
+
+    const FILE: &str = "(in-package :x)\n#+nope (defun f () 1)\n#-nope (defun f () 2)\n(progn (defvar *v* 1) (defun g () 3))
+(defclass c () ((a :accessor c-a :initarg :a) (b :reader c-b)))\n(defmethod m ((c c) x) 1)\n(defmethod m :around (c (x (eql :k))) 2)
+(defstruct (s (:copier nil)) u v)\n(defun (setf g) (v) v)\n(define-thing h 1)\n";
+
+    fn hint<'a>(kind: &'a str, name: &str) -> Hint<'a> {
+        Hint { kind, key: key(name), ..Hint::default() }
+    }
+
+    #[test]
+    fn by_form_number_with_guards_that_the_reader_took_out() {
+        let features = ["SBCL".to_string()];
+        let at = |kind, name, form| place(FILE, Hint { form: Some(form), features: &features, ..hint(kind, name) });
+        assert_eq!(at("function", "f", 1).as_deref(), Some("f | (defun f () 2)"));
+        assert_eq!(at("variable", "*v*", 2).as_deref(), Some("*v* | (defvar *v* 1)"));
+        assert_eq!(at("function", "s-u", 6).as_deref(), Some("s | (defstruct (s (:copier nil)) u v)"));
+        assert_eq!(at("generic function", "c-a", 3).map(|text| text.starts_with("c-a | (defclass")), Some(true));
+        assert_eq!(at("function", "h", 8).as_deref(), Some("h | (define-thing h 1)"));
+    }
+
+    #[test]
+    fn by_name_when_the_text_has_moved_on() {
+        assert_eq!(place(FILE, Hint { offset: Some(3), ..hint("function", "g") }).as_deref(), Some("g | (defun g () 3)"));
+        assert_eq!(place(FILE, Hint { form: Some(99), ..hint("setf function", "(setf x:g)") }).as_deref(), Some("(setf g) | (defun (setf g) (v) v)"));
+        let method = Hint { specializers: vec!["t".into(), "(eql :k)".into()], qualifiers: vec![":around".into()], ..hint("method", "m") };
+        let method = Hint { specializers: method.specializers.iter().map(|one| key(one)).collect(), ..method };
+        assert_eq!(place(FILE, method).map(|text| text.contains(":around")), Some(true));
+    }
+
+    #[test]
+    fn definitions_are_seen_through_what_wraps_them() {
+        let document = Document::new(FILE, 0);
+        let names: Vec<String> = all(&document).into_iter().map(|one| format!("{} {}", one.operator, one.key)).collect();
+        insta::assert_snapshot!(names.join("\n"), @"
+        defun f
+        defun f
+        defvar *v*
+        defun g
+        defclass c
+        defmethod m
+        defmethod m
+        defstruct s
+        defun (setf g)
+        define-thing h
+        ");
+        assert_eq!(named(&document, "g").len(), 1);
+    }
+}

@@ -1,0 +1,418 @@
+//! Local bindings of a top-level form, from its text alone: what is bound where, and which occurrence means which binding. Pure.
+//!
+//! The standard's binding forms are known, and the habits of others: `(with-... (var ...) body)` and `(do-... (var ...) body)` bind. An
+//! unknown macro is taken for a function. What is quoted means nothing, but for what is unquoted in it.
+
+mod lambda_list;
+mod loop_form;
+
+use super::Span;
+use super::datum::{Form, Kind, Node, Prefix};
+
+/// What is bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BindingKind {
+    /// By `let` and the like.
+    Variable,
+    /// Of a function's or macro's lambda list.
+    Parameter,
+    /// By `flet` or `labels`.
+    Function,
+    /// By `macrolet`.
+    Macro,
+    /// By `symbol-macrolet`, `with-slots`, `with-accessors`.
+    SymbolMacro,
+}
+
+impl BindingKind {
+    /// What a person calls it.
+    pub fn words(self) -> &'static str {
+        match self {
+            BindingKind::Variable => "local variable",
+            BindingKind::Parameter => "parameter",
+            BindingKind::Function => "local function",
+            BindingKind::Macro => "local macro",
+            BindingKind::SymbolMacro => "local symbol macro",
+        }
+    }
+
+    /// Whether it is called, not read.
+    pub fn is_operator(self) -> bool {
+        matches!(self, BindingKind::Function | BindingKind::Macro)
+    }
+}
+
+/// A local binding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// Its name, without package, lower-case unless escaped.
+    pub name: String,
+    /// Where the name is bound.
+    pub span: Span,
+    /// What it is.
+    pub kind: BindingKind,
+    /// The form that binds it: `let`, `defun`, ...
+    pub by: String,
+    /// Where it is in force.
+    pub scopes: Vec<Span>,
+    /// The lambda list of a local function or macro.
+    pub parameters: Option<Span>,
+}
+
+/// An occurrence of a name where it is evaluated or called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Use {
+    name: String,
+    span: Span,
+    operator: bool,
+}
+
+/// The local bindings of a top-level form, in the order of the text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scopes {
+    /// All of them.
+    pub bindings: Vec<Binding>,
+    uses: Vec<Use>,
+}
+
+impl Scopes {
+    /// Of a form.
+    pub fn of(form: &Form) -> Scopes {
+        let mut walk = Walk { form, scopes: Scopes::default() };
+        walk.body(&form.nodes);
+        walk.scopes
+    }
+
+    /// The binding that the name at `offset` makes or means; its index.
+    pub fn resolve(&self, offset: usize) -> Option<usize> {
+        let touches = |span: Span| span.start <= offset && offset <= span.end;
+        let made = self.bindings.iter().position(|binding| touches(binding.span));
+        made.or_else(|| self.meant(self.uses.iter().find(|one| touches(one.span))?))
+    }
+
+    /// The binding's own place and all places that mean it, in order.
+    pub fn occurrences(&self, binding: usize) -> Vec<Span> {
+        let own = self.bindings.get(binding).map(|binding| binding.span);
+        let uses = self.uses.iter().filter(|one| self.meant(one) == Some(binding)).map(|one| one.span);
+        let mut all: Vec<Span> = own.into_iter().chain(uses).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// What is in force at `offset`, innermost first, without what is shadowed there.
+    pub fn visible(&self, offset: usize) -> Vec<&Binding> {
+        let mut found: Vec<(usize, &Binding)> = Vec::new();
+        for (index, binding) in self.bindings.iter().enumerate() {
+            let inside = binding.scopes.iter().find(|scope| scope.start <= offset && offset <= scope.end);
+            if inside.is_some() && !(binding.span.start <= offset && offset <= binding.span.end) {
+                found.push((index, binding));
+            }
+        }
+        found.sort_by_key(|(index, binding)| (extent(binding, offset), usize::MAX - index));
+        let mut all: Vec<&Binding> = Vec::new();
+        for (_, binding) in found {
+            let same = |one: &&Binding| one.name == binding.name && one.kind.is_operator() == binding.kind.is_operator();
+            if !all.iter().any(same) {
+                all.push(binding);
+            }
+        }
+        all
+    }
+
+    fn meant(&self, one: &Use) -> Option<usize> {
+        let candidates = self.bindings.iter().enumerate().filter(|(_, binding)| {
+            binding.name == one.name
+                && binding.kind.is_operator() == one.operator
+                && binding.scopes.iter().any(|scope| scope.start <= one.span.start && one.span.end <= scope.end)
+        });
+        candidates.min_by_key(|(index, binding)| (extent(binding, one.span.start), usize::MAX - index)).map(|(index, _)| index)
+    }
+}
+
+/// How far the binding's scope around `offset` reaches: the innermost one ends first, and of those that end together begins last.
+fn extent(binding: &Binding, offset: usize) -> (usize, usize) {
+    let around = binding.scopes.iter().filter(|scope| scope.start <= offset && offset <= scope.end);
+    around.map(|scope| (scope.end, usize::MAX - scope.start)).min().unwrap_or((usize::MAX, 0))
+}
+
+struct Walk<'a> {
+    form: &'a Form,
+    scopes: Scopes,
+}
+
+impl Walk<'_> {
+    fn bind(&mut self, node: &Node, kind: BindingKind, by: &str, scopes: Vec<Span>) {
+        self.bind_function(node, kind, by, scopes, None);
+    }
+
+    fn bind_function(&mut self, node: &Node, kind: BindingKind, by: &str, scopes: Vec<Span>, parameters: Option<Span>) {
+        let Some(name) = self.form.name(node) else { return };
+        if matches!(name.as_str(), "nil" | "t" | "_") || name.starts_with([':', '&']) {
+            return;
+        }
+        self.scopes.bindings.push(Binding { name, span: node.span, kind, by: by.into(), scopes, parameters });
+    }
+
+    fn body(&mut self, nodes: &[Node]) {
+        for node in nodes {
+            self.expression(node);
+        }
+    }
+
+    /// A form that is evaluated.
+    fn expression(&mut self, node: &Node) {
+        match node.prefix {
+            Prefix::Quote => return,
+            Prefix::Backquote => return self.backquoted(node),
+            Prefix::Function if node.kind == Kind::Atom => return self.used(node, true),
+            _ => {}
+        }
+        match node.kind {
+            Kind::Atom => self.used(node, false),
+            Kind::List => self.list(node),
+            Kind::Vector | Kind::String => {}
+        }
+    }
+
+    fn used(&mut self, node: &Node, operator: bool) {
+        if let Some(name) = self.form.name(node).filter(|name| !name.starts_with(':')) {
+            self.scopes.uses.push(Use { name, span: node.span, operator });
+        }
+    }
+
+    /// Of what is backquoted, only what is unquoted is evaluated.
+    fn backquoted(&mut self, node: &Node) {
+        for child in &node.children {
+            match child.prefix {
+                Prefix::Comma => self.expression(child),
+                _ => self.backquoted(child),
+            }
+        }
+    }
+
+    fn list(&mut self, node: &Node) {
+        let Some(operator) = self.form.operator(node) else {
+            return self.body(&node.children); // ((lambda ...) ...), or data
+        };
+        let head = &node.children[0]; // it has an operator
+        let rest = &node.children[1..];
+        let to_end = |from: usize| Span { start: from, end: node.span.end };
+        match operator.as_str() {
+            "quote" | "in-package" | "defpackage" | "uiop:define-package" | "define-package" | "declaim" | "go" => {}
+            "function" => match rest.first() {
+                Some(name) if name.kind == Kind::Atom => self.used(name, true),
+                _ => self.body(rest),
+            },
+            "let" | "let*" | "symbol-macrolet" | "prog" | "prog*" | "when-let" | "when-let*" | "if-let" | "dx-let" => {
+                self.let_form(node, &operator, rest)
+            }
+            "flet" | "labels" | "macrolet" => self.local_functions(node, &operator, rest),
+            "lambda" => self.function(node, "lambda", 0, rest),
+            "named-lambda" => self.function(node, &operator, 1, rest),
+            "defun" | "defmacro" | "define-compiler-macro" | "deftype" | "define-setf-expander" | "define-modify-macro" => {
+                self.function(node, &operator, 1, rest)
+            }
+            "defmethod" | ":method" => {
+                let list = rest.iter().enumerate().skip(usize::from(operator == "defmethod"));
+                let at = list.into_iter().find(|(_, one)| one.kind == Kind::List).map(|(index, _)| index);
+                self.function(node, &operator, at.unwrap_or(rest.len()), rest);
+            }
+            "defgeneric" => {
+                for option in rest.iter().skip(2).filter(|option| self.form.operator(option).as_deref() == Some(":method")) {
+                    self.list(option);
+                }
+            }
+            "do" | "do*" => self.do_form(node, &operator, rest),
+            "dolist" | "dotimes" | "do-symbols" | "do-external-symbols" | "do-all-symbols" => self.first_of_list(node, &operator, rest),
+            "destructuring-bind" | "multiple-value-bind" => self.destructuring(node, &operator, rest),
+            "with-slots" | "with-accessors" => self.slots(node, &operator, rest),
+            "handler-case" | "restart-case" => self.clauses(&operator, rest),
+            "loop" => loop_form::walk(self, node, rest),
+            "defclass" | "define-condition" => self.slot_options(rest),
+            "defstruct" => rest.iter().skip(1).filter(|slot| slot.kind == Kind::List).for_each(|slot| {
+                self.body(slot.children.get(1..2).unwrap_or_default());
+            }),
+            "defvar" | "defparameter" | "defconstant" | "defglobal" | "define-symbol-macro" => {
+                self.body(rest.get(1..).unwrap_or_default())
+            }
+            "case" | "ecase" | "ccase" | "typecase" | "etypecase" | "ctypecase" => {
+                self.body(rest.get(..1).unwrap_or_default());
+                for clause in rest.iter().skip(1) {
+                    self.body(clause.children.get(1..).unwrap_or_default());
+                }
+            }
+            "cond" => rest.iter().for_each(|clause| self.body(&clause.children)),
+            "the" | "truly-the" | "block" | "return-from" | "eval-when" | "catch-tag" => {
+                self.body(rest.get(1..).unwrap_or_default())
+            }
+            "declare" => self.declarations(rest),
+            "with-gensyms" | "with-unique-names" | "once-only" => {
+                let body = rest.get(1).map_or(node.span.end, |first| first.span.start);
+                for name in rest.first().map(|list| list.children.as_slice()).unwrap_or_default() {
+                    let name = if name.kind == Kind::List { name.children.first().unwrap_or(name) } else { name };
+                    self.bind(name, BindingKind::Variable, &operator, vec![to_end(body)]);
+                }
+                self.body(rest.get(1..).unwrap_or_default());
+            }
+            // `with-open-file`, `with-output-to-string`, and everybody's own.
+            _ if operator.starts_with("with-") && heads_with_variable(self.form, rest) => self.first_of_list(node, &operator, rest),
+            _ if operator.starts_with("do-") && heads_with_variable(self.form, rest) => self.first_of_list(node, &operator, rest),
+            _ => {
+                self.used(head, true);
+                self.body(rest);
+            }
+        }
+    }
+
+    fn let_form(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        let Some((list, body)) = rest.split_first() else { return };
+        let serial = operator.ends_with('*');
+        let kind = if operator == "symbol-macrolet" { BindingKind::SymbolMacro } else { BindingKind::Variable };
+        // `(when-let (x (f)) ...)` has one binding and no list of them.
+        let single = operator.starts_with("when-let") || operator == "if-let";
+        let one = single && list.children.first().is_some_and(|first| first.kind == Kind::Atom);
+        let bindings: &[Node] = if one { std::slice::from_ref(list) } else { &list.children };
+        for binding in bindings {
+            let (name, value) = match binding.kind {
+                Kind::List => (binding.children.first(), binding.children.get(1..).unwrap_or_default()),
+                _ => (Some(binding), &[][..]),
+            };
+            self.body(value);
+            let from = if serial { binding.span.end } else { list.span.end };
+            if let Some(name) = name {
+                self.bind(name, kind, operator, vec![Span { start: from, end: node.span.end }]);
+            }
+        }
+        self.body(body);
+    }
+
+    fn local_functions(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        let Some((list, body)) = rest.split_first() else { return };
+        let kind = if operator == "macrolet" { BindingKind::Macro } else { BindingKind::Function };
+        let from = if operator == "labels" { list.span.start } else { list.span.end };
+        for definition in &list.children {
+            if let Some(name) = definition.children.first() {
+                let parameters = definition.children.get(1).map(|list| list.span);
+                let scope = vec![Span { start: from, end: node.span.end }];
+                self.bind_function(name, kind, operator, scope, parameters);
+                self.function(definition, operator, 0, &definition.children[1..]);
+            }
+        }
+        self.body(body);
+    }
+
+    /// A lambda list at `at` of `rest`, and a body behind it.
+    fn function(&mut self, node: &Node, operator: &str, at: usize, rest: &[Node]) {
+        if let Some(list) = rest.get(at).filter(|list| list.kind == Kind::List) {
+            let typed = matches!(operator, "defmethod" | ":method");
+            lambda_list::bind(self, list, typed, operator, node.span.end);
+        }
+        self.body(rest.get(at + 1..).unwrap_or_default());
+    }
+
+    fn do_form(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        let Some((list, body)) = rest.split_first() else { return };
+        let serial = operator == "do*";
+        for clause in &list.children {
+            let Some(name) = clause.children.first().or_else(|| (clause.kind == Kind::Atom).then_some(clause)) else { continue };
+            let mut scopes = vec![Span { start: list.span.end, end: node.span.end }];
+            for other in &list.children {
+                // Steps see all the variables; with `do*`, so do the first values behind it.
+                if let Some(step) = other.children.get(2) {
+                    scopes.push(step.span);
+                }
+                if let Some(init) = other.children.get(1).filter(|_| serial && other.span.start > clause.span.start) {
+                    scopes.push(init.span);
+                }
+            }
+            self.bind(name, BindingKind::Variable, operator, scopes);
+            self.body(clause.children.get(1..).unwrap_or_default());
+        }
+        if let Some((end, body)) = body.split_first() {
+            self.body(&end.children);
+            self.body(body);
+        }
+    }
+
+    /// `(dolist (var list result) body)`.
+    fn first_of_list(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        let Some((list, body)) = rest.split_first() else { return };
+        if let Some((name, values)) = list.children.split_first() {
+            let mut scopes = vec![Span { start: list.span.end, end: node.span.end }];
+            scopes.extend(values.get(1).filter(|_| operator.starts_with("do")).map(|result| result.span));
+            self.bind(name, BindingKind::Variable, operator, scopes);
+            self.body(values);
+        }
+        self.body(body);
+    }
+
+    fn destructuring(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        let (Some(list), value) = (rest.first(), rest.get(1)) else { return };
+        value.into_iter().for_each(|value| self.expression(value));
+        let from = value.map_or(list.span.end, |value| value.span.end);
+        lambda_list::bind_from(self, list, operator, from, node.span.end);
+        self.body(rest.get(2..).unwrap_or_default());
+    }
+
+    fn slots(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        let Some((list, more)) = rest.split_first() else { return };
+        let from = more.first().map_or(list.span.end, |instance| instance.span.end);
+        for slot in &list.children {
+            let name = if slot.kind == Kind::List { slot.children.first() } else { Some(slot) };
+            if let Some(name) = name {
+                self.bind(name, BindingKind::SymbolMacro, operator, vec![Span { start: from, end: node.span.end }]);
+            }
+        }
+        self.body(more);
+    }
+
+    /// `(handler-case form (error (e) ...))`.
+    fn clauses(&mut self, operator: &str, rest: &[Node]) {
+        self.body(rest.get(..1).unwrap_or_default());
+        for clause in rest.iter().skip(1).filter(|clause| clause.kind == Kind::List) {
+            self.function(clause, operator, 0, clause.children.get(1..).unwrap_or_default());
+        }
+    }
+
+    fn slot_options(&mut self, rest: &[Node]) {
+        for slot in rest.get(2).map(|slots| slots.children.as_slice()).unwrap_or_default() {
+            let options = slot.children.get(1..).unwrap_or_default();
+            for pair in options.chunks(2) {
+                if let [name, value] = pair {
+                    if self.form.name(name).as_deref() == Some(":initform") {
+                        self.expression(value);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `(declare (ignore x) (type fixnum y))`: the names in it are those of variables.
+    fn declarations(&mut self, rest: &[Node]) {
+        for declaration in rest {
+            let skipped = match self.form.operator(declaration).as_deref() {
+                Some("type" | "ftype") => 2,
+                Some("optimize" | "inline" | "notinline") => declaration.children.len(),
+                _ => 1,
+            };
+            for name in declaration.children.iter().skip(skipped) {
+                match self.form.operator(name).as_deref() {
+                    Some("function") => self.expression(name),
+                    _ if name.kind == Kind::Atom => self.used(name, name.prefix == Prefix::Function),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Whether the first of an unknown macro's arguments is `(variable something ...)` .
+fn heads_with_variable(form: &Form, rest: &[Node]) -> bool {
+    let list = rest.first().filter(|list| list.kind == Kind::List && list.prefix == Prefix::None);
+    list.is_some_and(|list| list.children.first().is_some_and(|name| form.name(name).is_some_and(|name| !name.starts_with(':'))))
+}
+
+#[cfg(test)]
+#[path = "scopes/tests.rs"]
+mod tests;

@@ -1,0 +1,65 @@
+//! Lambda lists: ordinary, specialized, of macros and of `destructuring-bind`.
+
+use super::super::Span;
+use super::super::datum::{Kind, Node, Prefix};
+use super::{BindingKind, Walk};
+
+/// Bind the parameters of `list`, in force from where each stands to `end`; what they default to is walked. `typed`: `(name class)` are required
+/// ones of a method.
+pub(super) fn bind(walk: &mut Walk<'_>, list: &Node, typed: bool, by: &str, end: usize) {
+    parameters(walk, list, typed, by, &|behind| vec![Span { start: behind, end }], BindingKind::Parameter, 0);
+}
+
+/// Bind the variables of a destructuring list, in force from `from` on, and within the list behind each.
+pub(super) fn bind_from(walk: &mut Walk<'_>, list: &Node, by: &str, from: usize, end: usize) {
+    let inside = list.span.end;
+    let scopes = |behind| vec![Span { start: behind, end: inside }, Span { start: from, end }];
+    parameters(walk, list, false, by, &scopes, BindingKind::Variable, 0);
+}
+
+fn parameters(
+    walk: &mut Walk<'_>,
+    list: &Node,
+    typed: bool,
+    by: &str,
+    scopes: &dyn Fn(usize) -> Vec<Span>,
+    kind: BindingKind,
+    depth: usize,
+) {
+    let mut required = true;
+    for node in &list.children {
+        if node.kind == Kind::Atom {
+            match walk.form.name(node) {
+                Some(name) if name.starts_with('&') => required = matches!(name.as_str(), "&whole" | "&environment") && required,
+                _ if node.prefix == Prefix::None => walk.bind(node, kind, by, scopes(node.span.end)),
+                _ => {}
+            }
+            continue;
+        }
+        if node.kind != Kind::List {
+            continue;
+        }
+        let Some((name, more)) = node.children.split_first() else { continue };
+        if required && !typed {
+            parameters(walk, node, false, by, scopes, kind, depth + 1); // destructuring
+            continue;
+        }
+        // `(name default supplied-p)`, `((:key name) default supplied-p)`, `((a b) default)`.
+        if !required {
+            more.first().into_iter().for_each(|default| walk.expression(default));
+        }
+        match name.kind {
+            Kind::List => {
+                let keyword = name.children.first().and_then(|first| walk.form.name(first)).is_some_and(|n| n.starts_with(':'));
+                match name.children.get(1).filter(|_| keyword) {
+                    Some(variable) => walk.bind(variable, kind, by, scopes(node.span.end)),
+                    None => parameters(walk, name, false, by, scopes, kind, depth + 1),
+                }
+            }
+            _ => walk.bind(name, kind, by, scopes(node.span.end)),
+        }
+        if let Some(supplied) = more.get(1).filter(|_| !required) {
+            walk.bind(supplied, kind, by, scopes(node.span.end));
+        }
+    }
+}

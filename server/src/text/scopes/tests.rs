@@ -1,0 +1,157 @@
+use super::*;
+use crate::text::document::Document;
+
+/// The source with `^` under every occurrence of what the caret `‸` is on, and who binds it.
+fn marked(source: &str) -> String {
+    let caret = source.chars().position(|char| char == '‸').expect("a caret");
+    let text = source.replace('‸', "");
+    let document = Document::new(&text, 0);
+    let form = Form::at(&document, caret).expect("a form");
+    let scopes = Scopes::of(&form);
+    let Some(index) = scopes.resolve(caret) else { return "nothing local".into() };
+    let spans = scopes.occurrences(index);
+    let binding = &scopes.bindings[index];
+    let mut out = String::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let length = line.chars().count();
+        let carets: String = (start..start + length)
+            .map(|at| if spans.iter().any(|span| span.start <= at && at < span.end) { '^' } else { ' ' })
+            .collect();
+        out.push_str(&format!("{}\n", line.trim_end()));
+        if !carets.trim().is_empty() {
+            out.push_str(&format!("{}\n", carets.trim_end()));
+        }
+        start += length;
+    }
+    format!("{out}{} of {}", binding.kind.words(), binding.by)
+}
+
+fn visible(source: &str) -> String {
+    let caret = source.chars().position(|char| char == '‸').expect("a caret");
+    let document = Document::new(&source.replace('‸', ""), 0);
+    let form = Form::at(&document, caret).expect("a form");
+    let names: Vec<String> = Scopes::of(&form).visible(caret).iter().map(|binding| binding.name.clone()).collect();
+    names.join(" ")
+}
+
+#[test]
+fn parameters_and_shadowing() {
+    insta::assert_snapshot!(marked("(defun f (x &optional (y x) &key ((:k z) y z-p))\n  (let ((x (g x‸)))\n    (h x y z)))"), @"
+    (defun f (x &optional (y x) &key ((:k z) y z-p))
+              ^              ^
+      (let ((x (g x)))
+                  ^
+        (h x y z)))
+    parameter of defun
+    ");
+    insta::assert_snapshot!(marked("(defun f (x)\n  (let ((x (g x)) (y x))\n    (h x‸ 'x `(x ,x) \"x\" x)))"), @r#"
+    (defun f (x)
+      (let ((x (g x)) (y x))
+             ^
+        (h x 'x `(x ,x) "x" x)))
+           ^         ^      ^
+    local variable of let
+    "#);
+    insta::assert_snapshot!(marked("(defun f (x)\n  (let* ((x‸ (g x)) (y x))\n    (h x y)))"), @"
+    (defun f (x)
+      (let* ((x (g x)) (y x))
+              ^           ^
+        (h x y)))
+           ^
+    local variable of let*
+    ");
+}
+
+#[test]
+fn functions_are_another_name_space() {
+    insta::assert_snapshot!(marked("(defun f (list)\n  (flet ((list (x) (list x)))\n    (list‸ list #'list (mapcar 'list list))))"), @"
+    (defun f (list)
+      (flet ((list (x) (list x)))
+              ^^^^
+        (list list #'list (mapcar 'list list))))
+         ^^^^        ^^^^
+    local function of flet
+    ");
+    insta::assert_snapshot!(marked("(labels ((walk (n) (when n (walk (cdr n)))))\n  (walk‸ x))"), @"
+    (labels ((walk (n) (when n (walk (cdr n)))))
+              ^^^^              ^^^^
+      (walk x))
+       ^^^^
+    local function of labels
+    ");
+}
+
+#[test]
+fn loops() {
+    insta::assert_snapshot!(marked("(loop for (a . b‸) in x\n      for c = (f a b) then (g b)\n      when b collect b into d\n      finally (return (list b d)))"), @"
+    (loop for (a . b) in x
+                   ^
+          for c = (f a b) then (g b)
+                       ^          ^
+          when b collect b into d
+               ^         ^
+          finally (return (list b d)))
+                                ^
+    local variable of loop
+    ");
+    insta::assert_snapshot!(marked("(do ((i 0 (1+ i)) (j i (+ i j)))\n    ((> i‸ 3) i)\n  (p i))"), @"
+    (do ((i 0 (1+ i)) (j i (+ i j)))
+          ^       ^           ^
+        ((> i 3) i)
+            ^    ^
+      (p i))
+         ^
+    local variable of do
+    ");
+}
+
+#[test]
+fn methods_destructuring_slots_and_handlers() {
+    insta::assert_snapshot!(marked("(defmethod area :around ((s shape) &key unit)\n  (with-slots (width (h height)) s‸\n    (* width h)))"), @"
+    (defmethod area :around ((s shape) &key unit)
+                              ^
+      (with-slots (width (h height)) s
+                                     ^
+        (* width h)))
+    parameter of defmethod
+    ");
+    insta::assert_snapshot!(marked("(defmethod area ((s shape))\n  (with-slots (width (h height)) s\n    (* width h‸)))"), @"
+    (defmethod area ((s shape))
+      (with-slots (width (h height)) s
+                          ^
+        (* width h)))
+                 ^
+    local symbol macro of with-slots
+    ");
+    insta::assert_snapshot!(marked("(destructuring-bind (a (b &rest c) &key (d a)) a\n  (declare (ignore c))\n  (handler-case (f a‸) (error (a) a)))"), @"
+    (destructuring-bind (a (b &rest c) &key (d a)) a
+                         ^                     ^
+      (declare (ignore c))
+      (handler-case (f a) (error (a) a)))
+                       ^
+    local variable of destructuring-bind
+    ");
+    insta::assert_snapshot!(marked("(defmacro with-x ((var &body) &body body)\n  (with-open-file (s‸ \"f\") (read s))\n  `(let ((s ,s)) ,@body))"), @r#"
+    (defmacro with-x ((var &body) &body body)
+      (with-open-file (s "f") (read s))
+                       ^            ^
+      `(let ((s ,s)) ,@body))
+    local variable of with-open-file
+    "#);
+}
+
+#[test]
+fn what_is_not_local_is_nothing() {
+    assert_eq!(marked("(defun f (x) (g‸ x))"), "nothing local");
+    assert_eq!(marked("(defun f (x) '(x‸))"), "nothing local");
+    assert_eq!(marked("(case x (y‸ 1))"), "nothing local");
+}
+
+#[test]
+fn what_is_in_force() {
+    assert_eq!(visible("(defun f (a b) (let ((c 1) (a 2)) (flet ((g (d) d)) ‸)))"), "g a c b");
+    assert_eq!(visible("(defun f (a b) (let* ((c 1) (d ‸)) (h)))"), "c b a");
+    assert_eq!(visible("(defun f (a) (dolist (x a) (p ‸"), "x a");
+    assert_eq!(visible("(loop for x in y do (f ‸))"), "x");
+}
