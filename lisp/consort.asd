@@ -16,4 +16,7 @@
                 :components ((:file "state") (:file "source") (:file "positions") (:file "message") (:file "kinds") (:file "narrow")
                              (:file "observe") (:file "undefined") (:file "stale") (:file "reading") (:file "engine")
                              (:file "report") (:file "system")))
-               (:module "checking" :pathname "ops/" :serial t :components ((:file "check")))))
+               (:module "checking" :pathname "ops/" :serial t :components ((:file "check")))
+               (:module "reload" :serial t
+                :components ((:file "snapshot") (:file "changes") (:file "undo") (:file "compile") (:file "report") (:file "sources")))
+               (:module "reloading" :pathname "ops/" :serial t :components ((:file "reload")))))
