@@ -305,7 +305,7 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
     (and package (sb-ext:package-locked-p package))))
 
 (defparameter *moving-internals*
-  '("*CODE-SERIALNO*" "*COMPILE-ELAPSED-TIME*" "*EVAL-CALLS*" "*GC-EPOCH*" "*N-BYTES-FREED-OR-PURIFIED*" "*TYPE-CACHE-NONCE*"
+  '("*CODE-SERIALNO*" "*COMPILE-ELAPSED-TIME*" "*COMPILE-FILE-ELAPSED-TIME*" "*EVAL-CALLS*" "*GC-EPOCH*" "*N-BYTES-FREED-OR-PURIFIED*" "*TYPE-CACHE-NONCE*"
     "*IMMOBILE-CODEBLOB-TREE*" "*DYNSPACE-CODEBLOB-TREE*" "*STORE-BARRIERS-EMITTED*" "*STORE-BARRIERS-POTENTIALLY-EMITTED*"
     "*CODE-ALLOC-COUNT*" "*GC-REAL-TIME*" "*RUN-GC-HOOKS*" "*FINALIZERS-TRIGGERED*" "*FINALIZER-THREAD*"
     "*UNCOMPACTED-FUN-MAPS*" "*COMPILED-DEBUG-FUNS*" "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*" "*AVAILABLE-BUFFERS*")
@@ -477,6 +477,8 @@ calling it goes on as before."
 (define-internal set-methods :symbol "replacing methods that other threads call" ("SB-PCL" "GENERIC-FUNCTION-METHODS"))
 (define-internal set-method-function :symbol "replacing methods that other threads call" ("SB-PCL" "METHOD-GENERIC-FUNCTION"))
 
+(define-internal remove-slot-accessors :symbol "replacing accessors that other threads call" ("SB-PCL" "REMOVE-SLOT-ACCESSORS"))
+
 (defun put-method-in-place (generic-function new old)
   "Have NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. What is decided by the old list of methods goes on to be called until
 SBCL's own REAL-ADD-METHOD, which is to be called next, has it decided anew; by itself that removes OLD first, and a caller in between finds no method."
@@ -499,6 +501,16 @@ SBCL's own REAL-ADD-METHOD, which is to be called next, has it decided anew; by 
                                   (equal (sb-mop:method-lambda-list old) (sb-mop:method-lambda-list method)))
                          (put-method-in-place generic-function method old))))
                    (apply function generic-function method more)))))
+
+(defun defer-removed-accessors (wanted-p note)
+  "From now on, where WANTED-P returns true, a class that is defined again keeps its old accessors until it has its new ones: NOTE is called with the class
+and its old slots."
+  (when (internal-p 'remove-slot-accessors)
+    (encapsulate remove-slot-accessors 'consort
+                 (lambda (function class slots)
+                   (if (funcall wanted-p)
+                       (funcall note class slots)
+                       (funcall function class slots))))))
 
 (defun info-kinds (name)
   "What the compiler's database has on the symbol NAME and on names made from it: a list of (NAME NUMBER CATEGORY KIND VALUE), without what is no part of a

@@ -219,5 +219,3 @@
                     "failure" :null
                     "not_undone" (coerce notes 'vector)
                     "undoable" (length *reloads*))))))
-
-(replace-methods-in-place (lambda () *methods-in-place*))

@@ -80,16 +80,23 @@
     (let ((restart (find-restart 'continue condition)))
       (when restart (invoke-restart restart)))))
 
+(defun muffle-stale (warning)
+  "Pass over what is said of redefinitions and changed layouts: the report says it."
+  (when (and (find-restart 'muffle-warning warning)
+             (or (typep warning redefinition-warning-type)
+                 (and (typep warning 'simple-condition)
+                      (let ((words (condition-message warning))) (some (lambda (stale) (search stale words)) *stale-words*)))))
+    (muffle-warning warning)))
+
 (defun call-compiling (function)
   "Call FUNCTION, which compiles and loads. What is said of redefinitions is not passed on: the report says it."
-  (let ((*complaint* nil) (*methods-in-place* t))
-    (handler-bind ((error #'settle-reload)
+  (let ((*complaint* nil))
+    (handler-bind ((warning #'muffle-stale)
+                   (error #'settle-reload)
                    (error #'note-compiler-error)
-                   (condition #'note-complaint)
-                   (style-warning (lambda (condition)
-                                    (when (typep condition redefinition-warning-type) (muffle-warning condition)))))
+                   (condition #'note-complaint))
       (with-compilation-unit ()
-        (prog1 (funcall function)
+        (prog1 (call-replacing-in-place function)
           (multiple-value-bind (name file offset) (undefined-variable-use)
             (when name
               (fail-undefined name (and file (namestring file)) (and file offset (place-in-file file offset))))))))))

@@ -101,3 +101,38 @@ VALUE: a list of the global value, or NIL; CLASS: a class record."
 
 (defun function-in (mark name)
   (and mark (cdr (assoc name (mark-functions mark) :test #'equal))))
+
+;;; While definitions are replaced, no method may be missing at any moment: other threads call.
+
+(defvar *methods-in-place* nil "Whether methods that this thread defines take the places of others in one store.")
+(defvar *old-accessors* '() "The classes that were defined again meanwhile, each with the slots it had: (CLASS . SLOTS).")
+
+(defun drop-accessor (name class specializers)
+  (let* ((function (global-function name))
+         (method (and (typep function 'standard-generic-function)
+                      (= (length specializers) (length (sb-mop:generic-function-argument-precedence-order function)))
+                      (find-method function '() specializers nil))))
+    (when (and (typep method 'sb-mop:standard-accessor-method) class)
+      (remove-method function method))))
+
+(defun drop-old-accessors ()
+  "Remove the accessors that classes no longer have."
+  (loop for (class . slots) in *old-accessors*
+        for now = (sb-mop:class-direct-slots class)
+        do (flet ((lost (names)
+                    (set-difference (mapcan (lambda (slot) (copy-list (funcall names slot))) slots)
+                                    (mapcan (lambda (slot) (copy-list (funcall names slot))) now)
+                                    :test #'equal)))
+             (dolist (name (lost #'sb-mop:slot-definition-readers))
+               (drop-accessor name class (list class)))
+             (dolist (name (lost #'sb-mop:slot-definition-writers))
+               (drop-accessor name class (list (find-class t) class))))))
+
+(defun call-replacing-in-place (function)
+  "Call FUNCTION, which may define methods and classes again."
+  (let ((*methods-in-place* t) (*old-accessors* '()))
+    (unwind-protect (funcall function)
+      (drop-old-accessors))))
+
+(replace-methods-in-place (lambda () *methods-in-place*))
+(defer-removed-accessors (lambda () *methods-in-place*) (lambda (class slots) (push (cons class slots) *old-accessors*)))

@@ -164,16 +164,15 @@
 
 ;;; All of it
 
-(defvar *methods-in-place* nil "Whether methods that this thread defines take the places of others in one store.")
-
 (defun take-back (moved regrouped times)
   "Put back what two snapshots differ in. What could not be, as strings."
-  (let ((*undo-notes* '()) (*methods-in-place* t))
+  (let ((*undo-notes* '()))
     (without-interrupts
       (handler-bind ((warning #'muffle-warning))
         (sb-ext:without-package-locks
-          (mapc #'restore-class moved)
-          (mapc #'restore-generic regrouped)
+          (call-replacing-in-place (lambda ()
+                                     (mapc #'restore-class moved)
+                                     (mapc #'restore-generic regrouped)))
           (let ((kept (loop for each in moved when (structure-changed-p each) append (structure-names (moved-symbol each)))))
             (dolist (each moved) (restore-symbol each kept)))))
       (restore-times times))

@@ -2,6 +2,9 @@
 
 mod compile_form;
 mod evaluate_lisp;
+mod image;
+mod load_system;
+mod reload;
 mod schema;
 
 use std::borrow::Cow;
@@ -129,8 +132,20 @@ impl Entry {
     }
 }
 
-static TABLE: LazyLock<Vec<Entry>> =
-    LazyLock::new(|| vec![entry::<compile_form::CompileForm>(), entry::<evaluate_lisp::EvaluateLisp>()]);
+static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    vec![
+        entry::<compile_form::CompileForm>(),
+        entry::<evaluate_lisp::EvaluateLisp>(),
+        entry::<reload::CompileString>(),
+        entry::<reload::LoadFasl>(),
+        entry::<reload::ReloadPackage>(),
+        entry::<reload::ReloadSystem>(),
+        entry::<reload::ReplaceFunction>(),
+        entry::<reload::Undo>(),
+        entry::<load_system::LoadSystem>(),
+        entry::<image::Image>(),
+    ]
+});
 
 /// All tools, in the order they are listed.
 pub(crate) fn all() -> &'static [Entry] {
