@@ -4,6 +4,7 @@
 mod eval;
 mod image;
 mod load_system;
+mod reload;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -48,6 +49,13 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<image::RestartImage>(),
         entry::<image::Interrupt>(),
         entry::<image::Status>(),
+        entry::<reload::ReplaceFunction>(),
+        entry::<reload::ReloadSystem>(),
+        entry::<reload::ReloadPackage>(),
+        entry::<reload::UndoReload>(),
+        entry::<reload::CompileForm>(),
+        entry::<reload::CompileFile>(),
+        entry::<reload::LoadFile>(),
     ]
 });
 
