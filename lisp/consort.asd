@@ -20,3 +20,6 @@
                (:module "symbols" :serial t
                 :components ((:file "names") (:file "kinds") (:file "complete") (:file "describe") (:file "definitions") (:file "references")))
                (:module "looking" :pathname "ops/" :serial t :components ((:file "symbols")))))
+               (:module "reload" :serial t
+                :components ((:file "snapshot") (:file "changes") (:file "undo") (:file "compile") (:file "report") (:file "sources")))
+               (:module "reloading" :pathname "ops/" :serial t :components ((:file "reload")))))

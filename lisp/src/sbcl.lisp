@@ -305,7 +305,7 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
     (and package (sb-ext:package-locked-p package))))
 
 (defparameter *moving-internals*
-  '("*CODE-SERIALNO*" "*COMPILE-ELAPSED-TIME*" "*EVAL-CALLS*" "*GC-EPOCH*" "*N-BYTES-FREED-OR-PURIFIED*" "*TYPE-CACHE-NONCE*"
+  '("*CODE-SERIALNO*" "*COMPILE-ELAPSED-TIME*" "*COMPILE-FILE-ELAPSED-TIME*" "*EVAL-CALLS*" "*GC-EPOCH*" "*N-BYTES-FREED-OR-PURIFIED*" "*TYPE-CACHE-NONCE*"
     "*IMMOBILE-CODEBLOB-TREE*" "*DYNSPACE-CODEBLOB-TREE*" "*STORE-BARRIERS-EMITTED*" "*STORE-BARRIERS-POTENTIALLY-EMITTED*"
     "*CODE-ALLOC-COUNT*" "*GC-REAL-TIME*" "*RUN-GC-HOOKS*" "*FINALIZERS-TRIGGERED*" "*FINALIZER-THREAD*"
     "*UNCOMPACTED-FUN-MAPS*" "*COMPILED-DEBUG-FUNS*" "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*" "*AVAILABLE-BUFFERS*")
@@ -486,3 +486,122 @@ calling it goes on as before."
                           (declare (ignore form-number))
                           (funcall function kind name))
                         xrefs))))
+;;; Reloading (reload/): what a name stands for in the compiler's database, what code was made from, and methods replaced in one store.
+
+(define-internal set-info-value :function "undoing a reload" ("SB-INT" "SET-INFO-VALUE"))
+(define-internal clear-info-values :function "undoing a reload" ("SB-INT" "CLEAR-INFO-VALUES"))
+(define-internal meta-info-category :function "undoing a reload" ("SB-IMPL" "META-INFO-CATEGORY") ("SB-INT" "META-INFO-CATEGORY"))
+(define-internal definition-source-slot :symbol "undoing a reload" ("SB-PCL" "SOURCE"))
+(define-internal initial-methods-slot :symbol "undoing a reload" ("SB-PCL" "INITIAL-METHODS"))
+(define-internal simple-function :function "finding stale callers" ("SB-KERNEL" "%FUN-FUN"))
+(define-internal function-code :function "finding stale callers" ("SB-KERNEL" "FUN-CODE-HEADER"))
+(define-internal code-entries :function "finding stale callers" ("SB-KERNEL" "CODE-N-ENTRIES"))
+(define-internal code-entry :function "finding stale callers" ("SB-KERNEL" "%CODE-ENTRY-POINT"))
+(define-internal code-words :function "finding stale callers" ("SB-KERNEL" "CODE-HEADER-WORDS"))
+(define-internal code-word :function "finding stale callers" ("SB-KERNEL" "CODE-HEADER-REF"))
+(define-internal first-constant :variable "finding stale callers" ("SB-VM" "CODE-CONSTANTS-OFFSET"))
+(define-internal fdefn-p :function "finding stale callers" ("SB-KERNEL" "FDEFN-P"))
+(define-internal fdefn-name :function "finding stale callers" ("SB-KERNEL" "FDEFN-NAME"))
+(define-internal function-xrefs :function "finding stale callers" ("SB-KERNEL" "%SIMPLE-FUN-XREFS"))
+(define-internal map-xrefs :function "finding stale callers" ("SB-C" "MAP-PACKED-XREF-DATA"))
+(define-internal fast-method-function :function "finding stale callers" ("SB-PCL" "%METHOD-FUNCTION-FAST-FUNCTION"))
+(define-internal real-add-method :symbol "replacing methods that other threads call" ("SB-PCL" "REAL-ADD-METHOD"))
+(define-internal generic-function-lock :function "replacing methods that other threads call" ("SB-PCL" "GF-LOCK"))
+(define-internal with-system-lock :macro "replacing methods that other threads call" ("SB-THREAD" "WITH-RECURSIVE-SYSTEM-LOCK"))
+(define-internal set-methods :symbol "replacing methods that other threads call" ("SB-PCL" "GENERIC-FUNCTION-METHODS"))
+(define-internal set-method-function :symbol "replacing methods that other threads call" ("SB-PCL" "METHOD-GENERIC-FUNCTION"))
+
+(define-internal remove-slot-accessors :symbol "replacing accessors that other threads call" ("SB-PCL" "REMOVE-SLOT-ACCESSORS"))
+
+(defun put-method-in-place (generic-function new old)
+  "Have NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. What is decided by the old list of methods goes on to be called until
+SBCL's own REAL-ADD-METHOD, which is to be called next, has it decided anew; by itself that removes OLD first, and a caller in between finds no method."
+  (with-system-lock ((generic-function-lock generic-function))
+    (funcall (fdefinition `(setf ,set-methods))
+             (cons new (remove old (sb-mop:generic-function-methods generic-function)))
+             generic-function)
+    (funcall (fdefinition `(setf ,set-method-function)) nil old)
+    (dolist (specializer (sb-mop:method-specializers old))
+      (sb-mop:remove-direct-method specializer old))))
+
+(defun replace-methods-in-place (wanted-p)
+  "From now on, where WANTED-P returns true, a method that takes the place of another does so at no moment when there is neither."
+  (when (and (internal-p 'real-add-method) (internal-p 'generic-function-lock))
+    (encapsulate real-add-method 'consort
+                 (lambda (function generic-function method &rest more)
+                   (when (funcall wanted-p)
+                     (let ((old (find-method generic-function (method-qualifiers method) (sb-mop:method-specializers method) nil)))
+                       (when (and old (not (eq old method))
+                                  (equal (sb-mop:method-lambda-list old) (sb-mop:method-lambda-list method)))
+                         (put-method-in-place generic-function method old))))
+                   (apply function generic-function method more)))))
+
+(defun defer-removed-accessors (wanted-p note)
+  "From now on, where WANTED-P returns true, a class that is defined again keeps its old accessors until it has its new ones: NOTE is called with the class
+and its old slots."
+  (when (internal-p 'remove-slot-accessors)
+    (encapsulate remove-slot-accessors 'consort
+                 (lambda (function class slots)
+                   (if (funcall wanted-p)
+                       (funcall note class slots)
+                       (funcall function class slots))))))
+
+(defun info-kinds (name)
+  "What the compiler's database has on the symbol NAME and on names made from it: a list of (NAME NUMBER CATEGORY KIND VALUE), without what is no part of a
+definition: the function itself, how often it was called, what is assumed of it."
+  (let ((result '()))
+    (call-with-each-info (lambda (name number value)
+                           (let ((meta (svref *info-types* number)))
+                             (when (and meta (not (eql meta 0)))
+                               (let ((kind (meta-info-kind meta)))
+                                 (unless (member kind '(:emitted-full-calls :definition :assumed-type :forward-references :package :wired-tls
+                                                        :classoid-cell :compiler-layout :builtin))
+                                   (push (list name number (meta-info-category meta) kind value) result))))))
+                         name)
+    result))
+
+(define-internal undefined-warning-contexts :function "where a reload's undefined variables are" ("SB-C" "UNDEFINED-WARNING-WARNINGS"))
+(define-internal context-file-name :function "where a reload's undefined variables are" ("SB-C" "COMPILER-ERROR-CONTEXT-FILE-NAME"))
+(define-internal context-file-position :function "where a reload's undefined variables are" ("SB-C" "COMPILER-ERROR-CONTEXT-FILE-POSITION"))
+
+(defun undefined-variable-use ()
+  "Of the variables that this compilation unit uses and nobody defined, the first: its name, and the file and the offset of a form that uses it, if known."
+  (let ((warning (find :variable (undefined-warnings) :key #'undefined-warning-kind :from-end t)))
+    (when warning
+      (let ((context (first (ignore-errors (undefined-warning-contexts warning)))))
+        (values (undefined-warning-name warning)
+                (ignore-errors (context-file-name context))
+                (ignore-errors (context-file-position context)))))))
+
+(defun code-of (function)
+  "The code that FUNCTION is part of, or NIL."
+  (ignore-errors (function-code (simple-function function))))
+
+(defun map-code-uses (function code)
+  "Call FUNCTION with :CALLS or :MACROEXPANDS and a name for each function called and macro expanded in CODE, and with :LINKS and the name of each function
+that CODE calls by its name when it runs."
+  (loop for i from first-constant below (code-words code)
+        do (let ((word (code-word code i)))
+             (when (fdefn-p word) (funcall function :links (fdefn-name word)))))
+  (dotimes (i (code-entries code))
+    (let ((xrefs (function-xrefs (code-entry code i))))
+      (when xrefs
+        (map-xrefs (lambda (kind name &rest place)
+                     (declare (ignore place))
+                     (when (member kind '(:calls :macroexpands)) (funcall function kind name)))
+                   xrefs)))))
+
+(define-internal structure-description :function "undoing a reload" ("SB-KERNEL" "FIND-DEFSTRUCT-DESCRIPTION"))
+(define-internal structure-constructors :function "undoing a reload" ("SB-KERNEL" "DD-CONSTRUCTORS"))
+(define-internal structure-copier :function "undoing a reload" ("SB-KERNEL" "DD-COPIER-NAME"))
+(define-internal structure-predicate :function "undoing a reload" ("SB-KERNEL" "DD-PREDICATE-NAME"))
+(define-internal structure-slots :function "undoing a reload" ("SB-KERNEL" "DD-SLOTS"))
+(define-internal slot-accessor :function "undoing a reload" ("SB-KERNEL" "DSD-ACCESSOR-NAME"))
+
+(defun structure-names (name)
+  "The functions that the definition of the structure NAME made."
+  (let ((description (ignore-errors (structure-description name))))
+    (when description
+      (append (mapcar (lambda (constructor) (if (consp constructor) (car constructor) constructor)) (structure-constructors description))
+              (list (structure-copier description) (structure-predicate description))
+              (mapcar #'slot-accessor (structure-slots description))))))

@@ -9,6 +9,7 @@ mod documents;
 mod event;
 mod file_uri;
 mod jobs;
+pub mod reload;
 mod status;
 mod systems;
 mod texts;

@@ -10,6 +10,7 @@ pub mod diagnostics;
 pub mod evaluate;
 pub mod places;
 pub mod references;
+pub mod reload;
 pub mod render;
 pub mod signature;
 pub mod source_location;

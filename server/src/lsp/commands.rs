@@ -5,6 +5,7 @@ mod eval;
 mod image;
 mod load_system;
 mod source_location;
+mod reload;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -50,6 +51,13 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<image::Interrupt>(),
         entry::<image::Status>(),
         entry::<source_location::SourceLocation>(),
+        entry::<reload::ReplaceFunction>(),
+        entry::<reload::ReloadSystem>(),
+        entry::<reload::ReloadPackage>(),
+        entry::<reload::UndoReload>(),
+        entry::<reload::CompileForm>(),
+        entry::<reload::CompileFile>(),
+        entry::<reload::LoadFile>(),
     ]
 });
 

@@ -4,6 +4,9 @@ mod apropos;
 mod compile_form;
 mod describe_symbol;
 mod evaluate_lisp;
+mod image;
+mod load_system;
+mod reload;
 mod schema;
 mod source_location;
 
@@ -142,6 +145,20 @@ static TABLE: LazyLock<Vec<Entry>> =
             entry::<apropos::Apropos>(),
         ]
     });
+static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    vec![
+        entry::<compile_form::CompileForm>(),
+        entry::<evaluate_lisp::EvaluateLisp>(),
+        entry::<reload::CompileString>(),
+        entry::<reload::LoadFasl>(),
+        entry::<reload::ReloadPackage>(),
+        entry::<reload::ReloadSystem>(),
+        entry::<reload::ReplaceFunction>(),
+        entry::<reload::Undo>(),
+        entry::<load_system::LoadSystem>(),
+        entry::<image::Image>(),
+    ]
+});
 
 /// All tools, in the order they are listed.
 pub(crate) fn all() -> &'static [Entry] {

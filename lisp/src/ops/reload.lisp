@@ -1,0 +1,221 @@
+;;;; Hot reload: `compile-string`, `replace-function`, `load-fasl`, `reload-package`, `reload-system`, `undo-reload`. Each compiles first and changes
+;;;; definitions after; when it fails, what it changed is put back. What it changed is told, and can be undone.
+
+(in-package :consort)
+
+(define-global *reload-lock* (sb-thread:make-mutex :name "consort reload") "Held by the one reload that takes place.")
+
+(defun failure-object (failure)
+  (object "type" (failure-kind failure)
+          "message" (failure-message failure)
+          "file" (or-null (let ((file (failure-file failure))) (and file (string/= file "") file)))
+          "line" (or-null (failure-line failure))
+          "column" (or-null (failure-column failure))))
+
+(defun call-reload (id what work)
+  "Call WORK, which compiles and loads; it returns the names of the files it loaded, if whole files. The JSON of ReloadOutcome. WHAT: a few words."
+  (let ((report nil) (failure nil) (notes '()))
+    (flet ((compare (before)
+             (let ((after (take-snapshot)))
+               (multiple-value-call #'values after (compare-snapshots before after)))))
+      (multiple-value-bind (how outcome)
+          (evaluate-alone
+           id
+           (lambda ()
+             (sb-thread:with-mutex (*reload-lock*)
+               (let ((before (take-snapshot)) (times (operation-times)) (done nil))
+                 (unwind-protect
+                      (handler-case
+                          (let ((files (call-compiling work)))
+                            (multiple-value-bind (after changes moved regrouped) (compare before)
+                              (setf report (report-of what files before after changes moved))
+                              (when (or moved regrouped)
+                                (remember-reload (make-reload what moved regrouped times))))
+                            (setf done t))
+                        (reload-failed (condition)
+                          (setf failure condition)))
+                   (unless done
+                     (without-interrupts
+                       (multiple-value-bind (after changes moved regrouped) (compare before)
+                         (declare (ignore after changes))
+                         (setf notes (take-back moved regrouped times))))))
+                 (values)))))
+        (append outcome
+                (list "reloaded" (bool (and (eq how :ok) report))
+                      "report" (or-null report)
+                      "failure" (if failure (failure-object failure) :null)
+                      "not_undone" (coerce notes 'vector)
+                      "undoable" (length *reloads*)))))))
+
+(defun reload-package-param (params)
+  (let ((name (param params "package" 'string :default nil)))
+    (if name (find-package-named name) (find-package "COMMON-LISP-USER"))))
+
+(define-operation "compile-string" :thread (id params)
+  (let ((code (param params "code" 'string))
+        (package (reload-package-param params))
+        (file (param params "file" 'string :default nil))
+        (line (param params "line" '(integer 1) :default 1)))
+    (call-reload id (format nil "code~@[ of ~A~]" file)
+                 (lambda ()
+                   (call-with-scratch-directory
+                    (lambda (directory)
+                      (load-fasls (compile-text code directory package file line))))
+                   '()))))
+
+;;; One function
+
+(defun parse-symbol (token package)
+  "The symbol that TOKEN names as read in PACKAGE, which is not interned."
+  (let* ((colon (position #\: token)) (last (and colon (position #\: token :from-end t)))
+         (home (cond ((null colon) package) ((zerop colon) (find-package "KEYWORD")) (t (find-package-named (subseq token 0 colon)))))
+         (name (if last (subseq token (1+ last)) token)))
+    (if (and (> (length name) 1) (char= (char name 0) #\|) (char= (char name (1- (length name))) #\|))
+        (find-symbol (string-trim "|" name) home)
+        (or (find-symbol (string-upcase name) home)))))
+
+(defun split-token (text start)
+  "The token or list of TEXT at START, and where it ends."
+  (let ((start (skip-blanks text start)))
+    (if (and (< start (length text)) (char= (char text start) #\())
+        (let ((end (position #\) text :start start)))
+          (values (subseq text start (if end (1+ end) (length text))) (or end (length text))))
+        (let ((end (or (position-if (lambda (char) (find char '(#\Space #\Newline #\Tab #\Return #\Page #\( #\) #\; #\"))) text :start start)
+                       (length text))))
+          (values (subseq text start end) end)))))
+
+(defun parse-function-name (text package)
+  "The function name that TEXT is, a symbol or (SETF symbol), whose symbol is there; NIL when it is not."
+  (let ((text (string-trim " '#" (string-trim '(#\Space #\Newline #\Tab) text))))
+    (if (and (plusp (length text)) (char= (char text 0) #\())
+        (multiple-value-bind (head end) (split-token text 1)
+          (let ((symbol (parse-symbol (split-token (substitute #\Space #\) text) end) package)))
+            (and (string-equal head "setf") symbol `(setf ,symbol))))
+        (parse-symbol text package))))
+
+(defun check-replaceable (name function code package)
+  "Refuse a replacement of the function FUNCTION, which is called NAME, by CODE, unless that is one definition of just that kind."
+  (let ((pieces (split-forms code)))
+    (unless (and pieces (null (rest pieces)))
+      (refuse "wrong-definition" "new_code must be exactly one definition, of ~A; it has ~D forms. code_compile_string takes any number." name (length pieces)))
+    (unless (and function (fboundp function))
+      (refuse "function-not-found" "There is no function ~A to replace. code_compile_string defines new ones." name))
+    (multiple-value-bind (head end) (split-token code (1+ (car (first pieces))))
+      (let ((definer (parse-symbol head package))
+            (defined (parse-function-name (split-token code end) package)))
+        (cond ((or (special-operator-p (if (consp function) 'car function)) (typep (if (consp function) 'car function) '(or keyword null)))
+               (refuse "not-replaceable" "~A is a special operator and cannot be replaced" name))
+              ((and (symbolp function) (macro-function function))
+               (unless (eq definer 'defmacro)
+                 (refuse "wrong-definition" "~A is a macro: new_code must be its DEFMACRO. What has expanded it already keeps the old expansion." name)))
+              ((typep (fdefinition function) 'generic-function)
+               (refuse "not-replaceable" "~A is a generic function: define its DEFGENERIC or one of its DEFMETHODs with code_compile_string" name))
+              ((eq definer 'defmethod)
+               (refuse "wrong-definition" "~A is an ordinary function: a DEFMETHOD cannot replace it" name))
+              ((not (eq definer 'defun))
+               (refuse "wrong-definition" "~A is a function: new_code must be its DEFUN, not ~:[something else~;~:*~A~]" name head)))
+        (unless (equal defined function)
+          (refuse "wrong-definition" "new_code must define ~A, not ~A" name (split-token code end)))))))
+
+(define-operation "replace-function" :thread (id params)
+  (let* ((name (param params "function" 'string))
+         (code (param params "code" 'string))
+         (file (param params "file" 'string :default nil))
+         (line (param params "line" '(integer 1) :default 1))
+         (home (reload-package-param params))
+         (function (parse-function-name name home))
+         ;; A name without a package in the code means what it means where the function is at home.
+         (package (if (param params "package" 'string :default nil)
+                      home
+                      (or (and function (symbol-package (if (consp function) (second function) function))) home)))
+         (package (if (system-package-p package) home package)))
+    (check-replaceable name function code package)
+    (call-reload id (format nil "the function ~A" (name-text function))
+                 (lambda ()
+                   (call-with-scratch-directory
+                    (lambda (directory)
+                      (load-fasls (compile-text code directory package file line))))
+                   '()))))
+
+;;; Files
+
+(defun fasl-p (path)
+  "Whether the file is a fasl, by its first line, or by the second when it is a script."
+  (with-open-file (in path :external-format :latin-1)
+    (let* ((head (make-string 300)) (count (read-sequence head in)))
+      (or (eql 0 (search "# FASL" head :end2 count))
+          (and (eql 0 (search "#!" head :end2 count))
+               (eql (search "# FASL" head :end2 count) (1+ (or (position #\Newline head :end count) count))))))))
+
+(define-operation "load-fasl" :thread (id params)
+  (let* ((path (param params "path" 'string)) (pathname (sb-ext:parse-native-namestring path)))
+    (unless (probe-file pathname)
+      (refuse "file-not-found" "File ~A not found" path))
+    (unless (ignore-errors (fasl-p pathname))
+      (refuse "not-a-fasl" "~A is no compiled file of SBCL" path))
+    (call-reload id (format nil "the file ~A" path)
+                 (lambda ()
+                   (load pathname)
+                   '()))))
+
+(define-operation "reload-package" :thread (id params)
+  (let* ((package (find-package-named (param params "package" 'string)))
+         (recursive (param params "recursive" 'boolean :default nil))
+         (packages (if recursive (packages-using package) (list package))))
+    (when (system-package-p package)
+      (refuse "not-reloadable" "The package ~A is a part of the system that runs Consort and is not reloaded" (package-name package)))
+    (call-reload id (format nil "the package ~A" (package-name package))
+                 (lambda ()
+                   (let ((pairs (in-load-order (package-files packages (take-snapshot)))))
+                     (unless pairs
+                       (fail-reload "NO_SOURCE" "No file is known in which the symbols of ~A are defined" (package-name package)))
+                     (reload-files id pairs)
+                     (mapcar #'car pairs))))))
+
+(define-operation "reload-system" :thread (id params)
+  (let ((system (string-downcase (param params "system" 'string)))
+        (asd-files (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #())))
+        (force (param params "force" 'boolean :default nil)))
+    (call-reload id (format nil "the system ~A" system)
+                 (lambda ()
+                   (let ((performed '()))
+                     (handler-case
+                         (call-with-asd-files
+                          asd-files
+                          (lambda ()
+                            (find-system-in system asd-files)
+                            (let* ((report (progress-reporter id (if force nil (planned-actions system))))
+                                   (*progress* (lambda (operation component)
+                                                 (when (and (typep operation 'asdf:load-op) (typep component 'asdf:cl-source-file))
+                                                   (let ((true (ignore-errors (probe-file (asdf:component-pathname component)))))
+                                                     (when true (push (namestring true) performed))))
+                                                 (funcall report operation component))))
+                              (asdf:load-system system :force force))))
+                       (uiop:compile-file-error () (fail-compilation nil (format nil "the system ~A could not be compiled" system)))
+                       (asdf:missing-component (condition)
+                         (error 'reload-failed :kind "SYSTEM_NOT_FOUND" :message (condition-message condition))))
+                     (reverse performed))))))
+
+;;; Undo
+
+(define-operation "undo-reload" :thread (id params)
+  (let ((undone nil) (notes '()))
+    (unless *reloads*
+      (refuse "nothing-to-undo" "There is no reload to undo"))
+    (multiple-value-bind (how outcome)
+        (evaluate-alone id (lambda ()
+                             (sb-thread:with-mutex (*reload-lock*)
+                               (let ((reload (pop *reloads*)))
+                                 (when reload
+                                   (let ((before (take-snapshot)))
+                                     (setf notes (take-back (reload-moved reload) (reload-regrouped reload) (reload-times reload)))
+                                     (let ((after (take-snapshot)))
+                                       (multiple-value-bind (changes moved) (compare-snapshots before after)
+                                         (setf undone (report-of (reload-what reload) '() before after changes moved))))))
+                                 (values)))))
+      (append outcome
+              (list "reloaded" (bool (and (eq how :ok) undone))
+                    "report" (or-null undone)
+                    "failure" :null
+                    "not_undone" (coerce notes 'vector)
+                    "undoable" (length *reloads*))))))

@@ -1,0 +1,129 @@
+;;;; The difference of two snapshots: what is new, what was redefined, what was removed.
+
+(in-package :consort)
+
+(defstruct (change (:constructor make-change (kind name status before after)))
+  "One definition that is not as it was. KIND is a word or two; STATUS is :NEW, :REDEFINED or :REMOVED. BEFORE and AFTER are what stood there: functions, values
+of the compiler's database, class records, methods."
+  kind name status before after)
+
+(defstruct (moved (:constructor make-moved (symbol before after)))
+  "A symbol, and its marks before and after."
+  symbol before after)
+
+(defstruct (regrouped (:constructor make-regrouped (function before after)))
+  "A generic function, and its records before and after."
+  function before after)
+
+(defun status-of-change (before after)
+  (cond ((null before) :new) ((null after) :removed) (t :redefined)))
+
+(defun note-difference (kind name before after collect)
+  (unless (eq before after)
+    (funcall collect (make-change kind name (status-of-change before after) before after))))
+
+(defparameter *info-words*
+  '((:function :macro-function "macro") (:function :compiler-macro-function "compiler macro") (:setf :expander "setf expander") (:type :expander "type")
+    (:source-location :symbol-macro "symbol macro"))
+  "What in the compiler's database is a definition by itself, and what a person calls it.")
+
+(defun function-word (name function)
+  (cond ((typep function 'generic-function) "generic function")
+        ((consp name) "setf function")
+        (t "function")))
+
+(defun variable-source (mark symbol)
+  (or (info-of mark symbol :source-location :variable) (info-of mark symbol :source-location :constant)))
+
+(defun class-word (class)
+  (typecase class (structure-class "structure") (sb-mop:standard-class "class") (t (if (subtypep class 'condition) "condition" "class"))))
+
+(defun class-differs-p (before after)
+  (not (and (eq (class-record-class before) (class-record-class after))
+            (eq (class-record-layout before) (class-record-layout after))
+            (equal (class-record-slots before) (class-record-slots after))
+            (eq (class-record-source before) (class-record-source after)))))
+
+(defun symbol-changes (symbol before after collect)
+  "Call COLLECT with each definition of SYMBOL that differs between two marks, either of which may be NIL."
+  (dolist (name (list symbol `(setf ,symbol)))
+    (let ((old (function-in before name)) (new (function-in after name)))
+      (note-difference (function-word name (or new old)) name old new collect)))
+  (loop for (category kind word) in *info-words*
+        do (note-difference word symbol (info-of before symbol category kind) (info-of after symbol category kind) collect))
+  (let ((old (variable-source before symbol)) (new (variable-source after symbol)))
+    (unless (eq old new)
+      (funcall collect (make-change (if (info-of after symbol :source-location :constant) "constant" "variable") symbol
+                                    (cond ((null new) :removed)
+                                          ((or old (and before (mark-value before))) :redefined)
+                                          (t :new))
+                                    (and before (mark-value before)) (and after (mark-value after))))))
+  (let ((old (and before (mark-class before))) (new (and after (mark-class after))))
+    (when (and (or old new) (not (and old new (not (class-differs-p old new)))))
+      (funcall collect (make-change (class-word (class-record-class (or new old))) symbol (status-of-change old new) old new)))))
+
+(defun same-method-p (a b)
+  (and (equal (method-qualifiers a) (method-qualifiers b))
+       (equal (sb-mop:method-specializers a) (sb-mop:method-specializers b))))
+
+(defun method-name (function method)
+  "The name of METHOD as a list: (PRINT-OBJECT (POINT T)), (RUN :AFTER (TASK))."
+  `(,(sb-mop:generic-function-name function) ,@(method-qualifiers method)
+    ,(mapcar (lambda (specializer)
+               (typecase specializer
+                 (class (class-name specializer))
+                 (sb-mop:eql-specializer (list 'eql (sb-mop:eql-specializer-object specializer)))
+                 (t specializer)))
+             (sb-mop:method-specializers method))))
+
+(defun written-method-p (method)
+  "Whether a person wrote METHOD; a class's accessors come and go with it."
+  (not (typep method 'sb-mop:standard-accessor-method)))
+
+(defun generic-changes (function before after collect)
+  "Call COLLECT with each method of FUNCTION that differs, and with FUNCTION itself where it was defined anew."
+  (let ((old (and before (generic-record-methods before))) (new (and after (generic-record-methods after))))
+    (when (and before after (not (eq (generic-record-source before) (generic-record-source after))))
+      (funcall collect (make-change "generic function" (sb-mop:generic-function-name function) :redefined before after)))
+    (unless (eq old new)
+      (dolist (method new)
+        (when (and (written-method-p method) (not (member method old :test #'eq)))
+          (let ((previous (find method old :test #'same-method-p)))
+            (funcall collect (make-change "method" (method-name function method) (if previous :redefined :new) previous method)))))
+      (dolist (method old)
+        (when (and (written-method-p method) (not (find method new :test #'same-method-p)))
+          (funcall collect (make-change "method" (method-name function method) :removed method nil)))))))
+
+(defun compare-snapshots (before after)
+  "The changes from one snapshot to a later one; the symbols, and the generic functions, with something that was or is there."
+  (let ((changes '()) (moved '()) (regrouped '()) (seen (make-hash-table :test #'eq)))
+    (flet ((collect (change) (push change changes)))
+      (flet ((look (symbol old new)
+               (let ((count (length changes)))
+                 (symbol-changes symbol old new #'collect)
+                 (unless (and (= count (length changes)) (same-infos-p old new))
+                   (push (make-moved symbol old new) moved))))
+             (group (function old new)
+               (unless (and old new (eq (generic-record-methods old) (generic-record-methods new))
+                            (eq (generic-record-source old) (generic-record-source new)))
+                 (generic-changes function old new #'collect)
+                 (push (make-regrouped function old new) regrouped))))
+        (maphash (lambda (symbol new)
+                   (setf (gethash symbol seen) t)
+                   (look symbol (gethash symbol (snapshot-marks before)) new))
+                 (snapshot-marks after))
+        (maphash (lambda (symbol old)
+                   (unless (gethash symbol seen) (look symbol old nil)))
+                 (snapshot-marks before))
+        (maphash (lambda (function new) (group function (gethash function (snapshot-generics before)) new))
+                 (snapshot-generics after))))
+    (values (nreverse changes) moved regrouped)))
+
+(defun same-infos-p (before after)
+  "Whether the compiler knows the same by two marks."
+  (let ((old (and before (mark-infos before))) (new (and after (mark-infos after))))
+    (and (= (length old) (length new))
+         (every (lambda (info)
+                  (let ((other (find-if (lambda (other) (and (eql (second other) (second info)) (equal (first other) (first info)))) new)))
+                    (and other (eq (fifth other) (fifth info)))))
+                old))))

@@ -1,0 +1,189 @@
+;;;; Compiling a text, all of it, before anything of it is loaded.
+
+(in-package :consort)
+
+(define-condition reload-failed (error)
+  ((kind :initarg :kind :reader failure-kind)
+   (message :initarg :message :reader failure-message)
+   (file :initarg :file :initform nil :reader failure-file)
+   (line :initarg :line :initform nil :reader failure-line)
+   (column :initarg :column :initform nil :reader failure-column))
+  (:documentation "A reload does not take place. KIND is `data.type` of the contract's error object.")
+  (:report (lambda (condition stream) (write-string (failure-message condition) stream))))
+
+(defun fail-reload (kind control &rest arguments)
+  (error 'reload-failed :kind kind :message (with-terse-printing () (apply #'format nil control arguments))))
+
+;;; The text, form by form. It is split without reading it: nothing is interned before it is known that all of it can be compiled.
+
+(defun split-forms (text)
+  "The pieces of TEXT, a list of (START . END), each one top-level form with what is before it on no line of its own."
+  (let ((in (make-string-input-stream text)) (pieces '()))
+    (handler-case
+        (let ((*read-suppress* t))
+          (loop
+            (let ((start (skip-blanks text (file-position in))))
+              (file-position in start)
+              (when (eq (read in nil in) in) (return))
+              (push (cons start (file-position in)) pieces))))
+      (error () ; the compiler says what is wrong with it
+        (let ((start (if pieces (cdr (first pieces)) 0)))
+          (push (cons (skip-blanks text start) (length text)) pieces))))
+    (nreverse pieces)))
+
+(defun blanks-like (text)
+  "TEXT with everything but its line ends made blank, so that what follows it is where it would be."
+  (substitute-if #\Space (lambda (char) (char/= char #\Newline)) text))
+
+(defun file-head (pathname line)
+  "What of the file comes before LINE; as many empty lines when it has not so many, or cannot be read."
+  (let ((offset (and pathname (line-offset pathname line))))
+    (if offset
+        (with-open-file (in pathname :external-format '(:utf-8 :replacement #\?))
+          (let* ((head (make-string offset)) (count (read-sequence head in)))
+            (blanks-like (subseq head 0 count))))
+        (make-string (1- line) :initial-element #\Newline))))
+
+;;; What the compiler says
+
+(defvar *complaint* nil "The first thing that the compiler said that makes the compilation fail: a list of condition, line and column.")
+
+(defun place-in-file (file offset)
+  "Line and column, 1-based, of the first thing at or after OFFSET in FILE, or NIL."
+  (ignore-errors
+   (with-open-file (in file :external-format '(:utf-8 :replacement #\?))
+     (let* ((text (make-string (file-length in)))
+            (text (subseq text 0 (read-sequence text in)))
+            (at (min (skip-blanks text offset) (length text)))
+            (break (position #\Newline text :end at :from-end t)))
+       (list (1+ (count #\Newline text :end at)) (- at (or break -1)))))))
+
+(defun place-of-form ()
+  "Line and column, 1-based, in the file being compiled of the top-level form the compiler is at, or NIL."
+  (ignore-errors
+   (let ((positions (file-info-positions (source-info-file current-source-info))))
+     (place-in-file *compile-file-truename* (aref positions (1- (length positions)))))))
+
+(defun note-complaint (condition)
+  (when (and *compile-file-truename* (null *complaint*)
+             (typep condition '(or (and warning (not style-warning)) reader-error end-of-file)))
+    (setf *complaint* (list* condition (namestring *compile-file-truename*) (place-of-form)))))
+
+(defun note-compiler-error (condition)
+  "The same for an error in a macro or a special form, of which the compiler then says that it is one."
+  (when (and *compile-file-truename* (null *complaint*) (typep condition compiler-error-type))
+    (setf *complaint* (list* (or (ignore-errors (encapsulated-condition condition)) condition) (namestring *compile-file-truename*) (place-of-form)))))
+
+(defun settle-reload (condition)
+  "A definition that cannot stand beside the old one takes its place: a structure of another layout, a constant of another value."
+  (when (or (find-restart 'recklessly-continue* condition) (typep condition 'sb-ext:defconstant-uneql))
+    (let ((restart (find-restart 'continue condition)))
+      (when restart (invoke-restart restart)))))
+
+(defun muffle-stale (warning)
+  "Pass over what is said of redefinitions and changed layouts: the report says it."
+  (when (and (find-restart 'muffle-warning warning)
+             (or (typep warning redefinition-warning-type)
+                 (and (typep warning 'simple-condition)
+                      (let ((words (condition-message warning))) (some (lambda (stale) (search stale words)) *stale-words*)))))
+    (muffle-warning warning)))
+
+(defun call-compiling (function)
+  "Call FUNCTION, which compiles and loads. What is said of redefinitions is not passed on: the report says it."
+  (let ((*complaint* nil))
+    (handler-bind ((warning #'muffle-stale)
+                   (error #'settle-reload)
+                   (error #'note-compiler-error)
+                   (condition #'note-complaint))
+      (with-compilation-unit ()
+        (prog1 (call-replacing-in-place function)
+          (multiple-value-bind (name file offset) (undefined-variable-use)
+            (when name
+              (fail-undefined name (and file (namestring file)) (and file offset (place-in-file file offset))))))))))
+
+(defun fail-undefined (name file place)
+  (error 'reload-failed :kind "COMPILATION_ERROR" :message (format nil "Undefined variable: ~A" (with-terse-printing () (prin1-to-string name)))
+                        :file file :line (first place) :column (second place)))
+
+(defun fail-compilation (file &optional (say "it could not be compiled"))
+  "Signal that what was compiled failed; FILE is where the text came from, if it is not the file that was compiled."
+  (destructuring-bind (&optional condition compiled line column) *complaint*
+    (error 'reload-failed :kind "COMPILATION_ERROR"
+                          :message (if condition (condition-message condition) say)
+                          :file (or file compiled) :line line :column column)))
+
+(defun call-with-scratch-directory (function)
+  "Call FUNCTION with the name of a directory that is gone afterwards."
+  (let ((directory (concatenate 'string (sb-posix:mkdtemp (namestring (merge-pathnames "consort-XXXXXX" (uiop:temporary-directory)))) "/")))
+    (unwind-protect (funcall function directory)
+      (uiop:delete-directory-tree (sb-ext:parse-native-namestring directory) :validate t :if-does-not-exist :ignore))))
+
+(defun package-after (text package)
+  "The package that is current after the form TEXT, which was compiled in PACKAGE."
+  (let ((*package* package))
+    (handler-case
+        (let ((form (let ((*read-eval* nil)) (read-from-string text))))
+          (if (and (consp form) (eq (first form) 'in-package))
+              (find-package-named (string (second form)))
+              package))
+      (error () package))))
+
+(defun mark-end (head)
+  "HEAD, blanks, with an atom as its last character: a form begins, for the compiler, where the one before it ends."
+  (let ((end (1- (length head))))
+    (if (minusp end)
+        head
+        (concatenate 'string (subseq head 0 end) "0"))))
+
+(defun place-after (head)
+  "Line and column, 1-based, of what comes after HEAD."
+  (list (1+ (count #\Newline head)) (- (length head) (or (position #\Newline head :from-end t) -1))))
+
+(defvar *undefined-uses* '() "The undefined variables that the forms of a text were seen to use first: lists of name, file, line and column.")
+
+(defun note-undefined-use (file place)
+  (let ((name (undefined-variable-use)))
+    (when (and name (not (assoc name *undefined-uses*)))
+      (push (list* name file place) *undefined-uses*))))
+
+(defun check-undefined-uses ()
+  "Fail when the text uses a variable that it does not define either."
+  (let* ((name (undefined-variable-use)) (use (assoc name *undefined-uses*)))
+    (when name
+      (fail-undefined name (second use) (cddr use)))))
+
+(defun compile-piece (text head number directory file package)
+  "Compile TEXT, which comes after HEAD, a string of blanks, in PACKAGE; the fasl."
+  (let ((source (format nil "~A~D.lisp" directory number))
+        (*package* package)
+        (*complaint* nil))
+    (with-open-file (out source :direction :output :external-format :utf-8)
+      (write-string (mark-end head) out)
+      (write-string text out)
+      (terpri out))
+    (multiple-value-bind (fasl warnings failed)
+        (with-compilation-unit (:source-namestring (or file "")
+                                :source-plist (when file (list :consort-file file :consort-position (length head))))
+          (let ((*error-output* (make-broadcast-stream)))
+            (compile-file source :external-format :utf-8 :verbose nil :print nil)))
+      (declare (ignore warnings))
+      (when (or failed (null fasl))
+        (let ((*complaint* (and *complaint* (list* (first *complaint*) nil (place-after head)))))
+          (fail-compilation file)))
+      (note-undefined-use file (place-after head))
+      fasl)))
+
+(defun compile-text (text directory package file line)
+  "Compile the forms of TEXT, of which the first stands in FILE, a name or NIL, at LINE; a list of fasls with the package of each. Nothing is loaded, but what
+a form says is to be done at compile time is."
+  (let ((before (file-head (and file (sb-ext:parse-native-namestring file)) line)) (number 0) (*undefined-uses* '()))
+    (prog1 (loop for (start . end) in (split-forms text)
+                 for piece = (subseq text start end)
+                 collect (let ((head (concatenate 'string before (blanks-like (subseq text 0 start)))))
+                           (cons (compile-piece piece head (incf number) directory file package) package))
+                 do (setf package (package-after piece package)))
+      (check-undefined-uses))))
+
+(defun load-fasls (fasls)
+  (loop for (fasl . package) in fasls
+        do (let ((*package* package)) (load fasl))))

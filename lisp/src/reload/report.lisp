@@ -1,0 +1,169 @@
+;;;; What a reload did, told.
+
+(in-package :consort)
+
+(defconstant +names-limit+ 500 "Names in each list of a report.")
+
+(defun name-text (name)
+  "NAME with its package, whatever package is current; those of COMMON-LISP without."
+  (with-standard-io-syntax
+    (let ((*package* (find-package "CONSORT")) (*print-readably* nil) (*print-length* 20) (*print-level* 6))
+      (handler-case (prin1-to-string name)
+        (error () "#<a name that cannot be printed>")))))
+
+(defun change-text (change)
+  "`function MY-APP::COMPUTE`."
+  (format nil "~A ~A" (change-kind change) (name-text (change-name change))))
+
+(defun bounded (texts)
+  "TEXTS in order, without duplicates; of very many, the first and how many more there are."
+  (let* ((sorted (sort (remove-duplicates texts :test #'string=) #'string<)) (more (nthcdr +names-limit+ sorted)))
+    (coerce (if more (append (subseq sorted 0 +names-limit+) (list (format nil "... and ~D more" (length more)))) sorted) 'vector)))
+
+;;; Where things come from
+
+(defun same-file-table (files)
+  (let ((table (make-hash-table :test #'equal)))
+    (dolist (file files table)
+      (let ((true (ignore-errors (probe-file file))))
+        (when true (setf (gethash (namestring true) table) t))))))
+
+(defun source-pathname (source)
+  (and source (sb-introspect:definition-source-pathname source)))
+
+(defun from-files-p (pathname table cache)
+  "Whether PATHNAME is one of the files in TABLE."
+  (and pathname
+       (let ((name (namestring pathname)))
+         (multiple-value-bind (known present) (gethash name cache)
+           (if present
+               known
+               (setf (gethash name cache)
+                     (let ((true (ignore-errors (probe-file (translate-logical-pathname pathname)))))
+                       (and true (gethash (namestring true) table)))))))))
+
+(defun object-pathname (object)
+  (source-pathname (ignore-errors (sb-introspect:find-definition-source object))))
+
+(defun named-pathname (name kind)
+  (source-pathname (first (ignore-errors (sb-introspect:find-definition-sources-by-name name kind)))))
+
+(defun structure-function-p (mark symbol)
+  "Whether the function SYMBOL is a part of a structure, which comes and goes with it."
+  (info-of mark symbol :function :source-transform))
+
+(defun gone-definitions (before after files)
+  "What came from FILES before they were loaded again, and was not defined by them now, as strings."
+  (let ((table (same-file-table files)) (cache (make-hash-table :test #'equal)) (gone '()))
+    (flet ((look (word name old new pathname)
+             (when (and old (eq old new) (from-files-p (funcall pathname) table cache))
+               (push (format nil "~A ~A" word (name-text name)) gone))))
+      (maphash
+       (lambda (symbol old)
+         (let ((new (gethash symbol (snapshot-marks after))))
+           (when new
+             (dolist (name (list symbol `(setf ,symbol)))
+               (let ((function (function-in old name)))
+                 (unless (or (null function) (structure-function-p old symbol) (typep function 'generic-function))
+                   (look (function-word name function) name function (function-in new name) (lambda () (object-pathname function))))))
+             (let ((macro (info-of old symbol :function :macro-function)))
+               (look "macro" symbol macro (info-of new symbol :function :macro-function) (lambda () (object-pathname macro))))
+             (look "variable" symbol (variable-source old symbol) (variable-source new symbol)
+                   (lambda () (or (named-pathname symbol :variable) (named-pathname symbol :constant))))
+             (let ((class (mark-class old)))
+               (when (and class (class-record-slots class) (mark-class new)
+                          (eq (class-record-source class) (class-record-source (mark-class new))))
+                 (look "class" symbol (class-record-class class) (class-record-class (mark-class new))
+                       (lambda () (named-pathname symbol :class))))))))
+       (snapshot-marks before))
+      (maphash
+       (lambda (function old)
+         (let ((new (gethash function (snapshot-generics after))))
+           (when new
+             (when (and (generic-record-source old) (eq (generic-record-source old) (generic-record-source new)))
+               (look "generic function" (sb-mop:generic-function-name function) function function (lambda () (object-pathname function))))
+             (dolist (method (generic-record-methods old))
+               (when (and (written-method-p method) (member method (generic-record-methods new) :test #'eq))
+                 (look "method" (method-name function method) method method (lambda () (object-pathname method))))))))
+       (snapshot-generics before)))
+    gone))
+
+;;; Callers that the old code lives on in
+
+(defun old-code-names (changes moved)
+  "Two tables of names: of functions that were inlined where they were called, and of macros, that are not what they were."
+  (let ((inlined (make-hash-table :test #'equal)) (macros (make-hash-table :test #'eq)))
+    (dolist (change changes)
+      (when (and (string= (change-kind change) "macro") (change-before change))
+        (setf (gethash (change-name change) macros) t)))
+    (dolist (each moved)
+      (dolist (info (and (moved-before each) (mark-infos (moved-before each))))
+        (when (and (eq (third info) :function) (eq (fourth info) :inlinep) (member (fifth info) '(inline sb-ext:maybe-inline))
+                   (not (eq (function-in (moved-before each) (first info)) (function-in (moved-after each) (first info)))))
+          (setf (gethash (first info) inlined) t))))
+    (values inlined macros)))
+
+(defun stale-uses (function inlined macros)
+  "What FUNCTION has of old code in it: strings."
+  (let ((code (code-of function)) (links '()) (calls '()) (stale '()))
+    (when code
+      (map-code-uses (lambda (kind name)
+                       (ecase kind
+                         (:links (push name links))
+                         (:calls (when (gethash name inlined) (pushnew name calls :test #'equal)))
+                         (:macroexpands (when (gethash name macros)
+                                          (pushnew (format nil "expanded ~A" (name-text name)) stale :test #'string=)))))
+                     code)
+      (dolist (name calls)
+        (unless (member name links :test #'equal)
+          (push (format nil "inlined ~A" (name-text name)) stale))))
+    stale))
+
+(defun stale-callers (changes moved after)
+  "Functions and methods that were not compiled again though what they inlined or expanded was, as strings."
+  (multiple-value-bind (inlined macros) (old-code-names changes moved)
+    (let ((fresh (make-hash-table :test #'eq)) (stale '()))
+      (unless (and (zerop (hash-table-count inlined)) (zerop (hash-table-count macros)))
+        (dolist (change changes)
+          (setf (gethash (change-after change) fresh) t))
+        (flet ((look (word name object function)
+                 (unless (gethash object fresh)
+                   (dolist (use (ignore-errors (stale-uses function inlined macros)))
+                     (push (format nil "~A ~A ~A" word (name-text name) use) stale)))))
+          (maphash (lambda (symbol mark)
+                     (loop for (name . function) in (mark-functions mark)
+                           do (look (function-word name function) name function function))
+                     (let ((macro (info-of mark symbol :function :macro-function)))
+                       (when macro (look "macro" symbol macro macro))))
+                   (snapshot-marks after))
+          (maphash (lambda (generic record)
+                     (dolist (method (generic-record-methods record))
+                       (when (written-method-p method)
+                         (look "method" (method-name generic method) method
+                               (let ((function (sb-mop:method-function method)))
+                                 (or (ignore-errors (fast-method-function function)) function))))))
+                   (snapshot-generics after))))
+      stale)))
+
+(defun changed-layouts (changes)
+  "Classes and structures whose instances are laid out in another way than before, as strings."
+  (loop for change in changes
+        for before = (change-before change)
+        when (and (class-record-p before) (class-record-p (change-after change))
+                  (not (eq (class-record-layout before) (class-record-layout (change-after change)))))
+          collect (change-text change)))
+
+;;; The report
+
+(defun texts-with (status changes)
+  (loop for change in changes when (eq (change-status change) status) collect (change-text change)))
+
+(defun report-of (what files before after changes moved)
+  "The JSON of Report."
+  (object "what" what
+          "files" (coerce files 'vector)
+          "redefined" (bounded (texts-with :redefined changes))
+          "new" (bounded (texts-with :new changes))
+          "gone" (bounded (append (texts-with :removed changes) (and files (gone-definitions before after files))))
+          "stale" (bounded (stale-callers changes moved after))
+          "layouts" (bounded (changed-layouts changes))))

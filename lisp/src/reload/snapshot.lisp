@@ -1,0 +1,138 @@
+;;;; What the image's definitions are at one moment, so that a reload can be told of and taken back: for every symbol of every package that is the
+;;;; user's, what it stands for; and the methods of every generic function. Some tens of milliseconds for a large program.
+
+(in-package :consort)
+
+(defun system-package-p (package)
+  "Whether PACKAGE came with SBCL, or is ours: its definitions are not looked at, but for methods on its generic functions."
+  (let ((name (package-name package)))
+    (or (null name)
+        (member name '("COMMON-LISP" "KEYWORD" "CONSORT") :test #'string=)
+        (some (lambda (prefix) (eql 0 (search prefix name))) '("SB-" "ASDF" "UIOP")))))
+
+(defstruct (mark (:constructor make-mark (infos functions value class)))
+  "What one symbol stands for. INFOS: as INFO-KINDS gives them; FUNCTIONS: (NAME . FUNCTION) for the symbol and its (SETF SYMBOL), macros not among them;
+VALUE: a list of the global value, or NIL; CLASS: a class record."
+  (infos '() :type list)
+  (functions '() :type list)
+  (value '() :type list)
+  (class nil))
+
+(defstruct (class-record (:constructor make-class-record (class layout slots supers initargs source documentation)))
+  "What defines a class; SLOTS are its direct slot definitions, NIL unless it is a standard class."
+  class layout slots supers initargs source documentation)
+
+(defstruct (generic-record (:constructor make-generic-record (methods lambda-list source initial documentation)))
+  "What defines a generic function."
+  methods lambda-list source initial documentation)
+
+(defstruct (snapshot (:constructor make-snapshot ()))
+  (marks (make-hash-table :test #'eq) :read-only t)
+  (generics (make-hash-table :test #'eq) :read-only t))
+
+(defun slot-or-nil (object slot)
+  (and slot (slot-exists-p object slot) (slot-boundp object slot) (slot-value object slot)))
+
+(defun record-class (class)
+  (if (typep class '(or standard-class sb-mop:funcallable-standard-class))
+      (make-class-record class (class-layout class) (sb-mop:class-direct-slots class) (sb-mop:class-direct-superclasses class)
+                         (sb-mop:class-direct-default-initargs class) (slot-or-nil class definition-source-slot) (documentation class t))
+      (make-class-record class (class-layout class) '() '() '() nil nil)))
+
+(defun record-generic (function)
+  (make-generic-record (sb-mop:generic-function-methods function) (sb-mop:generic-function-lambda-list function)
+                       (slot-or-nil function definition-source-slot) (slot-or-nil function initial-methods-slot) (documentation function t)))
+
+(defun global-function (name)
+  "The function that NAME names, NIL for macros and what is no function."
+  (and (fboundp name)
+       (not (and (symbolp name) (or (macro-function name) (special-operator-p name))))
+       (fdefinition name)))
+
+(defun take-mark (symbol)
+  "What SYMBOL stands for, NIL when it is nothing but a name."
+  (let ((infos (info-kinds symbol))
+        (function (global-function symbol))
+        (setf (global-function `(setf ,symbol)))
+        (class (find-class symbol nil))
+        (value (and (boundp symbol) (ignore-errors (list (sb-ext:symbol-global-value symbol))))))
+    (when (or infos function setf class value)
+      (make-mark infos
+                 (append (and function (list (cons symbol function))) (and setf (list (cons `(setf ,symbol) setf))))
+                 value
+                 (and class (record-class class))))))
+
+(define-global *system-generics* '() "The generic functions of SBCL and of its like, found when they are first needed.")
+
+(defun system-generics ()
+  (or *system-generics*
+      (let ((found '()))
+        (dolist (package (list-all-packages))
+          (when (and (system-package-p package) (string/= (package-name package) "CONSORT"))
+            (do-symbols (symbol package)
+              (when (eq (symbol-package symbol) package)
+                (dolist (name (list symbol `(setf ,symbol)))
+                  (let ((function (global-function name)))
+                    (when (typep function 'standard-generic-function) (push function found))))))))
+        (setf *system-generics* found))))
+
+(defun take-snapshot ()
+  "The definitions as they are now."
+  (let* ((snapshot (make-snapshot)) (marks (snapshot-marks snapshot)) (generics (snapshot-generics snapshot)))
+    (dolist (package (list-all-packages))
+      (unless (system-package-p package)
+        (with-package-iterator (next package :internal :external)
+          (loop (multiple-value-bind (more symbol) (next)
+                  (unless more (return))
+                  (when (and (eq (symbol-package symbol) package) (not (gethash symbol marks)))
+                    (let ((mark (take-mark symbol)))
+                      (when mark
+                        (setf (gethash symbol marks) mark)
+                        (loop for (nil . function) in (mark-functions mark)
+                              do (when (typep function 'standard-generic-function)
+                                   (setf (gethash function generics) (record-generic function))))))))))))
+    (dolist (function (system-generics) snapshot)
+      (setf (gethash function generics) (record-generic function)))))
+
+(defun info-of (mark name category kind)
+  "The value MARK has for a kind of thing that NAME is; NIL when none."
+  (and mark (fifth (find-if (lambda (info) (and (eq (third info) category) (eq (fourth info) kind) (equal (first info) name)))
+                            (mark-infos mark)))))
+
+(defun function-in (mark name)
+  (and mark (cdr (assoc name (mark-functions mark) :test #'equal))))
+
+;;; While definitions are replaced, no method may be missing at any moment: other threads call.
+
+(defvar *methods-in-place* nil "Whether methods that this thread defines take the places of others in one store.")
+(defvar *old-accessors* '() "The classes that were defined again meanwhile, each with the slots it had: (CLASS . SLOTS).")
+
+(defun drop-accessor (name class specializers)
+  (let* ((function (global-function name))
+         (method (and (typep function 'standard-generic-function)
+                      (= (length specializers) (length (sb-mop:generic-function-argument-precedence-order function)))
+                      (find-method function '() specializers nil))))
+    (when (and (typep method 'sb-mop:standard-accessor-method) class)
+      (remove-method function method))))
+
+(defun drop-old-accessors ()
+  "Remove the accessors that classes no longer have."
+  (loop for (class . slots) in *old-accessors*
+        for now = (sb-mop:class-direct-slots class)
+        do (flet ((lost (names)
+                    (set-difference (mapcan (lambda (slot) (copy-list (funcall names slot))) slots)
+                                    (mapcan (lambda (slot) (copy-list (funcall names slot))) now)
+                                    :test #'equal)))
+             (dolist (name (lost #'sb-mop:slot-definition-readers))
+               (drop-accessor name class (list class)))
+             (dolist (name (lost #'sb-mop:slot-definition-writers))
+               (drop-accessor name class (list (find-class t) class))))))
+
+(defun call-replacing-in-place (function)
+  "Call FUNCTION, which may define methods and classes again."
+  (let ((*methods-in-place* t) (*old-accessors* '()))
+    (unwind-protect (funcall function)
+      (drop-old-accessors))))
+
+(replace-methods-in-place (lambda () *methods-in-place*))
+(defer-removed-accessors (lambda () *methods-in-place*) (lambda (class slots) (push (cons class slots) *old-accessors*)))

@@ -1,0 +1,85 @@
+;;;; Which files a package comes from, in the order in which their systems load them.
+
+(in-package :consort)
+
+(defun package-files (packages snapshot)
+  "The names of the files in which what the symbols of PACKAGES stand for is defined, and the packages themselves."
+  (let ((files (make-hash-table :test #'equal)) (seen (make-hash-table :test #'equal)))
+    (flet ((note (pathname)
+             (when pathname
+               (let ((name (namestring pathname)))
+                 (unless (gethash name seen)
+                   (setf (gethash name seen) t)
+                   (let ((true (ignore-errors (probe-file (translate-logical-pathname pathname)))))
+                     (when (and true (pathname-name true)) (setf (gethash (namestring true) files) t))))))))
+      (dolist (package packages)
+        (note (object-pathname package)))
+      (maphash (lambda (symbol mark)
+                 (when (member (symbol-package symbol) packages)
+                   (loop for (nil . function) in (mark-functions mark)
+                         do (note (object-pathname function))
+                            (when (typep function 'standard-generic-function)
+                              (mapc (lambda (method) (note (object-pathname method))) (sb-mop:generic-function-methods function))))
+                   (let ((macro (info-of mark symbol :function :macro-function)))
+                     (when macro (note (object-pathname macro))))
+                   (when (variable-source mark symbol)
+                     (note (or (named-pathname symbol :variable) (named-pathname symbol :constant))))
+                   (when (mark-class mark)
+                     (dolist (kind '(:class :structure :condition)) (note (named-pathname symbol kind))))))
+               (snapshot-marks snapshot)))
+    (loop for file being the hash-keys of files collect file)))
+
+(defun packages-using (package)
+  "PACKAGE, and every package that uses it, or one that does."
+  (let ((found '()))
+    (labels ((look (package)
+               (unless (or (member package found) (system-package-p package))
+                 (push package found)
+                 (mapc #'look (package-used-by-list package)))))
+      (look package))
+    (reverse found)))
+
+(defun system-files (system other-systems)
+  "(NAME . COMPONENT) for the Lisp files of SYSTEM, with OTHER-SYSTEMS also of those it depends on, in the order of a load."
+  (loop for component in (ignore-errors (asdf:required-components system :other-systems other-systems :component-type 'asdf:cl-source-file))
+        for true = (ignore-errors (probe-file (asdf:component-pathname component)))
+        when true collect (cons (namestring true) component)))
+
+(defun in-load-order (files)
+  "FILES, names, as (NAME . COMPONENT): in the order in which the systems they belong to load them, then those that belong to none, as (NAME . NIL)."
+  (let ((wanted (make-hash-table :test #'equal)) (ordered '()))
+    (dolist (file files) (setf (gethash file wanted) t))
+    (dolist (name (asdf:already-loaded-systems))
+      (let ((system (asdf:registered-system name)))
+        (when (and system (some (lambda (pair) (gethash (car pair) wanted)) (system-files system nil)))
+          (dolist (pair (system-files system t))
+            (when (gethash (car pair) wanted)
+              (remhash (car pair) wanted)
+              (push pair ordered))))))
+    (append (reverse ordered)
+            (mapcar #'list (sort (loop for file being the hash-keys of wanted collect file) #'string<)))))
+
+(defun reload-file (name component directory number)
+  "Compile and load one file, as its system does if it has one."
+  (if component
+      (progn
+        (handler-case (asdf:perform (asdf:make-operation 'asdf:compile-op) component)
+          (uiop:compile-file-error () (fail-compilation nil (format nil "~A could not be compiled" name))))
+        (asdf:perform (asdf:make-operation 'asdf:load-op) component))
+      (multiple-value-bind (fasl warnings failed)
+          (let ((*error-output* (make-broadcast-stream)))
+            (compile-file name :output-file (format nil "~A~D.fasl" directory number) :verbose nil :print nil))
+        (declare (ignore warnings))
+        (when (or failed (null fasl))
+          (fail-compilation nil (format nil "~A could not be compiled" name)))
+        (load fasl))))
+
+(defun reload-files (id pairs)
+  "Compile and load the files of PAIRS, as IN-LOAD-ORDER gives them, one after another; progress is told for request ID."
+  (call-with-scratch-directory
+   (lambda (directory)
+     (loop with total = (length pairs)
+           for (name . component) in pairs
+           for number from 0
+           do (send-event "progress" "id" id "message" (format nil "reloading ~A" (file-namestring name)) "done" number "total" total)
+              (reload-file name component directory number)))))

@@ -1,0 +1,205 @@
+;;;; Taking a reload back.
+
+(in-package :consort)
+
+(defstruct (reload (:constructor make-reload (what moved regrouped times)))
+  "What one reload changed, so that it can be taken back. TIMES: what ASDF remembered of when it did what, (TABLE . ALIST)."
+  (what "" :type string) moved regrouped times)
+
+(define-global *reloads* '() "The reloads that can be taken back, the last first.")
+(defconstant +reloads-kept+ 50 "How many can.")
+
+(defvar *undo-notes* '() "What could not be put back, and why: strings.")
+
+(defun cannot-undo (control &rest arguments)
+  (push (with-terse-printing () (apply #'format nil control arguments)) *undo-notes*))
+
+(defmacro attempting ((control &rest arguments) &body body)
+  "BODY; when it fails, a note of what could not be put back."
+  `(handler-case (progn ,@body)
+     (error (condition) (cannot-undo "~@? (~A)" ,control ,@arguments (condition-message condition)))))
+
+;;; The compiler's database
+
+(defparameter *class-infos* '((:type :kind) (:type :source-location) (:type :documentation))
+  "What belongs to a class where there is one.")
+
+(defun restorable-info-p (info class-p)
+  (not (and class-p (find-if (lambda (pair) (and (eq (first pair) (third info)) (eq (second pair) (fourth info)))) *class-infos*))))
+
+(defun restore-infos (before after class-p)
+  "Have the compiler know of a symbol what it knew: from one mark back to another."
+  (let ((old (and before (mark-infos before))) (new (and after (mark-infos after))))
+    (flet ((counterpart (info list)
+             (find-if (lambda (other) (and (eql (second other) (second info)) (equal (first other) (first info)))) list)))
+      (dolist (info new)
+        (when (and (restorable-info-p info class-p) (not (counterpart info old)))
+          (clear-info-values (first info) (list (second info)))))
+      (dolist (info old)
+        (let ((now (counterpart info new)))
+          (when (and (restorable-info-p info class-p) (not (and now (eq (fifth now) (fifth info)))))
+            (set-info-value (first info) (second info) (fifth info))))))))
+
+;;; Functions, macros, variables
+
+(defun restore-function (name before after)
+  "Have NAME name the function BEFORE again (NIL: none), if it still names AFTER. One store: a caller never finds nothing."
+  (let ((now (global-function name)))
+    (cond ((eq before after) t)
+          ((not (eq now after))
+           (cannot-undo "~S is left as it is: it was defined again since" name)
+           nil)
+          (before (setf (fdefinition name) before) t)
+          (t (fmakunbound name) t))))
+
+(defun restore-macro (symbol before after)
+  "Have SYMBOL be the macro BEFORE again (NIL: none), if it still is AFTER."
+  (cond ((eq before after) t)
+        ((not (eq (macro-function symbol) after))
+         (cannot-undo "~S is left as it is: it was defined again since" symbol)
+         nil)
+        (before (setf (macro-function symbol) before) t)
+        (t (fmakunbound symbol) t)))
+
+(defun restore-symbol (moved kept)
+  "Put back what a symbol stood for, but for its class. KEPT: names of functions that belong to structures that stay as they are."
+  (let* ((symbol (moved-symbol moved)) (before (moved-before moved)) (after (moved-after moved))
+         (class-p (or (and before (mark-class before)) (and after (mark-class after))))
+         (old-macro (info-of before symbol :function :macro-function)))
+    (cond ((structure-changed-p moved)
+           (cannot-undo "the structure ~S keeps its new layout, and its accessors and constructors with it" symbol))
+          ((member symbol kept :test #'eq))
+          (t
+           (attempting ("~S could not be put back" symbol)
+             (when (and (restore-macro symbol old-macro (info-of after symbol :function :macro-function))
+                        (or old-macro (restore-function symbol (function-in before symbol) (function-in after symbol)))
+                        (let ((setf `(setf ,symbol)))
+                          (restore-function setf (function-in before setf) (function-in after setf))))
+               (restore-infos before after class-p))
+             (unless (eq (variable-source before symbol) (variable-source after symbol))
+               (restore-variable symbol before after)))))))
+
+(defun restore-variable (symbol before after)
+  (let ((old (and before (mark-value before))) (new (and after (mark-value after))))
+    (cond ((and old new (eq (first old) (first new)) (boundp symbol) (eq (sb-ext:symbol-global-value symbol) (first old))))
+          (old (setf (sb-ext:symbol-global-value symbol) (first old)))
+          (t (makunbound symbol)))))
+
+;;; Structures: how large they are and where their slots lie is compiled into what uses them.
+
+(defun structure-changed-p (moved)
+  "Whether a structure, or what belongs to one, whose layout changed."
+  (let ((before (moved-before moved)) (after (moved-after moved)))
+    (and before after (mark-class before) (mark-class after)
+         (typep (class-record-class (mark-class after)) 'structure-class)
+         (not (eq (class-record-layout (mark-class before)) (class-record-layout (mark-class after)))))))
+
+;;; Classes
+
+(defun slot-initargs (slot)
+  "What DEFCLASS would say of a direct SLOT definition."
+  (append (list :name (sb-mop:slot-definition-name slot)
+                :initargs (sb-mop:slot-definition-initargs slot)
+                :readers (sb-mop:slot-definition-readers slot)
+                :writers (sb-mop:slot-definition-writers slot)
+                :type (sb-mop:slot-definition-type slot)
+                :allocation (sb-mop:slot-definition-allocation slot)
+                :documentation (documentation slot t))
+          (let ((function (sb-mop:slot-definition-initfunction slot)))
+            (and function (list :initform (sb-mop:slot-definition-initform slot) :initfunction function)))))
+
+(defun restore-class (moved)
+  (let* ((symbol (moved-symbol moved))
+         (before (and (moved-before moved) (mark-class (moved-before moved))))
+         (after (and (moved-after moved) (mark-class (moved-after moved)))))
+    (when (and (or before after) (or (null before) (null after) (class-differs-p before after)) (not (structure-changed-p moved)))
+      (attempting ("the class ~S could not be put back" symbol)
+        (cond ((null before)
+               (when (eq (find-class symbol nil) (class-record-class after))
+                 (setf (find-class symbol) nil)))
+              ((not (typep (class-record-class before) '(or standard-class sb-mop:funcallable-standard-class)))
+               (unless (and after (eq (class-record-layout before) (class-record-layout after)))
+                 (cannot-undo "~S, a ~A, is left as it is" symbol (class-word (class-record-class before)))))
+              (t
+               (unless (and after (eq (class-record-class before) (class-record-class after)))
+                 (setf (find-class symbol) (class-record-class before)))
+               (sb-mop:ensure-class symbol
+                                    :metaclass (class-of (class-record-class before))
+                                    :direct-superclasses (class-record-supers before)
+                                    :direct-slots (mapcar #'slot-initargs (class-record-slots before))
+                                    :direct-default-initargs (class-record-initargs before)
+                                    :documentation (class-record-documentation before))
+               (setf (slot-value (class-record-class before) definition-source-slot) (class-record-source before))))))))
+
+;;; Generic functions
+
+(defun restore-generic (regrouped)
+  "Give a generic function its methods and its description back. Methods that came since, by other means, stay."
+  (let* ((function (regrouped-function regrouped)) (before (regrouped-before regrouped)) (after (regrouped-after regrouped)))
+    (when before
+      (attempting ("the generic function ~S could not be put back" (sb-mop:generic-function-name function))
+        (unless (equal (generic-record-lambda-list before) (sb-mop:generic-function-lambda-list function))
+          (dolist (method (sb-mop:generic-function-methods function))
+            (when (member method (generic-record-methods after) :test #'eq)
+              (unless (member method (generic-record-methods before) :test #'eq) (remove-method function method))))
+          (reinitialize-instance function :lambda-list (generic-record-lambda-list before)))
+        (dolist (method (generic-record-methods before))
+          (when (and (written-method-p method)
+                     (not (member method (sb-mop:generic-function-methods function) :test #'eq)))
+            (let ((now (find method (sb-mop:generic-function-methods function) :test #'same-method-p)))
+              (if (and now (not (member now (generic-record-methods after) :test #'eq)))
+                  (cannot-undo "the method ~S is left as it is: it was defined again since" (method-name function method))
+                  (add-method function method)))))
+        (dolist (method (sb-mop:generic-function-methods function))
+          (when (and (written-method-p method)
+                     (member method (generic-record-methods after) :test #'eq)
+                     (not (member method (generic-record-methods before) :test #'eq)))
+            (remove-method function method)))
+        (when (generic-record-source before)
+          (setf (slot-value function definition-source-slot) (generic-record-source before)))
+        (when (and initial-methods-slot (slot-exists-p function initial-methods-slot))
+          (setf (slot-value function initial-methods-slot) (generic-record-initial before)))
+        (unless (equal (documentation function t) (generic-record-documentation before))
+          (setf (documentation function t) (generic-record-documentation before)))))))
+
+;;; All of it
+
+(defun take-back (moved regrouped times)
+  "Put back what two snapshots differ in. What could not be, as strings."
+  (let ((*undo-notes* '()))
+    (without-interrupts
+      (handler-bind ((warning #'muffle-warning))
+        (sb-ext:without-package-locks
+          (call-replacing-in-place (lambda ()
+                                     (mapc #'restore-class moved)
+                                     (mapc #'restore-generic regrouped)))
+          (let ((kept (loop for each in moved when (structure-changed-p each) append (structure-names (moved-symbol each)))))
+            (dolist (each moved) (restore-symbol each kept)))))
+      (restore-times times))
+    (reverse *undo-notes*)))
+
+(defun remember-reload (reload)
+  (let ((reloads (cons reload *reloads*)))
+    (setf *reloads* (if (> (length reloads) +reloads-kept+) (subseq reloads 0 +reloads-kept+) reloads))))
+
+;;; What ASDF remembers: after a reload is taken back, the next load is to notice that the sources are newer.
+
+(defun operation-times ()
+  "What ASDF remembers of every component, (TABLE . ALIST) for each."
+  (let ((times (find-symbol "COMPONENT-OPERATION-TIMES" "ASDF/COMPONENT")) (result '()))
+    (when times
+      (labels ((look (component)
+                 (let ((table (funcall times component)) (alist '()))
+                   (maphash (lambda (key value) (push (cons key value) alist)) table)
+                   (push (cons table alist) result))
+                 (when (typep component 'asdf:parent-component)
+                   (mapc #'look (asdf:component-children component)))))
+        (dolist (name (asdf:registered-systems))
+          (let ((system (asdf:registered-system name)))
+            (when system (look system))))))
+    result))
+
+(defun restore-times (times)
+  (loop for (table . alist) in times
+        do (clrhash table)
+           (loop for (key . value) in alist do (setf (gethash key table) value))))

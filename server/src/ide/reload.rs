@@ -1,0 +1,170 @@
+//! Hot reload's answers: the report as text and data, and the contract's error object.
+
+use std::fmt::Write as _;
+
+use ropey::Rope;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::diagnostic::{Diagnostic, Severity};
+use crate::image::api::reload::{ReloadFailure, ReloadOutcome};
+use crate::text::position::line_column;
+
+/// Names of a list that the text shows; the data has them all.
+const SHOWN: usize = 30;
+
+/// The contract's error object (hot-reload.md, "Error Handling").
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Failure {
+    /// -32000.
+    pub code: i32,
+    /// One sentence.
+    pub message: String,
+    /// `type`, and where they are known `message` and `location` with `file`, `line` and `column` (1-based).
+    pub data: Value,
+}
+
+impl Failure {
+    /// One that has no place.
+    pub fn new(kind: &str, message: impl Into<String>) -> Failure {
+        Failure { code: -32000, message: message.into(), data: json!({"type": kind}) }
+    }
+
+    /// A refusal of the image, by its kind (`package-not-found`).
+    pub fn refused(kind: &str, message: impl Into<String>) -> Failure {
+        Failure::new(&kind.to_uppercase().replace('-', "_"), message)
+    }
+
+    fn of(failure: ReloadFailure) -> Failure {
+        let ReloadFailure { kind, message, file, line, column } = failure;
+        if kind != "COMPILATION_ERROR" {
+            return Failure::new(&kind, message);
+        }
+        let mut location = Map::new();
+        if let Some(file) = file {
+            location.insert("file".into(), file.to_string_lossy().into());
+        }
+        if let Some(line) = line {
+            location.insert("line".into(), line.into());
+        }
+        if let Some(column) = column {
+            location.insert("column".into(), column.into());
+        }
+        let mut data = json!({"type": kind, "message": message});
+        if !location.is_empty() {
+            data["location"] = location.into();
+        }
+        Failure { code: -32000, message: "Compilation failed".into(), data }
+    }
+
+    /// For a reader: the message, what the compiler said, and where.
+    pub fn render(&self) -> String {
+        let mut text = self.message.clone();
+        if let Some(said) = self.data["message"].as_str() {
+            let _ = write!(text, ": {said}");
+        }
+        let at = &self.data["location"];
+        match (at["file"].as_str(), at["line"].as_u64(), at["column"].as_u64()) {
+            (Some(file), Some(line), Some(column)) => _ = write!(text, "\n  at: {file}:{line}:{column}"),
+            (None, Some(line), Some(column)) => _ = write!(text, "\n  at: line {line}, column {column}"),
+            (Some(file), ..) => _ = write!(text, "\n  in: {file}"),
+            _ => {}
+        }
+        text
+    }
+}
+
+/// The first finding of a check that makes the compilation fail: what `compile-file` would fail for, and not what only a confined check meets.
+pub fn fatal(code: &str, items: &[Diagnostic], file: Option<&str>, line: usize) -> Option<ReloadFailure> {
+    let fails = |item: &&Diagnostic| match item.severity {
+        Severity::Error => !matches!(
+            item.code.as_str(),
+            "confined" | "cannot-confine" | "out-of-time" | "out-of-memory" | "check-stopped" | "exhausted" | "compile-time-error"
+        ),
+        Severity::Warning => item.condition.as_deref() == Some("WARNING") && !item.code.starts_with("undefined-"),
+        _ => false,
+    };
+    let undefined = |item: &&Diagnostic| item.code == "undefined-variable";
+    let item = items.iter().find(|item| fails(item) || undefined(item))?;
+    let place = line_column(&Rope::from_str(code), item.span.start);
+    Some(ReloadFailure {
+        kind: "COMPILATION_ERROR".into(),
+        message: item.message.clone(),
+        file: file.map(Into::into),
+        line: Some(place.line + line - 1),
+        column: Some(place.column),
+    })
+}
+
+/// What became of a reload: the outcome, or why it did not take place.
+pub fn settle(outcome: ReloadOutcome) -> Result<ReloadOutcome, Failure> {
+    if outcome.reloaded {
+        return Ok(outcome);
+    }
+    let mut failure = match (outcome.failure, outcome.outcome.error) {
+        (Some(failure), _) => Failure::of(failure),
+        (None, Some(error)) => {
+            let kind = match error.kind.as_str() {
+                "TIMEOUT" => "TIMEOUT",
+                "INTERRUPTED" => "INTERRUPTED",
+                _ => "LOAD_ERROR",
+            };
+            let message = format!("Loading failed, and what it had changed was put back: {}: {}", error.kind, error.message);
+            Failure::new(kind, message)
+        }
+        (None, None) => Failure::new("LOAD_ERROR", "Loading failed, and what it had changed was put back."),
+    };
+    if !outcome.not_undone.is_empty() {
+        failure.data["not_undone"] = json!(outcome.not_undone);
+    }
+    Err(failure)
+}
+
+/// The text of a reload that took place. `undo`: it was one of the other way.
+pub fn render(outcome: &ReloadOutcome, undo: bool) -> String {
+    let report = outcome.report.clone().unwrap_or_default();
+    let mut text = format!("{} {}", if undo { "Undone: the reload of" } else { "Reloaded" }, report.what);
+    let mut list = |title: &str, names: &[String]| {
+        if names.is_empty() {
+            return;
+        }
+        let _ = write!(text, "\n{title} ({}):", names.len());
+        for name in names.iter().take(SHOWN) {
+            let _ = write!(text, "\n  {name}");
+        }
+        if names.len() > SHOWN {
+            let _ = write!(text, "\n  ... and {} more", names.len() - SHOWN);
+        }
+    };
+    list("Files", &report.files);
+    list(if undo { "Put back" } else { "Redefined" }, &report.redefined);
+    list(if undo { "There again" } else { "New" }, &report.new);
+    list(if undo { "Taken away" } else { "No longer in the source, still in the image" }, &report.gone);
+    list("Still the old code (compile these again)", &report.stale);
+    list("Layout changed (instances and compiled code of before)", &report.layouts);
+    list("Could not be put back", &outcome.not_undone);
+    let warnings: Vec<String> =
+        outcome.outcome.warnings.iter().map(|warning| format!("{}: {}", warning.kind, warning.message)).collect();
+    list("Warnings", &warnings);
+    if report.redefined.is_empty() && report.new.is_empty() && report.gone.is_empty() {
+        text += "\nNo definition changed.";
+    }
+    let stdout = outcome.outcome.stdout.text.trim_end();
+    if !stdout.is_empty() {
+        let _ = write!(text, "\n[stdout]\n{stdout}");
+    }
+    text
+}
+
+/// The data of a reload that took place.
+pub fn facts(outcome: &ReloadOutcome) -> Map<String, Value> {
+    let mut facts = match serde_json::to_value(&outcome.report) {
+        Ok(Value::Object(report)) => report,
+        _ => Map::new(),
+    };
+    facts.insert("not_undone".into(), json!(outcome.not_undone));
+    facts.insert("warnings".into(), json!(outcome.outcome.warnings));
+    facts.insert("output".into(), outcome.outcome.stdout.text.clone().into());
+    facts.insert("undoable".into(), outcome.undoable.into());
+    facts
+}

@@ -1,0 +1,247 @@
+//! Hot reload: `consort.replaceFunction`, `reloadSystem`, `reloadPackage`, `undoReload`, `compileForm`, `compileFile`, `loadFile`.
+
+use std::path::PathBuf;
+
+use lsp_types::{Position, ProgressToken, Url};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
+
+use super::{Command, Nothing, next};
+use crate::ide::reload;
+use crate::image::Progress;
+use crate::lsp::from_proto;
+use crate::lsp::front::Front;
+use crate::session::path_of_uri;
+use crate::session::reload::Reload;
+use crate::text::forms::{package_at, toplevel_form};
+use crate::text::position::{line_column, to_offset};
+
+/// Reload with a progress bar; the result as data, and a failure as the JSON-RPC error that carries the contract's object.
+async fn perform(front: &Front, title: &str, what: Reload, token: Option<ProgressToken>) -> Result<Value> {
+    let bar = front.bars.begin(token, front.negotiated().progress, title, true);
+    let (progress, steps) = mpsc::unbounded_channel();
+    // A person sees it run and can stop it.
+    let answer = front.session.reload(front.client, what, Some(86_400.0), Some(progress));
+    tokio::pin!(answer);
+    let mut steps = Some(steps);
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            Some(step) = next(&mut steps) => bar.report(&step.message, per_cent(&step)),
+            outcome = &mut answer => break outcome,
+            () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
+        }
+    };
+    match outcome {
+        Ok(outcome) => Ok(Value::Object(reload::facts(&outcome))),
+        Err(failure) => Err(refused(failure)),
+    }
+}
+
+fn refused(failure: reload::Failure) -> Error {
+    Error {
+        code: ErrorCode::ServerError(failure.code.into()),
+        message: failure.message.into(),
+        data: Some(failure.data),
+    }
+}
+
+fn per_cent(step: &Progress) -> Option<u32> {
+    let total = step.total.filter(|total| *total > 0)?;
+    u32::try_from(100 * step.done.min(total) / total).ok()
+}
+
+/// Replace one function.
+pub(super) struct ReplaceFunction;
+
+/// Its argument.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Replacement {
+    function: String,
+    code: String,
+    package: Option<String>,
+}
+
+impl Command for ReplaceFunction {
+    type Argument = Replacement;
+    const NAME: &'static str = "consort.replaceFunction";
+    const EXPECTS: &'static str = r#"[{"function": "...", "code": "...", "package"?: "..."}]"#;
+
+    async fn execute(front: &Front, argument: Replacement, token: Option<ProgressToken>) -> Result<Value> {
+        let Replacement { function, code, package } = argument;
+        let title = format!("Replacing {function}");
+        perform(front, &title, Reload::Function { function, code, package, file: None, line: 1 }, token).await
+    }
+}
+
+/// Reload a system.
+pub(super) struct ReloadSystem;
+
+/// Its argument.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct System {
+    system: String,
+    #[serde(default)]
+    force: bool,
+}
+
+impl Command for ReloadSystem {
+    type Argument = System;
+    const NAME: &'static str = "consort.reloadSystem";
+    const EXPECTS: &'static str = r#"[{"system": "...", "force"?: bool}]"#;
+
+    async fn execute(front: &Front, System { system, force }: System, token: Option<ProgressToken>) -> Result<Value> {
+        let title = format!("Reloading {system}");
+        perform(front, &title, Reload::System { system, force }, token).await
+    }
+}
+
+/// Reload a package.
+pub(super) struct ReloadPackage;
+
+/// Its argument.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Package {
+    package: String,
+    #[serde(default)]
+    recursive: bool,
+}
+
+impl Command for ReloadPackage {
+    type Argument = Package;
+    const NAME: &'static str = "consort.reloadPackage";
+    const EXPECTS: &'static str = r#"[{"package": "...", "recursive"?: bool}]"#;
+
+    async fn execute(front: &Front, argument: Package, token: Option<ProgressToken>) -> Result<Value> {
+        let Package { package, recursive } = argument;
+        let title = format!("Reloading {package}");
+        perform(front, &title, Reload::Package { package, recursive }, token).await
+    }
+}
+
+/// Undo the last reload.
+pub(super) struct UndoReload;
+
+impl Command for UndoReload {
+    type Argument = Nothing;
+    const NAME: &'static str = "consort.undoReload";
+    const EXPECTS: &'static str = "[] or [{}]";
+
+    async fn execute(front: &Front, Nothing {}: Nothing, token: Option<ProgressToken>) -> Result<Value> {
+        perform(front, "Undoing the last reload", Reload::Undo, token).await
+    }
+}
+
+/// Compile and load the top-level form at a position.
+pub(super) struct CompileForm;
+
+/// Its argument.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Place {
+    uri: Url,
+    position: Position,
+}
+
+impl Command for CompileForm {
+    type Argument = Place;
+    const NAME: &'static str = "consort.compileForm";
+    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}}]"#;
+
+    async fn execute(front: &Front, Place { uri, position }: Place, token: Option<ProgressToken>) -> Result<Value> {
+        let document = front.session.document(front.client, uri.as_str()).await;
+        let document = document.ok_or_else(|| Error::invalid_params(format!("{uri} is not open.")))?;
+        let text = document.text();
+        let offset = to_offset(text, from_proto::position(position), front.negotiated().encoding);
+        let span = toplevel_form(&document, offset)
+            .ok_or_else(|| Error::invalid_params("There is no top-level form at this position."))?;
+        let place = line_column(text, span.start);
+        // What stands before it in its line is blank, so that columns are true as well.
+        let code = " ".repeat(place.column - 1) + &text.slice(span.start..span.end).to_string();
+        let package = package_at(&document, span.start);
+        let what = Reload::Code { code, package, file: path_of_uri(uri.as_str()), line: place.line };
+        perform(front, "Compiling", what, token).await
+    }
+}
+
+/// A file, as the editor has it when it is open there.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct File {
+    uri: Url,
+}
+
+impl File {
+    fn path(&self) -> Result<PathBuf> {
+        path_of_uri(self.uri.as_str()).ok_or_else(|| Error::invalid_params(format!("{} is no file.", self.uri)))
+    }
+
+    /// All of its code.
+    async fn code(&self, front: &Front) -> Result<Reload> {
+        let document = front.session.document(front.client, self.uri.as_str()).await;
+        let file = path_of_uri(self.uri.as_str());
+        let code = match (document, &file) {
+            (Some(document), _) => document.text().to_string(),
+            (None, Some(path)) => {
+                let bytes = tokio::fs::read(path).await;
+                let bytes = bytes.map_err(|error| Error::invalid_params(format!("{}: {error}", path.display())))?;
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+            (None, None) => return Err(Error::invalid_params(format!("{} is not open.", self.uri))),
+        };
+        Ok(Reload::Code { code, package: None, file, line: 1 })
+    }
+}
+
+/// Compile and load all of a file.
+pub(super) struct CompileFile;
+
+impl Command for CompileFile {
+    type Argument = File;
+    const NAME: &'static str = "consort.compileFile";
+    const EXPECTS: &'static str = r#"[{"uri": "file:///..."}]"#;
+
+    async fn execute(front: &Front, file: File, token: Option<ProgressToken>) -> Result<Value> {
+        let what = file.code(front).await?;
+        perform(front, "Compiling the file", what, token).await
+    }
+}
+
+/// Load a file: a compiled one as it is, another as `compileFile` does.
+pub(super) struct LoadFile;
+
+impl Command for LoadFile {
+    type Argument = File;
+    const NAME: &'static str = "consort.loadFile";
+    const EXPECTS: &'static str = r#"[{"uri": "file:///..."}]"#;
+
+    async fn execute(front: &Front, file: File, token: Option<ProgressToken>) -> Result<Value> {
+        let what = if file.uri.path().ends_with(".fasl") {
+            Reload::Fasl(file.path()?)
+        } else {
+            file.code(front).await?
+        };
+        perform(front, "Loading the file", what, token).await
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_is_the_contracts_error() {
+        let error = refused(reload::Failure::refused("package-not-found", "Package X not found"));
+        assert_eq!(error.code.code(), -32000);
+        assert_eq!(error.message, "Package X not found");
+        assert_eq!(error.data, Some(json!({"type": "PACKAGE_NOT_FOUND"})));
+    }
+}

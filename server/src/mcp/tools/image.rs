@@ -1,0 +1,100 @@
+//! `image`: its state, what runs in it, interrupting and restarting it.
+
+use rmcp::model::JsonObject;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::session::approval::{Class, Subject};
+use crate::session::describe_image;
+
+/// The tool.
+pub(crate) struct Image;
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Action {
+    Status,
+    Interrupt,
+    Restart,
+}
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// interrupt: what you run; restart: loses what is not loaded from files
+    action: Action,
+}
+
+/// What there is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Facts {
+    #[serde(flatten)]
+    facts: JsonObject,
+}
+
+impl Facts {
+    fn new(value: Value) -> Facts {
+        match value {
+            Value::Object(facts) => Facts { facts },
+            _ => Facts { facts: JsonObject::new() },
+        }
+    }
+}
+
+impl FromFailure for Facts {
+    fn from_failure(failure: Failure) -> Self {
+        Facts::new(json!({"error": {"type": failure.kind, "message": failure.message}}))
+    }
+}
+
+impl Tool for Image {
+    type Input = Input;
+    type Output = Facts;
+
+    const NAME: &'static str = "image";
+    const TITLE: &'static str = "The Lisp image";
+    const DESCRIPTION: &'static str = "The Lisp image's state: status (what runs, memory, systems; answers while Lisp loops), interrupt, \
+restart (last resort; systems are loaded again).";
+    const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
+
+    fn asks(input: &Input) -> Option<(Class, Subject)> {
+        let what = "restart the Lisp image: what was only evaluated is lost".into();
+        (input.action == Action::Restart).then(|| (Class::RestartImage, Subject { what, ..Subject::default() }))
+    }
+
+    async fn call(call: Call, Input { action }: Input) -> Reply<Facts> {
+        let Call { session, client, progress } = call;
+        let done = |text: String, value: Value| Reply { text, facts: Facts::new(value), failed: false };
+        match action {
+            Action::Status => {
+                let status = session.status().await;
+                let work = if status.work.is_empty() { "Nothing runs.".into() } else { status.work.join("\n") };
+                let image = &status.image;
+                let text = format!(
+                    "The image is {}.\n{}\n{work}",
+                    image["state"].as_str().unwrap_or("unknown"),
+                    serde_json::to_string(&image["facts"]).unwrap_or_default()
+                );
+                done(text, json!({"image": status.image, "work": status.work}))
+            }
+            Action::Interrupt => match session.interrupt(client, false).await {
+                Ok(count) => done(format!("Interrupted: {count}."), json!({"interrupted": count})),
+                Err(error) => Failure::of(error, None).into(),
+            },
+            Action::Restart => match progress.during(session.restart_image(client), None).await {
+                Ok(()) => {
+                    let state = describe_image(&session.image_state());
+                    let what = "A new image is running. What was only evaluated or set is lost; systems that were loaded through \
+                                Consort, and code that was compiled into the old image, were loaded again.";
+                    done(what.into(), json!({"image": state}))
+                }
+                Err(error) => Failure::of(error, None).into(),
+            },
+        }
+    }
+}

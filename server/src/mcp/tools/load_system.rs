@@ -1,0 +1,73 @@
+//! `load-system`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use super::reload::lines_of;
+use super::{Call, Failure, Hints, Reply, Tool};
+use crate::ide::evaluate::{self, Ending, Evaluation};
+use crate::session::approval::{Class, Subject};
+
+/// The tool.
+pub(crate) struct LoadSystem;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// ASDF's name of the system
+    system: String,
+}
+
+/// How it went.
+#[derive(Debug, serde::Serialize, JsonSchema)]
+pub(crate) struct Loaded {
+    loaded: bool,
+    warnings: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl super::FromFailure for Loaded {
+    fn from_failure(failure: Failure) -> Self {
+        Loaded { loaded: false, warnings: 0, error: Some(format!("{}: {}", failure.kind, failure.message)) }
+    }
+}
+
+impl Tool for LoadSystem {
+    type Input = Input;
+    type Output = Loaded;
+
+    const NAME: &'static str = "load-system";
+    const TITLE: &'static str = "Load a system";
+    const DESCRIPTION: &'static str = "Load an ASDF system of the workspace or its dependencies, with Quicklisp where the user has it. It is \
+loaded again after an image restart. For edited code of a loaded one: code_reload_system.";
+    const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: true };
+
+    fn asks(input: &Input) -> Option<(Class, Subject)> {
+        let what = format!("compile and load the system {}", input.system);
+        Some((Class::CompileFile, Subject { what, file: None, code: None }))
+    }
+
+    async fn call(call: Call, Input { system }: Input) -> Reply<Loaded> {
+        let (progress, steps) = mpsc::unbounded_channel();
+        let work = call.session.load_system(call.client, system.clone(), false, Some(progress));
+        match call.progress.during(work, Some(lines_of(steps))).await {
+            Ok(outcome) => {
+                let loaded = outcome.loaded;
+                let facts = Evaluation::from(outcome.outcome);
+                let warnings = facts.warnings.len();
+                let error = facts.error.as_ref().map(|error| error.message.clone());
+                let mut text =
+                    if loaded { format!("Loaded {system}.") } else { format!("Loading {system} failed.") };
+                let more = evaluate::render(&facts);
+                if facts.status != Ending::Ok || more != "; No value" {
+                    text += &format!("\n{more}");
+                }
+                Reply { text, facts: Loaded { loaded, warnings, error }, failed: !loaded }
+            }
+            Err(error) => Failure::of(error, None).into(),
+        }
+    }
+}

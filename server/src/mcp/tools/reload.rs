@@ -1,0 +1,281 @@
+//! Hot reload, by its contract: `code_compile_string`, `code_load_fasl`, `code_reload_package`, `code_reload_system`, `code_replace_function`, `code_undo`.
+
+use std::path::PathBuf;
+
+use rmcp::model::JsonObject;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::reload;
+use crate::image::{OutputChunk, Progress};
+use crate::session::approval::{Class, Subject};
+use crate::session::reload::Reload;
+
+/// The facts of a reload. Only one of `report` and `error` is there.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Reloaded {
+    /// It took place.
+    success: bool,
+    /// Files, redefined, new, gone, stale, layouts, warnings, undoable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<JsonObject>,
+    /// The contract's error object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<JsonObject>,
+}
+
+impl Reloaded {
+    fn failed(failure: &reload::Failure) -> Reloaded {
+        let error = match serde_json::to_value(failure) {
+            Ok(Value::Object(error)) => Some(error),
+            _ => None,
+        };
+        Reloaded { success: false, report: None, error }
+    }
+}
+
+impl FromFailure for Reloaded {
+    fn from_failure(failure: Failure) -> Self {
+        Reloaded::failed(&reload::Failure::refused(&failure.kind, failure.message))
+    }
+}
+
+/// What is being done, as lines that a progress notification tells.
+pub(super) fn lines_of(mut steps: mpsc::UnboundedReceiver<Progress>) -> mpsc::UnboundedReceiver<OutputChunk> {
+    let (lines, receiver) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(Progress { message, done, total, .. }) = steps.recv().await {
+            let text = match total {
+                Some(total) => format!("{message} ({done} of {total})\n"),
+                None => format!("{message}\n"),
+            };
+            if lines.send(OutputChunk { text, stderr: false }).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reloaded> {
+    let undo = matches!(what, Reload::Undo);
+    let (progress, steps) = mpsc::unbounded_channel();
+    let work = call.session.reload(call.client, what, timeout, Some(progress));
+    match call.progress.during(work, Some(lines_of(steps))).await {
+        Ok(outcome) => {
+            let facts = Reloaded { success: true, report: Some(reload::facts(&outcome)), error: None };
+            Reply { text: reload::render(&outcome, undo), facts, failed: false }
+        }
+        Err(failure) => Reply { text: failure.render(), facts: Reloaded::failed(&failure), failed: true },
+    }
+}
+
+fn asking(class: Class, what: String, file: Option<&str>, code: Option<&str>) -> Option<(Class, Subject)> {
+    Some((class, Subject { what, file: file.map(PathBuf::from), code: code.map(str::to_owned) }))
+}
+
+const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
+
+/// `code_compile_string`.
+pub(crate) struct CompileString;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CompileStringInput {
+    /// Lisp code to compile
+    code: String,
+    /// Source filename for location tracking
+    #[serde(default)]
+    filename: Option<String>,
+    /// Line number for source tracking
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    position: Option<usize>,
+    /// Package it is read in
+    #[serde(default)]
+    package: Option<String>,
+}
+
+impl Tool for CompileString {
+    type Input = CompileStringInput;
+    type Output = Reloaded;
+
+    const NAME: &'static str = "code_compile_string";
+    const TITLE: &'static str = "Compile and load code";
+    const DESCRIPTION: &'static str = "Compile Lisp code string and load into image: all of it, or nothing when it does not compile. \
+Reports what was redefined and which callers are stale. To check only: compile-form. code_undo takes it back.";
+    const HINTS: Hints = HINTS;
+
+    fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
+        asking(Class::CompileFile, "compile and load code".into(), input.filename.as_deref(), Some(&input.code))
+    }
+
+    async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
+        let CompileStringInput { code, filename, position, package } = input;
+        let file = filename.map(PathBuf::from);
+        perform(call, Reload::Code { code, package, file, line: position.unwrap_or(1).max(1) }, None).await
+    }
+}
+
+/// `code_load_fasl`.
+pub(crate) struct LoadFasl;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LoadFaslInput {
+    /// The compiled file, in the workspace
+    path: String,
+}
+
+impl Tool for LoadFasl {
+    type Input = LoadFaslInput;
+    type Output = Reloaded;
+
+    const NAME: &'static str = "code_load_fasl";
+    const TITLE: &'static str = "Load a compiled file";
+    const DESCRIPTION: &'static str = "Load compiled FASL file. For sources: code_reload_system.";
+    const HINTS: Hints = HINTS;
+
+    fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
+        asking(Class::ModifyRunningCode, format!("load the compiled file {}", input.path), Some(&input.path), None)
+    }
+
+    async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
+        perform(call, Reload::Fasl(input.path.into()), None).await
+    }
+}
+
+/// `code_reload_package`.
+pub(crate) struct ReloadPackage;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReloadPackageInput {
+    /// Package name to reload
+    package: String,
+    /// Also reload dependent packages
+    #[serde(default)]
+    recursive: bool,
+}
+
+impl Tool for ReloadPackage {
+    type Input = ReloadPackageInput;
+    type Output = Reloaded;
+
+    const NAME: &'static str = "code_reload_package";
+    const TITLE: &'static str = "Reload a package";
+    const DESCRIPTION: &'static str = "Reload all source files in package, in their systems' order, after editing them.";
+    const HINTS: Hints = HINTS;
+
+    fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
+        asking(Class::ModifyRunningCode, format!("reload the package {}", input.package), None, None)
+    }
+
+    async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
+        let ReloadPackageInput { package, recursive } = input;
+        perform(call, Reload::Package { package, recursive }, None).await
+    }
+}
+
+/// `code_reload_system`.
+pub(crate) struct ReloadSystem;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReloadSystemInput {
+    /// ASDF's name of the system
+    system: String,
+    /// Also files that have not changed
+    #[serde(default)]
+    force: bool,
+}
+
+impl Tool for ReloadSystem {
+    type Input = ReloadSystemInput;
+    type Output = Reloaded;
+
+    const NAME: &'static str = "code_reload_system";
+    const TITLE: &'static str = "Reload a system";
+    const DESCRIPTION: &'static str = "Reload ASDF system: what changed on disk, or all of it (force). Takes it back whole when something \
+does not compile.";
+    const HINTS: Hints = HINTS;
+
+    fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
+        asking(Class::ModifyRunningCode, format!("reload the system {}", input.system), None, None)
+    }
+
+    async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
+        let ReloadSystemInput { system, force } = input;
+        perform(call, Reload::System { system, force }, None).await
+    }
+}
+
+/// `code_replace_function`.
+pub(crate) struct ReplaceFunction;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReplaceFunctionInput {
+    /// Function symbol to replace
+    function: String,
+    /// New function definition
+    new_code: String,
+    /// Package both are read in
+    #[serde(default)]
+    package: Option<String>,
+}
+
+impl Tool for ReplaceFunction {
+    type Input = ReplaceFunctionInput;
+    type Output = Reloaded;
+
+    const NAME: &'static str = "code_replace_function";
+    const TITLE: &'static str = "Replace a function";
+    const DESCRIPTION: &'static str = "Atomically replace function definition. Safe for running threads: calls that run finish in the old \
+code. Takes one DEFUN or DEFMACRO; methods: code_compile_string. The file stays as it is.";
+    const HINTS: Hints = HINTS;
+
+    fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
+        asking(Class::ModifyRunningCode, format!("replace the function {}", input.function), None, Some(&input.new_code))
+    }
+
+    async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
+        let ReplaceFunctionInput { function, new_code: code, package } = input;
+        perform(call, Reload::Function { function, code, package, file: None, line: 1 }, None).await
+    }
+}
+
+/// `code_undo`.
+pub(crate) struct Undo;
+
+/// It has no arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UndoInput {}
+
+impl Tool for Undo {
+    type Input = UndoInput;
+    type Output = Reloaded;
+
+    const NAME: &'static str = "code_undo";
+    const TITLE: &'static str = "Undo the last reload";
+    const DESCRIPTION: &'static str = "Put back the definitions that the last code_* call replaced; again: the one before. Not files, nor \
+what evaluate-lisp did.";
+    const HINTS: Hints = HINTS;
+
+    fn asks(_: &UndoInput) -> Option<(Class, Subject)> {
+        asking(Class::ModifyRunningCode, "undo the last reload".into(), None, None)
+    }
+
+    async fn call(call: Call, UndoInput {}: UndoInput) -> Reply<Reloaded> {
+        perform(call, Reload::Undo, None).await
+    }
+}

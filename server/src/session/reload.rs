@@ -1,0 +1,238 @@
+//! Hot reload for a client: compiled in a copy of the image first, so that code that does not compile touches nothing; then in the image.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::{CheckRequest, ClientId, Session};
+use crate::ide::asd::AsdFiles;
+use crate::ide::reload::{Failure, fatal, settle};
+use crate::image::api::CheckMode;
+use crate::image::api::reload::{
+    CompileString, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSystem, ReplaceFunction, UndoReload,
+};
+use crate::image::{ImageError, Progress};
+
+/// What code that was compiled may take to be loaded when nobody says how long, seconds.
+const LOAD: f64 = 30.0;
+/// What a package or a system may take, seconds.
+const SYSTEM: f64 = 600.0;
+
+/// What to reload.
+#[derive(Debug, Clone)]
+pub enum Reload {
+    /// Code, and the file and line where it stands.
+    Code {
+        /// The code.
+        code: String,
+        /// In which package it is read; `None`: CL-USER.
+        package: Option<String>,
+        /// Relative to the workspace, or absolute; it need not exist.
+        file: Option<PathBuf>,
+        /// The line of the first character, 1-based.
+        line: usize,
+    },
+    /// One function, by exactly one definition.
+    Function {
+        /// Its name.
+        function: String,
+        /// Its definition.
+        code: String,
+        /// In which package both are read.
+        package: Option<String>,
+        /// Where the definition stands.
+        file: Option<PathBuf>,
+        /// And in which line.
+        line: usize,
+    },
+    /// A compiled file of the workspace.
+    Fasl(PathBuf),
+    /// The files that define a package's symbols.
+    Package {
+        /// Its name.
+        package: String,
+        /// Also the packages that use it.
+        recursive: bool,
+    },
+    /// An ASDF system.
+    System {
+        /// Its name.
+        system: String,
+        /// Also files that have not changed.
+        force: bool,
+    },
+    /// What the last reload changed, back.
+    Undo,
+}
+
+impl Reload {
+    fn what(&self) -> String {
+        match self {
+            Reload::Code { .. } => "compiling code".into(),
+            Reload::Function { function, .. } => format!("replacing the function {function}"),
+            Reload::Fasl(path) => format!("loading {}", path.display()),
+            Reload::Package { package, .. } => format!("reloading the package {package}"),
+            Reload::System { system, .. } => format!("reloading the system {system}"),
+            Reload::Undo => "undoing a reload".into(),
+        }
+    }
+}
+
+impl Session {
+    /// Reload something. `timeout` in seconds; what is not loaded by then is put back.
+    ///
+    /// # Errors
+    /// The contract's error object; then nothing has changed, or what had is put back.
+    pub async fn reload(
+        &self,
+        client: ClientId,
+        reload: Reload,
+        timeout: Option<f64>,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> Result<ReloadOutcome, Failure> {
+        let what = reload.what();
+        let seconds = match reload {
+            Reload::Package { .. } | Reload::System { .. } => timeout.unwrap_or(SYSTEM),
+            _ => timeout.unwrap_or(LOAD),
+        };
+        let within = Some(Duration::from_secs_f64(seconds.clamp(0.1, 86_400.0)));
+        macro_rules! run {
+            ($operation:expr) => {{
+                let operation = $operation;
+                self.run(client, what, move |_| operation, within, progress).await
+            }};
+        }
+        let outcome = match reload {
+            Reload::Code { code, package, file, line } => {
+                let file = file.map(|file| self.absolute(&file));
+                self.check_first(client, &code, package.as_deref(), file.as_deref(), line).await?;
+                run!(CompileString { code, package, file, line })
+            }
+            Reload::Function { function, code, package, file, line } => {
+                let file = file.map(|file| self.absolute(&file));
+                let home = package.clone().or_else(|| home_of(&function));
+                self.check_first(client, &code, home.as_deref(), file.as_deref(), line).await?;
+                run!(ReplaceFunction { function, code, package, file, line })
+            }
+            Reload::Fasl(path) => {
+                let path = self.in_workspace(&path).await?;
+                run!(LoadFasl { path })
+            }
+            Reload::Package { package, recursive } => run!(ReloadPackage { package, recursive }),
+            Reload::System { system, force } => {
+                let workspace = self.workspace().to_owned();
+                let asd_files = tokio::task::spawn_blocking(move || AsdFiles::new(workspace).all()).await;
+                run!(ReloadSystem { system, asd_files: asd_files.unwrap_or_default(), force })
+            }
+            Reload::Undo => run!(UndoReload {}),
+        };
+        settle(outcome.map_err(failure)?)
+    }
+
+    /// Fail with what the compiler says of the code in a copy of the image. Where there can be no copy, the image's own compiler has to tell.
+    async fn check_first(
+        &self,
+        client: ClientId,
+        code: &str,
+        package: Option<&str>,
+        file: Option<&Path>,
+        line: usize,
+    ) -> Result<(), Failure> {
+        let request = CheckRequest {
+            text: code.to_owned(),
+            path: file.map(Path::to_owned),
+            mode: CheckMode::File,
+            package: package.map(str::to_owned),
+            timeout: None,
+        };
+        match self.check(client, request).await {
+            Ok(report) => match fatal(code, &report.diagnostics, file.and_then(Path::to_str), line) {
+                Some(failure) => settle(refused(failure)).map(|_| ()),
+                None => Ok(()),
+            },
+            Err(ImageError::Refused { kind, message }) if kind == "package-not-found" => {
+                Err(Failure::refused(&kind, message))
+            }
+            Err(error) => {
+                tracing::debug!(%error, "code to be loaded could not be checked in a copy first");
+                Ok(())
+            }
+        }
+    }
+
+    fn absolute(&self, file: &Path) -> PathBuf {
+        self.workspace().join(file)
+    }
+
+    /// A file of the workspace, links resolved.
+    async fn in_workspace(&self, path: &Path) -> Result<PathBuf, Failure> {
+        let given = path.display();
+        let real = tokio::fs::canonicalize(self.absolute(path)).await;
+        let real = real.map_err(|error| Failure::new("FILE_NOT_FOUND", format!("File {given} not found ({error})")))?;
+        let workspace = tokio::fs::canonicalize(self.workspace()).await.unwrap_or_else(|_| self.workspace().to_owned());
+        if real.starts_with(&workspace) {
+            Ok(real)
+        } else {
+            let message = format!("{given} is not in the workspace {}; only its files are loaded.", workspace.display());
+            Err(Failure::new("OUTSIDE_WORKSPACE", message))
+        }
+    }
+}
+
+/// The package that a name is written with: `my-app` of `my-app:compute` and of `(setf my-app::place)`.
+fn home_of(function: &str) -> Option<String> {
+    let name = function.trim().trim_start_matches("#'").trim_start_matches('(').trim_end_matches(')');
+    let name = name.split_whitespace().last()?;
+    let (package, _) = name.split_once(':')?;
+    (!package.is_empty()).then(|| package.to_owned())
+}
+
+fn refused(failure: crate::image::api::reload::ReloadFailure) -> ReloadOutcome {
+    use crate::image::api::{EvalOutcome, EvalStatus};
+    ReloadOutcome {
+        reloaded: false,
+        report: None,
+        failure: Some(failure),
+        not_undone: Vec::new(),
+        undoable: 0,
+        outcome: EvalOutcome {
+            status: EvalStatus::Ok,
+            values: Vec::new(),
+            stdout: Default::default(),
+            stderr: Default::default(),
+            warnings: Vec::new(),
+            error: None,
+            timing: None,
+            package: String::new(),
+        },
+    }
+}
+
+fn failure(error: ImageError) -> Failure {
+    match error {
+        ImageError::Refused { kind, message } => Failure::refused(&kind, message),
+        ImageError::Lost { reason } => Failure::new("IMAGE_LOST", reason),
+        ImageError::Busy(message) => Failure::new("BUSY", message),
+        ImageError::Unavailable(message) => Failure::new("IMAGE_UNAVAILABLE", message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::home_of;
+
+    #[test]
+    fn a_name_tells_its_package() {
+        for (name, home) in [
+            ("my-app:compute", Some("my-app")),
+            ("MY-APP::compute", Some("MY-APP")),
+            ("(setf my-app::place)", Some("my-app")),
+            ("compute", None),
+            (":key", None),
+            ("", None),
+        ] {
+            assert_eq!(home_of(name).as_deref(), home, "{name}");
+        }
+    }
+}
