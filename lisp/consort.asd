@@ -16,4 +16,6 @@
                 :components ((:file "state") (:file "source") (:file "positions") (:file "message") (:file "kinds") (:file "narrow")
                              (:file "observe") (:file "undefined") (:file "stale") (:file "reading") (:file "engine")
                              (:file "report") (:file "system")))
-               (:module "checking" :pathname "ops/" :serial t :components ((:file "check")))))
+               (:module "checking" :pathname "ops/" :serial t :components ((:file "check")))
+               (:module "expand" :serial t :components ((:file "environment") (:file "walk") (:file "text")))
+               (:module "expanding" :pathname "ops/" :serial t :components ((:file "macroexpand")))))

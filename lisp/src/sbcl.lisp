@@ -451,3 +451,10 @@ calling it goes on as before."
         (and (> speed 1)
              (loop for other in '(safety debug space compilation-speed)
                    always (> speed (policy-quality policy other))))))))
+
+;;; Special operators of SBCL's own, and what else stands for a function (expand/)
+
+(define-internal the* :symbol "expanding every macro in a form" ("SB-KERNEL" "THE*"))
+(define-internal truly-the :symbol "expanding every macro in a form" ("SB-EXT" "TRULY-THE"))
+(define-internal with-source-form :symbol "expanding every macro in a form" ("SB-C" "WITH-SOURCE-FORM"))
+(define-internal named-lambda :symbol "expanding every macro in a form" ("SB-INT" "NAMED-LAMBDA"))
