@@ -2,6 +2,7 @@
 
 mod compile_form;
 mod evaluate_lisp;
+mod macroexpand_form;
 mod schema;
 
 use std::borrow::Cow;
@@ -129,8 +130,13 @@ impl Entry {
     }
 }
 
-static TABLE: LazyLock<Vec<Entry>> =
-    LazyLock::new(|| vec![entry::<compile_form::CompileForm>(), entry::<evaluate_lisp::EvaluateLisp>()]);
+static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    vec![
+        entry::<compile_form::CompileForm>(),
+        entry::<evaluate_lisp::EvaluateLisp>(),
+        entry::<macroexpand_form::MacroexpandForm>(),
+    ]
+});
 
 /// All tools, in the order they are listed.
 pub(crate) fn all() -> &'static [Entry] {
