@@ -157,11 +157,14 @@ b\")" '(:contains "\"a b\" \"a b\""))
   (expect-at "(copying (tw^ice 1))" "(progn (twice 1))")
 
   ;; Steps into an expansion: each place is one of the text before it.
-  (expect-expansion "(twice (twice (twice 1)))" "(progn (progn (twice 1) (twice 1)) (twice (twice 1)))" "steps" #(9))
-  (expect-expansion "(twice (when a (twice 1)))" '(:contains "(progn (if a " "(progn 1 1)" "(when a (twice 1)))") "steps" #(8 22))
-  (expect-at "(macrolet ((m () '(n)) (n () 7)) (list ^(m)))" "7" "steps" #(0))
-  (expect-expansion "(twice 'a)" '(:contains "(progn 'a 'a)") "steps" #(0))
-  (expect (equal "place" (field (field (answer-of "(twice 1)" "steps" #(400)) "error") "stage")) "a step outside the text is told")
+  (expect-expansion "(twice (twice (twice 1)))" "(progn (progn (twice 1) (twice 1)) (twice (twice 1)))" "steps" #(#(0 9)))
+  (expect-expansion "(twice (when a (twice 1)))" '(:contains "(progn (if a " "(progn 1 1)" "(when a (twice 1)))") "steps" #(#(0 8) #(2 8)))
+  (expect-at "(macrolet ((m () '(n)) (n () 7)) (list ^(m)))" "7" "steps" #(#(0 0)))
+  (expect-expansion "(twice 'a)" '(:contains "(progn 'a 'a)") "steps" #(#(0 0)))
+  (expect (equal "place" (field (field (answer-of "(noting)" "steps" #(#(0 0))) "error") "stage")) "a step where there is no form is told")
+  (expect (equal '(0 3 3 6 6 6) (loop for (line column unit) in '((0 0 "utf-8") (0 4 "utf-16") (0 6 "utf-8") (1 1 "utf-32") (1 90 "utf-32") (9 9 "utf-16"))
+                                       collect (offset-at (format nil "a~C~Cb~%c" (code-char #x1F600) (code-char #xE9)) line column unit)))
+          "places in the units of editors")
   ;; What was printed is a form again: without a package but of one name is the same.
   (expect-expansion "(macrolet ((#:m () 7)) (#:m))" "7" "how" "full" "printed" :true)
   (expect-expansion "(twice #<FUNCTION <a> {1}>)" '(:contains "unreadable") "printed" :true)
@@ -169,8 +172,9 @@ b\")" '(:contains "\"a b\" \"a b\""))
   ;; To be written down: what has no package and is there twice gets a name that is new; columns.
   (expect-expansion "(loop repeat 3 do (f))" '(:contains (:not "#:")) "writable" :true)
   (expect-expansion "(list '#:once '#:once)" "(list '#:once '#:once)" "writable" :true)
-  (let ((answer (answer-of "(when a (let ((b 1)) (ccccccccccccccccccccccccc) (ccccccccccccccccccccccccccccc) (cccccccccccccccccccccccccccc)))" "column" 10)))
-    (expect (search (format nil "~%              (let") (concatenate 'string (field answer "expansion"))) (format nil "lines after the first are indented by the column: ~S" (field answer "expansion"))))
+  (let ((answer (answer-of "(list
+     (when a (let ((b 1)) (ccccccccccccccccccccccccc) (ccccccccccccccccccccccccccccc) (cccccccccccccccccccccccccccc))))" "column" 10 "offset" 11)))
+    (expect (search (format nil "~%         (let") (concatenate 'string (field answer "expansion"))) (format nil "lines after the first are indented by the column: ~S" (field answer "expansion"))))
   (expect (eq :false (field (answer-of "(twice #.#'car)" "writable" :true) "writable")) "an object that no text stands for is told")
 
   ;; What goes wrong.

@@ -23,11 +23,25 @@
   "FORM, in ENVIRONMENT, with every macro in it expanded, or the outermost, once."
   (if full (walk form environment) (values (expand-once form environment))))
 
-(defun stepped (form environment offset)
-  "FORM with the macro call at OFFSET of its text expanded once."
+(defun offset-at (text line column unit)
+  "The character of TEXT at LINE and COLUMN, 0-based, where UNIT, an encoding's name, is what columns count."
+  (let ((start (loop with start = 0
+                     repeat line
+                     do (setf start (1+ (or (position #\Newline text :start start) (return (length text)))))
+                     finally (return start))))
+    (loop for offset from start below (length text)
+          for code = (char-code (char text offset))
+          until (or (<= column 0) (= code 10))
+          do (decf column (cond ((string= unit "utf-8") (cond ((< code #x80) 1) ((< code #x800) 2) ((< code #x10000) 3) (t 4)))
+                                ((and (string= unit "utf-16") (>= code #x10000)) 2)
+                                (t 1)))
+          finally (return offset))))
+
+(defun stepped (form environment line column unit)
+  "FORM with the macro call that its text has at LINE and COLUMN expanded once."
   (multiple-value-bind (printed end places) (read-placing (code-text form) 0 :printed t)
     (declare (ignore end))
-    (let* ((candidates (loop for place in (lists-at places offset)
+    (let* ((candidates (loop for place in (lists-at places (offset-at (code-text form) line column unit))
                              for there = (counterpart (place-list place) printed form)
                              when there collect there))
            (found (and candidates (multiple-value-list (environments-of candidates form environment)))))
@@ -35,13 +49,19 @@
         (error 'nothing-there :message "There is no form at this place of the expansion that is evaluated as it stands."))
       (replaced (first found) (expand-once (first found) (second found)) form))))
 
+(defun column-of (text offset first-column)
+  "The column of OFFSET in TEXT, whose first character is at FIRST-COLUMN; 0 when that is no number: then it does not matter."
+  (if (integerp first-column)
+      (let ((newline (position #\Newline text :end offset :from-end t)))
+        (if newline (- offset newline 1) (+ offset first-column)))
+      0))
+
 (defun expansion-facts (params)
   "The JSON of the answer: the form at `offset` of `text`, or the first one, expanded."
   (let* ((text (field params "text"))
          (full (equal (field params "how") "full"))
          (whole (eq (field params "whole") :true))
          (offset (field params "offset"))
-         (column (field params "column" 0))
          (*expansions* 0)
          (*gensym-counter* 1))
     (multiple-value-bind (form end places) (read-placing text 0 :printed (eq (field params "printed") :true))
@@ -53,12 +73,13 @@
                (result (if whole (replaced target expansion form) expansion))
                (unreadable nil))
           (loop for step across (field params "steps" #())
-                do (setf result (stepped result (if whole nil environment) step)
+                do (setf result (stepped result (if whole nil environment) (aref step 0) (aref step 1) (field params "unit" "utf-32"))
                          expanded (plusp *expansions*)))
           (when (eq (field params "writable") :true)
             (unless (circular-p result)
               (setf (values result unreadable) (named-apart result))))
-          (multiple-value-bind (words omitted) (code-text result :column column)
+          (multiple-value-bind (words omitted)
+              (code-text result :column (if place (column-of text (place-start place) (field params "column" :null)) 0))
             (object "form" (abbreviate target)
                     "expansion" words
                     "omitted" omitted

@@ -7,5 +7,6 @@ pub mod diagnostic;
 pub mod diagnostics;
 pub mod evaluate;
 pub mod expand;
+pub mod fixes;
 pub mod render;
 pub mod structure;

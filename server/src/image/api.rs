@@ -1,6 +1,7 @@
 //! One typed async call an image operation (docs/wire.md). Dropping the future of a call interrupts it in the image.
 
 pub mod expand;
+pub mod names;
 
 use std::path::PathBuf;
 

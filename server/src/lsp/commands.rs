@@ -4,6 +4,7 @@
 mod eval;
 mod image;
 mod load_system;
+mod macroexpand;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -17,6 +18,7 @@ use tower_lsp::jsonrpc::{Error, Result};
 
 use super::front::Front;
 pub(super) use load_system::LoadSystem;
+pub(super) use macroexpand::{Extent, Macroexpand};
 
 /// A command.
 pub(super) trait Command {
@@ -48,6 +50,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<image::RestartImage>(),
         entry::<image::Interrupt>(),
         entry::<image::Status>(),
+        entry::<macroexpand::Macroexpand>(),
     ]
 });
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::text::Span;
+use crate::text::position::PositionEncoding;
 
 /// How much is expanded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,10 +31,13 @@ pub struct ExpandRequest {
     pub offset: Option<usize>,
     /// Show the whole first form, with the expansion in its place.
     pub whole: bool,
-    /// Places of what was shown, each of the text that the one before it led to: the form there is expanded once more.
-    pub steps: Vec<usize>,
-    /// The column, 0-based, that the expansion is to be written at.
-    pub column: usize,
+    /// Places of what was shown, line and column, 0-based, each of the text that the one before it led to: the form there is expanded once more.
+    pub steps: Vec<[u32; 2]>,
+    /// What the columns of `steps` count.
+    pub unit: PositionEncoding,
+    /// The column, 0-based, of the text's first character, when the expansion is to be written where the form is: its lines are indented for that place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
     /// The text is one that was printed as an expansion: symbols of no package and one name are one symbol, `#<...>` may be read.
     pub printed: bool,
     /// Name symbols of no package so that the expansion can be written into a file.
@@ -84,7 +88,7 @@ pub struct ExpandError {
 }
 
 /// Where an expansion failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
     /// The text cannot be read.
