@@ -23,3 +23,5 @@
                (:module "reload" :serial t
                 :components ((:file "snapshot") (:file "changes") (:file "undo") (:file "compile") (:file "report") (:file "sources")))
                (:module "reloading" :pathname "ops/" :serial t :components ((:file "reload")))))
+               (:module "expand" :serial t :components ((:file "environment") (:file "walk") (:file "text")))
+               (:module "expanding" :pathname "ops/" :serial t :components ((:file "macroexpand") (:file "find-name")))))

@@ -605,3 +605,9 @@ that CODE calls by its name when it runs."
       (append (mapcar (lambda (constructor) (if (consp constructor) (car constructor) constructor)) (structure-constructors description))
               (list (structure-copier description) (structure-predicate description))
               (mapcar #'slot-accessor (structure-slots description))))))
+;;; Special operators of SBCL's own, and what else stands for a function (expand/)
+
+(define-internal the* :symbol "expanding every macro in a form" ("SB-KERNEL" "THE*"))
+(define-internal truly-the :symbol "expanding every macro in a form" ("SB-EXT" "TRULY-THE"))
+(define-internal with-source-form :symbol "expanding every macro in a form" ("SB-C" "WITH-SOURCE-FORM"))
+(define-internal named-lambda :symbol "expanding every macro in a form" ("SB-INT" "NAMED-LAMBDA"))

@@ -24,6 +24,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
 use crate::ide::diagnostic::Diagnostic;
+use crate::image::api::expand::ExpandAnswer;
+pub use crate::image::api::expand::ExpandRequest;
 use crate::image::api::{CheckMode, CheckReport, EvalOutcome, LoadSystemOutcome, Operation, Origin};
 use crate::image::{Image, ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 use crate::text::document::{Document, Edit};
@@ -353,6 +355,15 @@ impl Session {
         request: CheckRequest,
     ) -> impl Future<Output = Result<CheckReport, ImageError>> + Send + use<> {
         settle(self.ask(|reply| Event::Check { client, request, reply }))
+    }
+
+    /// Expand macros in a copy of the image.
+    pub fn expand(
+        &self,
+        client: ClientId,
+        request: ExpandRequest,
+    ) -> impl Future<Output = Result<ExpandAnswer, ImageError>> + Send + use<> {
+        settle(self.ask(|reply| Event::Expand { client, request, reply }))
     }
 
     /// Check a system in a copy of the image, in which it and what it depends on are loaded; each file as [`Session::check`] does.

@@ -11,6 +11,8 @@ pub mod evaluate;
 pub mod places;
 pub mod references;
 pub mod reload;
+pub mod expand;
+pub mod fixes;
 pub mod render;
 pub mod signature;
 pub mod source_location;

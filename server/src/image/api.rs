@@ -2,6 +2,8 @@
 
 pub mod symbols;
 pub mod reload;
+pub mod expand;
+pub mod names;
 
 use std::path::PathBuf;
 

@@ -13,7 +13,8 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::api::{CheckParams, CheckReport, CheckSystemParams, FileFacts};
+use super::api::expand::{ExpandAnswer, ExpandParams};
+use super::api::{CheckEnd, CheckParams, CheckReport, CheckSystemParams, FileFacts};
 use super::findings::{Findings, LINE_LIMIT, Limit, Taken};
 use super::frames::CopyEnd;
 use super::handle::lost;
@@ -60,6 +61,8 @@ pub type Look = Arc<dyn Fn(&Path) -> Option<FileFacts> + Send + Sync>;
 /// What a copy is asked for.
 struct Order<P> {
     op: &'static str,
+    /// What it is, for a person: `a check`.
+    what: &'static str,
     params: P,
     deadline: f64,
     memory: u64,
@@ -97,13 +100,14 @@ struct Wire<'a, P> {
 pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams) -> Result<CheckReport, ImageError> {
     let order = Order {
         op: "check",
+        what: "a check",
         deadline: params.deadline,
         memory: params.memory,
         first: (PathBuf::new(), params.text.chars().count()),
         params,
         files: None,
     };
-    let report = run(shared, &order).await?.pop();
+    let report = run(shared, &order).await?.reports.pop();
     report.map(|(_, report)| report).ok_or_else(|| ImageError::Unavailable("The check gave no report.".into()))
 }
 
@@ -120,16 +124,46 @@ pub(super) async fn check_system(
     };
     let order = Order {
         op: "check-system",
+        what: "a check",
         deadline: params.deadline,
         memory: params.memory,
         first: (path, 0),
         params,
         files: Some(Files { look, progress }),
     };
-    run(shared, &order).await
+    Ok(run(shared, &order).await?.reports)
 }
 
-async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
+/// `macroexpand`; see [`super::Image::expand`].
+pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
+    let order = Order {
+        op: "macroexpand",
+        what: "an expansion",
+        deadline: params.deadline,
+        memory: params.memory,
+        first: (PathBuf::new(), params.request.text.chars().count()),
+        params,
+        files: None,
+    };
+    let mut told = run(shared, &order).await?;
+    let why = match told.answer.map(serde_json::from_value) {
+        Some(Ok(answer)) => return Ok(answer),
+        Some(Err(error)) => format!("The copy of the image gave an answer that means nothing: {error}"),
+        None => match told.reports.pop().map(|(_, report)| report.end) {
+            Some(CheckEnd::Stopped { reason }) => reason,
+            _ => "The copy of the image gave no answer.".into(),
+        },
+    };
+    Err(ImageError::Refused { kind: "stopped".into(), message: format!("The expansion was stopped: {why}") })
+}
+
+/// What a copy told.
+struct Told {
+    reports: Vec<(PathBuf, CheckReport)>,
+    answer: Option<serde_json::Value>,
+}
+
+async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>) -> Result<Told, ImageError> {
     let Ok(deadline) = Duration::try_from_secs_f64(order.deadline) else {
         let message = format!("The deadline must be a number of seconds, and not {}.", order.deadline);
         return Err(ImageError::Refused { kind: "bad-params".into(), message });
@@ -141,7 +175,7 @@ async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>) -> Result<Vec
     let (mut busy, mut mute, mut again) = (0, 0, true);
     loop {
         match attempt(shared, order, deadline, CONNECT[mute], permit.clone()).await {
-            Ok(reports) => return Ok(reports),
+            Ok(told) => return Ok(told),
             Err(Failed::Busy(_)) if busy < BUSY_TRIES => {
                 sleep(BUSY_PAUSE * 2_u32.pow(busy)).await;
                 busy += 1;
@@ -151,7 +185,9 @@ async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>) -> Result<Vec
                 tracing::warn!(reason, "a check is tried once more");
                 mute += 1;
             }
-            Err(Failed::Mute(reason)) => return Ok(order.findings().stopped(Limit::Other, reason)),
+            Err(Failed::Mute(reason)) => {
+                return Ok(Told { reports: order.findings().stopped(Limit::Other, reason), answer: None });
+            }
             // Most often something else ended it, and the check is as good in the next image.
             Err(Failed::Gone(_)) if again => again = false,
             Err(Failed::Gone(live)) => return Err(lost(shared, &live).await),
@@ -166,14 +202,14 @@ async fn attempt<P: Serialize>(
     deadline: Duration,
     connect: Duration,
     permit: Arc<OwnedSemaphorePermit>,
-) -> Result<Vec<(PathBuf, CheckReport)>, Failed> {
+) -> Result<Told, Failed> {
     let mut hunt = Hunt::start(shared, order, permit).await?;
     let stream = hunt.connection(connect).await?;
-    let reports = hunt.follow(stream, order.findings(), deadline, order.memory, order.files.as_ref()).await?;
+    let told = hunt.follow(stream, order, deadline).await?;
     if hunt.end.is_some() {
         hunt.finish();
     }
-    Ok(reports)
+    Ok(told)
 }
 
 impl Files {
@@ -299,14 +335,8 @@ impl Hunt {
 
     /// Read what the copy finds until it is done or has ended, within its limits. Nobody waits for a copy that is done to leave: giving back
     /// its memory takes it as long as checking a small text.
-    async fn follow(
-        &mut self,
-        stream: UnixStream,
-        mut findings: Findings,
-        within: Duration,
-        memory: u64,
-        files: Option<&Files>,
-    ) -> Result<Vec<(PathBuf, CheckReport)>, Failed> {
+    async fn follow<P>(&mut self, stream: UnixStream, order: &Order<P>, within: Duration) -> Result<Told, Failed> {
+        let (mut findings, files) = (order.findings(), order.files.as_ref());
         let (Some(call), Some(scratch)) = (&mut self.call, &self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
@@ -353,7 +383,7 @@ impl Hunt {
                         over = Some((Limit::Other, "The copy of the image did not end.".into()));
                     }
                     Some(_) => break,
-                    None => over = passed_limit(quarry.as_deref(), now > deadline, within, memory),
+                    None => over = passed_limit(quarry.as_deref(), now > deadline, within, order.memory, order.what),
                 },
             }
             if let Some(over) = over {
@@ -366,6 +396,7 @@ impl Hunt {
                 impatient = Some(Instant::now());
             }
         }
+        let answer = findings.take_answer();
         let reports = match passed {
             Some((limit, reason)) => findings.stopped(limit, reason),
             None if findings.is_done() => findings.complete(),
@@ -377,7 +408,7 @@ impl Hunt {
             }
         };
         self.end = end;
-        Ok(reports)
+        Ok(Told { reports, answer })
     }
 
     /// The copy has ended and was reaped.
@@ -391,14 +422,20 @@ impl Hunt {
 }
 
 /// The limit that a copy has passed, if it has.
-fn passed_limit(quarry: Option<&Quarry>, late: bool, within: Duration, memory: u64) -> Option<(Limit, String)> {
+fn passed_limit(
+    quarry: Option<&Quarry>,
+    late: bool,
+    within: Duration,
+    memory: u64,
+    what: &str,
+) -> Option<(Limit, String)> {
     if late {
         let seconds = within.as_secs_f64();
-        return Some((Limit::Time, format!("It took longer than the {seconds} s that a check may take.")));
+        return Some((Limit::Time, format!("It took longer than the {seconds} s that {what} may take.")));
     }
     if memory::exceeds(quarry?.pid(), memory)? {
         let megabytes = memory >> 20;
-        return Some((Limit::Memory, format!("It took more than the {megabytes} MB of memory that a check may take.")));
+        return Some((Limit::Memory, format!("It took more than the {megabytes} MB of memory that {what} may take.")));
     }
     None
 }

@@ -42,6 +42,9 @@ struct Line {
     done: Option<Done>,
     #[serde(default)]
     confined: Option<serde_json::Value>,
+    /// What a copy that does not check was asked for.
+    #[serde(default)]
+    answer: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -115,6 +118,7 @@ pub(super) struct Findings {
     texts: Vec<Text>,
     forms: Option<usize>,
     unloaded_system: Option<String>,
+    answer: Option<serde_json::Value>,
     done: bool,
 }
 
@@ -128,8 +132,14 @@ impl Findings {
             texts: vec![Text::new(path, length, false)],
             forms: None,
             unloaded_system: None,
+            answer: None,
             done: false,
         }
+    }
+
+    /// What the copy answered, if it was asked for one thing and said it.
+    pub(super) fn take_answer(&mut self) -> Option<serde_json::Value> {
+        self.answer.take()
     }
 
     /// What comes now is of this file.
@@ -178,6 +188,7 @@ impl Findings {
             }
             Ok(Line { file: Some(path), silent, .. }) => return Ok(Taken::File { path, silent }),
             Ok(Line { step: Some(step), .. }) => return Ok(Taken::Step(step)),
+            Ok(Line { answer: Some(answer), .. }) => self.answer = Some(answer),
             Ok(Line { done: Some(done), .. }) => {
                 self.done = true;
                 self.forms = Some(done.forms);
@@ -355,6 +366,14 @@ mod tests {
                 ("b.lisp", vec![("out-of-memory", 20)], false),
             ]
         );
+    }
+
+    #[test]
+    fn an_answer_is_kept_and_taken_once() {
+        let mut findings = told(&[r#"{"answer":{"expanded":true}}"#, r#"{"done":{"forms":1}}"#]);
+        assert!(findings.is_done());
+        assert_eq!(findings.take_answer(), Some(serde_json::json!({"expanded": true})));
+        assert_eq!(findings.take_answer(), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::api::expand::{ExpandAnswer, ExpandParams};
 use super::api::{
     CheckParams, CheckReport, CheckSystemParams, EvalOutcome, EvalParams, ImageFacts, LoadSystemOutcome,
     LoadSystemParams, Operation,
@@ -169,6 +170,11 @@ impl Image {
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
         copies::check_system(&self.shared, params, look, progress).await
+    }
+
+    /// Expand macros in a throw-away copy. Dropping the future kills the copy.
+    pub async fn expand(&self, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
+        copies::expand(&self.shared, params).await
     }
 
     /// Load a system and remember it, so that a new image has it too. Dropping the future interrupts it.

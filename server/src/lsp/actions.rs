@@ -1,4 +1,6 @@
-//! `textDocument/codeAction`: what can be done about a diagnostic.
+//! `textDocument/codeAction`: what can be done about a diagnostic, and with the form at the cursor.
+
+mod expand;
 
 use std::collections::HashMap;
 
@@ -7,28 +9,79 @@ use serde_json::{Value, json};
 
 use super::commands::{Command as _, LoadSystem};
 use super::front::Front;
-use super::to_proto::{self, Diagnostics};
+use super::to_proto::Diagnostics;
+use super::{from_proto, to_proto};
 use crate::ide::diagnostic::Diagnostic as Finding;
 use crate::ide::diagnostics::SYSTEM_NOT_LOADED;
-use crate::session::Snapshot;
-use crate::text::Span;
+use crate::ide::fixes::{self, Fix};
+use crate::session::{OpenDocument, Snapshot};
+use crate::text::document::Document as Text;
+use crate::text::position::to_offset;
 
-/// What is offered in a range of a document, whose state is `snapshot`.
-pub(super) async fn offer(front: &Front, params: CodeActionParams, snapshot: Snapshot) -> Vec<CodeActionOrCommand> {
-    let negotiated = front.negotiated();
-    let quick_fixes_wanted = params.context.only.as_ref().is_none_or(|only| {
-        // A kind stands for all kinds below it; the empty one for all there are.
-        only.iter().any(|kind| kind.as_str().is_empty() || *kind == CodeActionKind::QUICKFIX)
-    });
-    if !quick_fixes_wanted {
-        return Vec::new();
-    }
+/// Diagnostics whose names are looked up for one request: an editor asks at every move of the cursor.
+const LOOKED_UP: usize = 8;
+
+/// The kinds that are offered.
+pub(super) fn kinds() -> Vec<CodeActionKind> {
+    vec![CodeActionKind::QUICKFIX, CodeActionKind::REFACTOR_REWRITE, CodeActionKind::from(expand::SHOW)]
+}
+
+/// Whether the client asked for this kind: a kind stands for all kinds below it; the empty one, or none, for all there are.
+fn wanted(only: Option<&[CodeActionKind]>, kind: &CodeActionKind) -> bool {
+    only.is_none_or(|only| {
+        only.iter().any(|wanted| {
+            let (wanted, kind) = (wanted.as_str(), kind.as_str());
+            wanted.is_empty() || kind == wanted || kind.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('.'))
+        })
+    })
+}
+
+/// What is offered in a range of a document, whose state is `snapshot`; `open`: all documents that are.
+pub(super) async fn offer(
+    front: &Front,
+    params: CodeActionParams,
+    snapshot: Snapshot,
+    open: Vec<OpenDocument>,
+) -> Vec<CodeActionOrCommand> {
+    let only = params.context.only.as_deref();
     let uri = params.text_document.uri;
+    let mut offered = Vec::new();
+    let mine: Vec<OpenDocument> = open.into_iter().filter(|open| open.client == front.client).collect();
+    let Some(document) = mine.iter().find(|open| open.uri == uri.as_str()).map(|open| &open.document) else {
+        return offered;
+    };
+    if wanted(only, &CodeActionKind::QUICKFIX) {
+        offered.extend(quick_fixes(front, &uri, params.range, &snapshot, document, &mine).await);
+    }
+    let refactor = kinds().into_iter().skip(1).any(|kind| wanted(only, &kind));
+    if refactor {
+        let offset = to_offset(document.text(), from_proto::position(params.range.start), front.negotiated().encoding);
+        let position = json!(params.range.start);
+        let trigger = params.context.trigger_kind;
+        let expansions = expand::offer(front, &uri, document, offset, position, trigger).await;
+        offered.extend(expansions.into_iter().filter(|offered| match offered {
+            CodeActionOrCommand::CodeAction(CodeAction { kind: Some(kind), .. }) => wanted(only, kind),
+            _ => true,
+        }));
+    }
+    offered
+}
+
+async fn quick_fixes(
+    front: &Front,
+    uri: &Url,
+    range: Range,
+    snapshot: &Snapshot,
+    document: &Text,
+    open: &[OpenDocument],
+) -> Vec<CodeActionOrCommand> {
+    let negotiated = front.negotiated();
     let encoding = negotiated.encoding;
     let mut offered = Vec::new();
+    let mut looked_up = 0;
     for item in &snapshot.items {
-        let range = to_proto::range(&snapshot.text, item.span, encoding);
-        if range.end < params.range.start || params.range.end < range.start {
+        let marked = to_proto::range(&snapshot.text, item.span, encoding);
+        if marked.end < range.start || range.end < marked.start {
             continue;
         }
         if let Some(system) = unloaded_system(item) {
@@ -39,20 +92,38 @@ pub(super) async fn offer(front: &Front, params: CodeActionParams, snapshot: Sna
                 arguments: Some(vec![json!({"system": system})]),
             };
             if negotiated.code_actions {
-                let fixed = Diagnostics::new(negotiated, &uri, &snapshot.text).one(item.clone()).await;
-                let action = quick_fix(title, fixed);
+                let fixed = Diagnostics::new(negotiated, uri, &snapshot.text).one(item.clone()).await;
+                let action = quick_fix(title, fixed, true);
                 offered.push(CodeAction { command: Some(command), ..action }.into());
             } else {
                 offered.push(command.into());
             }
-        } else if let Some((title, span, new_text)) = repair(item)
-            && negotiated.code_actions
-        {
-            let fixed = Diagnostics::new(negotiated, &uri, &snapshot.text).one(item.clone()).await;
-            let change = TextEdit { range: to_proto::range(&snapshot.text, span, encoding), new_text };
-            let edit = edit(&uri, snapshot.version, negotiated.document_changes, change);
-            let action = quick_fix(title, fixed);
-            offered.push(CodeAction { edit: Some(edit), ..action }.into());
+        }
+        if !negotiated.code_actions {
+            continue;
+        }
+        let mut fixes = fixes::of_text(document, item);
+        let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
+        if let Some(question) = fixes::question(document, item, first).filter(|_| looked_up < LOOKED_UP) {
+            looked_up += 1;
+            // Without an image nothing is known of names, and the rest is still offered.
+            let found = front.session.look(question.clone()).await.unwrap_or_default();
+            let others: Vec<(String, Text)> = open
+                .iter()
+                .filter(|open| open.uri != uri.as_str())
+                .map(|o| (o.uri.clone(), o.document.clone()))
+                .collect();
+            fixes.extend(fixes::of_name(document, item, &question, &found, &others));
+        }
+        if fixes.is_empty() {
+            continue;
+        }
+        let fixed = Diagnostics::new(negotiated, uri, &snapshot.text).one(item.clone()).await;
+        for fix in fixes {
+            if let Some(edit) = workspace_edit(front, uri, &fix, open) {
+                let action = quick_fix(fix.title, fixed.clone(), fix.preferred);
+                offered.push(CodeAction { edit: Some(edit), ..action }.into());
+            }
         }
     }
     offered
@@ -62,34 +133,36 @@ fn unloaded_system(item: &Finding) -> Option<&str> {
     (item.code == SYSTEM_NOT_LOADED).then(|| item.data["system"].as_str())?
 }
 
-/// What makes a broken form whole, as `ide::structure` tells it: what to call it, and what to replace by what.
-fn repair(item: &Finding) -> Option<(String, Span, String)> {
-    if let Some(insert) = item.data.get("insert") {
-        let at = usize::try_from(insert["at"].as_u64()?).ok()?;
-        let text = insert["text"].as_str()?;
-        return Some((format!("Insert `{text}`"), Span { start: at, end: at }, text.to_owned()));
-    }
-    let span: Span = serde_json::from_value(item.data.get("delete")?.clone()).ok()?;
-    Some(("Delete it".into(), span, String::new()))
-}
-
-fn quick_fix(title: String, fixed: Diagnostic) -> CodeAction {
+fn quick_fix(title: String, fixed: Diagnostic, preferred: bool) -> CodeAction {
     CodeAction {
         title,
         kind: Some(CodeActionKind::QUICKFIX),
         diagnostics: Some(vec![fixed]),
-        is_preferred: Some(true),
+        is_preferred: preferred.then_some(true),
         ..CodeAction::default()
     }
 }
 
-/// One edit of a document, for the version it is right for where the client can tell versions.
-fn edit(uri: &Url, version: i32, versions: bool, edit: TextEdit) -> WorkspaceEdit {
+/// A fix as the edit of the document it is of; `None` when that is not open any more.
+fn workspace_edit(front: &Front, uri: &Url, fix: &Fix, open: &[OpenDocument]) -> Option<WorkspaceEdit> {
+    let negotiated = front.negotiated();
+    let uri = fix.uri.as_ref().map_or_else(|| Some(uri.clone()), |other| Url::parse(other).ok())?;
+    let document = &open.iter().find(|open| open.uri == uri.as_str())?.document;
+    let change = |change: &fixes::Change| TextEdit {
+        range: to_proto::range(document.text(), change.span, negotiated.encoding),
+        new_text: change.text.clone(),
+    };
+    let changes = fix.changes.iter().map(change).collect();
+    Some(edit(&uri, document.version(), negotiated.document_changes, changes))
+}
+
+/// Edits of a document, for the version they are right for where the client can tell versions.
+pub(super) fn edit(uri: &Url, version: i32, versions: bool, edits: Vec<TextEdit>) -> WorkspaceEdit {
     if !versions {
-        return WorkspaceEdit::new(HashMap::from([(uri.clone(), vec![edit])]));
+        return WorkspaceEdit::new(HashMap::from([(uri.clone(), edits)]));
     }
     let text_document = OptionalVersionedTextDocumentIdentifier { uri: uri.clone(), version: Some(version) };
-    let edits = vec![OneOf::Left(edit)];
+    let edits = edits.into_iter().map(OneOf::Left).collect();
     let changes = DocumentChanges::Edits(vec![TextDocumentEdit { text_document, edits }]);
     WorkspaceEdit { document_changes: Some(changes), ..WorkspaceEdit::default() }
 }
@@ -102,4 +175,27 @@ pub(super) fn previous(ids: Vec<PreviousResultId>) -> HashMap<Url, String> {
 /// A setting object without what is not a setting.
 pub(super) fn settings(options: Option<Value>) -> Option<Value> {
     options.filter(|options| options.as_object().is_some_and(|options| !options.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_stands_for_those_below_it() {
+        let asked = |kinds: &[&'static str]| -> Vec<CodeActionKind> {
+            kinds.iter().map(|kind| CodeActionKind::from(*kind)).collect()
+        };
+        for (only, kind, expected) in [
+            (&["quickfix"][..], CodeActionKind::QUICKFIX, true),
+            (&["refactor"], CodeActionKind::REFACTOR_REWRITE, true),
+            (&["refact"], CodeActionKind::REFACTOR_REWRITE, false),
+            (&["source", ""], CodeActionKind::QUICKFIX, true),
+            (&["refactor.rewrite"], CodeActionKind::from(expand::SHOW), false),
+            (&[], CodeActionKind::QUICKFIX, false),
+        ] {
+            assert_eq!(wanted(Some(&asked(only)), &kind), expected, "{only:?} {kind:?}");
+        }
+        assert!(wanted(None, &CodeActionKind::QUICKFIX));
+    }
 }

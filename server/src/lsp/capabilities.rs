@@ -3,7 +3,7 @@
 use lsp_types::*;
 use serde_json::{Value, json};
 
-use super::commands;
+use super::{actions, commands};
 use crate::image::ImageState;
 use crate::session::describe_image;
 use crate::text::position::PositionEncoding;
@@ -33,6 +33,8 @@ pub(super) struct Negotiated {
     pub(super) register_watch: bool,
     /// It understands `CodeAction`s, not only `Command`s.
     pub(super) code_actions: bool,
+    /// It applies edits that it is asked to (`workspace/applyEdit`).
+    pub(super) apply_edit: bool,
     /// Edits may name the version they are for.
     pub(super) document_changes: bool,
 }
@@ -65,6 +67,7 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
         register_configuration: workspace.and_then(|w| w.did_change_configuration?.dynamic_registration) == Some(true),
         register_watch: workspace.and_then(|w| w.did_change_watched_files?.dynamic_registration) == Some(true),
         code_actions: text.and_then(|text| text.code_action.as_ref()?.code_action_literal_support.as_ref()).is_some(),
+        apply_edit: workspace.and_then(|w| w.apply_edit) == Some(true),
         document_changes: workspace.and_then(|w| w.workspace_edit.as_ref()?.document_changes) == Some(true),
     }
 }
@@ -94,8 +97,7 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
         commands: commands::names().map(str::to_owned).collect(),
         work_done_progress_options: WorkDoneProgressOptions { work_done_progress: Some(true) },
     };
-    let actions =
-        CodeActionOptions { code_action_kinds: Some(vec![CodeActionKind::QUICKFIX]), ..CodeActionOptions::default() };
+    let actions = CodeActionOptions { code_action_kinds: Some(actions::kinds()), ..CodeActionOptions::default() };
     let pull = negotiated.pull.then(|| {
         DiagnosticServerCapabilities::Options(DiagnosticOptions {
             identifier: Some("consort".into()),

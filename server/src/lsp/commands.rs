@@ -6,6 +6,7 @@ mod image;
 mod load_system;
 mod source_location;
 mod reload;
+mod macroexpand;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -19,6 +20,7 @@ use tower_lsp::jsonrpc::{Error, Result};
 
 use super::front::Front;
 pub(super) use load_system::LoadSystem;
+pub(super) use macroexpand::{Extent, Macroexpand};
 
 /// A command.
 pub(super) trait Command {
@@ -58,6 +60,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<reload::CompileForm>(),
         entry::<reload::CompileFile>(),
         entry::<reload::LoadFile>(),
+        entry::<macroexpand::Macroexpand>(),
     ]
 });
 

@@ -196,9 +196,10 @@ impl LanguageServer for Front {
     }
 
     async fn code_action(&self, params: CodeActionParams) -> Result<Option<CodeActionResponse>> {
-        let snapshot = self.session.snapshot(self.client, params.text_document.uri.as_str(), false).await;
-        match snapshot {
-            Some(snapshot) => Ok(Some(actions::offer(self, params, snapshot).await)),
+        let snapshot = self.session.snapshot(self.client, params.text_document.uri.as_str(), false);
+        let open = self.session.open_documents();
+        match snapshot.await {
+            Some(snapshot) => Ok(Some(actions::offer(self, params, snapshot, open.await).await)),
             None => Ok(None),
         }
     }

@@ -7,6 +7,7 @@ mod evaluate_lisp;
 mod image;
 mod load_system;
 mod reload;
+mod macroexpand_form;
 mod schema;
 mod source_location;
 
@@ -157,6 +158,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<reload::Undo>(),
         entry::<load_system::LoadSystem>(),
         entry::<image::Image>(),
+        entry::<macroexpand_form::MacroexpandForm>(),
     ]
 });
 

@@ -146,6 +146,7 @@ impl Actor {
             }
             Event::Evaluate { client, request, place, reply } => self.evaluate(client, request, place, reply),
             Event::Check { client, request, reply } => self.check(client, request, reply),
+            Event::Expand { client, request, reply } => self.expand(client, request, reply),
             Event::CheckSystem { client, request, progress, reply } => {
                 self.check_system(client, request, progress, reply);
             }

@@ -7,9 +7,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::jobs::{Finished, Job, Jobs};
 use super::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Snapshot, Status,
-    SystemReport,
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, ExpandRequest, Feedback, OpenDocument,
+    Snapshot, Status, SystemReport,
 };
+use crate::image::api::expand::ExpandAnswer;
 use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
 use crate::image::{ImageError, ImageEvent, Progress};
 use crate::text::document::Edit;
@@ -105,6 +106,11 @@ pub(super) enum Event {
         client: ClientId,
         request: CheckRequest,
         reply: Reply<CheckReport>,
+    },
+    Expand {
+        client: ClientId,
+        request: ExpandRequest,
+        reply: Reply<ExpandAnswer>,
     },
     CheckSystem {
         client: ClientId,

@@ -6,14 +6,17 @@
 use ropey::{Rope, RopeSlice};
 
 /// The unit a client counts columns in: LSP 3.17 `PositionEncodingKind`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
 pub enum PositionEncoding {
     /// `utf-8`: bytes.
+    #[serde(rename = "utf-8")]
     Utf8,
     /// `utf-16`: code units; what LSP speaks when nothing was agreed.
     #[default]
+    #[serde(rename = "utf-16")]
     Utf16,
     /// `utf-32`: characters.
+    #[serde(rename = "utf-32")]
     Utf32,
 }
 

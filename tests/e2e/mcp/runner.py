@@ -6,6 +6,7 @@ import re
 import sys
 import traceback
 
+import macroexpand_form  # noqa: F401 (its checks are among CHECKS)
 from contract import CHECKS, PATIENCE
 
 

@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostics::merge;
 use crate::ide::structure;
+use crate::image::api::expand::{ExpandAnswer, ExpandParams, ExpandRequest};
 use crate::image::api::{CheckMode, CheckParams};
 use crate::image::{ImageError, ImageState, Progress};
 use crate::session::documents::{Key, Running, first_package};
@@ -127,6 +128,18 @@ impl Actor {
             report.diagnostics = merge(structure, report.diagnostics);
             Ok(report)
         });
+    }
+
+    pub(super) fn expand(&mut self, client: ClientId, request: ExpandRequest, reply: Reply<ExpandAnswer>) {
+        let what = format!("expanding {}", first_line(&request.text));
+        let (image, check) = (self.image.clone(), self.config(client).check.clone());
+        let params = ExpandParams {
+            deadline: request.timeout.unwrap_or(check.deadline.as_secs_f64()),
+            confine: check.confine,
+            memory: check.memory,
+            request,
+        };
+        self.jobs.start(Job::new(client, Kind::Other, what), reply, async move { image.expand(params).await });
     }
 
     pub(super) fn check_system(

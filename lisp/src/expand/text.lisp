@@ -1,0 +1,151 @@
+;;;; Between forms and text: reading with the place of every list, and printing what was expanded.
+
+(in-package :consort)
+
+;;; Reading
+
+(defstruct (place (:constructor make-place (start end list)))
+  "A LIST that was read, and its span in the text."
+  (start 0 :type fixnum) (end 0 :type fixnum) list)
+
+(defun read-unreadable (stream char count)
+  "Read what was printed as #<...> as a symbol of no package, so that the rest can be read."
+  (declare (ignore char count))
+  (loop with depth = 1
+        for next = (read-char stream t nil t)
+        do (case next (#\< (incf depth)) (#\> (decf depth)))
+        until (zerop depth))
+  (make-symbol "UNREADABLE"))
+
+(defun read-placing (text start &key printed)
+  "Read the first form of TEXT from START on. It, where it ends, and the PLACEs of the lists in it. PRINTED: the text is what we printed, so
+ what has no package is the same wherever it has the same name, and #<...> is no error."
+  (let* ((in (make-string-input-stream text start))
+         (*readtable* (copy-readtable *readtable*))
+         (places '())
+         (open (get-macro-character #\()))
+    (set-macro-character #\( (lambda (stream char)
+                               (let* ((from (1- (file-position stream)))
+                                      (object (funcall open stream char)))
+                                 (when (and (consp object) (eq stream in))
+                                   (push (make-place (+ start from) (+ start (file-position stream)) object) places))
+                                 object)))
+    (when printed
+      (let ((names (make-hash-table :test #'equal))
+            (uninterned (get-dispatch-macro-character #\# #\:)))
+        (set-dispatch-macro-character #\# #\< #'read-unreadable)
+        (set-dispatch-macro-character #\# #\: (lambda (stream char count)
+                                                (let ((symbol (funcall uninterned stream char count)))
+                                                  (if (symbolp symbol)
+                                                      (or (gethash (symbol-name symbol) names)
+                                                          (setf (gethash (symbol-name symbol) names) symbol))
+                                                      symbol))))))
+    (let ((form (read-preserving-whitespace in)))
+      (values form (+ start (file-position in)) places))))
+
+(defun lists-at (places offset)
+  "Those of PLACES that have or touch OFFSET, the one that is meant first: one that begins there, else the innermost."
+  (let ((around (remove-if-not (lambda (place) (<= (place-start place) offset (place-end place))) places)))
+    (flet ((size (place) (- (place-end place) (place-start place))))
+      (stable-sort (sort around #'< :key #'size)
+                   (lambda (a b) (and (= (place-start a) offset) (/= (place-start b) offset)))))))
+
+(defun counterpart (list whole other)
+  "What is in OTHER where LIST is in WHOLE, which OTHER was read back from or printed as; NIL when they differ on the way."
+  (cond ((eq list whole) other)
+        ((not (and (consp whole) (consp other))) nil)
+        (t (loop for (part . rest) on whole
+                 for (there . rest-there) on other
+                 do (let ((found (and (consp part) (counterpart list part there))))
+                      (when found (return found)))
+                    (unless (and (consp rest) (consp rest-there)) (return nil))))))
+
+(defun replaced (old new tree)
+  "TREE with the very list OLD replaced by NEW; what does not hold it is shared."
+  (cond ((eq tree old) new)
+        ((atom tree) tree)
+        (t (loop for rest on tree
+                 for part = (first rest)
+                 when (consp part)
+                   do (let ((changed (replaced old new part)))
+                        (unless (eq changed part)
+                          (return (append (ldiff tree rest) (cons changed (rest rest))))))
+                 while (consp (rest rest))
+                 finally (return tree)))))
+
+;;; Printing
+
+(defun circular-p (object)
+  "Whether printing OBJECT, code, would never end."
+  (let ((open (make-hash-table :test #'eq)) (done (make-hash-table :test #'eq)))
+    (labels ((visit (object)
+               (when (and (consp object) (not (gethash object done)))
+                 (let ((chain '()))
+                   (loop for rest = object then (cdr rest)
+                         while (and (consp rest) (not (gethash rest done)))
+                         do (when (gethash rest open) (return-from circular-p t))
+                            (setf (gethash rest open) t)
+                            (push rest chain)
+                            (visit (car rest)))
+                   (dolist (cons chain) (setf (gethash cons done) t) (remhash cons open))))))
+      (visit object)
+      nil)))
+
+(defun map-leaves (function tree)
+  "Call FUNCTION with each atom of TREE, which is not circular, also those in vectors and behind commas."
+  (labels ((visit (object)
+             (cond ((consp object) (loop for rest = object then (cdr rest)
+                                         while (consp rest) do (visit (car rest))
+                                         finally (when rest (visit rest))))
+                   ((simple-vector-p object) (map nil #'visit object))
+                   ((comma-p object) (visit (comma-expression object)))
+                   (t (funcall function object)))))
+    (visit tree)))
+
+(defun named-apart (form)
+  "FORM with each symbol of no package that it has more than once replaced by one of *PACKAGE* that is new there: written down and read, they are the same
+ again. Second value: an object in it that no text stands for, in a list, or NIL."
+  (let ((counts (make-hash-table :test #'eq)) (names (make-hash-table :test #'eq)) (unreadable nil))
+    (map-leaves (lambda (leaf)
+                  (cond ((and (symbolp leaf) leaf (null (symbol-package leaf))) (incf (gethash leaf counts 0)))
+                        ((typep leaf '(or symbol number character string bit-vector pathname)))
+                        ((ignore-errors (eql 0 (search "#<" (prin1-to-string leaf)))) (setf unreadable (list leaf)))))
+                form)
+    (flet ((name (symbol)
+             (or (gethash symbol names)
+                 (setf (gethash symbol names)
+                       (let ((base (string-right-trim "0123456789" (symbol-name symbol))))
+                         (loop for name = (if (string= base "") "G" (string-right-trim "-" base))
+                                 then (format nil "~A-~D" (string-right-trim "-" base) number)
+                               for number from 1
+                               unless (find-symbol name *package*)
+                                 return (intern name *package*)))))))
+      (labels ((rename (object)
+                 (cond ((consp object)
+                        (let ((copy (list nil)))
+                          (loop with tail = copy
+                                for rest = object then (cdr rest)
+                                while (consp rest) do (setf tail (setf (cdr tail) (list (rename (car rest)))))
+                                finally (setf (cdr tail) (rename rest)))
+                          (cdr copy)))
+                       ((and (symbolp object) (> (gethash object counts 0) 1)) (name object))
+                       (t object))))
+        (values (rename form) unreadable)))))
+
+(defconstant +margin+ 80)
+
+(defun code-text (form &key (column 0) (limit +text-limit+))
+  "FORM as a person writes it, pretty and in lower case, as *PACKAGE* sees it, to stand at COLUMN, 0-based; and how many characters were left out."
+  (let* ((readtable *readtable*)
+         (package *package*)
+         (clipped (with-standard-io-syntax
+                    (let ((*readtable* readtable) (*package* package)
+                          (*print-readably* nil) (*print-pretty* t) (*print-case* :downcase)
+                          (*print-circle* (circular-p form))
+                          (*print-right-margin* (+ +margin+ (ash column -1)))
+                          (indentation (make-string column :initial-element #\Space)))
+                      (print-safely form (+ limit column)
+                                    (lambda (form stream)
+                                      (write-string indentation stream)
+                                      (prin1 form stream)))))))
+    (values (subseq (text-of clipped) (min column (length (text-of clipped)))) (field clipped "omitted"))))

@@ -1,0 +1,53 @@
+;;;; `find-name`: what a name is where it stands, and which packages have a symbol of that name that is something. Interns nothing and runs no code of the user's.
+
+(in-package :consort)
+
+(defun symbol-kinds (symbol)
+  "What SYMBOL names, as a list of words."
+  (append (cond ((special-operator-p symbol) '("special-operator"))
+                ((macro-function symbol) '("macro"))
+                ((fboundp symbol) '("function")))
+          (cond ((constantp symbol) '("constant"))
+                ((or (boundp symbol) (eq (sb-cltl2:variable-information symbol) :special)) '("variable")))
+          (when (find-class symbol nil) '("class"))))
+
+(defun own-package-p (package)
+  "Whether PACKAGE is none that a user would take a name from."
+  (or (member package (list (find-package "CONSORT") (find-package "KEYWORD")))))
+
+(defun offers-of (name)
+  "The packages that have a symbol called NAME that is something: lists of the package, the symbol, and whether the package exports it. What SBCL keeps to
+itself is left out."
+  (let ((offers '()))
+    (dolist (package (list-all-packages))
+      (multiple-value-bind (symbol status) (find-symbol name package)
+        (when (and (member status '(:internal :external))
+                   (not (own-package-p package))
+                   (or (eq status :external)
+                       (and (eq (symbol-package symbol) package) (not (sb-ext:package-locked-p package))))
+                   (symbol-kinds symbol))
+          (push (list package symbol (eq status :external)) offers))))
+    ;; Those that are meant to be used come first, then those nearest to the user.
+    (sort offers (lambda (a b)
+                   (destructuring-bind ((a-package a-symbol a-external) (b-package b-symbol b-external)) (list a b)
+                     (declare (ignore a-symbol b-symbol))
+                     (flet ((rank (package external)
+                              (+ (if external 0 4) (if (sb-ext:package-locked-p package) 2 0))))
+                       (let ((a-rank (rank a-package a-external)) (b-rank (rank b-package b-external)))
+                         (or (< a-rank b-rank)
+                             (and (= a-rank b-rank) (string< (package-name a-package) (package-name b-package)))))))))))
+
+(defconstant +offers-limit+ 20)
+
+(define-operation "find-name" :thread (id params)
+  (let* ((name (param params "name" 'string))
+         (package (find-package (param params "package" 'string :default "COMMON-LISP-USER")))
+         (offers (offers-of name)))
+    (multiple-value-bind (symbol status) (if package (find-symbol name package) (values nil nil))
+      (object "here" (if status (symbol-kinds symbol) '())
+              "known_package" (bool package)
+              "offers" (loop for (package symbol external) in offers
+                             repeat +offers-limit+
+                             collect (object "package" (package-name package)
+                                             "external" (bool external)
+                                             "kinds" (symbol-kinds symbol)))))))

@@ -1,0 +1,134 @@
+;;;; `macroexpand`: what the macros of a form make of it, found in a confined copy of the image that says so to the host and leaves. Whatever the
+;;;; macros do, they do to the copy.
+
+(in-package :consort)
+
+(define-condition nothing-there (error)
+  ((message :initarg :message :reader nothing-there-message))
+  (:documentation "There is no form where one was to be expanded.")
+  (:report (lambda (condition stream) (write-string (nothing-there-message condition) stream))))
+
+(defun form-sought (form places offset)
+  "The form at OFFSET of what was read as FORM with PLACES, its environment, and its PLACE. Where no list there is evaluated, the innermost that holds it."
+  (let ((candidates (lists-at places offset)))
+    (unless candidates
+      (error 'nothing-there :message "There is no list at this place. Put the cursor on the form that is to be expanded."))
+    (multiple-value-bind (found environment) (environments-of (mapcar #'place-list candidates) form nil)
+      (let ((found (or found
+                       ;; In what a macro took apart, or in data: only the outermost form is known to be code.
+                       (error 'nothing-there :message "What stands here is not evaluated as it stands: it is data, or part of a macro call that keeps none of it."))))
+        (values found environment (find found candidates :key #'place-list :test #'eq))))))
+
+(defun expanded (form environment full)
+  "FORM, in ENVIRONMENT, with every macro in it expanded, or the outermost, once."
+  (if full (walk form environment) (values (expand-once form environment))))
+
+(defun offset-at (text line column unit)
+  "The character of TEXT at LINE and COLUMN, 0-based, where UNIT, an encoding's name, is what columns count."
+  (let ((start (loop with start = 0
+                     repeat line
+                     do (setf start (1+ (or (position #\Newline text :start start) (return (length text)))))
+                     finally (return start))))
+    (loop for offset from start below (length text)
+          for code = (char-code (char text offset))
+          until (or (<= column 0) (= code 10))
+          do (decf column (cond ((string= unit "utf-8") (cond ((< code #x80) 1) ((< code #x800) 2) ((< code #x10000) 3) (t 4)))
+                                ((and (string= unit "utf-16") (>= code #x10000)) 2)
+                                (t 1)))
+          finally (return offset))))
+
+(defun stepped (form environment line column unit)
+  "FORM with the macro call that its text has at LINE and COLUMN expanded once."
+  (multiple-value-bind (printed end places) (read-placing (code-text form) 0 :printed t)
+    (declare (ignore end))
+    (let* ((candidates (loop for place in (lists-at places (offset-at (code-text form) line column unit))
+                             for there = (counterpart (place-list place) printed form)
+                             when there collect there))
+           (found (and candidates (multiple-value-list (environments-of candidates form environment)))))
+      (unless (first found)
+        (error 'nothing-there :message "There is no form at this place of the expansion that is evaluated as it stands."))
+      (replaced (first found) (expand-once (first found) (second found)) form))))
+
+(defun column-of (text offset first-column)
+  "The column of OFFSET in TEXT, whose first character is at FIRST-COLUMN; 0 when that is no number: then it does not matter."
+  (if (integerp first-column)
+      (let ((newline (position #\Newline text :end offset :from-end t)))
+        (if newline (- offset newline 1) (+ offset first-column)))
+      0))
+
+(defun expansion-facts (params)
+  "The JSON of the answer: the form at `offset` of `text`, or the first one, expanded."
+  (let* ((text (field params "text"))
+         (full (equal (field params "how") "full"))
+         (whole (eq (field params "whole") :true))
+         (offset (field params "offset"))
+         (*expansions* 0)
+         (*gensym-counter* 1))
+    (multiple-value-bind (form end places) (read-placing text 0 :printed (eq (field params "printed") :true))
+      (multiple-value-bind (target environment place)
+          (if (integerp offset) (form-sought form places offset) (values form nil (find form places :key #'place-list :test #'eq)))
+        (setf *expansions* 0)
+        (let* ((expansion (expanded target environment full))
+               (expanded (plusp *expansions*))
+               (result (if whole (replaced target expansion form) expansion))
+               (unreadable nil))
+          (loop for step across (field params "steps" #())
+                do (setf result (stepped result (if whole nil environment) (aref step 0) (aref step 1) (field params "unit" "utf-32"))
+                         expanded (plusp *expansions*)))
+          (when (eq (field params "writable") :true)
+            (unless (circular-p result)
+              (setf (values result unreadable) (named-apart result))))
+          (multiple-value-bind (words omitted)
+              (code-text result :column (if place (column-of text (place-start place) (field params "column" :null)) 0))
+            (object "form" (abbreviate target)
+                    "expansion" words
+                    "omitted" omitted
+                    "expanded" (bool expanded)
+                    "writable" (bool (and (null unreadable) (zerop omitted) (not (circular-p result))))
+                    "span" (if place (span-json (place-start place) (place-end place)) (span-json 0 end))
+                    "more" (bool (< (skip-blank (as-text text) end) (length text))))))))))
+
+;;; What went wrong, as data
+
+(defun expansion-error (stage kind message)
+  (object "error" (object "stage" stage "type" kind "message" message)))
+
+(defun expansion-failure (condition params)
+  "The JSON of the answer when CONDITION, or with NIL a THROW or ABORT, ended the work."
+  (let ((refused (and condition (confinement-errno condition) (confined-p params))))
+    (cond ((null condition) (expansion-error "expand" "ABORT" "A macro left its expansion by a THROW or ABORT."))
+          ((typep condition 'nothing-there) (expansion-error "place" "NO-FORM" (nothing-there-message condition)))
+          ((typep condition 'form-out-of-time)
+           (expansion-error "expand" "TIMEOUT" (format nil "The expansion was stopped after ~,1F s. Is there a macro that never ends?" (form-seconds condition))))
+          ((typep condition 'end-of-file)
+           (expansion-error "read" "END-OF-FILE" (condition-message condition)))
+          ((and (typep condition reader-package-error-type) (not (packagep (package-error-package condition))))
+           (expansion-error "package" "PACKAGE-ERROR" (format nil "Package ~A not found" (package-error-package condition))))
+          ((typep condition 'reader-error) (expansion-error "read" (condition-type condition) (say condition)))
+          (refused (expansion-error "expand" (condition-type condition) (confined-message (say condition))))
+          ((typep condition 'storage-condition)
+           (expansion-error "expand" (condition-type condition) "The stack or the heap was exhausted. Is there a macro that never ends?"))
+          (t (expansion-error "expand" (condition-type condition) (condition-message condition))))))
+
+(defun expand-in-copy (params)
+  "What the copy does: everything after the fork."
+  (let* ((report (begin-in-copy params))
+         (*package* (or (find-package (field params "package" "COMMON-LISP-USER")) (find-package :common-lisp-user)))
+         (*readtable* *readtable*)
+         (failure nil)
+         (answer (if (confine-copy params report)
+                     (call-guarded (lambda () (expansion-facts params))
+                                   (lambda (condition where)
+                                     (declare (ignore where))
+                                     (setf failure (expansion-failure condition params))))
+                     (expansion-error "confine" "UNCONFINED" (finding-message (cannot-confine))))))
+    (send-line report (object "answer" (or failure answer)))
+    (send-line report (object "done" (object "forms" 1 "unloaded_system" :null)) :flush t)))
+
+(define-operation "macroexpand" :thread (id params)
+  (param params "text" 'string)
+  (param params "steps" 'vector :default #())
+  (let* ((package (param params "package" 'string :default "COMMON-LISP-USER"))
+         (params (list* :object "package" (package-name (find-package-named package)) (rest params))))
+    (check-check-params params)
+    (answer-from-copy id params 'expand-in-copy)))

@@ -1,0 +1,211 @@
+;;;; Macro expansion, in real copies: what is expanded, in which environment, what is not, and that nothing of it reaches the image.
+
+(load (merge-pathnames "check-support.lisp" *load-truename*))
+
+(in-package :consort)
+
+(defpackage :expand-tests (:use :cl))
+
+(defun answer-of (text &rest more)
+  "The copy's answer about TEXT; MORE: parameters, names and values."
+  (loop for line in (check-lines (coerce text 'text)
+                                 :package (getf more :package "EXPAND-TESTS") :deadline (getf more :deadline 60)
+                                 :runner 'expand-in-copy
+                                 :more (loop for (name value) on more by #'cddr
+                                             when (stringp name) collect name and collect value))
+          thereis (field line "answer")))
+
+(defun text-of-answer (answer)
+  "Its expansion with white space made plain, or its error."
+  (let ((expansion (field answer "expansion")))
+    (if expansion
+        (substitute #\Space #\Newline (collapse-space expansion))
+        (list (field (field answer "error") "stage") (field (field answer "error") "message")))))
+
+(defun squeezed (text)
+  "TEXT with each run of white space one space."
+  (with-output-to-string (out)
+    (loop with blank = nil
+          for char across text
+          do (cond ((member char '(#\Space #\Newline)) (setf blank t))
+                   (t (when blank (write-char #\Space out))
+                      (setf blank nil)
+                      (write-char char out))))))
+
+(defun expect-expansion (text expected &rest more)
+  "Expect that TEXT expands to EXPECTED: a text, or (:contains ...) with several, some of them (:not text)."
+  (let* ((answer (apply #'answer-of text more))
+         (got (let ((text (text-of-answer answer))) (if (stringp text) (squeezed text) text))))
+    (expect (if (stringp expected)
+                (equal got expected)
+                (and (stringp got)
+                     (loop for part in (rest expected)
+                           always (if (stringp part) (search part got) (not (search (second part) got))))))
+            (format nil "~A~%  should give~%~S~%  and gives~%~S" text expected got))
+    answer))
+
+(defun at (text)
+  "TEXT without its ^, and where that was."
+  (let ((at (position #\^ text)))
+    (values (remove #\^ text) at)))
+
+(defun expect-at (text expected &rest more)
+  "As EXPECT-EXPANSION, of the form at the ^ in TEXT."
+  (multiple-value-bind (text offset) (at text)
+    (apply #'expect-expansion text expected "offset" offset more)))
+
+(defmacro with-definitions ((&rest forms) &body body)
+  `(progn (let ((*package* (find-package :expand-tests)) (*error-output* (make-broadcast-stream)))
+            ,@(loop for form in forms collect `(eval (read-from-string ,form))))
+          ,@body))
+
+(with-definitions ("(defmacro twice (form) `(progn ,form ,form))"
+                   "(defmacro fails () (error \"no ~A\" :way))"
+                   "(defmacro endless () (loop))"
+                   "(defmacro again () '(again))"
+                   "(defmacro deeper () '(progn (deeper)))"
+                   "(defvar *seen* 0)"
+                   "(defmacro noting () (incf *seen*) (setf (get 'noting :seen) t) (intern \"NEW-HERE\" :expand-tests) (setf (fdefinition 'made-by-macro) #'car) 1)"
+                   "(defmacro writing () (with-open-file (out \"/tmp/consort-expand-test\" :direction :output) (print 1 out)))"
+                   "(defmacro thrower () (throw 'nowhere 1))"
+                   "(defmacro env-of (name &environment env) (if (macro-function name env) :macro :none))"
+                   "(define-compiler-macro compiled-away (x) `(never ,x))"
+                   "(defmacro copying (form) (copy-tree `(progn ,form)))"
+                   "(define-symbol-macro global-place (car *seen*))")
+
+  ;; One step, and all.
+  (expect-expansion "(twice (twice 1))" "(progn (twice 1) (twice 1))")
+  (expect-expansion "(twice (twice 1))" "(progn (progn 1 1) (progn 1 1))" "how" "full")
+  (expect-expansion "(push item list)" '(:contains "(setq list (cons ") "how" "full")
+  (expect-expansion "(when a (when b c))" '(:contains "(if a " "(when b c)" (:not "(if b")))
+  (let ((answer (answer-of "(list (when a b))")))
+    (expect (eq :false (field answer "expanded")) "a call of a function is no macro call"))
+  (let ((answer (answer-of "(list (when a b))" "how" "full")))
+    (expect (eq :true (field answer "expanded")) "but what is in it may be"))
+  (expect-expansion "global-place" "(car *seen*)")
+  (expect-expansion "(compiled-away 1)" "(compiled-away 1)" "how" "full")
+
+  ;; Nothing that is data.
+  (expect-expansion "(list '(twice 1) '#(twice 1) (quote (when a b)) :key (function twice))" "(list '(twice 1) '#(twice 1) '(when a b) :key #'twice)" "how" "full")
+  (expect-expansion "(case x ((when a) 1) (t (twice 2)))" '(:contains "'when" "(progn 2 2)" (:not "(twice")) "how" "full")
+  (expect-expansion "(let ((twice 1) (when (twice 2))) (declare (type fixnum when)) twice)" "(let ((twice 1) (when (progn 2 2))) (declare (type fixnum when)) twice)" "how" "full")
+  (expect-expansion "(tagbody twice (go twice) (twice 1))" "(tagbody twice (go twice) (progn 1 1))" "how" "full")
+  (expect-expansion "(block when (return-from when (twice 1)))" "(block when (return-from when (progn 1 1)))" "how" "full")
+  (expect-expansion "(the (or (twice) null) (twice 1))" "(the (or (twice) null) (progn 1 1))" "how" "full")
+  (expect-expansion "(eval-when (:compile-toplevel) (twice 1))" "(eval-when (:compile-toplevel) (progn 1 1))" "how" "full")
+  (expect-expansion "(locally (declare (twice 1)) (twice 1))" "(locally (declare (twice 1)) (progn 1 1))" "how" "full")
+
+  ;; Functions that hide macros, and macros that hide both.
+  (expect-expansion "(flet ((twice (x) (twice x))) (twice 1))" "(flet ((twice (x) (progn x x))) (twice 1))" "how" "full")
+  (expect-expansion "(labels ((twice (x) (twice x))) (twice 1))" "(labels ((twice (x) (twice x))) (twice 1))" "how" "full")
+  (expect-expansion "(macrolet ((twice (x) `(list ,x))) (twice (twice 1)))" "(list (list 1))" "how" "full")
+  (expect-expansion "(macrolet ((one () 1) (two () '(one))) (flet ((one () 2)) (list (one) (two))))" "(flet ((one () 2)) (list (one) (one)))" "how" "full")
+  (expect-expansion "(macrolet ((a () 1)) (macrolet ((b () (+ (a) 1))) (b)))" "2" "how" "full")
+  (expect-expansion "(macrolet ((a () 1)) (declare (optimize speed)) (a))" "(locally (declare (optimize speed)) 1)" "how" "full")
+  (expect-expansion "(macrolet ((here () 1)) (list (env-of here) (env-of there) (flet ((here () 2)) (env-of here))))"
+                    "(list :macro :none (flet ((here () 2)) :none))" "how" "full")
+  ;; Symbol macros, and variables that hide them.
+  (expect-expansion "(symbol-macrolet ((p (car q))) (list p 'p (let ((p p)) p)))" "(list (car q) 'p (let ((p (car q))) p))" "how" "full")
+  (expect-expansion "(symbol-macrolet ((p (car q))) (setq p 1 r p))" '(:contains "(sb-kernel:%rplaca q 1)" "(setq r (car q))" (:not "setf")) "how" "full")
+  (expect-expansion "(symbol-macrolet ((p (car q))) (let* ((p 1) (r p)) (lambda (&optional (p p) (s p)) p)))"
+                    "(let* ((p 1) (r p)) #'(lambda (&optional (p p) (s p)) p))" "how" "full")
+  (expect-expansion "(symbol-macrolet ((p (car q))) (lambda (a &optional (b p bp) &key ((:c d) (twice p)) &aux (p 1) (e p)) \"doc\" (declare (ignore a)) (list p e)))"
+                    '(:contains "&optional (b (car q) bp) &key ((:c d) (progn (car q) (car q))) &aux (p 1) (e p)" "\"doc\" (declare (ignore a))" "(list p e)") "how" "full")
+  (expect-expansion "(with-slots (a) object (setf a (1+ a)))" '(:contains "(slot-value " "(let " (:not "with-slots") (:not "symbol-macrolet")) "how" "full")
+
+  ;; The standard's own.
+  (expect-expansion "(defun foo (x) (1+ x))" '(:contains "'foo" "(block foo (1+ x))" "%defun"))
+  (expect-expansion "(loop for i from 1 to 10 collect (* i i))" '(:contains "(block nil" "(* i i)" "#:"))
+  (expect-expansion "(loop for i from 1 to 10 collect (twice i))" '(:contains "(progn i i)" "(tagbody" (:not "(loop ") (:not "when ")) "how" "full")
+  (expect-expansion "(setf (gethash a b) (twice 1))" '(:contains "puthash" "(progn 1 1)") "how" "full")
+  (expect-expansion "(defmethod foo ((x integer)) (call-next-method) (twice x))" '(:contains "(progn x x)" "(flet ((call-next-method (" (:not "macrolet")) "how" "full")
+  (expect-expansion "(defclass c () ((a :initform (twice 1))))" '(:contains "(progn 1 1)" "c") "how" "full")
+  (expect-expansion "(defstruct s (a (twice 1)))" '(:contains "s") "how" "full")
+  (expect-expansion "(handler-case (twice 1) (error () 2))" '(:contains "(progn 1 1)") "how" "full")
+  (expect-expansion "(with-open-file (s \"test.txt\") (read s))" '(:contains "(open \"test.txt\")" "(close s" "unwind-protect" (:not "with-open-")) "how" "full")
+  (expect-expansion "`(a ,(twice 1) ,@b)" '(:contains "(progn 1 1)" "'a") "how" "full")
+  (expect-expansion "(twice `(a ,b))" "(progn `(a ,b) `(a ,b))")
+  (expect-expansion "(twice #.(+ 1 2))" "(progn 3 3)")
+  (expect-expansion "(twice \"a
+b\")" '(:contains "\"a b\" \"a b\""))
+  (expect-expansion "(twice #1=(car . #1#))" '(:contains "#1=(car . #1#)"))
+  (expect-expansion "#1=(progn 1 . #1#)" '(:contains "#1=") "how" "full")
+  (expect-expansion "(a . b)" "(a . b)" "how" "full")
+  (expect-expansion "(sb-int:named-lambda \"x\" (a) (twice a))" '(:contains "(progn a a)") "how" "full")
+
+  ;; As the package sees it.
+  (expect-expansion "(expand-tests::twice cl-user::x)" "(progn x x)" :package "COMMON-LISP-USER")
+  (expect-expansion "(twice expand-tests::x)" "(twice expand-tests::x)" :package "COMMON-LISP-USER")
+  (expect-expansion "(expand-tests::twice expand-tests::x)" "(progn expand-tests::x expand-tests::x)" :package "COMMON-LISP-USER")
+
+  ;; The form at a place, in its environment.
+  (expect-at "(defun f (x) (macrolet ((m (a) `(first ,a))) (when x (^m x))))" "(first x)")
+  (expect-at "(defun f (x) (flet ((twice (y) y)) (^twice x)))" "(twice x)")
+  (expect-at "(defun f (x) (symbol-macrolet ((p (car x))) (twice ^(setf p 1))))" '(:contains "rplaca x 1"))
+  (expect-at "(defun f (x) (symbol-macrolet ((p (car x))) (twice ^(setf p 1))))" '(:contains "rplaca x 1") "how" "full")
+  (expect-at "(let ((twice ^(twice 1))) twice)" "(progn 1 1)")
+  (expect-at "(list '(twi^ce 1) 2)" "(list '(twice 1) 2)")
+  (expect-at "(let ((a (twice 1)) (^b 2)) a)" "(let ((a (twice 1)) (b 2)) a)")
+  (expect-at "#+sbcl (progn #-sbcl (no) ; (twice 0
+ (list (twi^ce 1)))" "(progn 1 1)")
+  (expect-at "(list \"(\" #\\( (twice^ 1))" "(progn 1 1)")
+  (expect-at "(list (fails) (tw^ice 1))" "(progn 1 1)")
+  (expect-at "(macrolet ((m ())) (list (fails) (tw^ice 1)))" "(progn 1 1)")
+  (expect-at "(when a (tw^ice 1))" "(when a (progn 1 1))" "whole" :true)
+  (expect (equalp #(8 17) (field (answer-of "(when a (twice 1))" "offset" 10) "span")) "the span is the form's")
+  ;; A macro that hands on a copy of its arguments: the form that stands for them is the macro call.
+  (expect-at "(copying (tw^ice 1))" "(progn (twice 1))")
+
+  ;; Steps into an expansion: each place is one of the text before it.
+  (expect-expansion "(twice (twice (twice 1)))" "(progn (progn (twice 1) (twice 1)) (twice (twice 1)))" "steps" #(#(0 9)))
+  (expect-expansion "(twice (when a (twice 1)))" '(:contains "(progn (if a " "(progn 1 1)" "(when a (twice 1)))") "steps" #(#(0 8) #(2 8)))
+  (expect-at "(macrolet ((m () '(n)) (n () 7)) (list ^(m)))" "7" "steps" #(#(0 0)))
+  (expect-expansion "(twice 'a)" '(:contains "(progn 'a 'a)") "steps" #(#(0 0)))
+  (expect (equal "place" (field (field (answer-of "(noting)" "steps" #(#(0 0))) "error") "stage")) "a step where there is no form is told")
+  (expect (equal '(0 3 3 6 6 6) (loop for (line column unit) in '((0 0 "utf-8") (0 4 "utf-16") (0 6 "utf-8") (1 1 "utf-32") (1 90 "utf-32") (9 9 "utf-16"))
+                                       collect (offset-at (format nil "a~C~Cb~%c" (code-char #x1F600) (code-char #xE9)) line column unit)))
+          "places in the units of editors")
+  ;; What was printed is a form again: without a package but of one name is the same.
+  (expect-expansion "(macrolet ((#:m () 7)) (#:m))" "7" "how" "full" "printed" :true)
+  (expect-expansion "(twice #<FUNCTION <a> {1}>)" '(:contains "unreadable") "printed" :true)
+
+  ;; To be written down: what has no package and is there twice gets a name that is new; columns.
+  (expect-expansion "(loop repeat 3 do (f))" '(:contains (:not "#:")) "writable" :true)
+  (expect-expansion "(list '#:once '#:once)" "(list '#:once '#:once)" "writable" :true)
+  (let ((answer (answer-of "(list
+     (when a (let ((b 1)) (ccccccccccccccccccccccccc) (ccccccccccccccccccccccccccccc) (cccccccccccccccccccccccccccc))))" "column" 10 "offset" 11)))
+    (expect (search (format nil "~%         (let") (concatenate 'string (field answer "expansion"))) (format nil "lines after the first are indented by the column: ~S" (field answer "expansion"))))
+  (expect (eq :false (field (answer-of "(twice #.#'car)" "writable" :true) "writable")) "an object that no text stands for is told")
+
+  ;; What goes wrong.
+  (flet ((failed (text stage words &rest more)
+           (let ((error (field (apply #'answer-of text more) "error")))
+             (expect (and error (equal stage (field error "stage")) (search words (field error "message")))
+                     (format nil "~A: ~S" text error)))))
+    (failed "(twice" "read" "end of file on #<STRING-INPUT-STREAM>")
+    (failed "" "read" "end of file")
+    (failed ")" "read" "unmatched close parenthesis")
+    (failed "(no-such-package:x)" "package" "Package NO-SUCH-PACKAGE not found")
+    (failed "(cl:no-such-symbol)" "read" "NO-SUCH-SYMBOL")
+    (failed "(fails)" "expand" "no WAY")
+    (failed "(list (fails))" "expand" "no WAY" "how" "full")
+    (failed "(thrower)" "expand" "")
+    (failed "(loop for)" "expand" "LOOP")
+    (failed "(endless)" "expand" "stopped after" :deadline 2)
+    (failed "(again)" "expand" "stopped after" :deadline 2 "how" "full")
+    (failed "(deeper)" "expand" "never ends" "how" "full")
+    (failed "(writing)" "expand" "confined")
+    (failed "'(a)  b" "place" "" "offset" 5)
+    (expect (equal "SB-INT:SIMPLE-PROGRAM-ERROR" (field (field (answer-of "(loop for)" :package "COMMON-LISP-USER") "error") "type")) "the type is as CL-USER sees it"))
+
+  ;; What a macro does, it does to the copy.
+  (expect-expansion "(noting)" "1")
+  (expect (eql 0 (symbol-value (find-symbol "*SEEN*" :expand-tests))) "a variable is as it was")
+  (expect (null (symbol-plist (find-symbol "NOTING" :expand-tests))) "so are properties")
+  (expect (null (find-symbol "NEW-HERE" :expand-tests)) "no symbol is made")
+  (expect (not (fboundp (or (find-symbol "MADE-BY-MACRO" :expand-tests) 'none))) "and no function")
+  (answer-of "(twice a-new-name)")
+  (expect (null (find-symbol "A-NEW-NAME" :expand-tests)) "what is read is not interned")
+  (expect (null (probe-file "/tmp/consort-expand-test")) "no file is written"))
+
+(finish-tests "expansion")

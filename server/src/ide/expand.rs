@@ -1,0 +1,112 @@
+//! The answer of `macroexpand-form`, as data and as the contract's text.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::compile_form::Refusal;
+use crate::image::api::expand::{ExpandAnswer, ExpandError, Stage};
+
+/// The facts of one expansion.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Facts {
+    /// Some macro was expanded.
+    pub expanded: bool,
+    /// The form, abbreviated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form: Option<String>,
+    /// What became of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expansion: Option<String>,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    pub error: Option<Refusal>,
+    /// Further forms follow, which were left alone.
+    #[serde(skip)]
+    more: bool,
+    /// Where it failed.
+    #[serde(skip)]
+    stage: Option<Stage>,
+}
+
+impl Facts {
+    /// One that expanded nothing.
+    pub fn without_work(kind: String, message: String) -> Facts {
+        Facts { error: Some(Refusal { kind, message }), ..Facts::default() }
+    }
+}
+
+impl From<ExpandAnswer> for Facts {
+    fn from(answer: ExpandAnswer) -> Facts {
+        match answer {
+            ExpandAnswer::Failed { error: ExpandError { stage, kind, message } } => {
+                Facts { stage: Some(stage), ..Facts::without_work(kind, message) }
+            }
+            ExpandAnswer::Done(done) => Facts {
+                expanded: done.expanded,
+                form: Some(done.form),
+                expansion: Some(done.expansion),
+                more: done.more,
+                ..Facts::default()
+            },
+        }
+    }
+}
+
+/// The contract's text.
+pub fn render(facts: &Facts) -> String {
+    if let Some(Refusal { kind, message }) = &facts.error {
+        return match facts.stage {
+            Some(Stage::Read) => format!("Error reading form: {message}"),
+            Some(Stage::Expand | Stage::Confine) => format!("[ERROR] {kind}\n{message}"),
+            Some(Stage::Package | Stage::Place) | None => message.clone(),
+        };
+    }
+    let (form, expansion) = (facts.form.as_deref().unwrap_or_default(), facts.expansion.as_deref().unwrap_or_default());
+    let mut text = format!("Expansion of {form}:\n\n{expansion}");
+    if !facts.expanded {
+        text.push_str("\n\n(Form is not a macro call)");
+    }
+    if facts.more {
+        text.push_str("\n\n(Only the first form was expanded)");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::api::expand::Expansion;
+
+    fn done(expanded: bool, more: bool) -> String {
+        render(&Facts::from(ExpandAnswer::Done(Expansion {
+            form: "(WHEN A B)".into(),
+            expansion: "(if a\n    b)".into(),
+            omitted: 0,
+            expanded,
+            writable: true,
+            span: (0, 10).into(),
+            more,
+        })))
+    }
+
+    fn failed(stage: Stage, kind: &str, message: &str) -> String {
+        let error = ExpandError { stage, kind: kind.into(), message: message.into() };
+        render(&Facts::from(ExpandAnswer::Failed { error }))
+    }
+
+    #[test]
+    fn the_texts_are_the_contracts() {
+        assert_eq!(done(true, false), "Expansion of (WHEN A B):\n\n(if a\n    b)");
+        assert_eq!(done(false, false), "Expansion of (WHEN A B):\n\n(if a\n    b)\n\n(Form is not a macro call)");
+        assert!(done(true, true).ends_with("b)\n\n(Only the first form was expanded)"));
+        let eof = "end of file on #<STRING-INPUT-STREAM>";
+        assert_eq!(failed(Stage::Read, "END-OF-FILE", eof), format!("Error reading form: {eof}"));
+        assert_eq!(failed(Stage::Package, "PACKAGE-ERROR", "Package X not found"), "Package X not found");
+        assert_eq!(
+            failed(Stage::Expand, "SB-INT:SIMPLE-PROGRAM-ERROR", "LOOP requires a form after FOR."),
+            "[ERROR] SB-INT:SIMPLE-PROGRAM-ERROR\nLOOP requires a form after FOR."
+        );
+        assert_eq!(render(&Facts::without_work("busy".into(), "Try again.".into())), "Try again.");
+    }
+}

@@ -1,0 +1,120 @@
+//! What can be done about a diagnostic, as edits: one file a family. An edit touches nothing but what it says; where a reader conditional makes it
+//! unclear what a form is, there is no fix.
+
+mod balance;
+mod names;
+mod packages;
+mod unused;
+
+use super::diagnostic::Diagnostic;
+use crate::image::api::names::{FindName, FoundName};
+use crate::text::Span;
+use crate::text::document::Document;
+
+/// A piece of a text and what takes its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What is replaced; empty: an insertion.
+    pub span: Span,
+    /// By what.
+    pub text: String,
+}
+
+/// One way to mend what a diagnostic tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fix {
+    /// For a person.
+    pub title: String,
+    /// The document that is edited; `None`: the diagnostic's own.
+    pub uri: Option<String>,
+    /// Not overlapping, in any order.
+    pub changes: Vec<Change>,
+    /// The one that is most often meant.
+    pub preferred: bool,
+}
+
+impl Fix {
+    fn new(title: impl Into<String>, changes: Vec<Change>) -> Fix {
+        Fix { title: title.into(), uri: None, changes, preferred: false }
+    }
+
+    fn preferred(self) -> Fix {
+        Fix { preferred: true, ..self }
+    }
+}
+
+/// What can be done that the text alone tells.
+pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
+    let mut fixes = Vec::new();
+    fixes.extend(balance::fix(item));
+    if item.code == "unused-variable" {
+        fixes.extend(unused::fixes(document, item));
+    }
+    fixes
+}
+
+/// What must be asked of the image before anything can be done about a name.
+pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> Option<FindName> {
+    names::question(document, item, first_package)
+}
+
+/// What can be done about a name, given the image's answer. `others`: documents that may define its package, with their names.
+pub fn of_name(
+    document: &Document,
+    item: &Diagnostic,
+    asked: &FindName,
+    found: &FoundName,
+    others: &[(String, Document)],
+) -> Vec<Fix> {
+    names::fixes(document, item, asked, found, others)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::ide::diagnostic::Severity;
+
+    /// The text without its `«»`, and a diagnostic with this code on what they enclose.
+    pub(super) fn marked(source: &str, code: &str) -> (Document, Diagnostic) {
+        let start = source.chars().position(|char| char == '«').unwrap();
+        let end = source.chars().position(|char| char == '»').unwrap() - 1;
+        let text = source.replace(['«', '»'], "");
+        let item = Diagnostic {
+            span: Span { start, end },
+            severity: Severity::StyleWarning,
+            code: code.into(),
+            message: String::new(),
+            condition: None,
+            form: None,
+            toplevel: None,
+            tags: Vec::new(),
+            related: Vec::new(),
+            data: serde_json::Value::Null,
+        };
+        (Document::new(&text, 0), item)
+    }
+
+    /// The text after a fix.
+    pub(super) fn applied(document: &Document, fix: &Fix) -> String {
+        let mut text = document.text().clone();
+        let mut changes = fix.changes.clone();
+        changes.sort_by_key(|change| std::cmp::Reverse(change.span));
+        for change in changes {
+            text.remove(change.span.start..change.span.end);
+            text.insert(change.span.start, &change.text);
+        }
+        text.to_string()
+    }
+
+    #[test]
+    fn what_does_not_balance_is_mended_as_the_diagnostic_says() {
+        let (document, mut item) = marked("(f «(»a)", "unbalanced-list");
+        item.data = serde_json::json!({"insert": {"at": 5, "text": ")"}});
+        let fixes = of_text(&document, &item);
+        assert_eq!(fixes.len(), 1);
+        assert_eq!((fixes[0].title.as_str(), applied(&document, &fixes[0]).as_str()), ("Insert `)`", "(f (a))"));
+        item.data = serde_json::json!({"delete": [3, 4]});
+        assert_eq!(applied(&document, &of_text(&document, &item)[0]), "(f a)");
+    }
+}

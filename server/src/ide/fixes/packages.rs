@@ -1,0 +1,147 @@
+//! Additions to a `defpackage`.
+
+use super::Change;
+use crate::text::document::Document;
+use crate::text::tree::{Node, NodeKind, Tree};
+
+/// A `defpackage` (or UIOP's `define-package`) as written.
+pub(super) struct Definition {
+    tree: Tree,
+}
+
+/// What is added.
+pub(super) enum Clause<'a> {
+    /// `(:use ... package)`.
+    Use(&'a str),
+    /// `(:export ... name)`.
+    Export(&'a str),
+    /// `(:import-from package ... name)`.
+    ImportFrom(&'a str, &'a str),
+}
+
+impl Definition {
+    /// The definition of the package `name`, upper-case, in a document.
+    pub(super) fn find(document: &Document, name: &str) -> Option<Definition> {
+        document.scan().forms().iter().filter(|form| form.fault.is_none()).find_map(|form| {
+            // Most forms are something else: a look at the beginning tells.
+            let start: String = document.text().slice(form.span.start..form.span.end).chars().take(40).collect();
+            if !start.to_ascii_lowercase().contains("package") {
+                return None;
+            }
+            let definition = Definition { tree: Tree::read(document.text(), form.span)? };
+            let list = definition.list()?;
+            let defines = ["defpackage", "define-package"].contains(&definition.tree.operator(list).as_str());
+            let named = list.elements().get(1).and_then(|node| designated(definition.tree.written(node)))?;
+            (defines && named == name).then_some(definition)
+        })
+    }
+
+    fn list(&self) -> Option<&Node> {
+        self.tree.nodes.first().filter(|node| node.is_list())
+    }
+}
+
+/// The name that a string designator as written stands for; `None` where it has escapes.
+fn designated(written: &str) -> Option<String> {
+    if let Some(inner) = written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        return (!inner.contains('\\')).then(|| inner.to_owned());
+    }
+    let name = written.strip_prefix("#:").or_else(|| written.strip_prefix(':')).unwrap_or(written);
+    (!name.contains(['|', '\\', ':', '#'])).then(|| name.to_uppercase())
+}
+
+/// The edit that adds it; `None` when it is there.
+pub(super) fn add(definition: &Definition, clause: &Clause) -> Option<Change> {
+    let tree = &definition.tree;
+    let list = definition.list()?;
+    let name = list.elements().get(1)?;
+    let style = tree.written(name);
+    let (option, package, added) = match clause {
+        Clause::Use(package) => (":use", None, *package),
+        Clause::Export(name) => (":export", None, *name),
+        Clause::ImportFrom(package, name) => (":import-from", Some(*package), *name),
+    };
+    let options = || list.elements().iter().skip(2).filter(|node| node.is_list());
+    let is = |node: &&Node| {
+        let key = node.elements().first().is_some_and(|key| tree.written(key).eq_ignore_ascii_case(option));
+        let of = |package: &str| {
+            let second = node.elements().get(1).and_then(|node| designated(tree.written(node)));
+            second.is_some_and(|second| second.eq_ignore_ascii_case(package))
+        };
+        key && package.is_none_or(of)
+    };
+    let names = |node: &Node| -> Vec<String> {
+        let skip = if package.is_some() { 2 } else { 1 };
+        node.elements().iter().skip(skip).filter_map(|node| designated(tree.written(node))).collect()
+    };
+    if options().filter(is).any(|node| names(node).iter().any(|name| name.eq_ignore_ascii_case(added))) {
+        return None;
+    }
+    if let Some(last) = options().find(is).and_then(|node| node.elements().last()) {
+        // As the name beside it is written.
+        let beside = (last.kind == NodeKind::Atom && tree.written(last) != option).then(|| tree.written(last));
+        let beside = beside.filter(|written| !written.eq_ignore_ascii_case(option)).unwrap_or(style);
+        let text = format!(" {}", designator(added, beside));
+        return Some(Change { span: tree.span(last.end, last.end), text });
+    }
+    let mut words = vec![option.to_owned()];
+    words.extend(package.map(|package| designator(package, style)));
+    words.push(designator(added, style));
+    let last = list.elements().last()?;
+    let newline = if tree.text.contains("\r\n") { "\r\n" } else { "\n" };
+    Some(Change { span: tree.span(last.end, last.end), text: format!("{newline}  ({})", words.join(" ")) })
+}
+
+/// `name` written as another designator is.
+fn designator(name: &str, like: &str) -> String {
+    if like.starts_with('"') {
+        format!("\"{}\"", name.to_uppercase())
+    } else if like.starts_with(':') {
+        format!(":{name}")
+    } else {
+        format!("#:{name}")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn after(source: &str, clause: &Clause) -> Option<String> {
+        let document = Document::new(source, 0);
+        let change = add(&Definition::find(&document, "A").unwrap(), clause)?;
+        let mut text = document.text().clone();
+        text.insert(change.span.start, &change.text);
+        Some(text.to_string())
+    }
+
+    #[test]
+    fn a_clause_is_completed_or_made_in_the_style_of_its_neighbours() {
+        for (source, clause, expected) in [
+            ("(defpackage :a (:use :cl))", Clause::Use("b"), "(defpackage :a (:use :cl :b))"),
+            ("(defpackage a)", Clause::Use("b"), "(defpackage a\n  (:use #:b))"),
+            ("(defpackage \"A\" (:USE \"CL\"))", Clause::Use("b"), "(defpackage \"A\" (:USE \"CL\" \"B\"))"),
+            (
+                "(x)\n(cl:defpackage #:a ; a )\n  (:use #:cl) ; cl\n  #+sbcl (:export #:x))\n(y)",
+                Clause::Export("f"),
+                "(x)\n(cl:defpackage #:a ; a )\n  (:use #:cl) ; cl\n  #+sbcl (:export #:x)\n  (:export #:f))\n(y)",
+            ),
+            (
+                "(uiop:define-package #:a (:import-from #:b #:c) (:import-from #:d #:e))",
+                Clause::ImportFrom("d", "f"),
+                "(uiop:define-package #:a (:import-from #:b #:c) (:import-from #:d #:e #:f))",
+            ),
+            ("(defpackage #:a\r\n  (:use))", Clause::Use("b"), "(defpackage #:a\r\n  (:use #:b))"),
+        ] {
+            assert_eq!(after(source, &clause).as_deref(), Some(expected), "{source}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_is_not_added_again() {
+        assert_eq!(after("(defpackage :a (:use :cl #:B))", &Clause::Use("b")), None);
+        assert_eq!(after("(defpackage :a (:import-from :b :c))", &Clause::ImportFrom("B", "C")), None);
+        assert!(Definition::find(&Document::new("(defpackage :b) '(defpackage :a)", 0), "A").is_none());
+    }
+}

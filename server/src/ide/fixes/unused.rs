@@ -1,0 +1,281 @@
+//! A variable that is never used: say so, or take it away.
+
+use super::{Change, Fix};
+use crate::ide::diagnostic::Diagnostic;
+use crate::text::document::Document;
+use crate::text::forms::toplevel_form;
+use crate::text::tree::{Node, NodeKind, Tree};
+
+/// Where a variable is bound.
+struct Binder<'a> {
+    /// The list whose body the variable is known in.
+    list: &'a Node,
+    /// The element of it where the body begins.
+    body: usize,
+    /// A string at the beginning of the body is documentation.
+    documented: bool,
+    /// What to declare.
+    declaration: &'static str,
+    /// The list of bindings and the binding, when that can be taken away.
+    binding: Option<(&'a Node, &'a Node)>,
+}
+
+pub(super) fn fixes(document: &Document, item: &Diagnostic) -> Vec<Fix> {
+    let read = || {
+        let form = toplevel_form(document, item.span.start)?;
+        Tree::read(document.text(), form)
+    };
+    let Some(tree) = read() else { return Vec::new() };
+    let chain = tree.around(item.span);
+    let Some(variable) = chain.last().filter(|node| node.kind == NodeKind::Atom && !node.prefixed) else {
+        return Vec::new();
+    };
+    let name = tree.written(variable);
+    let Some(binder) = binder(&tree, &chain) else { return Vec::new() };
+    let mut fixes = Vec::new();
+    fixes.extend(declare(&tree, &binder, name));
+    fixes.extend(remove(&tree, &binder, name));
+    fixes
+}
+
+fn binder<'a>(tree: &Tree, chain: &[&'a Node]) -> Option<Binder<'a>> {
+    for (depth, list) in chain.iter().enumerate().rev().filter(|(_, node)| node.is_list()) {
+        let Some(inner) = chain.get(depth + 1) else { continue };
+        let at = list.elements().iter().position(|element| element == *inner)?;
+        let next = |further: usize| chain.get(depth + 1 + further).copied();
+        let variable = chain.last()?;
+        let plain =
+            |body: usize, documented: bool| Binder { list, body, documented, declaration: "ignore", binding: None };
+        let found = match tree.operator(list).as_str() {
+            "let" | "let*" if at == 1 => {
+                let binding = next(1)?;
+                let bound = binding == *variable || binding.elements().first() == Some(variable);
+                bound.then(|| Binder { binding: Some((inner, binding)), ..plain(2, false) })
+            }
+            "defun" | "defmacro" | "deftype" | "define-compiler-macro" if at == 2 => Some(plain(3, true)),
+            "defmethod" => {
+                let parameters = list.elements().iter().skip(2).position(Node::is_list)? + 2;
+                (at == parameters).then(|| plain(at + 1, true))
+            }
+            "lambda" if at == 1 => Some(plain(2, true)),
+            "named-lambda" if at == 2 => Some(plain(3, true)),
+            "multiple-value-bind" | "destructuring-bind" if at == 1 => Some(plain(3, false)),
+            "dolist" if at == 1 && inner.elements().first() == Some(variable) => {
+                Some(Binder { declaration: "ignorable", ..plain(2, false) })
+            }
+            "flet" | "labels" | "macrolet" if at == 1 => {
+                let definition = next(1)?;
+                let bound = definition.is_list() && definition.elements().get(1) == next(2);
+                bound.then(|| Binder { list: definition, ..plain(2, true) })
+            }
+            "handler-case" if at >= 2 && inner.elements().get(1) == next(1) && next(2) == Some(variable) => {
+                let clause = Binder { list: inner, ..plain(2, false) };
+                Some(Binder { binding: next(1).map(|list| (list, *variable)), ..clause })
+            }
+            _ => None,
+        };
+        if let Some(binder) = found {
+            let unclear = binder.list.elements().iter().take(binder.body).any(Node::is_guarded);
+            return (!unclear && binder.list.elements().len() >= binder.body).then_some(binder);
+        }
+    }
+    None
+}
+
+impl Binder<'_> {
+    /// How many elements of the body are documentation and declarations.
+    fn preamble(&self, tree: &Tree) -> usize {
+        let body = self.list.elements().get(self.body..).unwrap_or_default();
+        let mut documented = self.documented;
+        let mut count = 0;
+        for (index, element) in body.iter().enumerate() {
+            let documents =
+                documented && element.kind == NodeKind::String && !element.prefixed && index + 1 < body.len();
+            documented &= !documents;
+            if !documents && !(element.is_list() && tree.operator(element) == "declare") {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+}
+
+fn declare(tree: &Tree, binder: &Binder, name: &str) -> Option<Fix> {
+    let elements = binder.list.elements();
+    let preamble = binder.preamble(tree);
+    let before = &elements[..binder.body + preamble];
+    let title = match binder.declaration {
+        "ignore" => format!("Declare {name} ignored"),
+        other => format!("Declare {name} {other}"),
+    };
+    let at = |byte: usize, text: String| {
+        Fix::new(title.clone(), vec![Change { span: tree.span(byte, byte), text }]).preferred()
+    };
+    // One that says the same of others.
+    let mut specifiers = before[binder.body..].iter().flat_map(Node::elements).skip(0);
+    if let Some(same) = specifiers.find(|list| list.is_list() && tree.operator(list) == binder.declaration) {
+        let last = same.elements().last().filter(|last| !last.is_guarded())?;
+        return Some(at(last.end, format!(" {name}")));
+    }
+    let declaration = format!("(declare ({} {name}))", binder.declaration);
+    let previous = before.last()?;
+    let Some(next) = elements.get(binder.body + preamble) else {
+        return Some(at(previous.end, format!(" {declaration}")));
+    };
+    let between = &tree.text[previous.end..next.start];
+    let Some(line_end) = between.find('\n') else {
+        return Some(at(next.start, format!("{declaration} ")));
+    };
+    let indentation = &tree.text[previous.end..next.start][between.rfind('\n').map_or(0, |at| at + 1)..];
+    let line = &between[..line_end];
+    if !indentation.trim().is_empty() {
+        // Something that is no element stands before it on its line.
+        return Some(at(next.start, format!("{declaration} ")));
+    }
+    let newline = if line.ends_with('\r') { "\r\n" } else { "\n" };
+    let rest = line.trim_start();
+    if rest.is_empty() || rest.starts_with(';') {
+        // On a line of its own before all that belongs to what comes next, comments too.
+        return Some(at(previous.end + line_end + 1, format!("{indentation}{declaration}{newline}")));
+    }
+    Some(at(next.start, format!("{declaration}{newline}{indentation}")))
+}
+
+fn remove(tree: &Tree, binder: &Binder, name: &str) -> Option<Fix> {
+    let (list, binding) = binder.binding?;
+    let preamble = binder.preamble(tree);
+    let declared = &binder.list.elements()[binder.body..binder.body + preamble];
+    let inert = binding.elements().iter().skip(1).all(|value| value.is_inert(&tree.text));
+    if !inert || declared.iter().any(|node| mentions(tree, node, name)) {
+        return None;
+    }
+    let siblings = list.elements();
+    let index = siblings.iter().position(|sibling| sibling == binding)?;
+    let blank = |from: usize, to: usize| tree.text[from..to].chars().all(char::is_whitespace);
+    let (mut start, mut end) = (binding.start, binding.end);
+    if let Some(next) = siblings.get(index + 1).filter(|next| blank(binding.end, next.start)) {
+        end = next.start;
+    } else if let Some(previous) = index.checked_sub(1).and_then(|before| siblings.get(before))
+        && blank(previous.end, binding.start)
+    {
+        start = previous.end;
+    }
+    let change = Change { span: tree.span(start, end), text: String::new() };
+    Some(Fix::new(format!("Remove the variable {name}"), vec![change]))
+}
+
+/// Whether a node has the symbol in it.
+fn mentions(tree: &Tree, node: &Node, name: &str) -> bool {
+    match node.kind {
+        NodeKind::List(_) => node.elements().iter().any(|element| mentions(tree, element, name)),
+        NodeKind::Guarded => true,
+        NodeKind::Atom => tree.written(node).eq_ignore_ascii_case(name),
+        NodeKind::String => false,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::tests::{applied, marked};
+    use super::*;
+
+    /// The text after the first fix whose title begins so; the titles there are when there is none.
+    fn after(source: &str, title: &str) -> String {
+        let (document, item) = marked(source, "unused-variable");
+        let all = fixes(&document, &item);
+        match all.iter().find(|fix| fix.title.starts_with(title)) {
+            Some(fix) => applied(&document, fix),
+            None => format!("only {:?}", all.iter().map(|fix| fix.title.as_str()).collect::<Vec<_>>()),
+        }
+    }
+
+    #[test]
+    fn a_variable_is_declared_ignored_behind_documentation_and_before_the_body() {
+        for (before, expected) in [
+            ("(defun f («x») 1)", "(defun f (x) (declare (ignore x)) 1)"),
+            ("(defun f («x»))", "(defun f (x) (declare (ignore x)))"),
+            ("(defun f («x»)\n  \"Doc.\"\n  1)", "(defun f (x)\n  \"Doc.\"\n  (declare (ignore x))\n  1)"),
+            // A lone string is the value.
+            ("(defun f («x») \"value\")", "(defun f (x) (declare (ignore x)) \"value\")"),
+            (
+                "(defun f (a «x») ; why\n  ;; about g\n  (g a))",
+                "(defun f (a x) ; why\n  (declare (ignore x))\n  ;; about g\n  (g a))",
+            ),
+            ("(defun f («x») #| two\n lines |#\n  1)", "(defun f (x) #| two\n lines |#\n  (declare (ignore x))\n  1)"),
+            (
+                "(defun f (a «x»)\n  (declare (fixnum a))\n  a)",
+                "(defun f (a x)\n  (declare (fixnum a))\n  (declare (ignore x))\n  a)",
+            ),
+            (
+                "(defun f (y «x»)\n  (declare (ignore y) (optimize speed))\n  1)",
+                "(defun f (y x)\n  (declare (ignore y x) (optimize speed))\n  1)",
+            ),
+            ("(defun f («x»)\r\n  1)", "(defun f (x)\r\n  (declare (ignore x))\r\n  1)"),
+            (
+                "(defmethod f :around ((a b) «x»)\n  (g))",
+                "(defmethod f :around ((a b) x)\n  (declare (ignore x))\n  (g))",
+            ),
+            ("(mapcar (lambda («x») 1) y)", "(mapcar (lambda (x) (declare (ignore x)) 1) y)"),
+            (
+                "(flet ((g (a &optional («x» 1))\n         a))\n  (g 1))",
+                "(flet ((g (a &optional (x 1))\n         (declare (ignore x))\n         a))\n  (g 1))",
+            ),
+            (
+                "(defmacro m ((a («x»)) &body body)\n  `(,a ,@body))",
+                "(defmacro m ((a (x)) &body body)\n  (declare (ignore x))\n  `(,a ,@body))",
+            ),
+            ("(destructuring-bind (a «x») list\n  a)", "(destructuring-bind (a x) list\n  (declare (ignore x))\n  a)"),
+            (
+                "(multiple-value-bind (q «r») (floor 1 2) q)",
+                "(multiple-value-bind (q r) (floor 1 2) (declare (ignore r)) q)",
+            ),
+            ("(let* ((y 1) («x» (g)))\n  y)", "(let* ((y 1) (x (g)))\n  (declare (ignore x))\n  y)"),
+            (
+                "(handler-case (g)\n  (error («e»)\n    \"no\"))",
+                "(handler-case (g)\n  (error (e)\n    (declare (ignore e))\n    \"no\"))",
+            ),
+            ("(cl:let ((«x» (g))) #+sbcl (h) 1)", "(cl:let ((x (g))) (declare (ignore x)) #+sbcl (h) 1)"),
+            ("(dolist («x» list)\n  (g))", "(dolist (x list)\n  (declare (ignorable x))\n  (g))"),
+        ] {
+            assert_eq!(after(before, "Declare"), expected, "{before}");
+        }
+    }
+
+    #[test]
+    fn a_binding_whose_value_does_nothing_can_be_removed() {
+        for (before, expected) in [
+            ("(let ((«x» 1)) 2)", "(let () 2)"),
+            ("(let ((a 1)\n      («x» '(g))\n      (b 2))\n  (+ a b))", "(let ((a 1)\n      (b 2))\n  (+ a b))"),
+            ("(let ((a 1)\n      («x» \"s\"))\n  a)", "(let ((a 1))\n  a)"),
+            ("(let ((a 1) ; one\n      («x» nil)) ; two\n  a)", "(let ((a 1) ; one\n      ) ; two\n  a)"),
+            ("(let* («x» (a 1)) a)", "(let* ((a 1)) a)"),
+            ("(handler-case (g) (error («e») 1))", "(handler-case (g) (error () 1))"),
+        ] {
+            assert_eq!(after(before, "Remove"), expected, "{before}");
+        }
+        for kept in [
+            "(let ((«x» (read))) 1)",
+            "(let ((«x» #.(read))) 1)",
+            "(let ((«x» 1)) (declare (fixnum x)) 1)",
+            "(defun f («x») 1)",
+        ] {
+            assert!(after(kept, "Remove").starts_with("only ["), "{kept}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_left_alone() {
+        for source in [
+            "(my-let ((«x» 1)) 2)",
+            "(loop for «x» in list collect 1)",
+            "(defun f #+sbcl («x») #-sbcl (y) 1)",
+            "(let (#+sbcl («x» 1)) 2)",
+            "(let ((y «x»)) y)",
+            "(defun f (a &aux (b (g «x»))) 1 2",
+        ] {
+            assert_eq!(after(source, "Declare"), "only []", "{source}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `Macroexpand`, `Macroexpand fully`, `Macroexpand in place`: what is offered on the form at the cursor.
+
+use lsp_types::{CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionTriggerKind, Command, Url};
+use serde_json::{Value, json};
+
+use crate::image::api::names::{FindName, FoundName};
+use crate::lsp::commands::{Command as _, Extent, Macroexpand};
+use crate::lsp::front::Front;
+use crate::text::document::Document;
+use crate::text::forms::{operator_at, package_at};
+
+/// The kind of those that show an expansion.
+pub(super) const SHOW: &str = "refactor.macroexpand";
+
+/// The actions for the form at `offset`, which is at `position` for the client. `trigger`: how they were asked for.
+pub(super) async fn offer(
+    front: &Front,
+    uri: &Url,
+    document: &Document,
+    offset: usize,
+    position: Value,
+    trigger: Option<CodeActionTriggerKind>,
+) -> Vec<CodeActionOrCommand> {
+    let Some(operator) = operator_at(document, offset) else { return Vec::new() };
+    let name = operator.name.rsplit(':').next().unwrap_or_default().to_uppercase();
+    let package = match operator.name.split_once(':') {
+        Some((package, _)) => package.to_uppercase(),
+        None => package_at(document, offset).unwrap_or_else(|| "COMMON-LISP-USER".into()),
+    };
+    // Whatever is no function here may be a macro: a local one, or one that is not loaded. Without an image all is offered.
+    let found = front.session.look(FindName { name, package }).await.unwrap_or_default();
+    let macro_call = !known_as(&found, &["function", "special-operator"]);
+    // A light bulb on every form would say nothing.
+    if !macro_call && trigger == Some(CodeActionTriggerKind::AUTOMATIC) {
+        return Vec::new();
+    }
+    let action = |title: &str, kind: CodeActionKind, how: Extent, in_place: bool| {
+        let mut argument = json!({"uri": uri, "position": position, "how": how});
+        argument[if in_place { "inPlace" } else { "show" }] = true.into();
+        let command =
+            Command { title: title.into(), command: Macroexpand::NAME.into(), arguments: Some(vec![argument]) };
+        if front.negotiated().code_actions {
+            let command = Some(command);
+            CodeAction { title: title.into(), kind: Some(kind), command, ..CodeAction::default() }.into()
+        } else {
+            command.into()
+        }
+    };
+    let show = || CodeActionKind::from(SHOW);
+    let mut offered = Vec::new();
+    if macro_call {
+        offered.push(action("Macroexpand", show(), Extent::One, false));
+    }
+    offered.push(action("Macroexpand fully", show(), Extent::Full, false));
+    if macro_call {
+        offered.push(action("Macroexpand in place", CodeActionKind::REFACTOR_REWRITE, Extent::One, true));
+    }
+    offered
+}
+
+fn known_as(found: &FoundName, kinds: &[&str]) -> bool {
+    found.here.iter().any(|kind| kinds.contains(&kind.as_str()))
+}

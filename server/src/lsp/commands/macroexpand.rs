@@ -1,0 +1,197 @@
+//! `consort.macroexpand`. Nothing of it is kept here: one who looks deeper into an expansion says from the start again how he got there.
+
+use lsp_types::{Position, ProgressToken, Range, TextEdit, Url};
+use ropey::Rope;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::{Error, Result};
+
+use super::{Command, seconds};
+use crate::image::api::expand::{ExpandAnswer, Expansion, How};
+use crate::lsp::front::{Front, no_document};
+use crate::lsp::{actions, from_proto, to_proto};
+use crate::session::{ExpandRequest, Level};
+use crate::text::Span;
+use crate::text::document::Document;
+use crate::text::forms::{package_at, toplevel_form};
+use crate::text::position::{PositionEncoding, line_column, to_offset};
+
+/// Characters of an expansion that a message shows.
+const SHOWN: usize = 4000;
+
+/// Expand macros.
+pub(in crate::lsp) struct Macroexpand;
+
+/// How much, and what is shown of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::lsp) enum Extent {
+    /// The form's own macro, once.
+    #[default]
+    One,
+    /// The same, shown within all that is around the form.
+    Step,
+    /// Every macro in the form.
+    Full,
+}
+
+/// Its argument.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::lsp) struct Argument {
+    /// The document the form stands in.
+    uri: Option<Url>,
+    /// Instead of a document: an expansion as it was answered, or any text.
+    text: Option<String>,
+    /// Where the form is.
+    position: Option<Position>,
+    /// Of `text`, or instead of the one in force at the place.
+    package: Option<String>,
+    #[serde(default)]
+    how: Extent,
+    /// Places of what is shown, each of the text that the one before it led to.
+    #[serde(default)]
+    steps: Vec<Position>,
+    /// Put the expansion where the form was.
+    #[serde(default)]
+    in_place: bool,
+    /// Show the expansion as a message, for clients that do nothing with a result.
+    #[serde(default)]
+    show: bool,
+    /// Seconds.
+    timeout: Option<f64>,
+}
+
+impl Command for Macroexpand {
+    type Argument = Argument;
+    const NAME: &'static str = "consort.macroexpand";
+    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "text"?: "... instead of uri", "package"?: "...", "how"?: "one", "step" or "full", "steps"?: [position, ...], "inPlace"?: bool, "show"?: bool, "timeout"?: seconds}]"#;
+
+    async fn execute(front: &Front, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
+        let timeout = seconds(Self::NAME, argument.timeout)?;
+        let encoding = front.negotiated().encoding;
+        let place = match (&argument.uri, &argument.text) {
+            (None, Some(text)) if !argument.in_place => Place::of_text(text, &argument, encoding),
+            (Some(uri), None) => {
+                let document = front.session.document(front.client, uri.as_str()).await;
+                Place::of_document(document.ok_or_else(|| no_document(uri))?, uri, &argument, encoding)?
+            }
+            _ => {
+                return Err(wrong("it takes a `uri` or a `text`, and only what is at a `uri` can be expanded in place"));
+            }
+        };
+        let request = ExpandRequest {
+            text: place.text.slice(place.within.start..place.within.end).to_string(),
+            package: Some(place.package.clone()),
+            how: if argument.how == Extent::Full { How::Full } else { How::One },
+            offset: place.offset,
+            whole: argument.how == Extent::Step,
+            steps: argument.steps.iter().map(|step| [step.line, step.character]).collect(),
+            unit: encoding,
+            column: argument.in_place.then_some(place.column),
+            printed: argument.text.is_some(),
+            writable: argument.in_place,
+            timeout,
+        };
+        let answer = front.session.expand(front.client, request).await.map_err(|error| to_proto::error(&error))?;
+        match answer {
+            ExpandAnswer::Failed { error } => {
+                if argument.show || argument.in_place {
+                    front.show(Level::Error, &format!("No expansion: {}", error.message));
+                }
+                Ok(json!({"expansion": null, "expanded": false, "package": place.package,
+                    "error": {"stage": error.stage, "type": error.kind, "message": error.message}}))
+            }
+            ExpandAnswer::Done(done) => finish(front, &argument, &place, done).await,
+        }
+    }
+}
+
+/// A text, and the part of it that is read.
+struct Place {
+    text: Rope,
+    version: Option<i32>,
+    /// The top-level form.
+    within: Span,
+    /// The place in it.
+    offset: Option<usize>,
+    /// Its column, 0-based.
+    column: usize,
+    package: String,
+}
+
+impl Place {
+    fn of_text(text: &str, argument: &Argument, encoding: PositionEncoding) -> Place {
+        let text = Rope::from_str(text);
+        let offset = argument.position.map(|position| to_offset(&text, from_proto::position(position), encoding));
+        let package = argument.package.clone().unwrap_or_else(|| "COMMON-LISP-USER".into());
+        Place { within: Span { start: 0, end: text.len_chars() }, offset, column: 0, package, version: None, text }
+    }
+
+    fn of_document(document: Document, uri: &Url, argument: &Argument, encoding: PositionEncoding) -> Result<Place> {
+        let Some(position) = argument.position else { return Err(wrong("with a `uri` goes a `position`")) };
+        let text = document.text().clone();
+        let at = to_offset(&text, from_proto::position(position), encoding);
+        let Some(within) = toplevel_form(&document, at) else { return Err(wrong("the document has no form there")) };
+        let package = argument.package.clone().or_else(|| package_at(&document, within.start));
+        let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
+        Ok(Place {
+            column: line_column(&text, within.start).column - 1,
+            offset: Some(at.clamp(within.start, within.end) - within.start),
+            package: package.unwrap_or_else(|| first.into()),
+            version: Some(document.version()),
+            within,
+            text,
+        })
+    }
+}
+
+async fn finish(front: &Front, argument: &Argument, place: &Place, done: Expansion) -> Result<Value> {
+    let negotiated = front.negotiated();
+    let start = place.within.start;
+    let span = Span { start: start + done.span.start, end: start + done.span.end };
+    let span = if argument.how == Extent::Step { place.within } else { span };
+    let range: Range = to_proto::range(&place.text, span, negotiated.encoding);
+    let mut result = json!({
+        "expansion": done.expansion, "expanded": done.expanded, "form": done.form, "package": place.package,
+        "omitted": done.omitted, "range": range, "error": null,
+    });
+    if let (true, Some(uri)) = (argument.in_place, &argument.uri) {
+        if !done.expanded {
+            front.show(Level::Info, &format!("{} is not a macro call.", done.form));
+            result["applied"] = false.into();
+            return Ok(result);
+        }
+        if !done.writable {
+            let message = format!(
+                "The expansion of {} has objects in it that no text stands for, or is too long to be written down.",
+                done.form
+            );
+            front.show(Level::Error, &message);
+            result["applied"] = false.into();
+            return Ok(result);
+        }
+        let change = TextEdit { range, new_text: done.expansion };
+        let edit = actions::edit(uri, place.version.unwrap_or(0), negotiated.document_changes, vec![change]);
+        result["applied"] = match negotiated.apply_edit {
+            true => {
+                let params = json!({"label": "Macroexpand in place", "edit": edit});
+                let answer = front.peer.request("workspace/applyEdit", params).await?;
+                (answer["applied"] == true).into()
+            }
+            false => false.into(),
+        };
+        if !negotiated.apply_edit {
+            result["edit"] = serde_json::to_value(edit).unwrap_or_default();
+        }
+    } else if argument.show {
+        let short: String = done.expansion.chars().take(SHOWN).collect();
+        let note = if done.expanded { "" } else { "\n(Form is not a macro call)" };
+        front.show(Level::Info, &format!("{short}{note}"));
+    }
+    Ok(result)
+}
+
+fn wrong(why: &str) -> Error {
+    Error::invalid_params(format!("{}: {why}. Its `arguments` are {}.", Macroexpand::NAME, Macroexpand::EXPECTS))
+}

@@ -1,0 +1,61 @@
+//! `macroexpand-form`, by its contract.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::expand::{self, Facts};
+use crate::image::api::expand::How;
+use crate::session::ExpandRequest;
+
+/// The tool.
+pub(crate) struct MacroexpandForm;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The Lisp form to expand (as a string)
+    form: String,
+    /// Every macro, in subforms too (default: one step)
+    #[serde(default)]
+    full: Option<bool>,
+    /// Default: CL-USER
+    #[serde(default)]
+    package: Option<String>,
+    /// Seconds. Default 20.
+    #[serde(default)]
+    #[schemars(range(min = 0.1, max = 86400))]
+    timeout: Option<f64>,
+}
+
+impl Tool for MacroexpandForm {
+    type Input = Input;
+    type Output = Facts;
+
+    const NAME: &'static str = "macroexpand-form";
+    const TITLE: &'static str = "Expand macros";
+    const DESCRIPTION: &'static str = "Expand a macro form to see the generated code. Useful for understanding what macros like DEFUN, \
+LOOP, or WITH-* generate. Whatever the macros do leaves no trace.";
+    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+
+    async fn call(call: Call, input: Input) -> Reply<Facts> {
+        let Input { form, full, package, timeout } = input;
+        let how = if full == Some(true) { How::Full } else { How::One };
+        let request = ExpandRequest { text: form, package: package.clone(), how, timeout, ..ExpandRequest::default() };
+        let work = call.session.expand(call.client, request);
+        match call.progress.during(work, None).await {
+            Ok(answer) => {
+                let facts = Facts::from(answer);
+                Reply { text: expand::render(&facts), failed: facts.error.is_some(), facts }
+            }
+            Err(error) => Failure::of(error, package.as_deref()).into(),
+        }
+    }
+}
+
+impl FromFailure for Facts {
+    fn from_failure(failure: Failure) -> Self {
+        Facts::without_work(failure.kind.into_owned(), failure.message)
+    }
+}
