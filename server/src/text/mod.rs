@@ -2,10 +2,12 @@
 
 pub mod document;
 pub mod forms;
+pub mod names;
 mod pass;
 pub mod position;
 pub mod scanner;
 pub mod toplevel;
+pub mod tree;
 
 /// A half-open range of a text, in characters (Unicode code points, as SBCL counts them), 0-based.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
