@@ -50,7 +50,7 @@ pub(super) async fn offer(front: &Front, params: CodeActionParams, snapshot: Sna
         {
             let fixed = Diagnostics::new(negotiated, &uri, &snapshot.text).one(item.clone()).await;
             let change = TextEdit { range: to_proto::range(&snapshot.text, span, encoding), new_text };
-            let edit = edit(&uri, snapshot.version, negotiated.document_changes, change);
+            let edit = edit(&uri, snapshot.version, negotiated.document_changes, vec![change]);
             let action = quick_fix(title, fixed);
             offered.push(CodeAction { edit: Some(edit), ..action }.into());
         }
@@ -83,13 +83,13 @@ fn quick_fix(title: String, fixed: Diagnostic) -> CodeAction {
     }
 }
 
-/// One edit of a document, for the version it is right for where the client can tell versions.
-fn edit(uri: &Url, version: i32, versions: bool, edit: TextEdit) -> WorkspaceEdit {
+/// Edits of a document, for the version it is right for where the client can tell versions.
+pub(super) fn edit(uri: &Url, version: i32, versions: bool, edits: Vec<TextEdit>) -> WorkspaceEdit {
     if !versions {
-        return WorkspaceEdit::new(HashMap::from([(uri.clone(), vec![edit])]));
+        return WorkspaceEdit::new(HashMap::from([(uri.clone(), edits)]));
     }
     let text_document = OptionalVersionedTextDocumentIdentifier { uri: uri.clone(), version: Some(version) };
-    let edits = vec![OneOf::Left(edit)];
+    let edits = edits.into_iter().map(OneOf::Left).collect();
     let changes = DocumentChanges::Edits(vec![TextDocumentEdit { text_document, edits }]);
     WorkspaceEdit { document_changes: Some(changes), ..WorkspaceEdit::default() }
 }

@@ -2,6 +2,8 @@
 
 mod compile_form;
 mod evaluate_lisp;
+mod lisp_edit_form;
+mod lisp_read_file;
 mod schema;
 
 use std::borrow::Cow;
@@ -130,7 +132,14 @@ impl Entry {
 }
 
 static TABLE: LazyLock<Vec<Entry>> =
-    LazyLock::new(|| vec![entry::<compile_form::CompileForm>(), entry::<evaluate_lisp::EvaluateLisp>()]);
+    LazyLock::new(|| {
+        vec![
+            entry::<compile_form::CompileForm>(),
+            entry::<evaluate_lisp::EvaluateLisp>(),
+            entry::<lisp_read_file::LispReadFile>(),
+            entry::<lisp_edit_form::LispEditForm>(),
+        ]
+    });
 
 /// All tools, in the order they are listed.
 pub(crate) fn all() -> &'static [Entry] {

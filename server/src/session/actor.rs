@@ -153,6 +153,7 @@ impl Actor {
                 self.load_system(client, system, force, progress, reply);
             }
             Event::Run { client, what, start } => self.run_operation(client, what, start),
+            Event::ApplyEdit { client, uri, version, edits, reply } => self.apply_edit(client, uri, version, edits, reply),
             Event::OpenDocuments { reply } => drop(reply.send(self.documents.all())),
             Event::Interrupt { client, everything, reply } => self.interrupt(client, everything, reply),
             Event::Restart { client, reply } => {
@@ -175,7 +176,7 @@ impl Actor {
         }
     }
 
-    fn tell(&self, client: ClientId, feedback: Feedback) {
+    pub(super) fn tell(&self, client: ClientId, feedback: Feedback) {
         if let Some(client) = self.clients.get(&client) {
             client.tell(feedback);
         }

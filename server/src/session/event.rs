@@ -12,6 +12,7 @@ use super::{
 };
 use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
 use crate::image::{ImageError, ImageEvent, Progress};
+use crate::text::Span;
 use crate::text::document::Edit;
 use crate::text::position::{Position, PositionEncoding};
 
@@ -123,6 +124,13 @@ pub(super) enum Event {
         client: ClientId,
         what: String,
         start: Start,
+    },
+    ApplyEdit {
+        client: ClientId,
+        uri: String,
+        version: i32,
+        edits: Vec<(Span, String)>,
+        reply: mpsc::UnboundedSender<std::result::Result<(), String>>,
     },
     OpenDocuments {
         reply: oneshot::Sender<Vec<OpenDocument>>,

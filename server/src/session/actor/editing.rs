@@ -42,6 +42,11 @@ impl Actor {
         }
     }
 
+    /// A document's version and text.
+    pub(in crate::session) fn document_text(&mut self, key: &Key) -> Option<(i32, ropey::Rope)> {
+        self.documents.get_mut(key).map(|open| (open.document.version(), open.document.text().clone()))
+    }
+
     pub(super) fn close(&mut self, key: Key) {
         let Some(open) = self.documents.remove(&key) else { return };
         let text = open.document.text().clone();
