@@ -7,6 +7,7 @@ pub mod diagnostic;
 pub mod diagnostics;
 pub mod edit_form;
 pub mod evaluate;
+pub mod format;
 pub mod outline;
 pub mod read_file;
 pub mod render;

@@ -170,7 +170,7 @@ impl<'a> Tree<'a> {
             });
             let within = |child: &NodeId| {
                 let end = self.nodes[*child].end;
-                if touching { at <= end } else { at < end || (at == end && self.open_ended(*child)) }
+                if touching { at <= end } else { at < end || self.goes_on(*child, at) }
             };
             match children[..after].last().copied().filter(within) {
                 Some(child) => {
@@ -182,10 +182,14 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// A comment goes on to the end of its line, and what is not closed beyond its last token.
-    fn open_ended(&self, id: NodeId) -> bool {
+    /// A comment goes on to the end of its line, and what is not closed as far as nothing else begins.
+    fn goes_on(&self, id: NodeId, at: usize) -> bool {
         let node = &self.nodes[id];
-        node.kind == Kind::LineComment || !node.whole
+        match node.kind {
+            Kind::LineComment => at == node.end,
+            Kind::Stray => false,
+            _ => !node.whole,
+        }
     }
 }
 
