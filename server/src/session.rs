@@ -9,6 +9,7 @@ mod documents;
 mod event;
 mod file_uri;
 mod jobs;
+mod parts;
 mod source_files;
 mod status;
 mod systems;
@@ -31,6 +32,7 @@ use crate::text::position::{Position, PositionEncoding};
 use event::{Event, Place, Start};
 pub use file_uri::{path_of_uri, uri_of_path};
 use jobs::Jobs;
+pub use parts::{Part, Selected};
 pub use source_files::{FileError, SourceFile, Unsaved};
 pub use status::describe as describe_image;
 

@@ -2,8 +2,10 @@
 //! first waits (see `transport`). docs/protocol.md documents every one; a test holds the two together.
 
 mod eval;
+mod forms;
 mod image;
 mod load_system;
+mod structure;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -45,6 +47,11 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     vec![
         entry::<eval::Eval>(),
         entry::<load_system::LoadSystem>(),
+        entry::<forms::EvalForm>(),
+        entry::<forms::EvalRegion>(),
+        entry::<forms::EvalBuffer>(),
+        entry::<forms::EvalToComment>(),
+        entry::<structure::Structure>(),
         entry::<image::RestartImage>(),
         entry::<image::Interrupt>(),
         entry::<image::Status>(),

@@ -5,11 +5,13 @@ mod capabilities;
 mod commands;
 mod ext;
 mod feedback;
+mod formatting;
 mod frames;
 mod from_proto;
 mod front;
 mod progress;
 mod pull;
+mod texts;
 mod to_proto;
 mod transport;
 

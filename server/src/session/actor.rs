@@ -145,6 +145,9 @@ impl Actor {
                 drop(reply.send(self.documents.snapshots(client)));
             }
             Event::Evaluate { client, request, place, reply } => self.evaluate(client, request, place, reply),
+            Event::EvaluatePart { client, request, uri, part, selected, reply } => {
+                self.evaluate_part(client, request, uri, part, selected, reply);
+            }
             Event::Check { client, request, reply } => self.check(client, request, reply),
             Event::CheckSystem { client, request, progress, reply } => {
                 self.check_system(client, request, progress, reply);
@@ -242,7 +245,7 @@ impl Actor {
     }
 
     /// The configuration in force for a client.
-    fn config(&self, client: ClientId) -> &Config {
+    pub(super) fn config(&self, client: ClientId) -> &Config {
         self.clients.get(&client).map_or(&self.config, |client| &client.config)
     }
 

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::jobs::{Finished, Job, Jobs};
 use super::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Snapshot, Status,
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Part, Selected, Snapshot, Status,
     SystemReport,
 };
 use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
@@ -100,6 +100,14 @@ pub(super) enum Event {
         client: ClientId,
         request: EvalRequest,
         place: Option<Place>,
+        reply: Reply<EvalOutcome>,
+    },
+    EvaluatePart {
+        client: ClientId,
+        request: EvalRequest,
+        uri: String,
+        part: Part,
+        selected: oneshot::Sender<Option<Selected>>,
         reply: Reply<EvalOutcome>,
     },
     Check {
