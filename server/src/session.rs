@@ -10,6 +10,8 @@ mod event;
 mod file_uri;
 mod jobs;
 pub mod reload;
+mod parts;
+mod source_files;
 mod status;
 mod systems;
 mod texts;
@@ -28,11 +30,14 @@ use crate::image::api::expand::ExpandAnswer;
 pub use crate::image::api::expand::ExpandRequest;
 use crate::image::api::{CheckMode, CheckReport, EvalOutcome, LoadSystemOutcome, Operation, Origin};
 use crate::image::{Image, ImageError, ImageEvent, ImageState, OutputChunk, Progress};
+use crate::text::Span;
 use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
 use event::{Event, Place, Start};
 pub use file_uri::{path_of_uri, uri_of_path};
 use jobs::Jobs;
+pub use parts::{Part, Selected};
+pub use source_files::{FileError, SourceFile, Unsaved};
 pub use status::describe as describe_image;
 
 /// Which door a client came through.
@@ -100,6 +105,19 @@ pub enum Feedback {
         uri: String,
         /// Whether it goes on.
         running: bool,
+    },
+    /// One of this client's documents is to be edited, if it is at this version still. Answered once.
+    ApplyEdit {
+        /// The document, as the client named it.
+        uri: String,
+        /// Its version.
+        version: i32,
+        /// Its text, so that the door can turn spans into its positions.
+        text: Rope,
+        /// What is replaced by what; disjoint.
+        edits: Vec<(Span, String)>,
+        /// Whether it was, or why not.
+        reply: mpsc::UnboundedSender<Result<(), String>>,
     },
     /// A line for the log.
     Log {

@@ -4,6 +4,7 @@ pub mod symbols;
 pub mod reload;
 pub mod expand;
 pub mod names;
+pub mod texts;
 
 use std::path::PathBuf;
 

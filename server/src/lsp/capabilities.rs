@@ -133,6 +133,16 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
             implementation_provider: Some(ImplementationProviderCapability::Simple(true)),
             references_provider: Some(OneOf::Left(true)),
             workspace_symbol_provider: Some(OneOf::Left(true)),
+            document_symbol_provider: Some(OneOf::Left(true)),
+            document_highlight_provider: Some(OneOf::Left(true)),
+            folding_range_provider: Some(FoldingRangeProviderCapability::Simple(true)),
+            selection_range_provider: Some(SelectionRangeProviderCapability::Simple(true)),
+            document_formatting_provider: Some(OneOf::Left(true)),
+            document_range_formatting_provider: Some(OneOf::Left(true)),
+            document_on_type_formatting_provider: Some(DocumentOnTypeFormattingOptions {
+                first_trigger_character: "\n".into(),
+                more_trigger_character: Some(vec![")".into()]),
+            }),
             workspace: Some(WorkspaceServerCapabilities { workspace_folders: Some(folders), file_operations: None }),
             experimental: Some(experimental(image)),
             ..ServerCapabilities::default()

@@ -2,11 +2,13 @@
 //! first waits (see `transport`). docs/protocol.md documents every one; a test holds the two together.
 
 mod eval;
+mod forms;
 mod image;
 mod load_system;
 mod source_location;
 mod reload;
 mod macroexpand;
+mod structure;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -49,6 +51,11 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     vec![
         entry::<eval::Eval>(),
         entry::<load_system::LoadSystem>(),
+        entry::<forms::EvalForm>(),
+        entry::<forms::EvalRegion>(),
+        entry::<forms::EvalBuffer>(),
+        entry::<forms::EvalToComment>(),
+        entry::<structure::Structure>(),
         entry::<image::RestartImage>(),
         entry::<image::Interrupt>(),
         entry::<image::Status>(),

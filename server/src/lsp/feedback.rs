@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lsp_types::{PublishDiagnosticsParams, Url};
+use lsp_types::{PublishDiagnosticsParams, TextEdit, Url, WorkspaceEdit};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::capabilities::Negotiated;
+use super::actions;
 use super::ext;
 use super::progress::{Bar, Bars};
 use super::to_proto::{self, Diagnostics};
@@ -18,6 +19,9 @@ use crate::session::{Feedback, Level, describe_image};
 
 /// How long an image may take to start before that is shown: with a cached core it takes a fraction of it.
 const STARTING: Duration = Duration::from_millis(500);
+
+/// How long an editor may take to apply an edit.
+const APPLY: Duration = Duration::from_secs(15);
 
 /// Tells one client.
 pub(super) struct Teller {
@@ -58,6 +62,19 @@ pub(super) async fn tell(teller: Teller, mut feedback: mpsc::UnboundedReceiver<F
                 }
             }
             Some(Feedback::Message { level, text }) => teller.say("window/showMessage", level, &text),
+            Some(Feedback::ApplyEdit { uri, version, text, edits, reply }) => {
+                let Ok(uri) = Url::parse(&uri) else { continue };
+                let edits = edits
+                    .into_iter()
+                    .map(|(span, new_text)| TextEdit {
+                        range: to_proto::range(&text, span, teller.negotiated.encoding),
+                        new_text,
+                    })
+                    .collect();
+                let edit = actions::edit(&uri, version, teller.negotiated.document_changes, edits);
+                let peer = teller.peer.clone();
+                tokio::spawn(async move { drop(reply.send(apply(&peer, "Edit by an agent", edit).await)) });
+            }
             Some(Feedback::Log { level, text }) => teller.say("window/logMessage", level, &text),
             Some(Feedback::Checking { uri, running }) => {
                 if running {
@@ -102,6 +119,20 @@ impl Teller {
                 }
             });
         }
+    }
+}
+
+/// Have the client edit its documents (LSP 3.17 `workspace/applyEdit`).
+///
+/// # Errors
+/// Why it did not.
+pub(super) async fn apply(peer: &Peer, label: &str, edit: WorkspaceEdit) -> Result<(), String> {
+    let asked = peer.request("workspace/applyEdit", json!({"label": label, "edit": edit}));
+    match tokio::time::timeout(APPLY, asked).await {
+        Ok(Ok(answer)) if answer["applied"] == json!(true) => Ok(()),
+        Ok(Ok(answer)) => Err(answer["failureReason"].as_str().unwrap_or("it refused the edit.").to_owned()),
+        Ok(Err(error)) => Err(error.message.into_owned()),
+        Err(_) => Err(format!("it did not answer within {} s.", APPLY.as_secs())),
     }
 }
 

@@ -15,7 +15,7 @@ use super::feedback::{self, Teller};
 use super::progress::Bars;
 use super::pull;
 use super::transport::Peer;
-use super::{actions, commands, from_proto, to_proto};
+use super::{actions, commands, formatting, from_proto, texts, to_proto};
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
 
 /// One editor.
@@ -241,6 +241,34 @@ impl LanguageServer for Front {
 
     async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
         commands::execute(self, params).await.map(Some)
+    }
+
+    async fn document_symbol(&self, params: DocumentSymbolParams) -> Result<Option<DocumentSymbolResponse>> {
+        texts::document_symbol(self, params).await
+    }
+
+    async fn document_highlight(&self, params: DocumentHighlightParams) -> Result<Option<Vec<DocumentHighlight>>> {
+        texts::document_highlight(self, params).await
+    }
+
+    async fn folding_range(&self, params: FoldingRangeParams) -> Result<Option<Vec<FoldingRange>>> {
+        texts::folding_range(self, params).await
+    }
+
+    async fn selection_range(&self, params: SelectionRangeParams) -> Result<Option<Vec<SelectionRange>>> {
+        texts::selection_range(self, params).await
+    }
+
+    async fn formatting(&self, params: DocumentFormattingParams) -> Result<Option<Vec<TextEdit>>> {
+        formatting::document(self, params).await
+    }
+
+    async fn range_formatting(&self, params: DocumentRangeFormattingParams) -> Result<Option<Vec<TextEdit>>> {
+        formatting::range(self, params).await
+    }
+
+    async fn on_type_formatting(&self, params: DocumentOnTypeFormattingParams) -> Result<Option<Vec<TextEdit>>> {
+        formatting::on_type(self, params).await
     }
 
     async fn did_change_configuration(&self, params: DidChangeConfigurationParams) {

@@ -8,6 +8,8 @@ mod image;
 mod load_system;
 mod reload;
 mod macroexpand_form;
+mod lisp_edit_form;
+mod lisp_read_file;
 mod schema;
 mod source_location;
 
@@ -161,6 +163,10 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<macroexpand_form::MacroexpandForm>(),
     ]
 });
+            entry::<lisp_read_file::LispReadFile>(),
+            entry::<lisp_edit_form::LispEditForm>(),
+        ]
+    });
 
 /// All tools, in the order they are listed.
 pub(crate) fn all() -> &'static [Entry] {

@@ -145,6 +145,9 @@ impl Actor {
                 drop(reply.send(self.documents.snapshots(client)));
             }
             Event::Evaluate { client, request, place, reply } => self.evaluate(client, request, place, reply),
+            Event::EvaluatePart { client, request, uri, part, selected, reply } => {
+                self.evaluate_part(client, request, uri, part, selected, reply);
+            }
             Event::Check { client, request, reply } => self.check(client, request, reply),
             Event::Expand { client, request, reply } => self.expand(client, request, reply),
             Event::CheckSystem { client, request, progress, reply } => {
@@ -154,6 +157,7 @@ impl Actor {
                 self.load_system(client, system, force, progress, reply);
             }
             Event::Run { client, what, start } => self.run_operation(client, what, start),
+            Event::ApplyEdit { client, uri, version, edits, reply } => self.apply_edit(client, uri, version, edits, reply),
             Event::OpenDocuments { reply } => drop(reply.send(self.documents.all())),
             Event::Interrupt { client, everything, reply } => self.interrupt(client, everything, reply),
             Event::Restart { client, reply } => {
@@ -176,7 +180,7 @@ impl Actor {
         }
     }
 
-    fn tell(&self, client: ClientId, feedback: Feedback) {
+    pub(super) fn tell(&self, client: ClientId, feedback: Feedback) {
         if let Some(client) = self.clients.get(&client) {
             client.tell(feedback);
         }
@@ -242,7 +246,7 @@ impl Actor {
     }
 
     /// The configuration in force for a client.
-    fn config(&self, client: ClientId) -> &Config {
+    pub(super) fn config(&self, client: ClientId) -> &Config {
         self.clients.get(&client).map_or(&self.config, |client| &client.config)
     }
 

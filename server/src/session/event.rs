@@ -9,10 +9,13 @@ use super::jobs::{Finished, Job, Jobs};
 use super::{
     CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, ExpandRequest, Feedback, OpenDocument,
     Snapshot, Status, SystemReport,
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Part, Selected, Snapshot, Status,
+    SystemReport,
 };
 use crate::image::api::expand::ExpandAnswer;
 use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
 use crate::image::{ImageError, ImageEvent, Progress};
+use crate::text::Span;
 use crate::text::document::Edit;
 use crate::text::position::{Position, PositionEncoding};
 
@@ -102,6 +105,14 @@ pub(super) enum Event {
         place: Option<Place>,
         reply: Reply<EvalOutcome>,
     },
+    EvaluatePart {
+        client: ClientId,
+        request: EvalRequest,
+        uri: String,
+        part: Part,
+        selected: oneshot::Sender<Option<Selected>>,
+        reply: Reply<EvalOutcome>,
+    },
     Check {
         client: ClientId,
         request: CheckRequest,
@@ -129,6 +140,13 @@ pub(super) enum Event {
         client: ClientId,
         what: String,
         start: Start,
+    },
+    ApplyEdit {
+        client: ClientId,
+        uri: String,
+        version: i32,
+        edits: Vec<(Span, String)>,
+        reply: mpsc::UnboundedSender<std::result::Result<(), String>>,
     },
     OpenDocuments {
         reply: oneshot::Sender<Vec<OpenDocument>>,

@@ -3,7 +3,9 @@
 pub mod datum;
 pub mod definitions;
 pub mod document;
+pub mod form_tree;
 pub mod forms;
+pub mod names;
 mod pass;
 pub mod position;
 pub mod scanner;

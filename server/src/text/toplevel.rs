@@ -38,7 +38,7 @@ pub struct TopForm {
     /// Why it cannot be read; `None` when its structure is whole.
     pub fault: Option<Fault>,
     /// Where, in bytes.
-    pub(super) bytes: Span,
+    pub(crate) bytes: Span,
     /// It has a string in which a definition seems to begin.
     suspect: bool,
 }

@@ -1,215 +1,348 @@
-//! A top-level form as a tree of what is written in it: for edits that must know what a list's elements are, and keep all else as it stands.
+//! The syntax tree of a text: lists, what is in them, and the comments between. Offsets are bytes of the text.
+//!
+//! Each top-level form is parsed by itself, as [`Scan`] found it, so that a broken form spoils nothing outside of it.
 
-use ropey::Rope;
+use super::scanner::{Cut, Scanner, TokenKind};
+use super::toplevel::Scan;
 
-use super::Span;
-use super::scanner::{Scanner, TokenKind};
+/// A node's place in its tree.
+pub type NodeId = usize;
 
-/// What a [`Node`] is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodeKind {
-    /// A list, with its elements.
-    List(Vec<Node>),
-    /// A symbol, a number, a character.
+/// The root.
+pub const ROOT: NodeId = 0;
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The whole text.
+    Root,
+    /// `(...)`, `#(...)`.
+    List,
+    /// A symbol, a number, a character, ...
     Atom,
-    /// A string.
+    /// `"..."`.
     String,
-    /// `#+` or `#-`, its condition and what it guards: the reader may see one element here, or none.
+    /// `'x`, `#'x`, `,@x`, ...: its datum is its last child that is no comment.
+    Prefixed,
+    /// `#+feature datum`: its first two children that are no comments.
     Guarded,
+    /// `; ...` without its line break.
+    LineComment,
+    /// `#| ... |#`.
+    BlockComment,
+    /// A `)` that closes nothing.
+    Stray,
 }
 
-/// One datum as written. Offsets are bytes of its tree's text.
+/// A node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// What it is.
-    pub kind: NodeKind,
-    /// Its first byte, that of a prefix (`'`, `#'`) if it has one.
+    pub kind: Kind,
+    /// Its first byte.
     pub start: usize,
     /// One past its last byte.
     pub end: usize,
-    /// It has a prefix.
-    pub prefixed: bool,
+    /// One past its opening token: `(`, `#'`, `#+`; its `end` if it has none.
+    pub inner: usize,
+    /// Nothing of it is missing.
+    pub whole: bool,
+    /// What it is in.
+    pub parent: NodeId,
+    /// What is in it, comments too, in order.
+    pub children: Vec<NodeId>,
 }
 
-impl Node {
-    /// Its elements; none unless it is a list.
-    pub fn elements(&self) -> &[Node] {
-        match &self.kind {
-            NodeKind::List(elements) => elements,
-            _ => &[],
+/// The tree of a text.
+#[derive(Debug, Clone)]
+pub struct Tree<'a> {
+    /// The text.
+    pub text: &'a str,
+    nodes: Vec<Node>,
+}
+
+struct Builder<'a> {
+    tree: Tree<'a>,
+    /// Open nodes, and how many datums each has.
+    open: Vec<(NodeId, usize)>,
+}
+
+impl<'a> Tree<'a> {
+    /// The tree of a text that was not scanned yet.
+    pub fn parse(text: &'a str) -> Tree<'a> {
+        Tree::of(text, &Scan::of(text))
+    }
+
+    /// The tree of a text, by its scan.
+    pub fn of(text: &'a str, scan: &Scan) -> Tree<'a> {
+        let root = Node {
+            kind: Kind::Root,
+            start: 0,
+            end: text.len(),
+            inner: 0,
+            whole: true,
+            parent: ROOT,
+            children: Vec::new(),
+        };
+        let mut builder = Builder { tree: Tree { text, nodes: vec![root] }, open: vec![(ROOT, 0)] };
+        let mut at = 0;
+        for form in scan.forms() {
+            builder.part(at, form.bytes.start);
+            builder.part(form.bytes.start, form.bytes.end);
+            at = form.bytes.end;
         }
+        builder.part(at, text.len());
+        builder.tree
     }
 
-    /// A list without a prefix.
-    pub fn is_list(&self) -> bool {
-        !self.prefixed && matches!(self.kind, NodeKind::List(_))
+    /// A node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id]
     }
 
-    /// The reader may pass over it.
-    pub fn is_guarded(&self) -> bool {
-        self.kind == NodeKind::Guarded
+    /// All nodes, each before what is in it.
+    pub fn ids(&self) -> std::ops::Range<NodeId> {
+        0..self.nodes.len()
     }
 
-    /// A constant or a name: making or leaving out its value does nothing.
-    pub fn is_inert(&self, text: &str) -> bool {
-        match self.kind {
-            NodeKind::Atom | NodeKind::String => !self.prefixed || !text[self.start..self.end].starts_with("#."),
-            NodeKind::List(_) => self.prefixed && ["'", "#'"].iter().any(|p| text[self.start..self.end].starts_with(p)),
-            NodeKind::Guarded => false,
-        }
-    }
-}
-
-/// A part of a text, read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tree {
-    /// The part.
-    pub text: String,
-    /// What stands in it.
-    pub nodes: Vec<Node>,
-    base: usize,
-}
-
-impl Tree {
-    /// Read `span` of `text`; `None` when it does not balance.
-    pub fn read(text: &Rope, span: Span) -> Option<Tree> {
-        let part = text.slice(span.start..span.end.min(text.len_chars())).to_string();
-        let nodes = read(&part)?;
-        Some(Tree { text: part, nodes, base: span.start })
-    }
-
-    /// Bytes of this tree as a span of the whole text.
-    pub fn span(&self, start: usize, end: usize) -> Span {
-        let chars = |byte: usize| self.text.get(..byte).map_or(0, |head| head.chars().count());
-        Span { start: self.base + chars(start), end: self.base + chars(end) }
-    }
-
-    /// The byte of this tree at an offset of the whole text.
-    pub fn byte(&self, offset: usize) -> usize {
-        let chars = offset.saturating_sub(self.base);
-        self.text.char_indices().nth(chars).map_or(self.text.len(), |(byte, _)| byte)
-    }
-
-    /// What a node says.
-    pub fn written(&self, node: &Node) -> &str {
+    /// A node's text.
+    pub fn text_of(&self, id: NodeId) -> &'a str {
+        let node = &self.nodes[id];
         &self.text[node.start..node.end]
     }
 
-    /// The operator of a list, without its package, lower-case; empty when there is none.
-    pub fn operator(&self, list: &Node) -> String {
-        match list.elements().first() {
-            Some(head) if head.kind == NodeKind::Atom && !head.prefixed => {
-                let name = self.written(head);
-                name.rsplit(':').next().unwrap_or(name).to_lowercase()
+    /// Whether it is a comment.
+    pub fn is_comment(&self, id: NodeId) -> bool {
+        matches!(self.nodes[id].kind, Kind::LineComment | Kind::BlockComment)
+    }
+
+    /// What is in a node, without comments.
+    pub fn elements(&self, id: NodeId) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
+        self.nodes[id].children.iter().copied().filter(|child| !self.is_comment(*child))
+    }
+
+    /// A node without its guards and prefixes.
+    pub fn datum(&self, id: NodeId) -> NodeId {
+        let mut id = id;
+        while matches!(self.nodes[id].kind, Kind::Prefixed | Kind::Guarded) {
+            let last = match self.nodes[id].kind {
+                Kind::Guarded => self.elements(id).nth(1),
+                _ => self.elements(id).next_back(),
+            };
+            let Some(last) = last else { return id };
+            id = last;
+        }
+        id
+    }
+
+    /// A node without its guards.
+    pub fn unguarded(&self, id: NodeId) -> NodeId {
+        let mut id = id;
+        while let (Kind::Guarded, Some(datum)) = (self.nodes[id].kind, self.elements(id).nth(1)) {
+            id = datum;
+        }
+        id
+    }
+
+    /// The name of the symbol that heads a list, in lower case, without its package.
+    pub fn operator(&self, id: NodeId) -> Option<String> {
+        if self.nodes[id].kind != Kind::List || !self.text_of(id).starts_with('(') {
+            return None;
+        }
+        let head = self.elements(id).next()?;
+        self.symbol(head).map(|symbol| symbol.name.to_lowercase())
+    }
+
+    /// The symbol that an atom is.
+    pub fn symbol(&self, id: NodeId) -> Option<super::names::Symbol> {
+        if self.nodes[id].kind == Kind::Atom { super::names::symbol(self.text_of(id)) } else { None }
+    }
+
+    /// The nodes that `at` is strictly inside of, or whose edge it is at when `touching`; outermost first, the root first of all.
+    pub fn path(&self, at: usize, touching: bool) -> Vec<NodeId> {
+        let mut path = vec![ROOT];
+        let mut id = ROOT;
+        loop {
+            let children = &self.nodes[id].children;
+            let after = children.partition_point(|child| {
+                let start = self.nodes[*child].start;
+                if touching { start <= at } else { start < at }
+            });
+            let within = |child: &NodeId| {
+                let end = self.nodes[*child].end;
+                if touching { at <= end } else { at < end || self.goes_on(*child, at) }
+            };
+            match children[..after].last().copied().filter(within) {
+                Some(child) => {
+                    path.push(child);
+                    id = child;
+                }
+                None => return path,
             }
-            _ => String::new(),
         }
     }
 
-    /// The nodes around and at the offset `at` of the whole text, the outermost first.
-    pub fn around(&self, at: Span) -> Vec<&Node> {
-        let (start, end) = (self.byte(at.start), self.byte(at.end));
-        let mut chain = Vec::new();
-        let mut nodes = self.nodes.as_slice();
-        while let Some(node) = nodes.iter().find(|node| node.start <= start && end <= node.end) {
-            chain.push(node);
-            nodes = node.elements();
+    /// A comment goes on to the end of its line, and what is not closed as far as nothing else begins.
+    fn goes_on(&self, id: NodeId, at: usize) -> bool {
+        let node = &self.nodes[id];
+        match node.kind {
+            Kind::LineComment => at == node.end,
+            Kind::Stray => false,
+            _ => !node.whole,
         }
-        chain
     }
 }
 
-fn read(text: &str) -> Option<Vec<Node>> {
-    struct Open {
-        start: usize,
-        prefixed: bool,
-        elements: Vec<Node>,
-        /// Guards that wait: where each begins, and how many data it still takes.
-        guards: Vec<(usize, usize)>,
-    }
-    let mut open = vec![Open { start: 0, prefixed: false, elements: Vec::new(), guards: Vec::new() }];
-    let mut prefix: Option<usize> = None;
-    for token in Scanner::new(text) {
-        let mut node = match token.kind {
-            TokenKind::LineComment | TokenKind::BlockComment => continue,
-            TokenKind::Prefix | TokenKind::Unknown => {
-                prefix.get_or_insert(token.start);
-                continue;
-            }
-            TokenKind::Guard => {
-                // A prefix before a guard stands before what it guards, if that is there.
-                let from = prefix.take().unwrap_or(token.start);
-                open.last_mut()?.guards.push((from, 2));
-                continue;
-            }
-            TokenKind::Open => {
-                let from = prefix.take();
-                let vector = text[token.start..].starts_with('#');
-                let start = from.unwrap_or(token.start);
-                open.push(Open { start, prefixed: from.is_some() || vector, elements: Vec::new(), guards: Vec::new() });
-                continue;
-            }
-            TokenKind::Close => {
-                let done = open.pop().filter(|_| !open.is_empty())?;
-                let kind = NodeKind::List(done.elements);
-                Node { kind, start: done.start, end: token.end, prefixed: done.prefixed }
-            }
-            TokenKind::String | TokenKind::Atom => {
-                let kind = if token.kind == TokenKind::Atom { NodeKind::Atom } else { NodeKind::String };
-                let from = prefix.take();
-                Node { kind, start: from.unwrap_or(token.start), end: token.end, prefixed: from.is_some() }
-            }
-        };
-        let level = open.last_mut()?;
-        loop {
-            match level.guards.last_mut() {
-                Some((_, left)) if *left > 1 => {
-                    *left -= 1;
-                    break;
+impl Builder<'_> {
+    fn part(&mut self, start: usize, end: usize) {
+        let text = self.tree.text;
+        let before = start.checked_sub(1).map(|at| text.as_bytes()[at]);
+        let mut last = start;
+        for token in Scanner::within(&text[start..end], before) {
+            let (from, mut to) = (token.start + start, token.end + start);
+            let whole = token.cut == Cut::None;
+            match token.kind {
+                TokenKind::LineComment => {
+                    // CRLF: the line break is both.
+                    to -= usize::from(text[from..to].ends_with('\r'));
+                    self.leaf(Kind::LineComment, from, to, whole);
                 }
-                Some((from, _)) => {
-                    node = Node { kind: NodeKind::Guarded, start: *from, end: node.end, prefixed: false };
-                    level.guards.pop();
+                TokenKind::BlockComment => self.leaf(Kind::BlockComment, from, to, whole),
+                TokenKind::Open => self.begin(Kind::List, from, to),
+                TokenKind::Prefix => self.begin(Kind::Prefixed, from, to),
+                TokenKind::Unknown => {
+                    // What an unknown macro character takes is what stands right behind it.
+                    let next = text[to..end].chars().next();
+                    if next.is_none_or(|next| next == ')' || next.is_ascii_whitespace()) {
+                        self.leaf(Kind::Atom, from, to, whole);
+                        self.datum();
+                    } else {
+                        self.begin(Kind::Prefixed, from, to);
+                    }
                 }
-                None => {
-                    level.elements.push(node);
-                    break;
+                TokenKind::Guard => self.begin(Kind::Guarded, from, to),
+                TokenKind::Atom => {
+                    self.leaf(Kind::Atom, from, to, whole);
+                    self.datum();
                 }
+                TokenKind::String => {
+                    self.leaf(Kind::String, from, to, whole);
+                    self.datum();
+                }
+                TokenKind::Close => self.close(from, to, last),
             }
+            last = to;
+        }
+        while self.open.len() > 1 {
+            self.abandon(last);
         }
     }
-    let top = open.pop().filter(|_| open.is_empty())?;
-    Some(top.elements)
+
+    fn add(&mut self, kind: Kind, start: usize, end: usize, inner: usize, whole: bool) -> NodeId {
+        let id = self.tree.nodes.len();
+        let parent = self.open.last().map_or(ROOT, |open| open.0);
+        self.tree.nodes.push(Node { kind, start, end, inner, whole, parent, children: Vec::new() });
+        self.tree.nodes[parent].children.push(id);
+        id
+    }
+
+    fn leaf(&mut self, kind: Kind, start: usize, end: usize, whole: bool) {
+        self.add(kind, start, end, end, whole);
+    }
+
+    fn begin(&mut self, kind: Kind, start: usize, inner: usize) {
+        let id = self.add(kind, start, inner, inner, false);
+        self.open.push((id, 0));
+    }
+
+    /// What was begun last is left without all it needs.
+    fn abandon(&mut self, end: usize) {
+        if let Some((id, _)) = self.open.pop() {
+            self.tree.nodes[id].end = end;
+        }
+    }
+
+    fn close(&mut self, start: usize, end: usize, last: usize) {
+        while self.open.last().is_some_and(|(id, _)| !matches!(self.tree.nodes[*id].kind, Kind::List | Kind::Root)) {
+            self.abandon(last);
+        }
+        if self.open.len() > 1 {
+            self.finish(end);
+            self.datum();
+        } else {
+            self.leaf(Kind::Stray, start, end, false);
+        }
+    }
+
+    fn finish(&mut self, end: usize) {
+        if let Some((id, _)) = self.open.pop() {
+            let node = &mut self.tree.nodes[id];
+            node.end = end;
+            node.whole = true;
+        }
+    }
+
+    /// A datum is complete: so is what needed just that.
+    fn datum(&mut self) {
+        while let Some((id, count)) = self.open.last_mut() {
+            *count += 1;
+            let node = &self.tree.nodes[*id];
+            let needed = match node.kind {
+                Kind::Prefixed => 1,
+                Kind::Guarded => 2,
+                _ => return,
+            };
+            if *count < needed {
+                return;
+            }
+            let end = node.children.last().map_or(node.inner, |child| self.tree.nodes[*child].end);
+            self.finish(end);
+        }
+    }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
-    fn shape(tree: &Tree, nodes: &[Node]) -> String {
-        let one = |node: &Node| match &node.kind {
-            NodeKind::List(elements) => {
-                format!("{}[{}]", if node.prefixed { "'" } else { "" }, shape(tree, elements))
-            }
-            NodeKind::Guarded => format!("?<{}>", tree.written(node)),
-            NodeKind::Atom | NodeKind::String => tree.written(node).to_owned(),
-        };
-        nodes.iter().map(one).collect::<Vec<_>>().join(" ")
+    fn shown(tree: &Tree, id: NodeId) -> String {
+        let node = tree.node(id);
+        let inner: Vec<String> = node.children.iter().map(|child| shown(tree, *child)).collect();
+        match node.kind {
+            Kind::Root => inner.join(" "),
+            Kind::List => format!("({}{}", inner.join(" "), if node.whole { ")" } else { "" }),
+            Kind::Prefixed => format!("{}<{}>", &tree.text[node.start..node.inner], inner.join(" ")),
+            Kind::Guarded => format!("#<{}>", inner.join(" ")),
+            _ => tree.text_of(id).to_owned(),
+        }
     }
 
     #[test]
-    fn a_tree_is_what_is_written() {
+    fn prefixes_and_guards_take_their_datums() {
         for (text, expected) in [
-            ("(a (b \")\" #\\() ; )\n #| ( |# c)", "[a [b \")\" #\\(] c]"),
-            ("(a '(b c) #'d #(1 2))", "[a '[b c] #'d '[1 2]]"),
-            ("(a #+sbcl (b) #-(or x y) c d)", "[a ?<#+sbcl (b)> ?<#-(or x y) c> d]"),
-            ("(a #+x #+y b c)", "[a ?<#+x #+y b> c]"),
-            ("(é 'ü)", "[é 'ü]"),
+            ("(a 'b `(c ,@d))", "(a '<b> `<(c ,@<d>)>)"),
+            ("#+x (a) b", "#<x (a)> b"),
+            ("(#+x #-y a b c)", "(#<x #<y a>> b c)"),
+            ("(a ; c\n b) #|d|#", "(a ; c b) #|d|#"),
+            ("(a (b\n(c d)", "(a (b (c d)"),
+            ("a) b", "a ) b"),
+            ("(a ')", "(a '<>)"),
+            ("#?x (#?\"a\" #?)", "#?<x> (#?<\"a\"> #?)"),
+            ("#(1 #\\)) '; x\r\n y", "(1 #\\)) '<; x y>"),
         ] {
-            let tree = Tree::read(&Rope::from_str(text), Span { start: 0, end: text.chars().count() }).unwrap();
-            assert_eq!(shape(&tree, &tree.nodes), expected, "{text}");
+            assert_eq!(shown(&Tree::parse(text), ROOT), expected, "{text}");
         }
-        assert_eq!(Tree::read(&Rope::from_str("(a"), Span { start: 0, end: 2 }), None);
+    }
+
+    #[test]
+    fn the_path_leads_to_what_a_place_is_in() {
+        let tree = Tree::parse("(a (b \"x\") c)");
+        let texts = |at, touching| -> Vec<&str> {
+            tree.path(at, touching).into_iter().skip(1).map(|id| tree.text_of(id)).collect()
+        };
+        assert_eq!(texts(4, true), ["(a (b \"x\") c)", "(b \"x\")", "b"]);
+        assert_eq!(texts(4, false), ["(a (b \"x\") c)", "(b \"x\")"]);
+        assert_eq!(texts(3, false), ["(a (b \"x\") c)"]);
+        assert_eq!(texts(7, false), ["(a (b \"x\") c)", "(b \"x\")", "\"x\""]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Change;
 use crate::text::document::Document;
-use crate::text::tree::{Node, NodeKind, Tree};
+use crate::text::form_tree::{Node, NodeKind, Tree};
 
 /// A `defpackage` (or UIOP's `define-package`) as written.
 pub(super) struct Definition {

@@ -4,7 +4,7 @@ use super::{Change, Fix};
 use crate::ide::diagnostic::Diagnostic;
 use crate::text::document::Document;
 use crate::text::forms::toplevel_form;
-use crate::text::tree::{Node, NodeKind, Tree};
+use crate::text::form_tree::{Node, NodeKind, Tree};
 
 /// Where a variable is bound.
 struct Binder<'a> {

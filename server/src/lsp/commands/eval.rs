@@ -10,6 +10,7 @@ use super::{Command, next, seconds};
 use crate::lsp::front::Front;
 use crate::lsp::progress::Bar;
 use crate::lsp::{ext, from_proto, to_proto};
+use crate::image::OutputChunk;
 use crate::session::EvalRequest;
 
 /// Evaluate code.
@@ -69,18 +70,33 @@ async fn evaluate(front: &Front, argument: Argument, bar: Bar) -> Result<Value> 
             as std::pin::Pin<Box<dyn Future<Output = _> + Send>>,
         None => Box::pin(session.evaluate(client, request)),
     };
-    let outcome = loop {
+    follow(front, &mut answer, &mut chunks, argument.output_token.as_ref(), &bar)
+        .await?
+        .map(|outcome| to_proto::outcome(&outcome))
+        .map_err(|error| to_proto::error(&error))
+}
+
+/// Wait for an answer, telling what is printed until then.
+///
+/// # Errors
+/// It was cancelled.
+pub(super) async fn follow<T>(
+    front: &Front,
+    mut answer: impl Future<Output = T> + Unpin,
+    chunks: &mut Option<mpsc::UnboundedReceiver<OutputChunk>>,
+    token: Option<&Value>,
+    bar: &Bar,
+) -> Result<T> {
+    loop {
         tokio::select! {
             // Output first: it precedes the answer.
             biased;
-            Some(chunk) = next(&mut chunks) => {
+            Some(chunk) = next(chunks) => {
                 let stream = if chunk.stderr { "stderr" } else { "stdout" };
-                let params = json!({"token": argument.output_token, "stream": stream, "text": chunk.text});
-                front.peer.notify(ext::OUTPUT, params);
+                front.peer.notify(ext::OUTPUT, json!({"token": token, "stream": stream, "text": chunk.text}));
             }
-            outcome = &mut answer => break outcome,
+            answer = &mut answer => return Ok(answer),
             () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
         }
-    };
-    outcome.map(|outcome| to_proto::outcome(&outcome)).map_err(|error| to_proto::error(&error))
+    }
 }

@@ -42,6 +42,17 @@ impl Actor {
         }
     }
 
+    /// A document's version and text.
+    pub(in crate::session) fn document_text(&mut self, key: &Key) -> Option<(i32, ropey::Rope)> {
+        self.documents.get_mut(key).map(|open| (open.document.version(), open.document.text().clone()))
+    }
+
+    /// A document, and the unit its client counts in.
+    pub(in crate::session) fn open_document(&mut self, key: &Key) -> Option<(Document, PositionEncoding)> {
+        let encoding = self.clients.get(&key.0).map_or_else(PositionEncoding::default, |client| client.encoding);
+        self.documents.get_mut(key).map(|open| (open.document.clone(), encoding))
+    }
+
     pub(super) fn close(&mut self, key: Key) {
         let Some(open) = self.documents.remove(&key) else { return };
         let text = open.document.text().clone();

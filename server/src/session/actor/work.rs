@@ -15,7 +15,7 @@ use crate::text::position::{line_column, to_offset};
 const A_DAY: f64 = 86_400.0;
 
 impl Actor {
-    pub(super) fn evaluate(
+    pub(in crate::session) fn evaluate(
         &mut self,
         id: ClientId,
         request: EvalRequest,

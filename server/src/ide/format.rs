@@ -1,0 +1,250 @@
+//! Indentation by the conventions of Common Lisp. Only white space at the start of lines is changed, and nowhere inside of a string, a
+//! comment or a symbol, so what the reader reads stays the same.
+
+mod loops;
+pub mod rules;
+
+use std::ops::Range;
+
+use crate::text::tree::{Kind, NodeId, ROOT, Tree};
+use rules::{Bodies, Role, role};
+
+/// What the editor wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Columns of a tab.
+    pub tab_size: usize,
+    /// Indent with tabs.
+    pub tabs: bool,
+}
+
+/// Which lines are indented, 0-based.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// These lines.
+    pub lines: Range<usize>,
+    /// Also blank lines (somebody is about to type there), and lines of forms that do not balance.
+    pub typing: bool,
+}
+
+/// White space at the start of a line (in bytes of the text), and by what it is to be replaced.
+pub type Change = (Range<usize>, String);
+
+/// A comment that stands this far to the right is where somebody put it.
+const FAR: usize = 32;
+
+/// What has to change so that the lines are indented.
+pub fn format(tree: &Tree, wanted: &Wanted, bodies: &Bodies, options: Options) -> Vec<Change> {
+    let mut lines = Lines::new(tree, options.tab_size.max(1));
+    let mut changes = Vec::new();
+    for line in 0..lines.starts.len() {
+        if wanted.lines.contains(&line) && !lines.protected[line] {
+            lines.indent[line] = match lines.column_wanted(line, wanted.typing, bodies) {
+                None => continue,
+                Some(column) => column,
+            };
+            let range = lines.starts[line]..lines.first[line];
+            let text = white(lines.indent[line], options);
+            if tree.text[range.clone()] != text {
+                changes.push((range, text));
+            }
+        }
+    }
+    changes
+}
+
+fn white(columns: usize, options: Options) -> String {
+    if options.tabs {
+        let size = options.tab_size.max(1);
+        "\t".repeat(columns / size) + &" ".repeat(columns % size)
+    } else {
+        " ".repeat(columns)
+    }
+}
+
+/// The lines of a text, as they are indented so far.
+pub(super) struct Lines<'a> {
+    tree: &'a Tree<'a>,
+    tab_size: usize,
+    /// The first byte of each line.
+    starts: Vec<usize>,
+    /// Its first byte that is no space or tab.
+    first: Vec<usize>,
+    /// The column of that byte, as it will be.
+    indent: Vec<usize>,
+    /// A string, a comment or a symbol goes on there.
+    protected: Vec<bool>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(tree: &'a Tree<'a>, tab_size: usize) -> Lines<'a> {
+        let text = tree.text;
+        let starts: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        let first: Vec<usize> = starts
+            .iter()
+            .map(|start| start + text[*start..].bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count())
+            .collect();
+        let indent = starts.iter().zip(&first).map(|(start, first)| width(&text[*start..*first], 0, tab_size)).collect();
+        let mut protected = vec![false; starts.len()];
+        for id in tree.ids().skip(1) {
+            let node = tree.node(id);
+            if node.children.is_empty() && !matches!(node.kind, Kind::List | Kind::Prefixed | Kind::Guarded) && text[node.start..node.end].contains('\n') {
+                let from = starts.partition_point(|start| *start <= node.start);
+                let to = starts.partition_point(|start| *start <= node.end);
+                protected[from..to].fill(true);
+            }
+        }
+        Lines { tree, tab_size, starts, first, indent, protected }
+    }
+
+    fn line(&self, at: usize) -> usize {
+        self.starts.partition_point(|start| *start <= at) - 1
+    }
+
+    /// The column of a byte, as it will be.
+    pub(super) fn column(&self, at: usize) -> usize {
+        let line = self.line(at);
+        let (from, column) = if self.protected[line] { (self.starts[line], 0) } else { (self.first[line].min(at), self.indent[line]) };
+        width(&self.tree.text[from..at], column, self.tab_size)
+    }
+
+    pub(super) fn column_of(&self, id: NodeId) -> usize {
+        self.column(self.tree.node(id).start)
+    }
+
+    /// The column of a byte, as it is.
+    fn old_column(&self, at: usize) -> usize {
+        width(&self.tree.text[self.starts[self.line(at)]..at], 0, self.tab_size)
+    }
+
+    /// Whether the second begins on the line on which the first does.
+    pub(super) fn same_line(&self, first: NodeId, second: NodeId) -> bool {
+        self.line(self.tree.node(first).start) == self.line(self.tree.node(second).start)
+    }
+
+    pub(super) fn begins_line(&self, id: NodeId) -> bool {
+        let start = self.tree.node(id).start;
+        self.first[self.line(start)] == start
+    }
+
+    /// The column at which a line is to begin; `None`: it is left as it is.
+    fn column_wanted(&self, line: usize, typing: bool, bodies: &Bodies) -> Option<usize> {
+        let first = self.first[line];
+        let rest = self.tree.text[first..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
+        if rest.is_empty() && !typing {
+            return Some(0);
+        }
+        if rest.starts_with('\x0c') {
+            return None;
+        }
+        let path = self.tree.path(first, false);
+        if !typing && path.get(1).is_some_and(|top| !self.is_sound(*top)) {
+            return None;
+        }
+        let container = *path.iter().rev().find(|id| !self.tree.is_comment(**id)).unwrap_or(&ROOT);
+        if rest.starts_with(';') {
+            if let Some(column) = self.comment_column(line, container, rest) {
+                return Some(column);
+            }
+            if rest.starts_with(";;;") && container != ROOT {
+                return None;
+            }
+        }
+        Some(self.column_in(container, first, bodies))
+    }
+
+    fn is_sound(&self, top: NodeId) -> bool {
+        let node = self.tree.node(top);
+        node.whole || self.tree.is_comment(top) || node.kind == Kind::Stray
+    }
+
+    /// Of a comment with one semicolon: below the one it goes on, or where it is if that is far to the right.
+    fn comment_column(&self, line: usize, container: NodeId, rest: &str) -> Option<usize> {
+        if rest.starts_with(";;") {
+            return None;
+        }
+        let column = self.old_column(self.first[line]);
+        let above = line.checked_sub(1).filter(|above| !self.protected[*above]).and_then(|above| {
+            let children = &self.tree.node(container).children;
+            let at = children.partition_point(|id| self.tree.node(*id).start < self.first[line]);
+            let mut before = *children.get(at.checked_sub(1)?)?;
+            // The comment may be within what ended on the line above.
+            while self.tree.node(before).kind != Kind::LineComment {
+                before = *self.tree.node(before).children.last()?;
+            }
+            (self.line(self.tree.node(before).start) == above).then_some(before)
+        });
+        if let Some(above) = above.filter(|above| self.old_column(self.tree.node(*above).start) == column && column > 0) {
+            let of_code = !self.begins_line(above) || self.old_column(self.tree.node(above).start) >= FAR;
+            if of_code {
+                return Some(self.column_of(above));
+            }
+        }
+        (column >= FAR).then_some(column)
+    }
+
+    fn column_in(&self, container: NodeId, at: usize, bodies: &Bodies) -> usize {
+        let node = self.tree.node(container);
+        match node.kind {
+            Kind::Root => 0,
+            Kind::List => self.column_in_list(container, at, bodies),
+            _ => self.column(node.start),
+        }
+    }
+
+    fn column_in_list(&self, list: NodeId, at: usize, bodies: &Bodies) -> usize {
+        let tree = self.tree;
+        let node = tree.node(list);
+        let open = self.column(node.start);
+        let before: Vec<NodeId> = tree.elements(list).take_while(|id| tree.node(*id).start < at).collect();
+        let next = tree.elements(list).find(|id| tree.node(*id).start == at);
+        let Some(&head) = before.first() else { return open + (node.inner - node.start) };
+        let role = role(tree, list, bodies);
+        let Some(operator) = tree.operator(list).filter(|_| role != Role::Data) else { return self.column_of(head) };
+        let number = before.len();
+        let body = |arguments: usize| if number <= arguments { open + 4 } else { open + 2 };
+        match role {
+            Role::Clause => return open + 1,
+            Role::Function => return body(1),
+            Role::Method => return body(self.lambda_list_at(list, 1)),
+            Role::Data | Role::Code => {}
+        }
+        match operator.as_str() {
+            _ if tree.text_of(head).starts_with(':') => self.as_function(open, &before),
+            "loop" => loops::column(self, list, &before, next),
+            "defmethod" => body(self.lambda_list_at(list, 2)),
+            "tagbody" | "prog" | "prog*" => {
+                let arguments = usize::from(operator != "tagbody");
+                let is_tag = next.is_some_and(|next| tree.node(next).kind == Kind::Atom);
+                if number <= arguments {
+                    open + 4
+                } else if is_tag {
+                    open + 1
+                } else {
+                    open + 3
+                }
+            }
+            _ => bodies.get(&operator).map_or_else(|| self.as_function(open, &before), body),
+        }
+    }
+
+    /// The place of the first list from `from` on; of all there is when there is none yet.
+    fn lambda_list_at(&self, list: NodeId, from: usize) -> usize {
+        let found = self.tree.elements(list).skip(from).position(|id| self.tree.node(id).kind == Kind::List);
+        found.map_or(usize::MAX, |at| at + from)
+    }
+
+    /// Below the first argument; one column in when there is none yet.
+    fn as_function(&self, open: usize, before: &[NodeId]) -> usize {
+        before.get(1).map_or(open + 1, |argument| self.column_of(*argument))
+    }
+}
+
+/// The column behind `text` that begins at a column.
+fn width(text: &str, from: usize, tab_size: usize) -> usize {
+    text.chars().fold(from, |column, char| if char == '\t' { column / tab_size * tab_size + tab_size } else { column + 1 })
+}
+
+#[cfg(test)]
+#[path = "format/tests.rs"]
+mod tests;

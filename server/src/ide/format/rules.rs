@@ -1,0 +1,266 @@
+//! How operators want their arguments indented.
+
+use std::collections::HashMap;
+
+use crate::text::tree::{Kind, NodeId, ROOT, Tree};
+
+/// How many arguments of an operator come before its body; `None`: it has no body and is indented as a function.
+pub type Body = Option<usize>;
+
+/// What is known of operators, by their names in lower case without package: the text's own macros first, then the standard's, the live
+/// image's, and last what a name suggests.
+#[derive(Debug, Clone, Default)]
+pub struct Bodies {
+    own: HashMap<String, Body>,
+    live: HashMap<String, Body>,
+}
+
+/// The standard's operators with a body, and others that everybody has.
+const STANDARD: [(&str, usize); 71] = [
+    ("block", 1),
+    ("case", 1),
+    ("catch", 1),
+    ("ccase", 1),
+    ("compiler-let", 1),
+    ("ctypecase", 1),
+    ("defclass", 2),
+    ("defconstant", 1),
+    ("defgeneric", 2),
+    ("define-compiler-macro", 2),
+    ("define-condition", 2),
+    ("define-method-combination", 1),
+    ("define-modify-macro", 1),
+    ("define-setf-expander", 2),
+    ("define-symbol-macro", 1),
+    ("defmacro", 2),
+    ("defpackage", 1),
+    ("defparameter", 1),
+    ("defsetf", 2),
+    ("defstruct", 1),
+    ("defsystem", 1),
+    ("deftype", 2),
+    ("defun", 2),
+    ("defvar", 1),
+    ("destructuring-bind", 2),
+    ("do", 2),
+    ("do*", 2),
+    ("do-all-symbols", 1),
+    ("do-external-symbols", 1),
+    ("do-symbols", 1),
+    ("dolist", 1),
+    ("dotimes", 1),
+    ("ecase", 1),
+    ("etypecase", 1),
+    ("eval-when", 1),
+    ("flet", 1),
+    ("handler-bind", 1),
+    ("handler-case", 1),
+    ("in-package", 1),
+    ("labels", 1),
+    ("lambda", 1),
+    ("let", 1),
+    ("let*", 1),
+    ("locally", 0),
+    ("macrolet", 1),
+    ("multiple-value-bind", 2),
+    ("multiple-value-prog1", 1),
+    ("named-lambda", 2),
+    ("pprint-logical-block", 1),
+    ("print-unreadable-object", 1),
+    ("prog1", 1),
+    ("prog2", 2),
+    ("progn", 0),
+    ("progv", 2),
+    ("restart-bind", 1),
+    ("restart-case", 1),
+    ("return-from", 1),
+    ("symbol-macrolet", 1),
+    ("throw", 1),
+    ("typecase", 1),
+    ("unless", 1),
+    ("unwind-protect", 1),
+    ("when", 1),
+    ("with-accessors", 2),
+    ("with-compilation-unit", 1),
+    ("with-condition-restarts", 2),
+    ("with-open-file", 1),
+    ("with-open-stream", 1),
+    ("with-simple-restart", 1),
+    ("with-slots", 2),
+    ("with-standard-io-syntax", 0),
+];
+
+impl Bodies {
+    /// What the text's own macros say, by the place of `&body` in their lambda lists.
+    pub fn of(tree: &Tree) -> Bodies {
+        let mut own = HashMap::new();
+        for definition in super::super::outline::definitions(tree) {
+            if definition.operator != "defmacro" {
+                continue;
+            }
+            let list = tree.datum(definition.node);
+            if let Some(lambda_list) = tree.elements(list).nth(2).filter(|id| tree.node(*id).kind == Kind::List) {
+                let words: Vec<String> = tree.elements(lambda_list).map(|id| tree.text_of(id).to_lowercase()).collect();
+                own.insert(definition.name, before_body(&words));
+            }
+        }
+        Bodies { own, live: HashMap::new() }
+    }
+
+    /// Names that only the image may know, by the elements of lists they head, as written.
+    pub fn unknown(&self, tree: &Tree) -> Vec<String> {
+        let mut names: Vec<String> = tree
+            .ids()
+            .filter(|id| *id != ROOT && tree.node(*id).kind == Kind::List)
+            .filter_map(|id| {
+                let name = tree.operator(id)?;
+                let known = self.own.contains_key(&name) || STANDARD.iter().any(|(known, _)| *known == name) || special(&name);
+                let head = tree.elements(id).next()?;
+                (!known && !tree.text_of(head).starts_with([':', '&'])).then(|| tree.text_of(head).to_owned())
+            })
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// What the image says of a name, as it was asked.
+    pub fn learn(&mut self, written: &str, body: Body) {
+        if let Some(symbol) = crate::text::names::symbol(written) {
+            self.live.insert(symbol.name.to_lowercase(), body);
+        }
+    }
+
+    /// How an operator is indented.
+    pub fn get(&self, name: &str) -> Body {
+        if let Some(own) = self.own.get(name) {
+            return *own;
+        }
+        if let Ok(at) = STANDARD.binary_search_by(|(known, _)| (*known).cmp(name)) {
+            return Some(STANDARD[at].1);
+        }
+        self.live.get(name).copied().unwrap_or_else(|| by_name(name))
+    }
+}
+
+/// Whether the rules for it are code of their own.
+pub fn special(name: &str) -> bool {
+    matches!(name, "loop" | "defmethod" | "cond" | "if" | "setf" | "setq" | "tagbody" | "prog" | "prog*" | "and" | "or" | "not")
+}
+
+/// The number of arguments before `&body`.
+fn before_body(lambda_list: &[String]) -> Body {
+    let mut count = 0;
+    let mut words = lambda_list.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "&body" => return Some(count),
+            "&whole" | "&environment" => drop(words.next()),
+            "&optional" => {}
+            "&rest" | "&key" | "&aux" => return None,
+            _ => count += 1,
+        }
+    }
+    None
+}
+
+fn by_name(name: &str) -> Body {
+    let starts = |prefix: &str| name.starts_with(prefix);
+    if starts("def") && name != "default" || starts("with-") || starts("do-") || starts("when-") || starts("if-let") {
+        Some(1)
+    } else if starts("without-") {
+        Some(0)
+    } else {
+        None
+    }
+}
+
+/// What a list is in the list around it, where that decides how it is indented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Its elements are in one column: bindings, lambda lists, data.
+    Data,
+    /// A body follows its second element: a local function, a clause of `handler-case`.
+    Function,
+    /// A clause of `case`.
+    Clause,
+    /// A `:method` of a generic function: a body follows its lambda list.
+    Method,
+    /// None of these.
+    Code,
+}
+
+/// The role of a list.
+pub fn role(tree: &Tree, list: NodeId, bodies: &Bodies) -> Role {
+    if quoted(tree, list) || tree.text_of(list).starts_with('#') {
+        return Role::Data;
+    }
+    let around = tree.node(list).parent;
+    if tree.node(around).kind != Kind::List {
+        return Role::Code;
+    }
+    let place = tree.elements(around).position(|id| id == list).unwrap_or(0);
+    if let Some(operator) = tree.operator(around) {
+        return match (operator.as_str(), place) {
+            ("let" | "let*" | "flet" | "labels" | "macrolet" | "symbol-macrolet" | "do" | "do*" | "prog" | "prog*", 1)
+            | ("do" | "do*", 2)
+            | ("eval-when" | "lambda" | "destructuring-bind" | "multiple-value-bind", 1)
+            | ("defclass" | "define-condition" | "named-lambda", 2)
+            | ("defclass" | "define-condition", 3)
+            | ("with-slots" | "with-accessors", 1) => Role::Data,
+            ("case" | "ecase" | "ccase" | "typecase" | "etypecase" | "ctypecase", 2..) => Role::Clause,
+            ("handler-case" | "restart-case", 2..) => Role::Function,
+            ("defmethod", 2..) if is_lambda_list(tree, around, list) => Role::Data,
+            ("defgeneric", 3..) if tree.operator(list).as_deref() == Some("method") => Role::Method,
+            (definer, 2) if definer.starts_with("def") && bodies.get(definer).is_some_and(|body| body >= 2) => Role::Data,
+            _ => Role::Code,
+        };
+    }
+    let local = tree.node(around).parent;
+    let is_bindings = || tree.elements(local).nth(1) == Some(around);
+    match tree.operator(local).as_deref() {
+        Some("flet" | "labels" | "macrolet") if is_bindings() => Role::Function,
+        _ => Role::Code,
+    }
+}
+
+/// The first list among a method's arguments is its lambda list.
+fn is_lambda_list(tree: &Tree, method: NodeId, list: NodeId) -> bool {
+    tree.elements(method).skip(2).find(|id| tree.node(*id).kind == Kind::List) == Some(list)
+}
+
+/// Whether it is data by a quote around it.
+pub fn quoted(tree: &Tree, id: NodeId) -> bool {
+    let mut at = tree.node(id).parent;
+    while at != ROOT {
+        let node = tree.node(at);
+        if node.kind == Kind::Prefixed {
+            match &tree.text[node.start..node.inner] {
+                "'" => return true,
+                "," | ",@" | ",." | "`" => return false,
+                _ => {}
+            }
+        }
+        at = node.parent;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_standard_s_operators_are_in_order() {
+        assert!(STANDARD.is_sorted_by_key(|(name, _)| *name));
+    }
+
+    #[test]
+    fn the_text_s_own_macros_tell_their_bodies() {
+        let text = "(defmacro m (a (b c) &body body) 1)\n(defmacro n (&whole w a &rest r) 1)\n(defmacro when (&environment e &optional a &body b) 1)";
+        let bodies = Bodies::of(&Tree::parse(text));
+        for (name, body) in [("m", Some(2)), ("n", None), ("when", Some(1)), ("let", Some(1)), ("with-foo", Some(1)), ("list", None)] {
+            assert_eq!(bodies.get(name), body, "{name}");
+        }
+    }
+}

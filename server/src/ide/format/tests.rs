@@ -1,0 +1,199 @@
+use super::*;
+
+const SPACES: Options = Options { tab_size: 8, tabs: false };
+
+fn formatted(text: &str, options: Options) -> String {
+    let tree = Tree::parse(text);
+    let wanted = Wanted { lines: 0..text.matches('\n').count() + 1, typing: false };
+    apply(text, &format(&tree, &wanted, &Bodies::of(&tree), options))
+}
+
+fn apply(text: &str, changes: &[Change]) -> String {
+    let mut new = text.to_owned();
+    for (range, by) in changes.iter().rev() {
+        new.replace_range(range.clone(), by);
+    }
+    new
+}
+
+/// The text is what its lines become when all their indentation is taken away.
+fn stays(text: &str) {
+    let text = text.trim_start_matches('\n');
+    let flat: Vec<&str> = text.split('\n').map(|line| line.trim_start_matches(' ')).collect();
+    assert_eq!(formatted(&flat.join("\n"), SPACES), text);
+    assert_eq!(formatted(text, SPACES), text);
+}
+
+#[test]
+fn definitions_and_bodies() {
+    stays(
+        r#"
+(defun f (a b
+          &key c)
+  "Doc."
+  (let ((x 1)
+        (y (list 1
+                 2)))
+    (declare (ignore x))
+    (when (and a
+               b)
+      (foo)
+      (bar x
+           y)))
+  (list
+   1
+   2))
+
+(defmethod area :after
+    ((s square)
+     y)
+  1)
+
+(defclass a (b
+             c)
+  ((x :initarg :x
+      :reader x)
+   (y))
+  (:documentation "x"))
+
+(defvar *x*
+  1)
+
+(defpackage :foo
+  (:use :cl)
+  (:export #:a
+           #:b))
+
+(defgeneric g (x)
+  (:method ((x a))
+    1))
+"#,
+    );
+}
+
+#[test]
+fn control() {
+    stays(
+        r#"
+(progn
+  (if a
+      b
+      c)
+  (cond ((foo)
+         1)
+        (t
+         2))
+  (case x
+    (:a 1)
+    ((:b :c)
+     2
+     3))
+  (flet ((g (x)
+           (+ x
+              1))
+         (h () 1))
+    (g 1))
+  (labels ((a (b
+               c)
+             1))
+    1)
+  (multiple-value-bind (a b)
+      (foo)
+    (bar))
+  (handler-case (foo)
+    (error (e)
+      (bar e)))
+  (unwind-protect
+      (foo)
+    (bar))
+  (do ((i 0 (1+ i)))
+      ((= i 3)
+       i)
+    (print i))
+  (lambda (x)
+    x)
+  (tagbody
+   a
+     (foo)))
+"#
+        .replace("     (foo)))", "     (foo)))")
+        .as_str(),
+    );
+}
+
+#[test]
+fn loops_quotes_guards_and_macros() {
+    stays(
+        r#"
+(loop for x in y
+      for z = 1
+      when x
+        collect x
+        and collect z
+      else
+        do (foo)
+           (bar)
+      finally (return 1))
+
+(loop
+  (foo)
+  (bar))
+
+(setf a '(let (b
+               c)
+          d)
+      e `(let ((a 1))
+           ,@(foo
+              bar)))
+
+(defmacro with-it ((x) y &body body)
+  `(foo ,x
+        ,y))
+
+(cl:with-it (1)
+    2
+  #+sbcl
+  (foo)
+  #-sbcl (bar
+          1)
+  #(1
+    2))
+"#,
+    );
+}
+
+#[test]
+fn comments_stay_with_what_they_are_about() {
+    let text = ";;;; A\n   ; b\n(defun f ()\n;;; kept\n;; moves\n   (foo) ; one\n         ; two\n                                        ; far\n   #| x\n y |#\n   (bar))\n";
+    let expected = ";;;; A\n; b\n(defun f ()\n;;; kept\n  ;; moves\n  (foo) ; one\n        ; two\n                                        ; far\n  #| x\n y |#\n  (bar))\n";
+    assert_eq!(formatted(text, SPACES), expected);
+    assert_eq!(formatted(expected, SPACES), expected);
+}
+
+#[test]
+fn strings_symbols_and_characters_are_not_touched() {
+    let text = "(foo \"a\n b\"\n|x\n y| #\\\n z\nb\\\n c)\n(a\n\"b\nc\" d\n  e)";
+    let new = formatted(text, SPACES);
+    assert_eq!(new, "(foo \"a\n b\"\n     |x\n y| #\\\n z\n     b\\\n c)\n(a\n \"b\nc\" d\n e)");
+}
+
+#[test]
+fn tabs_crlf_blank_lines_and_what_is_broken() {
+    assert_eq!(formatted("(progn\r\n(a\r\n  \r\nb))\r\n", SPACES), "(progn\r\n  (a\r\n\r\n   b))\r\n");
+    let tabs = Options { tab_size: 4, tabs: true };
+    assert_eq!(formatted("(defun foo (a b c d)\n  (let ((a 1)\n   (b 2))\n a))", tabs), "(defun foo (a b c d)\n  (let ((a 1)\n\t\t(b 2))\n\ta))");
+    let broken = "(defun f (\n x\n\n(a\nb)";
+    assert_eq!(formatted(broken, SPACES), "(defun f (\n x\n\n(a\n b)");
+    assert_eq!(formatted("\u{c}\n(a)\n  \u{c}\n", SPACES), "\u{c}\n(a)\n  \u{c}\n");
+}
+
+#[test]
+fn a_line_that_is_typed_is_indented_though_nothing_closes() {
+    let text = "(defun f (x)\n  (when x\n\n";
+    let tree = Tree::parse(text);
+    let changes = format(&tree, &Wanted { lines: 2..3, typing: true }, &Bodies::default(), SPACES);
+    assert_eq!(apply(text, &changes), "(defun f (x)\n  (when x\n    \n");
+    let text = "(a)\n\n";
+    let changes = format(&Tree::parse(text), &Wanted { lines: 1..2, typing: true }, &Bodies::default(), SPACES);
+    assert_eq!(changes, []);
+}

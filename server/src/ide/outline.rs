@@ -1,0 +1,365 @@
+//! What a text defines: its top-level forms, and those within `progn`, `eval-when` and the like, each with its operator, its name and, of
+//! a method, its qualifiers and specializers. Offsets are bytes of the text.
+
+use crate::text::tree::{Kind, NodeId, ROOT, Tree};
+
+/// A top-level form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// Its operator in lower case, without its package: `defun`, `defmethod`, `in-package`, ...
+    pub operator: String,
+    /// What it defines or is about: its second element, in lower case where it is a symbol, without a package prefix: `foo`, `(setf foo)`.
+    pub name: String,
+    /// Of a method: `:after`, ...
+    pub qualifiers: Vec<String>,
+    /// Of a method: the class of each required parameter, `t` where it has none.
+    pub specializers: Option<Vec<String>>,
+    /// Where the name is written.
+    pub name_node: Option<NodeId>,
+    /// The form, without what guards it.
+    pub node: NodeId,
+    /// The form with its guards (`#+sbcl (defun ...)`).
+    pub outer: NodeId,
+    /// How deep within `progn` and the like; 0 at top level.
+    pub depth: usize,
+}
+
+/// Forms whose bodies are top-level forms too, or are commonly used as if they were; and how many arguments come before the body.
+const WRAPPERS: [(&str, usize); 10] = [
+    ("progn", 0),
+    ("eval-when", 1),
+    ("locally", 0),
+    ("macrolet", 1),
+    ("symbol-macrolet", 1),
+    ("let", 1),
+    ("let*", 1),
+    ("flet", 1),
+    ("labels", 1),
+    ("handler-bind", 1),
+];
+
+/// All top-level forms, in order, an outer one before those within.
+pub fn definitions(tree: &Tree) -> Vec<Definition> {
+    let mut found = Vec::new();
+    for child in tree.elements(ROOT) {
+        collect(tree, child, 0, &mut found);
+    }
+    found
+}
+
+fn collect(tree: &Tree, outer: NodeId, depth: usize, found: &mut Vec<Definition>) {
+    const DEEPEST: usize = 8;
+    let Some(definition) = definition(tree, outer, depth) else { return };
+    let body = WRAPPERS.iter().find(|(operator, _)| *operator == definition.operator).map(|(_, before)| before + 1);
+    let node = tree.datum(definition.node);
+    found.push(definition);
+    if let Some(body) = body.filter(|_| depth < DEEPEST) {
+        for child in tree.elements(node).skip(body).collect::<Vec<_>>() {
+            if tree.operator(tree.datum(child)).is_some_and(|operator| is_definer(&operator) || is_wrapper(&operator)) {
+                collect(tree, child, depth + 1, found);
+            }
+        }
+    }
+}
+
+fn is_wrapper(operator: &str) -> bool {
+    WRAPPERS.iter().any(|(wrapper, _)| *wrapper == operator)
+}
+
+/// Whether an operator defines something, by its name.
+pub fn is_definer(operator: &str) -> bool {
+    operator.starts_with("def") && operator != "default"
+}
+
+fn definition(tree: &Tree, outer: NodeId, depth: usize) -> Option<Definition> {
+    let node = tree.unguarded(outer);
+    let list = tree.datum(node);
+    let unnamed = |operator: String| Definition {
+        operator,
+        name: String::new(),
+        qualifiers: Vec::new(),
+        specializers: None,
+        name_node: None,
+        node,
+        outer,
+        depth,
+    };
+    let Some(operator) = tree.operator(list) else {
+        let kind = tree.node(outer).kind;
+        return (kind != Kind::Stray).then(|| unnamed(short(tree.text_of(node))));
+    };
+    let mut definition = unnamed(operator);
+    let second = tree.elements(list).nth(1);
+    let Some(second) = second else { return Some(definition) };
+    definition.name = name(tree, second, is_definer(&definition.operator));
+    definition.name_node = Some(name_node(tree, second, is_definer(&definition.operator)));
+    if definition.operator == "defmethod" {
+        for id in tree.elements(list).skip(2) {
+            if tree.node(id).kind == Kind::List {
+                definition.specializers = Some(specializers(tree, id));
+                break;
+            }
+            definition.qualifiers.push(tree.text_of(id).to_lowercase());
+        }
+    }
+    Some(definition)
+}
+
+/// In one line, of moderate length.
+fn short(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let line = normal(text);
+    if line.chars().count() <= LONGEST { line } else { line.chars().take(LONGEST).chain("...".chars()).collect() }
+}
+
+/// With single spaces, in lower case.
+pub fn normal(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+fn name_node(tree: &Tree, id: NodeId, definer: bool) -> NodeId {
+    let datum = tree.datum(id);
+    if definer && tree.node(datum).kind == Kind::List && tree.operator(datum).is_none_or(|head| head != "setf" && head != "cas") {
+        // `(defstruct (name ...))` and the like.
+        return tree.elements(datum).next().unwrap_or(datum);
+    }
+    datum
+}
+
+fn name(tree: &Tree, id: NodeId, definer: bool) -> String {
+    let id = name_node(tree, id, definer);
+    let text = tree.text_of(id);
+    match (tree.node(id).kind, tree.symbol(id)) {
+        (_, Some(symbol)) => symbol.name.to_lowercase(),
+        (Kind::String, _) => text.trim_matches('"').to_owned(),
+        (Kind::List, _) if definer => match tree.elements(id).nth(1).and_then(|of| tree.symbol(of)) {
+            Some(of) => format!("({} {})", tree.operator(id).unwrap_or_default(), of.name.to_lowercase()),
+            None => short(text),
+        },
+        _ => short(text),
+    }
+}
+
+/// The classes that a method's lambda list names.
+fn specializers(tree: &Tree, lambda_list: NodeId) -> Vec<String> {
+    let required = tree.elements(lambda_list).take_while(|id| !tree.text_of(*id).starts_with('&'));
+    required
+        .map(|id| {
+            let class = (tree.node(id).kind == Kind::List).then(|| tree.elements(id).nth(1)).flatten();
+            class.map_or_else(|| "t".to_owned(), |class| specializer(tree, class))
+        })
+        .collect()
+}
+
+fn specializer(tree: &Tree, id: NodeId) -> String {
+    tree.symbol(id).map_or_else(|| normal(tree.text_of(id)), |symbol| symbol.name.to_lowercase())
+}
+
+/// Names among which one finds it: `f`, and of a method also `f (c1 c2)` and `:after f (c1 c2)`.
+impl Definition {
+    /// Its name with, of a method, its qualifiers and specializers: `:after area (square t)`.
+    pub fn full_name(&self) -> String {
+        let mut words: Vec<String> = self.qualifiers.clone();
+        words.push(self.name.clone());
+        if let Some(specializers) = &self.specializers {
+            words.push(format!("({})", specializers.join(" ")));
+        }
+        words.join(" ")
+    }
+
+    /// What heads it in a list of what a text has: `defmethod :after area (square t)`.
+    pub fn title(&self) -> String {
+        let name = self.full_name();
+        if name.is_empty() { self.operator.clone() } else { format!("{} {name}", self.operator) }
+    }
+}
+
+/// A name as a person or an agent writes it, to find definitions by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// In lower case, in single spaces, without a package prefix.
+    name: String,
+    qualifiers: Option<Vec<String>>,
+    specializers: Option<Vec<String>>,
+    /// The how manieth of those that match, 1-based.
+    number: Option<usize>,
+}
+
+impl Wanted {
+    /// Read `area`, `(setf area)`, `area (square t)`, `area ((shape square) x)`, `area :after (square)`, `:after area (square)`, each with
+    /// `[2]` behind it for the second that matches.
+    pub fn new(written: &str) -> Wanted {
+        let trimmed = written.trim();
+        let numbered = trimmed.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
+        let numbered = numbered.and_then(|(rest, number)| Some((rest, number.trim().parse::<usize>().ok()?)));
+        let (text, number) = numbered.map_or((trimmed, None), |(rest, number)| (rest.trim(), Some(number)));
+        let tree = Tree::parse(text);
+        let mut elements: Vec<NodeId> = tree.elements(ROOT).collect();
+        let specializers = match elements.last() {
+            Some(last) if elements.len() > 1 && tree.node(*last).kind == Kind::List => {
+                let found = written_specializers(&tree, *last);
+                elements.pop();
+                Some(found)
+            }
+            _ => None,
+        };
+        let whole = Wanted { name: normal(text), qualifiers: None, specializers: None, number };
+        let is_qualifier = |id: &NodeId| tree.text_of(*id).starts_with(':');
+        let keyword_alone = elements.len() == 1;
+        let names: Vec<NodeId> = elements.iter().copied().filter(|id| keyword_alone || !is_qualifier(id)).collect();
+        let qualifiers: Vec<String> = elements
+            .iter()
+            .filter(|id| !keyword_alone && is_qualifier(id))
+            .map(|id| tree.text_of(*id).to_lowercase())
+            .collect();
+        let [id] = names.as_slice() else { return whole };
+        let name = name(&tree, *id, tree.operator(*id).is_some_and(|head| head == "setf" || head == "cas"));
+        let qualifiers = (!qualifiers.is_empty() || specializers.is_some()).then_some(qualifiers);
+        Wanted { name, qualifiers, specializers, number }
+    }
+
+    fn accepts(&self, definition: &Definition, tree: &Tree) -> bool {
+        if self.name.is_empty() {
+            return true;
+        }
+        let qualifiers = self.qualifiers.as_ref().is_none_or(|wanted| *wanted == definition.qualifiers);
+        let specializers = self.specializers.is_none() || self.specializers == definition.specializers;
+        if qualifiers && specializers && definition.name == self.name {
+            return true;
+        }
+        let written = definition.name_node.map(|id| normal(tree.text_of(id)));
+        self.specializers.is_none() && self.qualifiers.is_none() && written.is_some_and(|written| written == self.name)
+    }
+
+    /// Those of an operator (in any case, with or without package) that match.
+    pub fn among<'a>(&self, definitions: &'a [Definition], operator: &str, tree: &Tree) -> Vec<&'a Definition> {
+        let operator = operator.rsplit(':').next().unwrap_or(operator).to_lowercase();
+        let mut found: Vec<&Definition> = definitions
+            .iter()
+            .filter(|definition| definition.operator == operator && self.accepts(definition, tree))
+            .collect();
+        if let Some(number) = self.number {
+            found = found.get(number.wrapping_sub(1)).copied().into_iter().collect();
+        }
+        found
+    }
+}
+
+/// `(square t)` or `((shape square) x)`.
+fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
+    let lambda_list = tree.elements(list).any(|id| {
+        tree.node(id).kind == Kind::List && tree.operator(id).is_none_or(|head| head != "eql") || tree.text_of(id).starts_with('&')
+    });
+    if lambda_list { specializers(tree, list) } else { tree.elements(list).map(|id| specializer(tree, id)).collect() }
+}
+
+/// By what name each definition is found alone, with its operator: its name, the name with specializers, or a number behind it.
+pub fn selectors(definitions: &[Definition], tree: &Tree) -> Vec<String> {
+    let alone = |written: &str, definition: &Definition| {
+        let found = Wanted::new(written).among(definitions, &definition.operator, tree);
+        matches!(found.as_slice(), [one] if one.node == definition.node)
+    };
+    definitions
+        .iter()
+        .map(|definition| {
+            let full = definition.full_name();
+            for name in [&definition.name, &full] {
+                if alone(name, definition) {
+                    return name.clone();
+                }
+            }
+            for name in [full.as_str(), ""] {
+                let found = Wanted::new(name).among(definitions, &definition.operator, tree);
+                if let Some(index) = found.iter().position(|one| one.node == definition.node) {
+                    return format!("{name}[{}]", index + 1);
+                }
+            }
+            full
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "(in-package :a)
+(defun foo (x) x)
+(defun (setf foo) (v x) v)
+(defmethod area ((s square) y) 1)
+(defmethod area :after ((s square) y) 1)
+(defmethod area ((s (eql :x)) (y cl:integer) &key z) 1)
+(defstruct (point (:conc-name p-)) x y)
+(eval-when (:compile-toplevel) (defmacro a:m (x) x) (foo))
+#+sbcl (defun g () 1)
+#-sbcl (defun g () 2)
+(cl:defpackage #:b)
+(let ((x 1)) (defun closure () x))
+(foo 1)
+";
+
+    #[test]
+    fn every_form_has_its_name() {
+        let tree = Tree::parse(TEXT);
+        let titles: Vec<String> = definitions(&tree).iter().map(Definition::title).collect();
+        assert_eq!(
+            titles,
+            [
+                "in-package a",
+                "defun foo",
+                "defun (setf foo)",
+                "defmethod area (square t)",
+                "defmethod :after area (square t)",
+                "defmethod area ((eql :x) integer)",
+                "defstruct point",
+                "eval-when (:compile-toplevel)",
+                "defmacro m",
+                "defun g",
+                "defun g",
+                "defpackage b",
+                "let ((x 1))",
+                "defun closure",
+                "foo 1",
+            ]
+        );
+    }
+
+    #[test]
+    fn names_find_what_they_name() {
+        let tree = Tree::parse(TEXT);
+        let all = definitions(&tree);
+        for (operator, name, found) in [
+            ("defun", "foo", 1),
+            ("DEFUN", "FOO", 1),
+            ("defun", "a::foo", 1),
+            ("defun", "(setf foo)", 1),
+            ("defun", "(setf a:foo)", 1),
+            ("defmethod", "area", 3),
+            ("defmethod", "area (square t)", 1),
+            ("defmethod", "area ((s square) y)", 1),
+            ("defmethod", "area :after ((s square) y)", 1),
+            ("defmethod", ":after area", 1),
+            ("defmethod", "area ((eql :x) integer)", 1),
+            ("defmethod", "area ((a (eql :x)) (b integer))", 1),
+            ("defmethod", "area (circle)", 0),
+            ("defun", "g", 2),
+            ("defun", "g[2]", 1),
+            ("defun", "g[3]", 0),
+            ("cl:defpackage", ":b", 1),
+            ("let", "((x 1))", 1),
+            ("defmacro", "foo", 0),
+        ] {
+            assert_eq!(Wanted::new(name).among(&all, operator, &tree).len(), found, "{operator} {name}");
+        }
+    }
+
+    #[test]
+    fn each_is_found_by_its_selector() {
+        let tree = Tree::parse(TEXT);
+        let all = definitions(&tree);
+        for (definition, selector) in all.iter().zip(selectors(&all, &tree)) {
+            let found = Wanted::new(&selector).among(&all, &definition.operator, &tree);
+            assert_eq!(found, [definition], "{selector}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Ranges of a text that belong together: what is around a place, what can be folded, and where a symbol occurs. Offsets are bytes.
+
+use std::ops::Range;
+
+use crate::text::names::Symbol;
+use crate::text::tree::{Kind, NodeId, ROOT, Tree};
+
+/// What is around a place, smallest first: the symbol or the string's text, the datum, the contents of the list, the list, ...
+pub fn selections(tree: &Tree, at: usize) -> Vec<Range<usize>> {
+    let mut path = tree.path(at, true);
+    if let Some(atom) = atom_at(tree, at)
+        && path.last() != Some(&atom)
+    {
+        let parent = tree.node(atom).parent;
+        while path.last().is_some_and(|id| *id != parent && *id != ROOT) {
+            path.pop();
+        }
+        path.push(atom);
+    }
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for id in path.into_iter().rev() {
+        let node = tree.node(id);
+        let contents = match node.kind {
+            Kind::String if node.whole => Some(node.start + 1..node.end - 1),
+            Kind::List if node.whole && node.inner <= at && at < node.end => {
+                let bounds = node.children.first().zip(node.children.last());
+                bounds.map(|(first, last)| tree.node(*first).start..tree.node(*last).end)
+            }
+            _ => None,
+        };
+        for range in contents.into_iter().chain([node.start..node.end]) {
+            let holds = ranges.last().is_none_or(|last| range.start <= last.start && last.end <= range.end && range != *last);
+            if holds && range.start <= at && at <= range.end && !range.is_empty() {
+                ranges.push(range);
+            }
+        }
+    }
+    ranges
+}
+
+/// The atom that a place is in or touches.
+pub fn atom_at(tree: &Tree, at: usize) -> Option<NodeId> {
+    let is_atom = |id: &NodeId| tree.node(*id).kind == Kind::Atom;
+    let inside = *tree.path(at, true).last()?;
+    if is_atom(&inside) {
+        return Some(inside);
+    }
+    // Right behind it begins or ends something else.
+    tree.ids().skip(1).find(|id| is_atom(id) && tree.node(*id).end == at)
+}
+
+/// A range to fold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fold {
+    /// Where.
+    pub range: Range<usize>,
+    /// It is of comments.
+    pub comment: bool,
+}
+
+/// Forms of more than one line, block comments, and runs of line comments.
+pub fn folds(tree: &Tree) -> Vec<Fold> {
+    let text = tree.text;
+    let lines = |range: &Range<usize>| text[range.clone()].contains('\n');
+    let mut folds = Vec::new();
+    for id in tree.ids() {
+        let node = tree.node(id);
+        let range = node.start..node.end;
+        match node.kind {
+            Kind::List | Kind::BlockComment | Kind::String if lines(&range) => {
+                folds.push(Fold { range, comment: node.kind == Kind::BlockComment });
+            }
+            _ => {}
+        }
+        let mut run: Option<Range<usize>> = None;
+        for child in &node.children {
+            let comment = tree.node(*child);
+            if comment.kind != Kind::LineComment {
+                continue;
+            }
+            let goes_on = run.as_ref().is_some_and(|run| {
+                let between = &text[run.end..comment.start];
+                between.trim().is_empty() && between.matches('\n').count() == 1
+            });
+            let start = run.take();
+            run = match start {
+                Some(run) if goes_on => Some(run.start..comment.end),
+                other => {
+                    folds.extend(other.filter(lines).map(|range| Fold { range, comment: true }));
+                    Some(comment.start..comment.end)
+                }
+            };
+        }
+        folds.extend(run.filter(lines).map(|range| Fold { range, comment: true }));
+    }
+    folds.sort_by_key(|fold| (fold.range.start, std::cmp::Reverse(fold.range.end)));
+    folds
+}
+
+/// Where the symbol at a place occurs, itself too, and whether it is defined there. Strings and comments are not looked into; a package
+/// prefix counts where both have one, or where the other's is the package in force (which `package` tells of a place).
+pub fn occurrences(tree: &Tree, at: usize, package: impl Fn(usize) -> Option<String>) -> Vec<(Range<usize>, bool)> {
+    let Some(target) = atom_at(tree, at) else { return Vec::new() };
+    let Some(symbol) = tree.symbol(target) else { return Vec::new() };
+    let own = |id: NodeId, symbol: &Symbol| symbol.package.clone().or_else(|| package(tree.node(id).start));
+    let home = own(target, &symbol);
+    let same = |id: NodeId, other: &Symbol| {
+        if other.name != symbol.name || (other.package.as_deref() == Some("")) != (symbol.package.as_deref() == Some("")) {
+            return false;
+        }
+        (other.package.is_none() && symbol.package.is_none()) || own(id, other) == home
+    };
+    tree.ids()
+        .filter_map(|id| {
+            let other = tree.symbol(id).filter(|other| same(id, other))?;
+            let node = tree.node(id);
+            drop(other);
+            Some((node.start..node.end, is_definition(tree, id)))
+        })
+        .collect()
+}
+
+fn is_definition(tree: &Tree, id: NodeId) -> bool {
+    let parent = tree.node(id).parent;
+    let second = tree.node(parent).kind == Kind::List && tree.elements(parent).nth(1) == Some(id);
+    second && tree.operator(parent).is_some_and(|operator| super::outline::is_definer(&operator))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_around_grows_from_the_symbol_to_the_form() {
+        let text = "(defun f (x) '(a b))";
+        let tree = Tree::parse(text);
+        let shown: Vec<&str> = selections(&tree, 16).into_iter().map(|range| &text[range]).collect();
+        assert_eq!(shown, ["a", "a b", "(a b)", "'(a b)", "defun f (x) '(a b)", text]);
+        let shown: Vec<&str> = selections(&tree, 11).into_iter().map(|range| &text[range]).collect();
+        assert_eq!(shown[..2], ["x", "(x)"]);
+    }
+
+    #[test]
+    fn forms_and_comments_fold() {
+        let text = ";; a\n;; b\n\n;; c\n(defun f ()\n  #| x\n |#\n  (g))\n(h)";
+        let tree = Tree::parse(text);
+        let shown: Vec<(&str, bool)> = folds(&tree).into_iter().map(|fold| (&text[fold.range], fold.comment)).collect();
+        assert_eq!(shown, [(";; a\n;; b", true), ("(defun f ()\n  #| x\n |#\n  (g))", false), ("#| x\n |#", true)]);
+    }
+
+    #[test]
+    fn a_symbol_occurs_where_the_reader_reads_it() {
+        let text = "(defun foo (x) (FOO |FOO| |foo| \"foo\" :foo b:foo a:foo #\\f)) ; foo\n";
+        let tree = Tree::parse(text);
+        let at = |at| -> Vec<&str> { occurrences(&tree, at, |_| Some("A".into())).into_iter().map(|(range, _)| &text[range]).collect() };
+        assert_eq!(at(8), ["foo", "FOO", "|FOO|", "a:foo"]);
+        assert_eq!(at(text.find("b:foo").unwrap_or(0)), ["b:foo"]);
+        assert_eq!(at(text.find(":foo").unwrap_or(0) + 1), [":foo"]);
+        assert!(occurrences(&tree, 8, |_| None)[0].1);
+    }
+}

@@ -1,0 +1,460 @@
+//! Structural editing: what one command does to the lists around a place, as edits and the selection afterwards. Offsets are bytes.
+//!
+//! An action that would leave the text less balanced, or would run two tokens into one, does nothing.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use super::ranges::selections;
+use crate::text::scanner::{Scanner, TokenKind};
+use crate::text::toplevel::Scan;
+use crate::text::tree::{Kind, NodeId, ROOT, Tree};
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Action {
+    /// Select what is around the selection.
+    Select,
+    /// Select what is first in the selection.
+    SelectContract,
+    /// Take the datum behind the list into it.
+    SlurpForward,
+    /// Take the datum before the list into it.
+    SlurpBackward,
+    /// Put the last datum of the list behind it.
+    BarfForward,
+    /// Put the first datum of the list before it.
+    BarfBackward,
+    /// Put the datum in the place of the list around it.
+    Raise,
+    /// Put parentheses around the datum, or around what is selected.
+    Wrap,
+    /// Put square brackets around it.
+    WrapSquare,
+    /// Take the parentheses around away.
+    Splice,
+    /// Change places with the next datum.
+    DragForward,
+    /// Change places with the datum before.
+    DragBackward,
+    /// Delete to the end of the datum at or behind the cursor.
+    KillSexp,
+    /// Change the places of the datums before and behind the cursor.
+    Transpose,
+    /// Go behind the datum at or behind the cursor, or out of the list.
+    MoveForward,
+    /// Go before the datum at or before the cursor, or out of the list.
+    MoveBackward,
+    /// Go before the list around.
+    MoveUp,
+    /// Go into the next list.
+    MoveDown,
+}
+
+/// What comes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What is replaced by what, in order, disjoint.
+    pub edits: Vec<(Range<usize>, String)>,
+    /// The selection in the text afterwards.
+    pub selection: Range<usize>,
+}
+
+/// Do it; `None` when there is nothing to do it to.
+pub fn act(text: &str, selection: Range<usize>, action: Action) -> Option<Outcome> {
+    let scan = Scan::of(text);
+    let tree = Tree::of(text, &scan);
+    let editor = Editor { tree: &tree, selection: selection.clone() };
+    let (mut edits, wanted) = editor.act(action)?;
+    edits.retain(|(range, by)| text[range.clone()] != *by);
+    edits.sort_by_key(|(range, _)| (range.start, range.end));
+    let new = applied(text, &edits);
+    let selection = match wanted {
+        Wanted::Keep => shifted(selection.start, &edits)..shifted(selection.end, &edits),
+        Wanted::At(range) => range,
+    };
+    let outcome = Outcome { edits, selection };
+    let killed = matches!(action, Action::KillSexp | Action::Raise);
+    is_sound(&scan, text, &new, killed).then_some(outcome)
+}
+
+/// The text with edits made.
+pub fn applied(text: &str, edits: &[(Range<usize>, String)]) -> String {
+    let mut new = text.to_owned();
+    for (range, by) in edits.iter().rev() {
+        new.replace_range(range.clone(), by);
+    }
+    new
+}
+
+/// Where a place is after edits; what is put in right there comes behind it.
+fn shifted(at: usize, edits: &[(Range<usize>, String)]) -> usize {
+    let mut shifted = at;
+    for (range, by) in edits.iter().rev() {
+        if range.end <= at && range.start < at {
+            shifted = shifted - (range.end - range.start) + by.len();
+        } else if range.start < at {
+            shifted = range.start + by.len();
+        }
+    }
+    shifted
+}
+
+/// Nothing is more broken than it was, and every token but parentheses is there still (unless some were meant to go).
+fn is_sound(before: &Scan, old: &str, new: &str, killed: bool) -> bool {
+    fn tokens(text: &str) -> Vec<&str> {
+        let mut tokens: Vec<&str> = Scanner::new(text)
+            .filter(|token| !matches!(token.kind, TokenKind::Open | TokenKind::Close | TokenKind::LineComment | TokenKind::BlockComment))
+            .map(|token| text[token.start..token.end].trim_matches(['[', ']']))
+            .collect();
+        tokens.sort_unstable();
+        tokens
+    }
+    if new != old && Scan::of(new).broken().count() > before.broken().count() {
+        return false;
+    }
+    new == old || killed || tokens(old) == tokens(new)
+}
+
+enum Wanted {
+    /// The selection as it was, moved with the text.
+    Keep,
+    /// This one, of the new text.
+    At(Range<usize>),
+}
+
+type Step = Option<(Vec<(Range<usize>, String)>, Wanted)>;
+
+struct Editor<'a> {
+    tree: &'a Tree<'a>,
+    selection: Range<usize>,
+}
+
+impl Editor<'_> {
+    fn act(&self, action: Action) -> Step {
+        match action {
+            Action::Select => self.select(),
+            Action::SelectContract => self.contract(),
+            Action::SlurpForward => self.slurp_forward(),
+            Action::SlurpBackward => self.slurp_backward(),
+            Action::BarfForward => self.barf_forward(),
+            Action::BarfBackward => self.barf_backward(),
+            Action::Raise => self.raise(),
+            Action::Wrap => self.wrap("(", ")"),
+            Action::WrapSquare => self.wrap("[", "]"),
+            Action::Splice => self.splice(),
+            Action::DragForward => self.drag(1),
+            Action::DragBackward => self.drag(-1),
+            Action::KillSexp => self.kill(),
+            Action::Transpose => self.transpose(),
+            Action::MoveForward => self.move_to(self.forward()),
+            Action::MoveBackward => self.move_to(self.backward()),
+            Action::MoveUp => self.move_to(self.list().map(|list| self.tree.node(list).start)),
+            Action::MoveDown => self.move_to(self.down()),
+        }
+    }
+
+    fn at(&self) -> usize {
+        self.selection.start
+    }
+
+    fn move_to(&self, at: Option<usize>) -> Step {
+        at.map(|at| (Vec::new(), Wanted::At(at..at)))
+    }
+
+    /// The list or the whole text around the cursor.
+    fn container(&self) -> NodeId {
+        let path = self.tree.path(self.at(), false);
+        path.into_iter().rev().find(|id| matches!(self.tree.node(*id).kind, Kind::List | Kind::Root)).unwrap_or(ROOT)
+    }
+
+    /// The list around the cursor, if it is whole.
+    fn list(&self) -> Option<NodeId> {
+        Some(self.container()).filter(|id| *id != ROOT && self.tree.node(*id).whole)
+    }
+
+    /// The comment that the cursor is in.
+    fn comment(&self) -> Option<NodeId> {
+        self.tree.path(self.at(), false).pop().filter(|id| self.tree.is_comment(*id))
+    }
+
+    /// A list with its prefixes and guards.
+    fn outer(&self, list: NodeId) -> NodeId {
+        let mut id = list;
+        while matches!(self.tree.node(self.tree.node(id).parent).kind, Kind::Prefixed | Kind::Guarded) {
+            id = self.tree.node(id).parent;
+        }
+        id
+    }
+
+    fn elements(&self, container: NodeId) -> Vec<NodeId> {
+        self.tree.elements(container).filter(|id| self.tree.node(*id).kind != Kind::Stray).collect()
+    }
+
+    fn span(&self, id: NodeId) -> Range<usize> {
+        let node = self.tree.node(id);
+        node.start..node.end
+    }
+
+    fn sibling(&self, id: NodeId, step: isize) -> Option<NodeId> {
+        let siblings = self.elements(self.tree.node(id).parent);
+        let at = siblings.iter().position(|sibling| *sibling == id)?;
+        siblings.get(at.checked_add_signed(step)?).copied().filter(|id| self.tree.node(*id).whole)
+    }
+
+    /// The datum at the cursor: the one it is in or before; else the one right before it.
+    fn current(&self) -> Option<NodeId> {
+        let at = self.at();
+        let elements = self.elements(self.container());
+        let around = elements.iter().find(|id| self.span(**id).start <= at && at < self.span(**id).end);
+        around.or_else(|| elements.iter().find(|id| self.span(**id).end == at)).copied()
+    }
+
+    fn next(&self) -> Option<NodeId> {
+        self.elements(self.container()).into_iter().find(|id| self.span(*id).end > self.at())
+    }
+
+    fn previous(&self) -> Option<NodeId> {
+        self.elements(self.container()).into_iter().rev().find(|id| self.span(*id).start < self.at())
+    }
+
+    fn blank_before(&self, at: usize) -> bool {
+        self.tree.text[..at].chars().next_back().is_none_or(|char| char.is_ascii_whitespace() || char == '(')
+    }
+
+    fn blank_after(&self, at: usize) -> bool {
+        self.tree.text[at..].chars().next().is_none_or(|char| char.is_ascii_whitespace() || char == ')')
+    }
+
+    /// What a deleted range leaves, so that its neighbours stay apart.
+    fn gap(&self, range: &Range<usize>) -> String {
+        let apart = self.blank_before(range.start) || self.blank_after(range.end);
+        if apart { String::new() } else { " ".to_owned() }
+    }
+
+    fn delete(&self, range: Range<usize>) -> (Range<usize>, String) {
+        let gap = self.gap(&range);
+        (range, gap)
+    }
+
+    fn select(&self) -> Step {
+        let around = selections(self.tree, self.at());
+        let larger = |range: &Range<usize>| {
+            range.start <= self.selection.start && self.selection.end <= range.end && *range != self.selection
+        };
+        Some((Vec::new(), Wanted::At(around.into_iter().find(larger)?)))
+    }
+
+    fn contract(&self) -> Step {
+        let Range { start, end } = self.selection;
+        if start == end {
+            return None;
+        }
+        let inner = |id: NodeId| -> Option<Range<usize>> {
+            let node = self.tree.node(id);
+            let children = self.elements(id);
+            let (first, last) = (*children.first()?, *children.last()?);
+            match node.kind {
+                Kind::List | Kind::Root => Some(self.span(first).start..self.span(last).end),
+                _ => Some(self.span(last)),
+            }
+        };
+        let exact = self.tree.ids().skip(1).find(|id| self.span(*id) == self.selection);
+        let target = match exact {
+            Some(id) => inner(id),
+            // The contents of a list.
+            None => self.tree.ids().skip(1).find(|id| self.span(*id).start == start && self.span(*id).end < end).map(|id| self.span(id)),
+        };
+        let target = target.filter(|target| *target != self.selection).unwrap_or(start..start);
+        Some((Vec::new(), Wanted::At(target)))
+    }
+
+    fn slurp_forward(&self) -> Step {
+        let list = self.list()?;
+        let node = self.tree.node(list);
+        let next = self.sibling(self.outer(list), 1)?;
+        let close = node.end - 1..node.end;
+        let end = self.span(next).end;
+        let between = &self.tree.text[node.end..self.span(next).start];
+        let removed = if node.children.is_empty() && between.trim().is_empty() {
+            (node.inner..self.span(next).start, String::new())
+        } else {
+            let apart = self.blank_after(close.end) || self.blank_before(close.start);
+            (close, if apart { String::new() } else { " ".to_owned() })
+        };
+        Some((vec![removed, (end..end, ")".to_owned())], Wanted::Keep))
+    }
+
+    fn slurp_backward(&self) -> Step {
+        let list = self.list()?;
+        let node = self.tree.node(list);
+        let outer = self.outer(list);
+        let previous = self.sibling(outer, -1)?;
+        let opening = self.span(outer).start..node.inner;
+        let text = self.tree.text[opening.clone()].to_owned();
+        let at = self.span(previous).start;
+        let removed = if node.children.is_empty() && self.tree.text[self.span(previous).end..opening.start].trim().is_empty() {
+            (self.span(previous).end..opening.end, String::new())
+        } else {
+            self.delete(opening)
+        };
+        let moved = (at..at, text);
+        let selection = if self.at() < node.inner { Wanted::At(at..at) } else { Wanted::Keep };
+        Some((vec![moved, removed], selection))
+    }
+
+    fn barf_forward(&self) -> Step {
+        let list = self.list()?;
+        let node = self.tree.node(list);
+        let elements = self.elements(list);
+        let (last, rest) = elements.split_last()?;
+        let end = rest.last().map_or(node.inner, |id| self.span(*id).end);
+        let close = node.end - 1..node.end;
+        let apart = end < self.span(*last).start;
+        let insert = (end..end, if apart { ")".to_owned() } else { ") ".to_owned() });
+        let gap = if self.blank_after(close.end) { String::new() } else { " ".to_owned() };
+        Some((vec![insert, (close, gap)], Wanted::Keep))
+    }
+
+    fn barf_backward(&self) -> Step {
+        let list = self.list()?;
+        let node = self.tree.node(list);
+        let elements = self.elements(list);
+        let (first, rest) = elements.split_first()?;
+        let opening = self.span(self.outer(list)).start..node.inner;
+        let text = self.tree.text[opening.clone()].to_owned();
+        let at = rest.first().map_or(node.end - 1, |id| self.span(*id).start);
+        let apart = self.span(*first).end < at;
+        let insert = (at..at, if apart { text } else { format!(" {text}") });
+        let gap = if self.blank_before(opening.start) { String::new() } else { " ".to_owned() };
+        let added = insert.1.len();
+        let mut edits = vec![(opening, gap), insert];
+        edits.sort_by_key(|(range, _)| range.start);
+        // One that was before the new opening parenthesis goes behind it, to stay in the list.
+        let kept = shifted(self.at(), &edits);
+        let selection = if self.at() == at { kept + added } else { kept };
+        Some((edits, Wanted::At(selection..selection)))
+    }
+
+    /// The datums that are selected whole, or the one at the cursor.
+    fn chosen(&self) -> Option<Range<usize>> {
+        if self.selection.is_empty() {
+            return self.current().or_else(|| self.next()).map(|id| self.span(id));
+        }
+        let touched = |id: &NodeId| self.span(*id).start < self.selection.end && self.selection.start < self.span(*id).end;
+        let container = self.container();
+        let elements: Vec<NodeId> = self.elements(container).into_iter().filter(touched).collect();
+        let inside = |at: usize| container == ROOT || self.tree.node(container).inner <= at && at < self.tree.node(container).end;
+        let (first, last) = (elements.first()?, elements.last()?);
+        inside(self.selection.end).then(|| self.span(*first).start..self.span(*last).end)
+    }
+
+    fn raise(&self) -> Step {
+        let list = self.list()?;
+        let chosen = self.chosen()?;
+        let node = self.tree.node(list);
+        let mut by = self.tree.text[chosen.clone()].to_owned();
+        let mut offset = self.at().saturating_sub(chosen.start).min(chosen.len());
+        if !self.blank_before(node.start) && node.start == self.span(self.outer(list)).start {
+            by.insert(0, ' ');
+            offset += 1;
+        }
+        if !self.blank_after(node.end) {
+            by.push(' ');
+        }
+        let at = node.start + offset;
+        Some((vec![(node.start..node.end, by)], Wanted::At(at..at)))
+    }
+
+    fn wrap(&self, open: &str, close: &str) -> Step {
+        if self.comment().is_some() {
+            return None;
+        }
+        let Some(chosen) = self.chosen() else {
+            let at = self.at() + open.len();
+            return Some((vec![(self.at()..self.at(), format!("{open}{close}"))], Wanted::At(at..at)));
+        };
+        let text = &self.tree.text[chosen.clone()];
+        let at = chosen.start + open.len();
+        Some((vec![(chosen, format!("{open}{text}{close}"))], Wanted::At(at..at)))
+    }
+
+    fn splice(&self) -> Step {
+        let list = self.list()?;
+        let node = self.tree.node(list);
+        let (open, close) = (node.start..node.inner, node.end - 1..node.end);
+        let prefixed = self.outer(list) != list;
+        let before = if self.blank_before(open.start) || prefixed || node.children.is_empty() { "" } else { " " };
+        let after = if self.blank_after(close.end) { "" } else { " " };
+        Some((vec![(open, before.to_owned()), (close, after.to_owned())], Wanted::Keep))
+    }
+
+    fn drag(&self, step: isize) -> Step {
+        let current = self.current()?;
+        let other = self.sibling(current, step)?;
+        let offset = self.at().saturating_sub(self.span(current).start);
+        let (edits, start) = self.swapped(current, other);
+        let at = start + offset;
+        Some((edits, Wanted::At(at..at)))
+    }
+
+    /// Two datums in each other's place; where the first then begins.
+    fn swapped(&self, a: NodeId, b: NodeId) -> (Vec<(Range<usize>, String)>, usize) {
+        let (a_span, b_span) = (self.span(a), self.span(b));
+        let (a_text, b_text) = (self.tree.text_of(a).to_owned(), self.tree.text_of(b).to_owned());
+        let start = if a_span.start < b_span.start { b_span.end - a_text.len() } else { b_span.start };
+        (vec![(a_span, b_text), (b_span, a_text)], start)
+    }
+
+    fn transpose(&self) -> Step {
+        let at = self.at();
+        let elements = self.elements(self.container());
+        let index = elements.iter().rposition(|id| self.span(*id).start < at)?;
+        let (a, b) = (elements[index], *elements.get(index + 1)?);
+        let end = self.span(b).end;
+        Some((self.swapped(a, b).0, Wanted::At(end..end)))
+    }
+
+    fn kill(&self) -> Step {
+        let at = self.at();
+        let end = if let Some(comment) = self.comment() {
+            let node = self.tree.node(comment);
+            if node.kind == Kind::BlockComment { node.end.checked_sub(2)? } else { node.end }
+        } else {
+            let next = self.next()?;
+            let inside = self.tree.path(at, false).pop()?;
+            let node = self.tree.node(inside);
+            if node.kind == Kind::String {
+                let end = node.end.checked_sub(1).filter(|end| *end > at)?;
+                return Some((vec![(at..end, String::new())], Wanted::At(at..at)));
+            }
+            self.span(next).end
+        };
+        if end <= at {
+            return None;
+        }
+        Some((vec![self.delete(at..end)], Wanted::At(at..at)))
+    }
+
+    fn forward(&self) -> Option<usize> {
+        let end = self.next().map(|id| self.span(id).end);
+        end.or_else(|| self.list().map(|list| self.tree.node(list).end))
+    }
+
+    fn backward(&self) -> Option<usize> {
+        let start = self.previous().map(|id| self.span(id).start);
+        start.or_else(|| self.list().map(|list| self.tree.node(list).start))
+    }
+
+    fn down(&self) -> Option<usize> {
+        let lists = self.elements(self.container()).into_iter().filter(|id| self.span(*id).start >= self.at() || self.current() == Some(*id));
+        let datum = |id: NodeId| self.tree.datum(id);
+        lists.map(datum).find(|id| self.tree.node(*id).kind == Kind::List).map(|id| self.tree.node(id).inner)
+    }
+}
+
+#[cfg(test)]
+#[path = "structural/tests.rs"]
+mod tests;

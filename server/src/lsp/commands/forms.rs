@@ -1,0 +1,205 @@
+//! `consort.evalForm`, `consort.evalRegion`, `consort.evalBuffer`, `consort.evalToComment`: evaluation of what stands in a document.
+
+use lsp_types::{Position, ProgressToken, Range, TextEdit, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tower_lsp::jsonrpc::{Error, Result};
+
+use super::eval::follow;
+use super::{Command, seconds};
+use crate::ide::evaluate_part::comment;
+use crate::image::api::EvalOutcome;
+use crate::lsp::front::{Front, no_document};
+use crate::lsp::{actions, feedback, from_proto, to_proto};
+use crate::session::{EvalRequest, Part, Selected};
+
+/// How something is evaluated.
+#[derive(Debug, Default)]
+struct How {
+    timeout: Option<f64>,
+    capture_time: bool,
+    output_token: Option<Value>,
+}
+
+macro_rules! argument {
+    ($(#[$about:meta])* $name:ident { $($field:tt)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub(super) struct $name {
+            uri: Url,
+            $($field)*
+            /// Seconds.
+            timeout: Option<f64>,
+            #[serde(default)]
+            capture_time: bool,
+            /// Send output as `consort/output` with this token while it runs.
+            output_token: Option<Value>,
+        }
+
+        impl $name {
+            fn how(&self) -> How {
+                How { timeout: self.timeout, capture_time: self.capture_time, output_token: self.output_token.clone() }
+            }
+        }
+    };
+}
+
+argument!(
+    /// The argument of `consort.evalForm` and `consort.evalToComment`.
+    AtPosition {
+        position: Position,
+        /// The top-level form.
+        #[serde(default)]
+        top_level: bool,
+    }
+);
+argument!(
+    /// The argument of `consort.evalRegion`.
+    InRange {
+        range: Range,
+    }
+);
+argument!(
+    /// The argument of `consort.evalBuffer`.
+    Whole {}
+);
+
+impl AtPosition {
+    fn part(&self) -> Part {
+        let at = from_proto::position(self.position);
+        if self.top_level { Part::TopLevel(at) } else { Part::Form(at) }
+    }
+}
+
+/// Evaluate the form at a position.
+pub(super) struct EvalForm;
+/// Evaluate what is selected.
+pub(super) struct EvalRegion;
+/// Evaluate a document.
+pub(super) struct EvalBuffer;
+/// Evaluate the form at a position and write its values below it.
+pub(super) struct EvalToComment;
+
+impl Command for EvalForm {
+    type Argument = AtPosition;
+    const NAME: &'static str = "consort.evalForm";
+    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "topLevel"?: bool, "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
+
+    async fn execute(front: &Front, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
+        answer(front, Self::NAME, &argument.uri, argument.part(), argument.how(), token).await
+    }
+}
+
+impl Command for EvalRegion {
+    type Argument = InRange;
+    const NAME: &'static str = "consort.evalRegion";
+    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "range": {"start": {...}, "end": {...}}, "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
+
+    async fn execute(front: &Front, argument: InRange, token: Option<ProgressToken>) -> Result<Value> {
+        let Range { start, end } = argument.range;
+        let part = Part::Region(from_proto::position(start), from_proto::position(end));
+        answer(front, Self::NAME, &argument.uri, part, argument.how(), token).await
+    }
+}
+
+impl Command for EvalBuffer {
+    type Argument = Whole;
+    const NAME: &'static str = "consort.evalBuffer";
+    const EXPECTS: &'static str =
+        r#"[{"uri": "file:///...", "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
+
+    async fn execute(front: &Front, argument: Whole, token: Option<ProgressToken>) -> Result<Value> {
+        answer(front, Self::NAME, &argument.uri, Part::Buffer, argument.how(), token).await
+    }
+}
+
+impl Command for EvalToComment {
+    type Argument = AtPosition;
+    const NAME: &'static str = "consort.evalToComment";
+    const EXPECTS: &'static str = EvalForm::EXPECTS;
+
+    async fn execute(front: &Front, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
+        let part = argument.part();
+        let Some((selected, outcome)) = evaluate(front, Self::NAME, &argument.uri, part, argument.how(), token).await? else {
+            return nothing(front, &argument.uri).await;
+        };
+        let mut value = told(front, &selected, &outcome);
+        let lines: Vec<String> = match &outcome.error {
+            Some(error) => vec![format!("{}: {}", error.kind, error.message)],
+            None => outcome.values.iter().map(|value| value.text.clone()).collect(),
+        };
+        let text = selected.text.to_string();
+        let bytes = selected.text.char_to_byte(selected.span.start)..selected.text.char_to_byte(selected.span.end);
+        let (range, new_text) = comment(&text, &bytes, &lines);
+        let span = (selected.text.byte_to_char(range.start), selected.text.byte_to_char(range.end)).into();
+        let edit = TextEdit { range: to_proto::range(&selected.text, span, front.negotiated().encoding), new_text };
+        // The editor may have changed the text while the form ran.
+        let now = front.session.document(front.client, argument.uri.as_str()).await;
+        let applied = match now {
+            Some(now) if now.version() == selected.version => {
+                let edit = actions::edit(&argument.uri, selected.version, front.negotiated().document_changes, vec![edit]);
+                feedback::apply(&front.peer, "Value as comment", edit).await
+            }
+            _ => Err("the text was changed while it was evaluated.".into()),
+        };
+        value["applied"] = json!(applied.is_ok());
+        value["reason"] = json!(applied.err());
+        Ok(value)
+    }
+}
+
+async fn answer(front: &Front, name: &str, uri: &Url, part: Part, how: How, token: Option<ProgressToken>) -> Result<Value> {
+    match evaluate(front, name, uri, part, how, token).await? {
+        Some((selected, outcome)) => Ok(told(front, &selected, &outcome)),
+        None => nothing(front, uri).await,
+    }
+}
+
+async fn evaluate(
+    front: &Front,
+    name: &str,
+    uri: &Url,
+    part: Part,
+    how: How,
+    token: Option<ProgressToken>,
+) -> Result<Option<(Selected, EvalOutcome)>> {
+    let bar = front.bars.begin(token, false, "Evaluating", true);
+    let (output, mut chunks) = match &how.output_token {
+        Some(_) => {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            (Some(sender), Some(receiver))
+        }
+        None => (None, None),
+    };
+    let request = EvalRequest {
+        code: String::new(),
+        package: None,
+        capture_time: how.capture_time,
+        timeout: seconds(name, how.timeout)?,
+        origin: None,
+        output,
+    };
+    let answer = Box::pin(front.session.evaluate_part(front.client, request, uri.as_str(), part));
+    match follow(front, answer, &mut chunks, how.output_token.as_ref(), &bar).await? {
+        Some((selected, Ok(outcome))) => Ok(Some((selected, outcome))),
+        Some((_, Err(error))) => Err(to_proto::error(&error)),
+        None => Ok(None),
+    }
+}
+
+/// What `consort.eval` answers, and where the code stands.
+fn told(front: &Front, selected: &Selected, outcome: &EvalOutcome) -> Value {
+    let mut value = to_proto::outcome(outcome);
+    value["range"] = json!(to_proto::range(&selected.text, selected.span, front.negotiated().encoding));
+    value["version"] = json!(selected.version);
+    value
+}
+
+async fn nothing(front: &Front, uri: &Url) -> Result<Value> {
+    match front.session.document(front.client, uri.as_str()).await {
+        Some(_) => Err(Error::invalid_params("There is no form at this position.")),
+        None => Err(no_document(uri)),
+    }
+}

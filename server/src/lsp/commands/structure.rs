@@ -1,0 +1,46 @@
+//! `consort.structure`: structural editing.
+
+use lsp_types::{Position, ProgressToken, Range, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::{Error, Result};
+
+use super::Command;
+use crate::ide::structural::{Action, act, applied};
+use crate::lsp::front::Front;
+use crate::lsp::texts::{Text, range_in};
+
+/// Edit by structure.
+pub(super) struct Structure;
+
+/// Its argument.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Argument {
+    uri: Url,
+    /// The cursor.
+    position: Option<Position>,
+    /// Or what is selected.
+    selection: Option<Range>,
+    action: Action,
+}
+
+impl Command for Structure {
+    type Argument = Argument;
+    const NAME: &'static str = "consort.structure";
+    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"} or "selection": {"start", "end"}, "action": "slurpForward", ...}]"#;
+
+    async fn execute(front: &Front, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
+        let text = Text::of(front, &argument.uri).await?;
+        let Some(selection) = argument.selection.or(argument.position.map(|at| Range { start: at, end: at })) else {
+            return Err(Error::invalid_params(format!("{}: neither `position` nor `selection` is given.", Self::NAME)));
+        };
+        let version = text.document.version();
+        let Some(outcome) = act(&text.string, text.bytes(selection), argument.action) else {
+            return Ok(json!({"edits": [], "selection": selection, "version": version}));
+        };
+        let new = applied(&text.string, &outcome.edits);
+        let selection = range_in(&new, &outcome.selection, text.encoding);
+        Ok(json!({"edits": text.edits(&outcome.edits), "selection": selection, "version": version}))
+    }
+}

@@ -1,0 +1,154 @@
+//! `lisp-edit-form` (contracts: "Hot reload").
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::edit_form::{self, Edit, Operation};
+use crate::session::SourceFile;
+use crate::session::approval::{Class, Subject};
+
+/// The tool.
+pub(crate) struct LispEditForm;
+
+/// Its arguments.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// File in the workspace
+    file_path: String,
+    /// Operator: defun, defmethod, ...
+    form_type: String,
+    /// Name; of a method also `area (square t)`
+    form_name: String,
+    /// What to do
+    #[schemars(extend("type" = "string", "enum" = ["replace", "insert_before", "insert_after"]))]
+    #[schemars(with = "String")]
+    operation: Operation,
+    /// The new form
+    content: String,
+    /// Only show what would change
+    #[serde(default)]
+    dry_run: Option<bool>,
+}
+
+/// Its facts.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Output {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    path: String,
+    /// The text is another one now.
+    changed: bool,
+    /// The edit was made in an editor, and is not saved.
+    unsaved: bool,
+    /// The content's first line in the new text, 1-based.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+}
+
+impl Tool for LispEditForm {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "lisp-edit-form";
+    const TITLE: &'static str = "Edit a form of a Lisp file";
+    const DESCRIPTION: &'static str = "Replace a top-level form of a Lisp file, or insert one beside it; the rest stays to the byte. \
+Unbalanced content is refused. It loads nothing into the image.";
+    const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
+
+    // Asked in the call itself, when the file is known with its links resolved: what is approved is what is written.
+    async fn call(call: Call, input: Input) -> Reply<Output> {
+        match edit(&call, &input).await {
+            Ok(reply) => reply,
+            Err(failure) => failure.into(),
+        }
+    }
+}
+
+async fn edit(call: &Call, input: &Input) -> Result<Reply<Output>, Failure> {
+    let failed = |kind: &'static str, message: String| Failure { kind: kind.into(), message };
+    let read = async || call.session.source_file(&input.file_path).await.map_err(|error| failed(error.kind, error.message));
+    let file = read().await?;
+    let edit = edit_form::edit(&file.text, &input.form_type, &input.form_name, input.operation, &input.content)
+        .map_err(|refusal| failed(refusal.kind, refusal.message))?;
+    if input.dry_run == Some(true) {
+        let by = edit.by.replace("\r\n", "\n");
+        let old = file.text[edit.start..edit.end].replace("\r\n", "\n");
+        let what = if old.is_empty() { format!("Inserted would be:\n{by}") } else { format!("Replaced would be:\n{old}\n\nBy:\n{by}") };
+        let text = format!("Dry run, nothing was changed. {}, line {}, at {}.\n\n{what}", file.relative, edit.lines.0, edit.title);
+        return Ok(Reply { text, facts: facts(&file, &edit, false), failed: false });
+    }
+    if edit.text == file.text {
+        let text = format!("{} has exactly that at {}: nothing to change.", file.relative, edit.title);
+        return Ok(Reply { text, facts: facts(&file, &edit, false), failed: false });
+    }
+    let (verb, place) = match input.operation {
+        Operation::Replace => ("Replace", ""),
+        Operation::InsertBefore => ("Insert", " before"),
+        Operation::InsertAfter => ("Insert", " after"),
+    };
+    let subject = Subject {
+        what: format!("{verb}{place} {} in {}", edit.title, file.relative),
+        file: Some(file.path.clone()),
+        code: Some(input.content.clone()),
+    };
+    let given = serde_json::to_value(input).unwrap_or_default();
+    let permitted = call.session.permit(call.client, Class::EditFile, LispEditForm::NAME, subject, &given).await;
+    permitted.map_err(|message| failed("refused", message))?;
+    let now = read().await?;
+    if !file.is_still(&now) {
+        let message = format!("{} was changed or moved while a person was asked. Nothing was changed: read it again.", file.relative);
+        return Err(failed("file-changed", message));
+    }
+    let edited = call.session.edit_source_file(&file, edit.start..edit.end, &edit.by).await;
+    edited.map_err(|error| failed(error.kind, error.message))?;
+    let done = match input.operation {
+        Operation::Replace => format!("Replaced {}", edit.title),
+        Operation::InsertBefore => format!("Inserted before {}", edit.title),
+        Operation::InsertAfter => format!("Inserted after {}", edit.title),
+    };
+    let lines = if edit.lines.0 == edit.lines.1 { format!("line {}", edit.lines.0) } else { format!("lines {}-{}", edit.lines.0, edit.lines.1) };
+    let note = if file.editor.is_some() { " The editor has unsaved changes in this file, so the edit was made there; it is not saved." } else { "" };
+    let text = format!("{done} in {}: {lines}.{note} The image still has the old definition until it is loaded.", file.relative);
+    Ok(Reply { text, facts: facts(&file, &edit, true), failed: false })
+}
+
+fn facts(file: &SourceFile, edit: &Edit, changed: bool) -> Output {
+    Output {
+        path: file.relative.clone(),
+        changed,
+        unsaved: file.editor.is_some(),
+        line: Some(edit.lines.0),
+        end_line: Some(edit.lines.1),
+        error: None,
+    }
+}
+
+/// The contract's error object.
+pub(super) fn error(failure: &Failure) -> Value {
+    json!({"code": -32000, "message": failure.message, "data": {"type": failure.kind.to_uppercase().replace('-', "_")}})
+}
+
+impl JsonSchema for Output {
+    fn schema_name() -> Cow<'static, str> {
+        "Output".into()
+    }
+
+    // Loose: a list of many tools has to fit an agent's context.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object"})
+    }
+}
+
+impl FromFailure for Output {
+    fn from_failure(failure: Failure) -> Self {
+        Output { error: Some(error(&failure)), ..Output::default() }
+    }
+}

@@ -1,0 +1,114 @@
+//! `lisp-read-file` (contracts: "Hot reload").
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::read_file::{self, Form};
+
+/// The tool.
+pub(crate) struct LispReadFile;
+
+/// Lines of a file that are shown when no limit is given.
+const LINES: usize = 2000;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// File in the workspace
+    path: String,
+    /// Default true; false: the text itself
+    #[serde(default)]
+    collapsed: Option<bool>,
+    /// Forms to show whole: `scan|^make-*`
+    #[serde(default)]
+    name_pattern: Option<String>,
+    /// How many to skip
+    #[serde(default)]
+    offset: Option<usize>,
+    /// Forms, or lines, to show
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+/// Its facts.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Output {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    path: String,
+    /// Forms, or lines, that there are in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<usize>,
+    /// The text is an editor's, with unsaved changes.
+    unsaved: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    forms: Vec<Form>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<serde_json::Value>,
+}
+
+impl Tool for LispReadFile {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "lisp-read-file";
+    const TITLE: &'static str = "Read a Lisp file";
+    const DESCRIPTION: &'static str = "Read a Lisp file of the workspace, an editor's unsaved text too: its top-level forms in a line \
+each, those you name in full, with the names that lisp-edit-form takes.";
+    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+
+    async fn call(call: Call, input: Input) -> Reply<Output> {
+        let file = match call.session.source_file(&input.path).await {
+            Ok(file) => file,
+            Err(error) => return Failure { kind: error.kind.into(), message: error.message }.into(),
+        };
+        let offset = input.offset.unwrap_or(0);
+        let unsaved = file.editor.is_some();
+        let mut facts = Output { path: file.relative.clone(), unsaved, ..Output::default() };
+        let note = if unsaved { " (an editor's text, with changes that are not saved)" } else { "" };
+        let mut text;
+        if input.collapsed.unwrap_or(true) {
+            let limit = input.limit.unwrap_or(usize::MAX);
+            let (forms, total) = read_file::collapsed(&file.text, input.name_pattern.as_deref(), offset, limit);
+            text = format!("{}{note}: {}\n", file.relative, counted("top-level form", offset, forms.len(), total));
+            for form in &forms {
+                let _ = write!(text, "\nL{}-{} {}", form.line, form.end_line, form.text);
+            }
+            (facts.total, facts.forms) = (Some(total), forms);
+        } else {
+            let (shown, total) = read_file::lines(&file.text, offset, input.limit.unwrap_or(LINES));
+            let count = if shown.is_empty() { 0 } else { shown.split('\n').count() };
+            text = format!("{}{note}: {}\n\n{shown}", file.relative, counted("line", offset, count, total));
+            (facts.total, facts.text) = (Some(total), Some(shown));
+        }
+        Reply { text, facts, failed: false }
+    }
+}
+
+fn counted(what: &str, offset: usize, shown: usize, total: usize) -> String {
+    let s = if total == 1 { "" } else { "s" };
+    if shown == total { format!("{total} {what}{s}") } else { format!("{what}s {}-{} of {total}", offset + 1, offset + shown) }
+}
+
+impl JsonSchema for Output {
+    fn schema_name() -> Cow<'static, str> {
+        "Output".into()
+    }
+
+    // Loose: a list of many tools has to fit an agent's context.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object"})
+    }
+}
+
+impl FromFailure for Output {
+    fn from_failure(failure: Failure) -> Self {
+        Output { error: Some(super::lisp_edit_form::error(&failure)), ..Output::default() }
+    }
+}

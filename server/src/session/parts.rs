@@ -1,0 +1,101 @@
+//! Evaluation of a part of an open document: which part that is is decided where the document is, so that it is the text as the editor has
+//! it after every change it sent before.
+
+use std::future::Future;
+
+use ropey::Rope;
+use tokio::sync::oneshot;
+
+use super::event::{Event, Place, Reply};
+use super::{ClientId, EvalRequest, Session, actor::Actor};
+use crate::ide::evaluate_part;
+use crate::image::ImageError;
+use crate::image::api::EvalOutcome;
+use crate::text::Span;
+use crate::text::forms::toplevel_form;
+use crate::text::position::{Position, to_offset, to_position};
+use crate::text::tree::Tree;
+
+/// A part of a document, in the client's units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The form that ends at a place, or that the place is in.
+    Form(Position),
+    /// The top-level form at a place, or the one before it.
+    TopLevel(Position),
+    /// What lies between two places.
+    Region(Position, Position),
+    /// All of it.
+    Buffer,
+}
+
+/// What a [`Part`] was.
+#[derive(Debug, Clone)]
+pub struct Selected {
+    /// Where it is.
+    pub span: Span,
+    /// In this text,
+    pub text: Rope,
+    /// at this version.
+    pub version: i32,
+}
+
+impl Session {
+    /// Evaluate a part of an open document, so that what it defines is found there. The request's code is taken from the document. `None`:
+    /// the document is not open, or has nothing there.
+    pub fn evaluate_part(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+        uri: &str,
+        part: Part,
+    ) -> impl Future<Output = Option<(Selected, Result<EvalOutcome, ImageError>)>> + Send + use<> {
+        let (selected, found) = oneshot::channel();
+        let uri = uri.to_owned();
+        let answer = self.ask(|reply| Event::EvaluatePart { client, request, uri, part, selected, reply });
+        let outcome = super::settle(answer);
+        async move {
+            let found = found.await.ok().flatten()?;
+            Some((found, outcome.await))
+        }
+    }
+}
+
+impl Actor {
+    pub(super) fn evaluate_part(
+        &mut self,
+        client: ClientId,
+        mut request: EvalRequest,
+        uri: String,
+        part: Part,
+        selected: oneshot::Sender<Option<Selected>>,
+        reply: Reply<EvalOutcome>,
+    ) {
+        let Some((document, encoding)) = self.open_document(&(client, uri.clone())) else {
+            drop(selected.send(None));
+            return;
+        };
+        let text = document.text();
+        let offset = |position| to_offset(text, position, encoding);
+        let span = match part {
+            Part::Form(at) => {
+                let string = text.to_string();
+                let tree = Tree::of(&string, document.scan());
+                evaluate_part::form(&tree, text.char_to_byte(offset(at))).map(|bytes| Span {
+                    start: text.byte_to_char(bytes.start),
+                    end: text.byte_to_char(bytes.end),
+                })
+            }
+            Part::TopLevel(at) => toplevel_form(&document, offset(at)),
+            Part::Region(start, end) => Some(Span { start: offset(start), end: offset(end).max(offset(start)) }),
+            Part::Buffer => Some(Span { start: 0, end: text.len_chars() }),
+        };
+        let found = span.map(|span| Selected { span, text: text.clone(), version: document.version() });
+        if let Some(Selected { span, .. }) = &found {
+            request.code = text.slice(span.start..span.end).to_string();
+            let position = Some(to_position(text, span.start, encoding));
+            self.evaluate(client, request, Some(Place { uri, position }), reply);
+        }
+        drop(selected.send(found));
+    }
+}

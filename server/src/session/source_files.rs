@@ -1,0 +1,369 @@
+//! Files of the workspace, read and written for an agent: links resolved, nothing outside, whole or not at all, and never behind the back
+//! of an editor that has unsaved changes (contracts: "Hot reload").
+
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use tokio::sync::mpsc;
+
+use super::event::Event;
+use super::{ClientId, Feedback, OpenDocument, Session};
+use crate::text::Span;
+
+/// The largest file that is read, in bytes.
+const LARGEST: u64 = 16 << 20;
+const BOM: char = '\u{feff}';
+
+/// Why a file was not read or not written: a stable kind, and words that say what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct FileError {
+    /// `not-found`, `outside-workspace`, `not-a-file`, `too-large`, `file-changed`, `not-written`, `encoding`, `editor`.
+    pub kind: &'static str,
+    /// For an agent or a person.
+    pub message: String,
+}
+
+fn error(kind: &'static str, message: impl Into<String>) -> FileError {
+    FileError { kind, message: message.into() }
+}
+
+/// A source file as it is now: the editor's text where an editor has unsaved changes in it, the file's otherwise.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    /// Its path, links resolved.
+    pub path: PathBuf,
+    /// The path in the workspace.
+    pub relative: String,
+    /// The text, without a byte order mark.
+    pub text: String,
+    /// Whose unsaved text it is.
+    pub editor: Option<Unsaved>,
+    bytes: Vec<u8>,
+    identity: Identity,
+}
+
+/// An editor's unsaved text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsaved {
+    client: ClientId,
+    uri: String,
+    version: i32,
+}
+
+/// Which file a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl SourceFile {
+    /// Whether nothing of it has changed in the meantime, its place not either.
+    pub fn is_still(&self, now: &SourceFile) -> bool {
+        self.path == now.path
+            && self.text == now.text
+            && self.editor == now.editor
+            && self.bytes == now.bytes
+            && self.identity == now.identity
+    }
+
+    /// The bytes of another text in this file's encoding, with its byte order mark.
+    fn encoded(&self, text: &str) -> Result<Vec<u8>, FileError> {
+        if std::str::from_utf8(&self.bytes).is_ok() {
+            let bom = if self.bytes.starts_with(BOM.to_string().as_bytes()) { BOM.to_string() } else { String::new() };
+            return Ok((bom + text).into_bytes());
+        }
+        text.chars().map(u8::try_from).collect::<Result<Vec<u8>, _>>().map_err(|_| {
+            error("encoding", format!("{} is in Latin-1, which has no place for some character of the new text. Nothing was changed.", self.relative))
+        })
+    }
+}
+
+impl Session {
+    /// A file of the workspace, by its path, absolute or from the workspace's directory.
+    ///
+    /// # Errors
+    /// It is not there, is none, is too large, or lies outside of the workspace when links are resolved.
+    pub async fn source_file(&self, path: &str) -> Result<SourceFile, FileError> {
+        let open = self.open_documents();
+        let workspace = self.workspace().to_owned();
+        let path = path.to_owned();
+        let read = tokio::task::spawn_blocking(move || read(&workspace, &path));
+        let (open, file) = (open.await, read.await.map_err(|_| error("not-found", "The file could not be read."))?);
+        let mut file = file?;
+        let unsaved: Vec<&OpenDocument> = open
+            .iter()
+            .filter(|open| open.unsaved && open.path.as_deref().is_some_and(|path| is_same(path, &file.path)))
+            .collect();
+        match unsaved.as_slice() {
+            [] => {}
+            [one] => {
+                file.text = one.document.text().to_string();
+                file.editor =
+                    Some(Unsaved { client: one.client, uri: one.uri.clone(), version: one.document.version() });
+            }
+            _ => {
+                return Err(error(
+                    "editor",
+                    format!("{} has unsaved changes in more than one editor. Save it in one of them first.", file.relative),
+                ));
+            }
+        }
+        Ok(file)
+    }
+
+    /// Replace a part (in bytes) of a file's text: through the editor that has unsaved changes in it, on the disk otherwise. Whole or not at
+    /// all, and only if the file is still the one given.
+    ///
+    /// # Errors
+    /// Nothing was changed, and why.
+    pub async fn edit_source_file(&self, file: &SourceFile, range: std::ops::Range<usize>, by: &str) -> Result<(), FileError> {
+        match &file.editor {
+            Some(editor) => {
+                let chars = |byte: usize| file.text[..byte].chars().count();
+                let span = Span { start: chars(range.start), end: chars(range.end) };
+                self.apply_edit(editor.client, &editor.uri, editor.version, vec![(span, by.to_owned())]).await.map_err(|why| {
+                    error("editor", format!("{} has unsaved changes in an editor, which did not apply the edit: {why} Nothing was changed.", file.relative))
+                })
+            }
+            None => {
+                let text = [&file.text[..range.start], by, &file.text[range.end..]].concat();
+                let bytes = file.encoded(&text)?;
+                let (file, workspace) = (file.clone(), self.workspace().to_owned());
+                let asd = file.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("asd"));
+                let written = tokio::task::spawn_blocking(move || write(&workspace, &file, &bytes));
+                written.await.map_err(|_| error("not-written", "The file could not be written."))??;
+                if asd {
+                    self.files_changed();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Have an editor edit one of its documents, which must be at this version.
+    ///
+    /// # Errors
+    /// Why it did not.
+    pub async fn apply_edit(&self, client: ClientId, uri: &str, version: i32, edits: Vec<(Span, String)>) -> Result<(), String> {
+        let (reply, mut answer) = mpsc::unbounded_channel();
+        self.send(Event::ApplyEdit { client, uri: uri.to_owned(), version, edits, reply });
+        answer.recv().await.unwrap_or_else(|| Err("the editor went away.".into()))
+    }
+}
+
+impl super::actor::Actor {
+    pub(super) fn apply_edit(
+        &mut self,
+        client: ClientId,
+        uri: String,
+        version: i32,
+        edits: Vec<(Span, String)>,
+        reply: mpsc::UnboundedSender<Result<(), String>>,
+    ) {
+        let answer = match self.document_text(&(client, uri.clone())) {
+            Some((now, text)) if now == version => {
+                return self.tell(client, Feedback::ApplyEdit { uri, version, text, edits, reply });
+            }
+            Some(_) => "its text has changed meanwhile.",
+            None => "it has been closed.",
+        };
+        drop(reply.send(Err(answer.into())));
+    }
+}
+
+fn is_same(open: &Path, resolved: &Path) -> bool {
+    open == resolved || open.canonicalize().is_ok_and(|open| open == resolved)
+}
+
+fn resolve(workspace: &Path, path: &str) -> Result<(PathBuf, String), FileError> {
+    let root = workspace.canonicalize().map_err(|why| error("not-found", format!("The workspace cannot be read: {why}")))?;
+    let resolved = root.join(path).canonicalize().map_err(|why| {
+        let hint = format!("Paths are absolute or start at the workspace, {}.", root.display());
+        error("not-found", format!("{path} cannot be read: {why}. {hint}"))
+    })?;
+    let Ok(relative) = resolved.strip_prefix(&root) else {
+        let message = format!("{path} is {}, which lies outside of the workspace, {}. Only files within may be read or edited.", resolved.display(), root.display());
+        return Err(error("outside-workspace", message));
+    };
+    let relative = relative.display().to_string();
+    Ok((resolved, relative))
+}
+
+/// A directory, by a path without links; nothing that took its place can be meant later.
+fn directory(path: &Path) -> Result<OwnedFd, rustix::io::Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut at = rustix::fs::open("/", flags | OFlags::RDONLY, Mode::empty())?;
+    for part in path.components() {
+        if let std::path::Component::Normal(name) = part {
+            at = rustix::fs::openat(at.as_fd(), name, flags | OFlags::RDONLY, Mode::empty())?;
+        }
+    }
+    Ok(at)
+}
+
+fn split(path: &Path) -> Result<(&Path, &std::ffi::OsStr), FileError> {
+    path.parent().zip(path.file_name()).ok_or_else(|| error("not-a-file", format!("{} is no file.", path.display())))
+}
+
+fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
+    let (resolved, relative) = resolve(workspace, path)?;
+    let cannot = |why: String| error("not-found", format!("{relative} cannot be read: {why}."));
+    let (parent, name) = split(&resolved)?;
+    let parent = directory(parent).map_err(|why| cannot(why.to_string()))?;
+    // NONBLOCK: a pipe must not keep us waiting.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::openat(parent.as_fd(), name, flags, Mode::empty()).map_err(|why| cannot(why.to_string()))?;
+    let mut file = std::fs::File::from(file);
+    let facts = file.metadata().map_err(|why| cannot(why.to_string()))?;
+    if !facts.is_file() {
+        return Err(error("not-a-file", format!("{relative} is no regular file.")));
+    }
+    if facts.len() > LARGEST {
+        let message = format!("{relative} has {} bytes; files of up to {} MB are read.", facts.len(), LARGEST >> 20);
+        return Err(error("too-large", message));
+    }
+    let mut bytes = Vec::new();
+    Read::take(&mut file, LARGEST + 1).read_to_end(&mut bytes).map_err(|why| cannot(why.to_string()))?;
+    let identity = identity(parent.as_fd(), name).map_err(|why| cannot(why.to_string()))?;
+    let text = crate::text::decode(bytes.clone());
+    let text = text.strip_prefix(BOM).map(str::to_owned).unwrap_or(text);
+    Ok(SourceFile { path: resolved, relative, text, editor: None, bytes, identity })
+}
+
+fn identity(directory: impl AsFd, name: &std::ffi::OsStr) -> Result<Identity, rustix::io::Errno> {
+    let facts = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss)] // of other types on other systems
+    Ok(Identity { device: facts.st_dev as u64, inode: facts.st_ino as u64 })
+}
+
+/// Write beside the file and rename, in its directory as it was resolved, after a last look that it is the same file still.
+fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileError> {
+    let failed = |why: String| error("not-written", format!("{} could not be written: {why}. Nothing was changed.", file.relative));
+    let changed = || error("file-changed", format!("{} was changed or replaced by somebody else meanwhile. Nothing was changed: read it again.", file.relative));
+    let (name_given, _) = resolve(workspace, &file.path.to_string_lossy())?;
+    let (parent, name) = split(&file.path)?;
+    let parent = directory(parent).map_err(|_| changed())?;
+    if name_given != file.path || identity(parent.as_fd(), name) != Ok(file.identity) {
+        return Err(changed());
+    }
+    let old = rustix::fs::openat(parent.as_fd(), name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|why| failed(why.to_string()))?;
+    let mut old = std::fs::File::from(old);
+    let mut now = Vec::new();
+    old.read_to_end(&mut now).map_err(|why| failed(why.to_string()))?;
+    if now != file.bytes {
+        return Err(changed());
+    }
+    let mode = old.metadata().map_err(|why| failed(why.to_string()))?.permissions();
+    // A file that is written to itself must be one that we may write.
+    rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty()).map_err(|why| failed(why.to_string()))?;
+    let temporary = [b".", name.as_bytes(), format!(".consort-{}", std::process::id()).as_bytes()].concat();
+    let temporary = std::ffi::OsStr::from_bytes(&temporary);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let new = rustix::fs::openat(parent.as_fd(), temporary, flags, Mode::RUSR | Mode::WUSR).map_err(|why| failed(why.to_string()))?;
+    let mut new = std::fs::File::from(new);
+    let written = new
+        .write_all(bytes)
+        .and_then(|()| new.set_permissions(mode))
+        .and_then(|()| new.sync_all())
+        .map_err(|why| failed(why.to_string()))
+        .and_then(|()| if identity(parent.as_fd(), name) == Ok(file.identity) { Ok(()) } else { Err(changed()) })
+        .and_then(|()| {
+            rustix::fs::renameat(parent.as_fd(), temporary, parent.as_fd(), name).map_err(|why| failed(why.to_string()))
+        });
+    if written.is_err() {
+        let _ = rustix::fs::unlinkat(parent.as_fd(), temporary, AtFlags::empty());
+    }
+    written
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let workspace = place.path().canonicalize().unwrap().join("w");
+        std::fs::create_dir(&workspace).unwrap();
+        (place, workspace)
+    }
+
+    #[test]
+    fn only_files_within_are_read_links_resolved() {
+        let (place, workspace) = place();
+        std::fs::write(place.path().join("secret"), "(secret)").unwrap();
+        std::fs::write(workspace.join("a.lisp"), "(a)").unwrap();
+        symlink(place.path(), workspace.join("out")).unwrap();
+        symlink("a.lisp", workspace.join("link.lisp")).unwrap();
+        assert_eq!(read(&workspace, "a.lisp").unwrap().text, "(a)");
+        assert_eq!(read(&workspace, "./link.lisp").unwrap().path, workspace.join("a.lisp"));
+        for (path, kind) in [
+            ("out/secret", "outside-workspace"),
+            ("../secret", "outside-workspace"),
+            ("/etc/passwd", "outside-workspace"),
+            ("none.lisp", "not-found"),
+            (".", "not-a-file"),
+        ] {
+            assert_eq!(read(&workspace, path).unwrap_err().kind, kind, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_written_whole_with_its_mode_encoding_and_mark() {
+        let (_place, workspace) = place();
+        let path = workspace.join("a.lisp");
+        symlink("a.lisp", workspace.join("link.lisp")).unwrap();
+        for (old, text, new) in [
+            (&b"\xef\xbb\xbf(a)\r\n"[..], "(b)\r\n", &b"\xef\xbb\xbf(b)\r\n"[..]),
+            (b"(a \xe9)", "(b \u{e9})", b"(b \xe9)"),
+            ("(a é𝄞)".as_bytes(), "(b é𝄞)", "(b é𝄞)".as_bytes()),
+        ] {
+            std::fs::write(&path, old).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o754)).unwrap();
+            let file = read(&workspace, "link.lisp").unwrap();
+            let bytes = file.encoded(text).unwrap();
+            write(&workspace, &file, &bytes).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), new);
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o754);
+        }
+        assert!(workspace.join("link.lisp").symlink_metadata().unwrap().is_symlink());
+        assert_eq!(std::fs::read_dir(&workspace).unwrap().count(), 2, "nothing else is left");
+        std::fs::write(&path, b"(a \xe9)").unwrap();
+        assert_eq!(read(&workspace, "a.lisp").unwrap().encoded("(𝄞)").unwrap_err().kind, "encoding");
+    }
+
+    #[test]
+    fn what_was_changed_or_moved_meanwhile_is_not_written() {
+        let (place, workspace) = place();
+        let inner = workspace.join("d");
+        std::fs::create_dir(&inner).unwrap();
+        let path = inner.join("a.lisp");
+        std::fs::write(&path, "(a)").unwrap();
+        let file = read(&workspace, "d/a.lisp").unwrap();
+
+        std::fs::write(&path, "(b)").unwrap();
+        assert_eq!(write(&workspace, &file, b"(c)").unwrap_err().kind, "file-changed");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "(b)");
+
+        // Another file of the same text.
+        std::fs::write(inner.join("b.lisp"), "(a)").unwrap();
+        std::fs::rename(inner.join("b.lisp"), &path).unwrap();
+        assert_eq!(write(&workspace, &file, b"(c)").unwrap_err().kind, "file-changed");
+
+        // A directory that became a link to outside.
+        let file = read(&workspace, "d/a.lisp").unwrap();
+        let outside = place.path().join("outside");
+        std::fs::rename(&inner, &outside).unwrap();
+        symlink(&outside, &inner).unwrap();
+        assert!(write(&workspace, &file, b"(c)").is_err());
+        assert_eq!(std::fs::read_to_string(outside.join("a.lisp")).unwrap(), "(a)");
+    }
+}

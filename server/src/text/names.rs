@@ -1,0 +1,126 @@
+//! Symbols and numbers as they are written.
+
+/// A symbol as written, read by the standard rules.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Symbol {
+    /// Its package prefix; `""` for a keyword; `None` when it has none (`#:` too).
+    pub package: Option<String>,
+    /// Its name, as the reader would have it: upper-case where nothing was escaped.
+    pub name: String,
+}
+
+/// The symbol that an atom is; `None` for numbers, characters and the like.
+pub fn symbol(written: &str) -> Option<Symbol> {
+    if let Some(name) = written.strip_prefix("#:") {
+        return Some(Symbol { package: None, name: unescaped(name) });
+    }
+    if written.starts_with('#') || written.is_empty() || is_number(written) || written.bytes().all(|byte| byte == b'.') {
+        return None;
+    }
+    match colon(written) {
+        None => Some(Symbol { package: None, name: unescaped(written) }),
+        Some(at) => {
+            let name = written[at..].trim_start_matches(':');
+            Some(Symbol { package: Some(unescaped(&written[..at])), name: unescaped(name) })
+        }
+    }
+}
+
+/// Where the name begins behind the package prefix, in bytes; 0 when there is none.
+pub fn prefix_length(written: &str) -> usize {
+    colon(written).map_or(0, |at| {
+        let rest = &written[at..];
+        at + rest.len() - rest.trim_start_matches(':').len()
+    })
+}
+
+/// The first colon that is not escaped.
+fn colon(written: &str) -> Option<usize> {
+    let mut in_bars = false;
+    let mut chars = written.char_indices();
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '\\' => drop(chars.next()),
+            '|' => in_bars = !in_bars,
+            ':' if !in_bars => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Without its escapes; what was not escaped is upper-case.
+fn unescaped(written: &str) -> String {
+    let mut name = String::with_capacity(written.len());
+    let mut in_bars = false;
+    let mut chars = written.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => name.extend(chars.next()),
+            '|' => in_bars = !in_bars,
+            _ if in_bars => name.push(char),
+            _ => name.extend(char.to_uppercase()),
+        }
+    }
+    name
+}
+
+/// Whether an atom is a number in base ten (CLHS 2.3.1).
+pub fn is_number(written: &str) -> bool {
+    let unsigned = written.strip_prefix(['+', '-']).unwrap_or(written);
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some((numerator, denominator)) = unsigned.split_once('/') {
+        return digits(numerator) && digits(denominator);
+    }
+    let exponent = unsigned.find(|char: char| "esfdlESFDL".contains(char));
+    let (mantissa, exponent) = exponent.map_or((unsigned, None), |at| (&unsigned[..at], Some(&unsigned[at + 1..])));
+    if let Some(exponent) = exponent
+        && !digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))
+    {
+        return false;
+    }
+    match mantissa.split_once('.') {
+        None => digits(mantissa),
+        Some((whole, "")) => digits(whole),
+        Some((whole, fraction)) => (whole.is_empty() || digits(whole)) && digits(fraction),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_are_read_as_the_reader_does() {
+        for (written, expected) in [
+            ("foo", Some((None, "FOO"))),
+            ("cl:car", Some((Some("CL"), "CAR"))),
+            ("a::|b:c|", Some((Some("A"), "b:c"))),
+            (":key", Some((Some(""), "KEY"))),
+            ("#:g", Some((None, "G"))),
+            ("|a:b|", Some((None, "a:b"))),
+            ("1+", Some((None, "1+"))),
+            ("+", Some((None, "+"))),
+            ("12", None),
+            ("-1/2", None),
+            ("1.5d-3", None),
+            ("#\\a", None),
+            (".", None),
+        ] {
+            let read = symbol(written);
+            let seen = read.as_ref().map(|symbol| (symbol.package.as_deref(), symbol.name.as_str()));
+            assert_eq!(seen, expected, "{written}");
+        }
+        assert_eq!(prefix_length("cl::car"), 4);
+    }
+
+    #[test]
+    fn numbers_are_told_from_symbols() {
+        for number in ["1", "+1", "-1.", "1/2", ".5", "1.5", "1e5", "1.e5", "-1.5d+3"] {
+            assert!(is_number(number), "{number}");
+        }
+        for symbol in ["", "+", "-", "1+", "e5", ".", "1/", "a", "1e", "--1"] {
+            assert!(!is_number(symbol), "{symbol}");
+        }
+    }
+}

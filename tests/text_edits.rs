@@ -1,0 +1,140 @@
+//! What is done to texts, on real files of Debian's source packages: indentation never changes what SBCL's reader reads, and is
+//! idempotent; each top-level form is replaced by itself, and others are put beside it, with every other byte kept.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use consort::ide::edit_form::{self, Operation};
+use consort::ide::format::rules::Bodies;
+use consort::ide::format::{Options, Wanted, format};
+use consort::ide::outline::{definitions, selectors};
+use consort::text::decode;
+use consort::text::scanner::Scanner;
+use consort::text::tree::Tree;
+
+const ROOT: &str = "/usr/share/common-lisp/source";
+
+/// The Lisp files of some libraries, with their texts.
+fn texts(libraries: &[&str]) -> Result<BTreeMap<PathBuf, String>> {
+    let mut files = Vec::new();
+    for library in libraries {
+        let before = files.len();
+        lisp_files(&Path::new(ROOT).join(library), &mut files);
+        ensure!(files.len() > before, "no sources of {library} below {ROOT}: install Debian's package (`make test` does)");
+    }
+    files.into_iter().map(|file| Ok((file.clone(), decode(std::fs::read(file)?)))).collect()
+}
+
+fn lisp_files(directory: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => lisp_files(&path, files),
+            Ok(kind) if kind.is_file() && path.extension().is_some_and(|e| e == "lisp" || e == "asd") => files.push(path),
+            _ => {}
+        }
+    }
+}
+
+fn formatted(text: &str, options: Options) -> String {
+    let tree = Tree::parse(text);
+    let wanted = Wanted { lines: 0..usize::MAX, typing: false };
+    let mut new = text.to_owned();
+    for (range, by) in format(&tree, &wanted, &Bodies::of(&tree), options).into_iter().rev() {
+        new.replace_range(range, &by);
+    }
+    new
+}
+
+fn tokens(text: &str) -> Vec<&str> {
+    Scanner::new(text).map(|token| text[token.start..token.end].trim_end_matches('\r')).collect()
+}
+
+#[test]
+fn indentation_never_changes_what_the_reader_reads_and_is_idempotent() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let mut pairs = String::new();
+    let mut count = 0;
+    let mut changed = 0;
+    for (file, text) in texts(&["cl-ppcre", "hunchentoot", "alexandria"])? {
+        for options in [Options { tab_size: 8, tabs: false }, Options { tab_size: 4, tabs: true }] {
+            let new = formatted(&text, options);
+            ensure!(formatted(&new, options) == new, "{}: not idempotent", file.display());
+            ensure!(tokens(&new) == tokens(&text), "{}: other tokens", file.display());
+            changed += usize::from(new != text);
+            let (before, after) = (directory.path().join(format!("{count}-a")), directory.path().join(format!("{count}-b")));
+            std::fs::write(&before, &text)?;
+            std::fs::write(&after, &new)?;
+            pairs.push_str(&format!("{}\n{}\n", before.display(), after.display()));
+            count += 1;
+        }
+    }
+    ensure!(changed > 10, "only {changed} texts were indented anew");
+    let answers = same_by_sbcl(pairs)?;
+    ensure!(answers.len() == count, "SBCL answered for {} of {count} pairs", answers.len());
+    let mut objects = 0;
+    for (at, answer) in answers.iter().enumerate() {
+        objects += answer.parse::<usize>().with_context(|| format!("pair {at}: {answer}"))?;
+    }
+    ensure!(objects > 10 * count, "only {objects} objects in {count} pairs");
+    Ok(())
+}
+
+fn same_by_sbcl(pairs: String) -> Result<Vec<String>> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scanner/same-objects.lisp");
+    let mut sbcl = Command::new("sbcl")
+        .args(["--noinform", "--no-sysinit", "--no-userinit", "--script"])
+        .arg(script)
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("this test needs `sbcl` on PATH (`make test` installs it)")?;
+    let mut stdin = sbcl.stdin.take().context("no pipe to sbcl")?;
+    let writer = std::thread::spawn(move || stdin.write_all(pairs.as_bytes()));
+    let output = sbcl.wait_with_output()?;
+    if let Err(error) = writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))? {
+        bail!("sbcl stopped reading: {error}");
+    }
+    ensure!(output.status.success(), "sbcl failed: {}", output.status);
+    Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
+}
+
+#[test]
+fn every_form_is_replaced_by_itself_and_what_is_put_beside_it_can_be_taken_away() -> Result<()> {
+    let mut forms = 0;
+    for (file, text) in texts(&["cl-ppcre", "ironclad", "hunchentoot"])? {
+        // A reader of the same bytes by another road: lines in CRLF.
+        for text in [text.clone(), text.replace("\r\n", "\n").replace('\n', "\r\n")] {
+            let tree = Tree::parse(&text);
+            let all = definitions(&tree);
+            let names = selectors(&all, &tree);
+            for (definition, name) in all.iter().zip(&names) {
+                let at = format!("{}: {} {name}", file.display(), definition.operator);
+                let own = tree.text_of(definition.node);
+                let edit = |operation, content: &str| edit_form::edit(&text, &definition.operator, name, operation, content);
+                let replaced = edit(Operation::Replace, own).with_context(|| at.clone())?;
+                ensure!(replaced.text == text, "{at}: replaced by itself, the text is another");
+                // Ironclad's tests have long files of many small forms.
+                if forms % 7 == 0 {
+                    let content = "(defun consort-was-here ()\n  \"(\" #\\))";
+                    for operation in [Operation::InsertBefore, Operation::InsertAfter] {
+                        let inserted = edit(operation, content).with_context(|| at.clone())?;
+                        let end = inserted.start + inserted.by.len();
+                        ensure!(inserted.start == inserted.end && inserted.by.contains("consort-was-here"), "{at}");
+                        ensure!([&inserted.text[..inserted.start], &inserted.text[end..]].concat() == text, "{at}: taken away again");
+                    }
+                    let other = edit(Operation::Replace, content).with_context(|| at.clone())?;
+                    let back = [&other.text[..other.start], own, &other.text[other.start + other.by.len()..]].concat();
+                    ensure!(back == text, "{at}: put back");
+                }
+                forms += 1;
+            }
+        }
+    }
+    ensure!(forms > 3000, "only {forms} forms");
+    Ok(())
+}
