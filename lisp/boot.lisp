@@ -12,8 +12,7 @@
 
 (defparameter *sources*
   '("package" "sbcl" "json" "wire" "timers" "streams" "backtrace" "evaluation" "workers" "dispatch" "user-package"
-    "ops/status" "ops/interrupt" "ops/eval"
-    "ops/load-file" "ops/load-system" "ops/fingerprint"
+    "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint"
     "profile/stacks" "profile/sampler" "ops/profile"
     "copy" "confine"
     "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"

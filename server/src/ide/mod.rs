@@ -6,5 +6,6 @@ pub mod compile_form;
 pub mod diagnostic;
 pub mod diagnostics;
 pub mod evaluate;
+pub mod profile;
 pub mod render;
 pub mod structure;

@@ -2,6 +2,7 @@
 
 mod compile_form;
 mod evaluate_lisp;
+mod profile_code;
 mod schema;
 
 use std::borrow::Cow;
@@ -51,6 +52,11 @@ pub(crate) trait Tool {
 
     /// What a person may have to allow first, and what one who is asked is shown; `None`: it changes nothing of theirs.
     fn asks(_: &Self::Input) -> Option<(Class, Subject)> {
+        None
+    }
+
+    /// What is wrong with the arguments, where a contract has words of its own for that.
+    fn refuses(_: &JsonObject) -> Option<Failure> {
         None
     }
 
@@ -129,8 +135,13 @@ impl Entry {
     }
 }
 
-static TABLE: LazyLock<Vec<Entry>> =
-    LazyLock::new(|| vec![entry::<compile_form::CompileForm>(), entry::<evaluate_lisp::EvaluateLisp>()]);
+static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    vec![
+        entry::<compile_form::CompileForm>(),
+        entry::<evaluate_lisp::EvaluateLisp>(),
+        entry::<profile_code::ProfileCode>(),
+    ]
+});
 
 /// All tools, in the order they are listed.
 pub(crate) fn all() -> &'static [Entry] {
@@ -165,12 +176,17 @@ async fn permit(call: &Call, tool: &str, asked: Option<(Class, Subject)>, given:
 
 async fn run<T: Tool>(entry: &'static Entry, call: Call, arguments: JsonObject) -> CallToolResult {
     let given = Value::Object(arguments.clone());
-    let reply = match arguments::parse(T::NAME, &entry.definition.input_schema, arguments) {
+    let input = match T::refuses(&arguments) {
+        Some(failure) => Err(failure),
+        None => arguments::parse(T::NAME, &entry.definition.input_schema, arguments)
+            .map_err(|message| Failure { kind: "bad-arguments".into(), message }),
+    };
+    let reply = match input {
         Ok(input) => match permit(&call, T::NAME, T::asks(&input), given).await {
             Ok(()) => T::call(call, input).await,
             Err(message) => Failure { kind: "refused".into(), message }.into(),
         },
-        Err(message) => Failure { kind: "bad-arguments".into(), message }.into(),
+        Err(failure) => failure.into(),
     };
     let text = clip::clip(&reply.text, clip::LIMIT).text;
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
