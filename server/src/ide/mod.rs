@@ -9,3 +9,4 @@ pub mod evaluate;
 pub mod profile;
 pub mod render;
 pub mod structure;
+pub mod testing;

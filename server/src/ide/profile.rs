@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::clip::clip;
@@ -44,7 +43,7 @@ pub struct Asked {
 }
 
 /// A function.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// Its name.
     pub function: String,
@@ -78,7 +77,7 @@ pub struct Node {
 }
 
 /// The facts of one profile.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Profiled {
     /// How the code ended.
     pub status: Ending,
@@ -94,18 +93,15 @@ pub struct Profiled {
     pub bytes: u64,
     /// By self, the most first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pub rows: Vec<Row>,
     /// The roots of the call tree.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pub tree: Vec<Node>,
     /// `a;b;c N`, outermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub folded: Vec<String>,
     /// Unless `ok`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub error: Option<Fault>,
     /// Standard output.
     #[serde(skip_serializing_if = "String::is_empty")]

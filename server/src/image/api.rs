@@ -9,6 +9,8 @@ use crate::ide::diagnostic::Diagnostic;
 use crate::text::Span;
 
 pub mod profile;
+pub mod testing;
+pub mod tools;
 
 /// An operation of docs/wire.md: its parameters, as they are written. One file a group of operations in `api/`.
 pub trait Operation: Serialize + Send + Sync + 'static {

@@ -116,6 +116,7 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
             text_document_sync: Some(sync.into()),
             execute_command_provider: Some(commands),
             code_action_provider: Some(actions.into()),
+            code_lens_provider: Some(CodeLensOptions { resolve_provider: Some(true) }),
             diagnostic_provider: pull,
             workspace: Some(WorkspaceServerCapabilities { workspace_folders: Some(folders), file_operations: None }),
             experimental: Some(experimental(image)),

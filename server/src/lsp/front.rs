@@ -15,7 +15,7 @@ use super::feedback::{self, Teller};
 use super::progress::Bars;
 use super::pull;
 use super::transport::Peer;
-use super::{actions, commands, from_proto, to_proto};
+use super::{actions, commands, from_proto, lenses, to_proto};
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
 
 /// One editor.
@@ -201,6 +201,14 @@ impl LanguageServer for Front {
             Some(snapshot) => Ok(Some(actions::offer(self, params, snapshot).await)),
             None => Ok(None),
         }
+    }
+
+    async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {
+        Ok(Some(lenses::of_document(self, params).await))
+    }
+
+    async fn code_lens_resolve(&self, lens: CodeLens) -> Result<CodeLens> {
+        Ok(lenses::resolve(self, lens).await)
     }
 
     async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {

@@ -8,6 +8,7 @@ mod feedback;
 mod frames;
 mod from_proto;
 mod front;
+mod lenses;
 mod progress;
 mod pull;
 mod to_proto;

@@ -10,6 +10,7 @@ use super::{
     CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Snapshot, Status,
     SystemReport,
 };
+use crate::config::Config;
 use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
 use crate::image::{ImageError, ImageEvent, Progress};
 use crate::text::document::Edit;
@@ -58,6 +59,10 @@ pub(super) enum Event {
     Configure {
         client: ClientId,
         settings: Value,
+    },
+    Settings {
+        client: ClientId,
+        reply: oneshot::Sender<Config>,
     },
     Folder {
         folder: PathBuf,

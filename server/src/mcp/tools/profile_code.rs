@@ -23,26 +23,25 @@ pub(crate) struct ProfileCode;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Common Lisp code to profile
+    /// Code to profile
     code: String,
-    /// Package context (default: CL-USER)
+    /// Default: CL-USER
     #[serde(default)]
     package: Option<String>,
-    /// cpu (default), time (wall-clock), or alloc (memory)
+    /// Default: cpu; time: wall-clock
     #[serde(default)]
     mode: Option<Mode>,
     /// Default: 1000
     #[serde(default, rename = "max-samples")]
     #[schemars(range(min = 1, max = 100000))]
     max_samples: Option<u32>,
-    /// Seconds between samples (default: 0.01)
+    /// Seconds; default: 0.01
     #[serde(default, rename = "sample-interval")]
-    #[schemars(range(min = 0.0005, max = 10))]
     sample_interval: Option<f64>,
-    /// flat (default) or graph
+    /// Default: flat
     #[serde(default, rename = "report-type")]
     report_type: Option<Kind>,
-    /// Seconds. Default 30
+    /// Seconds; default: 30
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
@@ -71,8 +70,8 @@ impl Tool for ProfileCode {
 
     const NAME: &'static str = "profile-code";
     const TITLE: &'static str = "Profile Lisp";
-    const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it in the live image while collecting stack samples, to \
-find hot spots. CPU time, wall-clock time, or allocation. Code should run 0.5 s or more.";
+    const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it in the image and shows its hot spots (CPU \
+time, wall-clock time or allocation). It should run 0.5 s or more.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
     fn asks(input: &Input) -> Option<(Class, Subject)> {
@@ -129,6 +128,8 @@ find hot spots. CPU time, wall-clock time, or allocation. Code should run 0.5 s 
         }
     }
 }
+
+super::loose_schema!(Profiled);
 
 impl FromFailure for Profiled {
     fn from_failure(failure: Failure) -> Self {
