@@ -14,6 +14,8 @@
   '("package" "sbcl" "json" "wire" "timers" "streams" "backtrace" "evaluation" "workers" "dispatch" "user-package"
     "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint"
     "ops/symbol-kinds"
+    "profile/stacks" "profile/sampler" "ops/profile"
+    "testing/frameworks" "testing/select" "ops/run-tests" "ops/tools"
     "copy" "confine"
     "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
     "check/stale" "check/reading" "check/engine" "check/report" "check/system" "ops/check"

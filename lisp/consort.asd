@@ -11,6 +11,11 @@
                (:module "ops" :serial t
                 :components ((:file "status") (:file "interrupt") (:file "eval") (:file "load-file") (:file "load-system")
                              (:file "fingerprint") (:file "symbol-kinds")))
+                             (:file "fingerprint")))
+               (:module "profile" :serial t :components ((:file "stacks") (:file "sampler")))
+               (:module "profiling" :pathname "ops/" :serial t :components ((:file "profile")))
+               (:module "testing" :serial t :components ((:file "frameworks") (:file "select")))
+               (:module "running-tests" :pathname "ops/" :serial t :components ((:file "run-tests") (:file "tools")))
                (:file "copy") (:file "confine")
                (:module "check" :serial t
                 :components ((:file "state") (:file "source") (:file "positions") (:file "message") (:file "kinds") (:file "narrow")

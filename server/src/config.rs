@@ -60,6 +60,10 @@ pub struct Config {
     pub check: CheckConfig,
     /// `eval.timeout_s`: an evaluation's default deadline from an agent. Default 30 s.
     pub eval_timeout: Duration,
+    /// `lenses.tests`: code lenses above tests. Default true.
+    pub lens_tests: bool,
+    /// `lenses.references`: code lenses above definitions. Default false.
+    pub lens_references: bool,
     /// `host.linger_s`: how long the host stays after its last client. Default 60 s.
     pub linger: Duration,
     /// What was wrong with the settings, to be shown to a person. Empty when all is well.
@@ -100,6 +104,8 @@ impl Default for Config {
                 confine: true,
             },
             eval_timeout: Duration::from_secs(30),
+            lens_tests: true,
+            lens_references: false,
             linger: Duration::from_secs(60),
             problems: Vec::new(),
         }

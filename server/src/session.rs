@@ -285,6 +285,12 @@ impl Session {
         self.send(Event::Configure { client, settings });
     }
 
+    /// The configuration in force for a client.
+    pub fn settings(&self, client: ClientId) -> impl Future<Output = Config> + Send + use<> {
+        let answer = self.ask(|reply| Event::Settings { client, reply });
+        async { answer.await.unwrap_or_default() }
+    }
+
     /// A further folder in which `.asd` files are looked for.
     pub fn add_folder(&self, folder: PathBuf) {
         self.send(Event::Folder { folder });
@@ -298,6 +304,11 @@ impl Session {
     /// The workspace's directory.
     pub fn workspace(&self) -> &Path {
         &self.inner.workspace
+    }
+
+    /// The workspace's `.asd` files.
+    pub fn asd_files(&self) -> Vec<PathBuf> {
+        crate::ide::asd::AsdFiles::new(self.inner.workspace.clone()).all()
     }
 
     /// The image's state.

@@ -110,6 +110,18 @@ pub const KEYS: &[Key] = &[
         set: |config, value| seconds(value, 0.1, 86_400.0).map(|time| config.eval_timeout = time),
     },
     Key {
+        name: "lenses.tests",
+        expected: "true or false",
+        default: "true",
+        set: |config, value| value.as_bool().map(|on| config.lens_tests = on),
+    },
+    Key {
+        name: "lenses.references",
+        expected: "true or false",
+        default: "false",
+        set: |config, value| value.as_bool().map(|on| config.lens_references = on),
+    },
+    Key {
         name: "host.linger_s",
         expected: "a number of seconds from 0 to 604800",
         default: "60",

@@ -14,10 +14,16 @@ use serde_json::Value;
 use crate::ide::diagnostic::Diagnostic;
 use crate::text::Span;
 
+pub mod profile;
+pub mod testing;
+pub mod tools;
+
 /// An operation of docs/wire.md: its parameters, as they are written. One file a group of operations in `api/`.
 pub trait Operation: Serialize + Send + Sync + 'static {
     /// Its name on the wire.
     const NAME: &'static str;
+    /// It runs in its session's thread, after the session's evaluations before it: its deadline begins when it is its turn.
+    const IN_TURN: bool = false;
     /// Its answer.
     type Answer: serde::de::DeserializeOwned + Send + 'static;
 }

@@ -197,12 +197,16 @@ pub(super) async fn run<O: Operation>(
     within: Option<Duration>,
     progress: Option<mpsc::UnboundedSender<Progress>>,
 ) -> Result<O::Answer, ImageError> {
+    let turn = match session {
+        Some(session) if O::IN_TURN => Some(shared.turns.take(session).await),
+        _ => None,
+    };
     let live = shared.live().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
     let call = Some(live.link.call(O::NAME, operation, session, listener)?);
     let (shared_, live_) = (shared.clone(), live.clone());
     let mut work =
-        Work { shared: shared_, live: live_, call, grace: LOAD_GRACE, captured: false, turn: None, answered: false };
+        Work { shared: shared_, live: live_, call, grace: LOAD_GRACE, captured: false, turn, answered: false };
     match work.answer::<O::Answer>(within).await {
         Ok(answer) => Ok(answer),
         Err(CallError::Refused(error)) => Err(error),

@@ -89,6 +89,12 @@ pub(super) struct CopyFrame {
 
 /// `thread-error`.
 #[derive(Deserialize)]
+pub(super) struct TraceFrame {
+    pub(super) session: String,
+    pub(super) text: String,
+}
+
+#[derive(Debug, Deserialize)]
 pub(super) struct ThreadErrorFrame {
     /// The thread's name.
     #[serde(default)]

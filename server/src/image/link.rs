@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::frames::{
     CopyFrame, FRAME_LIMIT, Found, Frame, HeapFrame, OutputFrame, ProgressFrame, Ready, Refusal, Request,
-    ThreadErrorFrame,
+    ThreadErrorFrame, TraceFrame,
 };
 use super::lines::{LineError, Lines};
 use super::state::{ImageError, OutputChunk, Progress};
@@ -44,6 +44,7 @@ pub(super) enum Volunteered {
     Ready(Ready),
     /// A thread died of a condition.
     ThreadError(ThreadErrorFrame),
+    Trace(TraceFrame),
     /// Little heap was left.
     Heap(HeapFrame),
 }
@@ -329,6 +330,7 @@ impl Link {
         match event {
             "ready" => volunteer(Volunteered::Ready(serde_json::from_slice(line)?)),
             "thread-error" => volunteer(Volunteered::ThreadError(serde_json::from_slice(line)?)),
+            "trace" => volunteer(Volunteered::Trace(serde_json::from_slice(line)?)),
             "heap" => volunteer(Volunteered::Heap(serde_json::from_slice(line)?)),
             "output" | "progress" | "copy" => {
                 let mut table = lock(&self.table);

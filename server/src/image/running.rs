@@ -9,7 +9,7 @@ use tokio::process::Child;
 use tokio::sync::oneshot;
 
 use super::core::Start;
-use super::frames::{HeapFrame, PROTOCOL, ThreadErrorFrame};
+use super::frames::{HeapFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
 use super::link::{Link, Volunteered, lock};
 use super::live::Live;
 use super::pipes::{Pipes, Tell};
@@ -194,6 +194,9 @@ fn listener(
             if let Some(ready) = lock(&ready).take() {
                 let _ = ready.send(frame); // the start was given up
             }
+        }
+        Volunteered::Trace(TraceFrame { session, text }) => {
+            let _ = events.send(ImageEvent::Trace { session, text }); // the session may have ended
         }
         Volunteered::ThreadError(ThreadErrorFrame { thread, kind, message, backtrace }) => {
             if lock(&rate).take().is_some() {

@@ -47,6 +47,13 @@ pub enum ImageEvent {
         /// Descriptor 2.
         stderr: bool,
     },
+    /// A function that a session traces was called by another one.
+    Trace {
+        /// Who traces.
+        session: String,
+        /// The call, or what it returned.
+        text: String,
+    },
     /// An unhandled condition ended a thread.
     ThreadError {
         /// The thread's name.

@@ -118,6 +118,7 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
             text_document_sync: Some(sync.into()),
             execute_command_provider: Some(commands),
             code_action_provider: Some(actions.into()),
+            code_lens_provider: Some(CodeLensOptions { resolve_provider: Some(true) }),
             diagnostic_provider: pull,
             completion_provider: Some(CompletionOptions {
                 resolve_provider: Some(true),

@@ -9,20 +9,28 @@ mod source_location;
 mod reload;
 mod macroexpand;
 mod structure;
+mod names;
+mod profile;
+mod running_tests;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
 
-use lsp_types::{ExecuteCommandParams, ProgressToken};
+use lsp_types::{ExecuteCommandParams, Position, ProgressToken, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
-use super::front::Front;
+use super::from_proto;
+use super::front::{Front, no_document};
+use crate::text::document::Document;
+use crate::text::forms::package_at;
+use crate::text::position::to_offset;
 pub(super) use load_system::LoadSystem;
 pub(super) use macroexpand::{Extent, Macroexpand};
+pub(super) use running_tests::RunTestAtPoint;
 
 /// A command.
 pub(super) trait Command {
@@ -68,6 +76,13 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<reload::CompileFile>(),
         entry::<reload::LoadFile>(),
         entry::<macroexpand::Macroexpand>(),
+        entry::<profile::ProfileForm>(),
+        entry::<names::Disassemble>(),
+        entry::<names::Describe>(),
+        entry::<names::Trace>(),
+        entry::<names::Untrace>(),
+        entry::<running_tests::RunTests>(),
+        entry::<running_tests::RunTestAtPoint>(),
     ]
 });
 
@@ -122,6 +137,23 @@ fn argument<T: Command>(arguments: Vec<Value>) -> Result<T::Argument> {
         return Err(wrong(format!("its argument is not an object: {argument}")));
     }
     serde_json::from_value(argument).map_err(|error| wrong(error.to_string()))
+}
+
+/// A place in a document.
+struct At {
+    document: Document,
+    offset: usize,
+    /// The package in force there, when the document says so.
+    package: Option<String>,
+}
+
+/// The place in one of the client's open documents.
+async fn at_place(front: &Front, uri: &Url, position: Position) -> Result<At> {
+    let document = front.session.document(front.client, uri.as_str());
+    let Some(document) = document.await else { return Err(no_document(uri)) };
+    let offset = to_offset(document.text(), from_proto::position(position), front.negotiated().encoding);
+    let package = package_at(&document, offset);
+    Ok(At { document, offset, package })
 }
 
 /// A number of seconds that can be waited for.

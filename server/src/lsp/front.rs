@@ -16,6 +16,7 @@ use super::progress::Bars;
 use super::pull;
 use super::transport::Peer;
 use super::{actions, commands, formatting, from_proto, texts, to_proto};
+use super::{actions, commands, from_proto, lenses, to_proto};
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
 
 /// One editor.
@@ -237,6 +238,12 @@ impl LanguageServer for Front {
 
     async fn symbol(&self, params: WorkspaceSymbolParams) -> Result<Option<Vec<SymbolInformation>>> {
         super::workspace_symbols::symbols(self, params).await
+    async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {
+        Ok(Some(lenses::of_document(self, params).await))
+    }
+
+    async fn code_lens_resolve(&self, lens: CodeLens) -> Result<CodeLens> {
+        Ok(lenses::resolve(self, lens).await)
     }
 
     async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {

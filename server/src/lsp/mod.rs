@@ -12,6 +12,7 @@ mod frames;
 mod from_proto;
 mod front;
 mod hover;
+mod lenses;
 mod progress;
 mod pull;
 mod references;

@@ -10,6 +10,8 @@ mod reload;
 mod macroexpand_form;
 mod lisp_edit_form;
 mod lisp_read_file;
+mod profile_code;
+mod run_tests;
 mod schema;
 mod source_location;
 
@@ -44,6 +46,22 @@ pub(crate) struct Hints {
     pub(crate) open_world: bool,
 }
 
+/// Declares of an output that it is an object with a `status`, and no more: a whole list of tools has to fit an agent's context.
+macro_rules! loose_schema {
+    ($output:ty) => {
+        impl schemars::JsonSchema for $output {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($output).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]})
+            }
+        }
+    };
+}
+use loose_schema;
+
 /// A tool of the contracts.
 pub(crate) trait Tool {
     /// What it takes. Its doc comments are the arguments' descriptions.
@@ -60,6 +78,11 @@ pub(crate) trait Tool {
 
     /// What a person may have to allow first, and what one who is asked is shown; `None`: it changes nothing of theirs.
     fn asks(_: &Self::Input) -> Option<(Class, Subject)> {
+        None
+    }
+
+    /// What is wrong with the arguments, where a contract has words of its own for that.
+    fn refuses(_: &JsonObject) -> Option<Failure> {
         None
     }
 
@@ -167,6 +190,10 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
             entry::<lisp_edit_form::LispEditForm>(),
         ]
     });
+        entry::<profile_code::ProfileCode>(),
+        entry::<run_tests::RunTests>(),
+    ]
+});
 
 /// All tools, in the order they are listed.
 pub(crate) fn all() -> &'static [Entry] {
@@ -201,12 +228,17 @@ async fn permit(call: &Call, tool: &str, asked: Option<(Class, Subject)>, given:
 
 async fn run<T: Tool>(entry: &'static Entry, call: Call, arguments: JsonObject) -> CallToolResult {
     let given = Value::Object(arguments.clone());
-    let reply = match arguments::parse(T::NAME, &entry.definition.input_schema, arguments) {
+    let input = match T::refuses(&arguments) {
+        Some(failure) => Err(failure),
+        None => arguments::parse(T::NAME, &entry.definition.input_schema, arguments)
+            .map_err(|message| Failure { kind: "bad-arguments".into(), message }),
+    };
+    let reply = match input {
         Ok(input) => match permit(&call, T::NAME, T::asks(&input), given).await {
             Ok(()) => T::call(call, input).await,
             Err(message) => Failure { kind: "refused".into(), message }.into(),
         },
-        Err(message) => Failure { kind: "bad-arguments".into(), message }.into(),
+        Err(failure) => failure.into(),
     };
     let text = clip::clip(&reply.text, clip::LIMIT).text;
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);

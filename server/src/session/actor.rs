@@ -124,6 +124,7 @@ impl Actor {
             Event::Detach { client } => self.detach(client),
             Event::Encoding { client, encoding } => self.with_client(client, |client| client.encoding = encoding),
             Event::Configure { client, settings } => self.configure(client, &settings),
+            Event::Settings { client, reply } => drop(reply.send(self.config(client).clone())),
             Event::Folder { folder } => self.asd.add_root(folder),
             Event::FilesChanged => {
                 self.asd.forget();

@@ -13,6 +13,7 @@ use super::{
     SystemReport,
 };
 use crate::image::api::expand::ExpandAnswer;
+use crate::config::Config;
 use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
 use crate::image::{ImageError, ImageEvent, Progress};
 use crate::text::Span;
@@ -62,6 +63,10 @@ pub(super) enum Event {
     Configure {
         client: ClientId,
         settings: Value,
+    },
+    Settings {
+        client: ClientId,
+        reply: oneshot::Sender<Config>,
     },
     Folder {
         folder: PathBuf,

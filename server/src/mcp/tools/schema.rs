@@ -41,6 +41,9 @@ fn tidy(schema: &mut JsonObject) {
     }) {
         schema.remove("format");
     }
+    if let Some(Value::Array(choices)) = schema.get_mut("enum") {
+        choices.retain(|choice| !choice.is_null());
+    }
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|kind| kind != "null");
         if let [only] = types.as_slice() {

@@ -38,6 +38,11 @@ impl Actor {
                 let level = if stderr { Level::Warning } else { Level::Info };
                 self.tell_all(&Feedback::Log { level, text });
             }
+            ImageEvent::Trace { session, text } => {
+                if let Some(client) = self.clients.values().find(|client| client.session == session) {
+                    client.tell(Feedback::Log { level: Level::Info, text });
+                }
+            }
             ImageEvent::ThreadError { thread, kind, message, backtrace } => {
                 let text = format!("An error ended the Lisp thread {thread:?}: {kind}: {message}");
                 self.tell_all(&Feedback::Message { level: Level::Warning, text: text.clone() });

@@ -1,0 +1,84 @@
+;;;; `run-tests`: the tests of a system, a package, a suite, or one test, each with its own outcome.
+
+(in-package :consort)
+
+(defun run-case (case files)
+  "Run CASE; the JSON of TestResult."
+  (let ((output (make-instance 'capture :limit 20000))
+        (start (now-ms))
+        (status "error") (checks 0) (failures '()))
+    (let ((*standard-output* output) (*error-output* output) (*trace-output* output))
+      (handler-case (setf (values status checks failures) (funcall (test-case-run case)))
+        (error (condition)
+          (setf failures (list (failure (concatenate 'string (condition-type condition) ": " (condition-message condition))))))))
+    (multiple-value-bind (file line) (test-place (test-case-name case) (append files (files-about (home case))))
+      (object "name" (shown-name (test-case-name case))
+              "suite" (or-null (let ((suite (first (test-case-suites case)))) (and suite (shown-name suite))))
+              "status" status
+              "checks" checks
+              "failures" failures
+              "file" (or-null (and file (sb-ext:native-namestring file)))
+              "line" (or-null line)
+              "milliseconds" (- (now-ms) start)
+              "output" (captured output)))))
+
+(defun shown-name (name)
+  (if (stringp name) name (with-terse-printing () (prin1-to-string name))))
+
+(defun whole-system-case (system)
+  "SYSTEM's own test-op, as one test: what to do when no framework tells more."
+  (make-test-case system '() (lambda () (asdf:test-system system) (values "passed" 0 '()))))
+
+(defun load-tests (id system asd-files)
+  "Load SYSTEM and its test systems; their names."
+  (load-by-all-means id system asd-files nil)
+  (call-with-asd-files asd-files
+                       (lambda ()
+                         (let ((names (test-system-names system)))
+                           (dolist (name names (cons system names))
+                             (load-by-all-means id name asd-files nil))))))
+
+(defun cases-meant (framework systems files &key suite test package)
+  "The tests that are meant, and the framework they are of."
+  (let ((packages (if systems (packages-of-files files) :all)))
+    (unless (equal framework "asdf")
+      (dolist (known (loaded-frameworks framework))
+        (let ((cases (select-cases (funcall (fourth known)) :suite suite :test test :package package :packages packages)))
+          (when cases
+            (return-from cases-meant (values cases (first known)))))))
+    (if (and systems (not suite) (not test) (not package))
+        (values (list (whole-system-case (first systems))) "asdf")
+        (error "No test is found~@[ called ~A~]~@[ in the suite ~A~]~@[ in the package ~A~]. ~:[No framework is loaded: load the system that has the tests, or name it as `system`~;Loaded: ~:*~{~A~^, ~}~]."
+               test suite (and package (package-name package)) (mapcar #'first (loaded-frameworks nil))))))
+
+(defun tell-progress (id done total case)
+  (send-event "progress" "id" id "message" (format nil "testing ~A" (shown-name (test-case-name case))) "done" done "total" total))
+
+(define-operation "run-tests" :thread (id params)
+  (let* ((system (param params "system" 'string :default nil))
+         (suite (param params "suite" 'string :default nil))
+         (test (param params "test" 'string :default nil))
+         (package (let ((name (param params "package" 'string :default nil))) (and name (find-package-named name))))
+         (framework (param params "framework" 'string :default nil))
+         (timeout (param params "timeout" '(real (0)) :default 30))
+         (asd-files (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #())))
+         (evaluation (or *own-evaluation* (make-evaluation id nil)))
+         (results '())
+         (kind nil))
+    (when framework
+      (loaded-frameworks framework))
+    (progv *session-variables* (initial-variables)
+      (let ((how (call-evaluating
+                  (lambda ()
+                    (let* ((systems (and system (load-tests id (string-downcase system) asd-files)))
+                           (files (mapcan #'system-files (copy-list systems))))
+                      (multiple-value-bind (cases found) (cases-meant framework systems files :suite suite :test test :package package)
+                        (setf kind found)
+                        (loop with total = (length cases)
+                              for case in cases
+                              for done from 0
+                              do (tell-progress id done total case)
+                                 (push (run-case case files) results)))))
+                  evaluation :timeout timeout)))
+        (append (outcome evaluation how :package (package-name *package*) :timeout timeout)
+                (list "framework" (or-null kind) "tests" (reverse results)))))))

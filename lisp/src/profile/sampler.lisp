@@ -1,0 +1,227 @@
+;;;; Samples of the threads that run the profiled code, and of no others.
+;;;;
+;;;; cpu and time: each profiled thread has a timer of its own (timer_create(2), SIGEV_THREAD_ID), which counts that thread's processor time, or
+;;;; the clock's, and signals that thread. SB-SPROF's cpu mode has one timer for the process: what another client's code burns is told of
+;;;; this code. Its time mode has a thread that walks all threads, and ends only when that one has woken up; and its stacks lack the callers
+;;;; of assembler routines (GENERIC-+) and of foreign code. The signal is one that the runtime defers where Lisp must not run.
+;;;; alloc: SB-SPROF, which the allocator itself calls each time a thread needs new memory.
+
+(in-package :consort)
+
+(defconstant +sample-signal+ 26 "SIGVTALRM on Linux.")
+(defconstant +allocation-samples+ 500000 "Samples of allocation that are gathered; what is told is thinned out to what was asked for.")
+
+(defstruct (profile (:constructor make-profile (mode interval limit)))
+  "One run. MODE is :CPU, :TIME or :ALLOC, INTERVAL in seconds, LIMIT in samples; COUNT of them have been taken."
+  (mode :cpu :type (member :cpu :time :alloc) :read-only t)
+  (interval 0.01 :type (real (0)) :read-only t)
+  (limit 1000 :type (unsigned-byte 32) :read-only t)
+  (count 0 :type sb-ext:word)
+  (active nil)
+  (recorders '() :type list)
+  (lock (sb-thread:make-mutex :name "consort profile") :read-only t)
+  (milliseconds 0 :type real)
+  (bytes 0 :type integer)
+  (stacks nil))
+
+(defstruct recorder
+  "One thread's samples: simple vectors of code and offsets, newest first. TIMER is the kernel's, NIL when it is deleted."
+  (samples '() :type list)
+  (scratch (make-array (* 2 +stack-depth+) :initial-element nil) :type simple-vector :read-only t)
+  (profile nil :type profile :read-only t)
+  (timer nil))
+
+(defvar *recorder* nil "This thread's, while it is profiled.")
+(define-global *profiling* nil "The profile that runs, if one does.")
+(define-global *profiling-lock* (sb-thread:make-mutex :name "consort profiling") "Held while *PROFILING* is changed.")
+
+;;; The timers
+
+(defmacro call-foreign (name result &rest arguments)
+  "Call the C function NAME, looked up when it is called, with ARGUMENTS, each (TYPE VALUE). NIL when there is no such function."
+  `(let ((address (find-foreign-symbol-address ,name)))
+     (and address
+          (sb-alien:alien-funcall (sb-alien:sap-alien (int-sap address) (function ,result ,@(mapcar #'first arguments)))
+                                  ,@(mapcar #'second arguments)))))
+
+(defun timers-p ()
+  "Whether threads can have timers of their own here, and their stacks be read."
+  (and #+linux t #-linux nil
+       (frames-readable-p)
+       (find-foreign-symbol-address "timer_create")
+       (find-foreign-symbol-address "gettid")
+       t))
+
+(defun make-thread-timer (mode)
+  "A timer of the kernel's that signals this thread, not yet running; NIL when there is none to be had."
+  (let ((event (make-array 8 :element-type '(unsigned-byte 64) :initial-element 0)) ; struct sigevent
+        (timer (make-array 1 :element-type '(unsigned-byte 64) :initial-element 0)))
+    (setf (aref event 1) (logior +sample-signal+ (ash 4 32)) ; sigev_signo, sigev_notify: SIGEV_THREAD_ID
+          (aref event 2) (or (call-foreign "gettid" sb-alien:int) 0))
+    (with-pinned-objects (event timer)
+      (when (eql 0 (call-foreign "timer_create" sb-alien:int
+                                 (sb-alien:int (if (eq mode :cpu) 3 1)) ; CLOCK_THREAD_CPUTIME_ID, CLOCK_MONOTONIC
+                                 (sb-sys:system-area-pointer (vector-sap event))
+                                 (sb-sys:system-area-pointer (vector-sap timer))))
+        (aref timer 0)))))
+
+(defun start-thread-timer (timer interval)
+  (multiple-value-bind (seconds rest) (truncate (rationalize interval))
+    (let* ((nanoseconds (max (if (zerop seconds) 1 0) (truncate (* rest 1000000000))))
+           (times (make-array 4 :element-type '(unsigned-byte 64) :initial-contents (list seconds nanoseconds seconds nanoseconds))))
+      (with-pinned-objects (times)
+        (call-foreign "timer_settime" sb-alien:int
+                      (sb-alien:unsigned-long timer) (sb-alien:int 0)
+                      (sb-sys:system-area-pointer (vector-sap times)) (sb-alien:unsigned-long 0))))))
+
+(defun stop-recorder (recorder)
+  "Delete RECORDER's timer, once, whoever comes first: its thread or the end of the profile."
+  (with-lock ((profile-lock (recorder-profile recorder)))
+    (let ((timer (shiftf (recorder-timer recorder) nil)))
+      (when timer
+        (call-foreign "timer_delete" sb-alien:int (sb-alien:unsigned-long timer))))))
+
+(defun take-sample (signal info context)
+  "The signal's handler. Also runs, for nothing, where a signal arrives late."
+  (declare (ignore signal info))
+  (let ((recorder *recorder*))
+    (when recorder
+      (let ((profile (recorder-profile recorder)))
+        (when (and (profile-active profile)
+                   (< (sb-ext:atomic-incf (profile-count profile)) (profile-limit profile)))
+          (let* ((frames (recorder-scratch recorder))
+                 (count (handler-case (read-frames context frames) (error () 0))))
+            (push (subseq frames 0 count) (recorder-samples recorder))))))))
+
+;;; Threads
+
+(defun call-recorded (profile function)
+  "Call FUNCTION in this thread, as a part of what PROFILE is of."
+  (if (or (eq (profile-mode profile) :alloc) (not (timers-p)))
+      (let ((*recorder* (make-recorder :profile profile)))
+        (sb-sprof:with-sampling (t) (funcall function)))
+      (let ((*recorder* (make-recorder :profile profile :timer (make-thread-timer (profile-mode profile)))))
+        (with-lock ((profile-lock profile))
+          (push *recorder* (profile-recorders profile)))
+        (unwind-protect
+             (progn
+               (when (and (profile-active profile) (recorder-timer *recorder*))
+                 (start-thread-timer (recorder-timer *recorder*) (profile-interval profile)))
+               (funcall function))
+          (stop-recorder *recorder*)))))
+
+(defun make-thread-recorded (make-thread function &rest arguments)
+  "In place of MAKE-THREAD: a thread that profiled code starts is profiled too."
+  (let ((profile (and *recorder* (recorder-profile *recorder*))))
+    (if (and profile (profile-active profile))
+        (apply make-thread
+               (lambda (&rest arguments)
+                 (call-recorded profile (lambda () (call-user-code (lambda () (apply function arguments))))))
+               arguments)
+        (apply make-thread function arguments))))
+
+;;; A run
+
+(defun begin-profile (profile)
+  "Let PROFILE begin; refused while another one runs."
+  (let ((other (with-lock (*profiling-lock*)
+                 (prog1 *profiling*
+                   (unless *profiling* (setf *profiling* profile))))))
+    (when other
+      (refuse "busy" "Another profile is running in this image, and there can be one at a time. Try again when it has ended.")))
+  (when (and (eq (profile-mode profile) :alloc) sprof-mode)
+    (end-profile)
+    (refuse "busy" "SB-SPROF is profiling already, started by code in the image. Stop it with (sb-sprof:stop-profiling) first.")))
+
+(defun end-profile ()
+  (with-lock (*profiling-lock*)
+    (setf *profiling* nil)))
+
+(defun call-profiled (profile function)
+  "Call FUNCTION, which runs the user's code, as what PROFILE is of. Nothing of the profiler runs any more when it is left, however it is."
+  (encapsulate 'sb-thread:make-thread 'consort-profile #'make-thread-recorded)
+  (let ((start (now-ms)) (bytes (sb-ext:get-bytes-consed)) (sprof (or (eq (profile-mode profile) :alloc) (not (timers-p)))))
+    (setf (profile-active profile) t)
+    (unwind-protect
+         (progn
+           (if sprof
+               (sb-sprof:start-profiling :mode (profile-mode profile) :threads (list sb-thread:*current-thread*)
+                                         :sample-interval (profile-interval profile)
+                                         :max-samples (if (eq (profile-mode profile) :alloc) +allocation-samples+ (profile-limit profile)))
+               (enable-interrupt +sample-signal+ #'take-sample))
+           (setf start (now-ms) bytes (sb-ext:get-bytes-consed))
+           (call-recorded profile function))
+      (setf (profile-bytes profile) (- (sb-ext:get-bytes-consed) bytes)
+            (profile-milliseconds profile) (max 0 (- (now-ms) start))
+            (profile-active profile) nil)
+      (when sprof (sb-sprof:stop-profiling))
+      (mapc #'stop-recorder (profile-recorders profile))
+      (unencapsulate 'sb-thread:make-thread 'consort-profile))))
+
+;;; What came of it
+
+(defun sprof-stacks ()
+  "The stacks that SB-SPROF has gathered, each the names of its functions, innermost first; its memory is given back."
+  (let ((samples sprof-samples)
+        (stacks '()))
+    (when samples
+      (setf (sprof-vector samples) (values (sprof-gathered)))
+      (sb-sprof:map-traces (lambda (thread trace)
+                             (declare (ignore thread))
+                             (let ((names '()))
+                               (map-sprof-trace (lambda (info place) (declare (ignore place)) (push (sprof-name info) names)) trace)
+                               (push names stacks)))
+                           samples)
+      (sb-sprof:reset))
+    stacks))
+
+(defun sprof-name (info)
+  (typecase info
+    (debug-function-type (%debug-function-name info))
+    ((or string (and symbol (not null))) info)
+    (t "foreign function")))
+
+(defun allocator-name-p (name)
+  "Whether NAME is of what allocates for the function that asked: the runtime's C, and the assembler routines that call it."
+  (if (stringp name)
+      (search "foreign function" name)
+      (and (symbolp name)
+           (eq (symbol-package name) (load-time-value (find-package "SB-VM")))
+           (search "ALLOC-TRAMP" (symbol-name name)))))
+
+(defun gathered-stacks (profile)
+  "What PROFILE has gathered: stacks of names, innermost first, one a sample."
+  (let ((names (if (profile-recorders profile)
+                   (loop for recorder in (profile-recorders profile)
+                         nconc (mapcar #'stack-names (recorder-samples recorder)))
+                   (sprof-stacks))))
+    (mapcar (lambda (names)
+              (names-of-user (if (eq (profile-mode profile) :alloc)
+                                 (or (member-if-not #'allocator-name-p names) names)
+                                 names)))
+            names)))
+
+(defun counted-stacks (profile)
+  "Lists (COUNT NAME ...), outermost first, of the stacks of PROFILE, the most frequent first. No more samples than its limit: of more, every
+Nth in the order of the stacks, so that all keep their share."
+  (let* ((counts (make-hash-table :test #'equal))
+         (stacks (sort (mapcar #'reverse (remove nil (gathered-stacks profile))) #'string< :key #'prin1-to-string))
+         (total (length stacks))
+         (limit (profile-limit profile)))
+    (loop for stack in stacks
+          for index from 0
+          when (or (<= total limit) (/= (floor (* index limit) total) (floor (* (1+ index) limit) total)))
+            do (incf (gethash stack counts 0)))
+    (sort (loop for stack being the hash-keys of counts using (hash-value count) collect (cons count stack)) #'> :key #'first)))
+
+(defun profile-facts (profile)
+  "The JSON of Profile (docs/wire.md)."
+  (let* ((names (make-hash-table :test #'equal))
+         (stacks (counted-stacks profile))
+         (texts (make-array 0 :adjustable t :fill-pointer t)))
+    (flet ((index (name)
+             (or (gethash name names) (setf (gethash name names) (vector-push-extend (name-text name) texts)))))
+      (object "stacks" (mapcar (lambda (stack) (object "count" (first stack) "frames" (mapcar #'index (rest stack)))) stacks)
+              "names" (coerce texts 'list)
+              "milliseconds" (float (profile-milliseconds profile) 1d0)
+              "bytes" (max 0 (profile-bytes profile))))))

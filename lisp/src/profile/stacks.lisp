@@ -1,0 +1,127 @@
+;;;; The stack of a thread as a signal found it, as functions' names. The machine's own frames are read, since the debugger's would lose
+;;;; the callers of assembler routines and of foreign code, which have no frame where it looks; and in the time of a sample.
+
+(in-package :consort)
+
+(defconstant +stack-depth+ 400 "Frames of a sample that are kept, from the innermost.")
+(defconstant +foreign-words+ 4096 "Words of foreign code's frames that are looked through for the Lisp code that called it.")
+
+(deftype word-integer () '(unsigned-byte 64))
+
+(defun frames-readable-p ()
+  "Whether this machine's frames are laid out as READ-FRAMES takes them to be."
+  (and (internal-p 'stack-register) (internal-p 'frame-register) (internal-p 'code-from-pc)))
+
+(defun word-at (address)
+  (declare (type word-integer address))
+  (sap-word (int-sap address) 0))
+
+(defun lisp-code-at (pc)
+  "The code that PC is in, if it is a Lisp function's."
+  (declare (type word-integer pc))
+  (and (< pc (ash 1 47))
+       (let ((code (code-from-pc (int-sap pc))))
+         (and code (not (eq code assembler-routines)) code))))
+
+(defun push-frame (code pc frames count)
+  "Note in FRAMES, at COUNT, that PC is in CODE. Code may move later, so its own offset is kept; what is no Lisp code stays where it is."
+  (setf (svref frames count) code
+        (svref frames (1+ count)) (if code (- pc (the word-integer (sap-integer (code-start code)))) pc)))
+
+(defun plausible-frame-p (pointer above end)
+  "Whether the word POINTER may point to a frame further out than ABOVE on the stack that ends at END."
+  (and (> pointer above) (< pointer (- end 16)) (zerop (logand pointer 7))))
+
+(defun behind-call-p (place)
+  "Whether the instruction before PLACE, in code, is a call: E8 and four bytes, or FF /2 in one of its lengths."
+  (flet ((octet (before) (ldb (byte 8 0) (word-at (- place before)))))
+    (or (= (octet 5) #xE8)
+        (loop for length in '(2 3 4 6 7)
+                thereis (and (= (octet length) #xFF) (= (ldb (byte 3 3) (octet (1- length))) 2))))))
+
+(defun calling-place (stack end)
+  "Where Lisp called what is no Lisp function: the address of the first word from STACK on that is a return address in Lisp code; NIL."
+  (loop for address from stack below (min (- end 8) (+ stack (* 8 +foreign-words+))) by 8
+        for place = (word-at address)
+        when (and (lisp-code-at place) (behind-call-p place)) return address))
+
+(defun frame-beyond (pointer address end)
+  "The first frame of the chain from POINTER that is beyond ADDRESS; or, where foreign code has used the register for something else, the first
+pair of words beyond it that is one."
+  (loop while (plausible-frame-p pointer (- address (* 8 +foreign-words+)) end)
+        when (> pointer address) return (return-from frame-beyond pointer)
+        do (let ((next (word-at pointer)))
+             (if (> next pointer) (setf pointer next) (return))))
+  (loop for at from (+ address 8) below (min (- end 16) (+ address (* 8 +foreign-words+))) by 8
+        when (and (plausible-frame-p (word-at at) at end) (lisp-code-at (word-at (+ at 8))))
+          return at))
+
+(defun read-frames (sap frames)
+  "Write the stack of the thread that a signal found in the context at SAP to FRAMES, innermost first, two elements a frame; how many elements."
+  (let* ((context (signal-context sap))
+         (pc (sap-integer (context-pc context)))
+         (stack (logandc2 (context-register context stack-register) 7))
+         (frame (context-register context frame-register))
+         (end (sap-integer (thread-slot stack-end-slot)))
+         (code (lisp-code-at pc))
+         (count 2))
+    (declare (type word-integer pc stack frame end))
+    (push-frame code pc frames 0)
+    (unless code ; neither an assembler routine nor foreign code has a frame of Lisp's
+      (let ((called-from (calling-place stack end)))
+        (unless called-from (return-from read-frames count))
+        (let ((place (word-at called-from)))
+          (push-frame (lisp-code-at place) place frames count)
+          (incf count 2))
+        (setf frame (or (frame-beyond frame called-from end) 0)
+              stack called-from)))
+    (loop while (and (plausible-frame-p frame (- stack 8) end) (< count (length frames)))
+          do (let ((place (word-at (+ frame 8))))
+               (push-frame (lisp-code-at place) place frames count)
+               (incf count 2)
+               (setf stack (+ frame 8)
+                     frame (word-at frame))))
+    count))
+
+;;; Names
+
+(defun place-name (code offset leaf)
+  "The name of the function that OFFSET of CODE is in; or of what is at the address OFFSET. A caller's place is behind its call."
+  (handler-case
+      (cond (code (%debug-function-name (debug-function-at code (if leaf offset (1- offset)))))
+            ((assembler-name offset))
+            ((foreign-symbol-at (int-sap offset))
+             (format nil "foreign function ~A" (foreign-symbol-at (int-sap offset))))
+            (t "foreign function"))
+    (error () "unknown function")))
+
+(defun assembler-name (address)
+  (let ((code (code-from-pc (int-sap address))))
+    (and (eq code assembler-routines) (assembler-routine-at address))))
+
+(defun stack-names (frames)
+  "The names of the functions of a sample, innermost first."
+  (loop for index from 0 below (length frames) by 2
+        collect (place-name (svref frames index) (svref frames (1+ index)) (zerop index))))
+
+(defun own-name-p (name)
+  (let ((symbol (frame-symbol (list name))))
+    (and symbol (eq (symbol-package symbol) (load-time-value (find-package "CONSORT"))))))
+
+(defun names-of-user (names)
+  "NAMES, innermost first, without what is beneath the user's code: ours, and the evaluator's frames that ran the form."
+  (let* ((ours (position-if #'own-name-p names))
+         (user (if ours (subseq names 0 ours) names))
+         (last (position-if-not (lambda (name) (member name *evaluator-frames*)) user :from-end t)))
+    (cond ((null user) '())
+          ((null last) (last user)) ; in the evaluator itself
+          (t (subseq user 0 (1+ last))))))
+
+(defun name-text (name)
+  "NAME as seen from the current package."
+  (let ((package *package*))
+    (if (stringp name)
+        name
+        (with-terse-printing ()
+          (let ((*package* package) (*print-pretty* nil))
+            (if (equal name '(lambda ())) "(top-level form)" (text-of (print-safely name 300 #'prin1))))))))

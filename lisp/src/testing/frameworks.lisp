@@ -1,0 +1,229 @@
+;;;; The frameworks that tests are written with. None is needed to build this: their symbols are looked up when tests are run.
+;;;; A framework lists its CASEs; running one gives its status, how many checks it made, and its failures.
+
+(in-package :consort)
+
+(defstruct (test-case (:constructor make-test-case (name suites run)))
+  "NAME, a symbol or string; SUITES, the names of those it is in, the nearest first; RUN, called without arguments: status, checks, failures."
+  (name nil :read-only t)
+  (suites '() :type list :read-only t)
+  (run nil :type function :read-only t))
+
+(defun their-symbol (package name)
+  "The symbol that PACKAGE calls NAME; NIL when there is no such package or symbol."
+  (let ((found (find-package package)))
+    (and found (find-symbol name found))))
+
+(defun their (package name &rest arguments)
+  "Call the function NAME of PACKAGE."
+  (let ((symbol (their-symbol package name)))
+    (unless (and symbol (fboundp symbol))
+      (error "~A has no function ~A: this version of it is not known to Consort." package name))
+    (apply symbol arguments)))
+
+(defun their-type-p (object package name)
+  (let ((symbol (their-symbol package name)))
+    (and symbol (find-class symbol nil) (typep object symbol))))
+
+(defun shown (object)
+  "OBJECT as text, for a report."
+  (with-terse-printing ()
+    (text-of (print-safely object 2000 #'prin1))))
+
+(defun failure (message &key expression expected actual)
+  "The JSON of Failure."
+  (object "message" (text-of (print-safely message 4000 #'princ)) "expression" (or-null expression)
+          "expected" (or-null expected) "actual" (or-null actual)))
+
+(defun compact (text)
+  "TEXT without the line breaks and indentation that a framework lays it out with."
+  (format nil "~{~A~^ ~}"
+          (loop for start = (position-if-not #'blank-p text) then (position-if-not #'blank-p text :start end)
+                while start
+                for end = (or (position-if #'blank-p text :start start) (length text))
+                collect (subseq text start end))))
+
+(defun blank-p (char)
+  (member char '(#\Space #\Newline #\Tab #\Return)))
+
+(defun between (text before after)
+  "What of TEXT is between BEFORE and AFTER; NIL when they are not in it. AFTER NIL: up to the end."
+  (let* ((at (search before text))
+         (start (and at (+ at (length before))))
+         (end (and start (if after (search after text :start2 start) (length text)))))
+    (and end (string-trim " ." (subseq text start end)))))
+
+(defun worst (statuses)
+  (or (find "error" statuses :test #'string=) (find "failed" statuses :test #'string=)
+      (if (and statuses (every (lambda (status) (string= status "skipped")) statuses)) "skipped" "passed")))
+
+;;; FiveAM
+
+(defun fiveam-cases ()
+  (let ((cases '()))
+    (labels ((walk (suite suites)
+               (loop for name being the hash-keys of (their :fiveam "TESTS" suite) using (hash-value value)
+                     for test = (if (symbolp value) (their :fiveam "GET-TEST" value) value)
+                     do (cond ((their-type-p test :fiveam "TEST-SUITE") (walk test (cons name suites)))
+                              (test (pushnew (fiveam-case name suites) cases :key #'test-case-name))))))
+      (walk (their :fiveam "GET-TEST" nil) '())
+      (dolist (name (symbol-value (their-symbol :fiveam "*TOPLEVEL-SUITES*")))
+        (let ((suite (and name (their :fiveam "GET-TEST" name))))
+          (when suite (walk suite (list name))))))
+    (nreverse cases)))
+
+(defun fiveam-case (name suites)
+  (make-test-case name suites
+                  (lambda ()
+                    (let ((results (progv (list (their-symbol :fiveam "*TEST-DRIBBLE*")) (list *standard-output*)
+                                     (remove name (their :fiveam "RUN" name :print-names nil)
+                                             :test-not #'eq :key #'fiveam-result-name))))
+                      (values (worst (mapcar #'fiveam-status results))
+                              (length results)
+                              (mapcar #'fiveam-failure (remove-if-not (lambda (result) (their-type-p result :fiveam "TEST-FAILURE")) results)))))))
+
+(defun fiveam-result-name (result)
+  (their :fiveam "NAME" (their :fiveam "TEST-CASE" result)))
+
+(defun fiveam-status (result)
+  (cond ((their-type-p result :fiveam "UNEXPECTED-TEST-FAILURE") "error")
+        ((their-type-p result :fiveam "TEST-FAILURE") "failed")
+        ((their-type-p result :fiveam "TEST-SKIPPED") "skipped")
+        (t "passed")))
+
+(defun fiveam-failure (result)
+  "A failure, with expected and actual value where FiveAM's own words tell them (`X evaluated to A which is not EQL to B`)."
+  (let* ((reason (compact (princ-to-string (or (their :fiveam "REASON" result) "failed"))))
+         (relation (between reason " which is not " nil))
+         (to (and relation (search " to " relation))))
+    (failure reason
+             :expression (ignore-errors (let ((form (their :fiveam "TEST-EXPR" result))) (and form (shown form))))
+             :actual (between reason " evaluated to " " which is not ")
+             :expected (and to (subseq relation (+ to 4))))))
+
+;;; Parachute
+
+(defun parachute-cases ()
+  (loop for package in (list-all-packages)
+        nconc (loop for test in (their :parachute "PACKAGE-TESTS" package)
+                    collect (parachute-case test))))
+
+(defun parachute-case (test)
+  (make-test-case (parachute-symbol test)
+                  (loop for parent = (their :parachute "PARENT" test) then (their :parachute "PARENT" parent)
+                        while parent collect (parachute-symbol parent))
+                  (lambda ()
+                    (let* ((report (their :parachute "TEST" test :report (their-symbol :parachute "PLAIN") :stream *standard-output*))
+                           (results (remove-if-not (lambda (result) (their-type-p result :parachute "RESULT"))
+                                                   (parachute-leaves report test))))
+                      (values (parachute-status report)
+                              (length results)
+                              (loop for result in results
+                                    when (eq (their :parachute "STATUS" result) :failed) collect (parachute-failure result)))))))
+
+(defun parachute-symbol (test)
+  (let ((name (their :parachute "NAME" test)))
+    (if (symbolp name) name (string name))))
+
+(defun parachute-leaves (result test)
+  "The results below RESULT that are of TEST itself, not of its children, and have none below them."
+  (if (their-type-p result :parachute "PARENT-RESULT")
+      (loop for child being the elements of (parachute-children result)
+            unless (and (their-type-p child :parachute "TEST-RESULT") (not (eq (their :parachute "EXPRESSION" child) test)))
+              nconc (parachute-leaves child test))
+      (list result)))
+
+(defun parachute-children (result)
+  (coerce (if (and (their-symbol :parachute "CHILDREN") (ignore-errors (their :parachute "CHILDREN" result)))
+              (their :parachute "CHILDREN" result)
+              (their :parachute "RESULTS" result))
+          'vector))
+
+(defun parachute-status (result)
+  (ecase (their :parachute "STATUS" result)
+    (:failed "failed")
+    (:skipped "skipped")
+    ((:passed :unknown) "passed")))
+
+(defun parachute-failure (result)
+  (let ((value (ignore-errors (their :parachute "VALUE" result)))
+        (comparison (their-type-p result :parachute "COMPARISON-RESULT")))
+    (failure (compact (their :parachute "FORMAT-RESULT" result :extensive))
+             :expression (shown (their :parachute "EXPRESSION" result))
+             :actual (if (typep value 'condition) (condition-message value) (shown value))
+             :expected (and comparison (shown (ignore-errors (their :parachute "EXPECTED" result)))))))
+
+;;; Rove
+
+(defun rove-cases ()
+  (loop for suite in (rove-suites)
+        nconc (loop with package = (their :rove/core/suite/package "SUITE-NAME" suite)
+                    for name in (their :rove/core/suite/package "SUITE-TESTS" suite)
+                    collect (rove-case suite package name))))
+
+(defun rove-suites ()
+  (if (their-symbol :rove/core/suite/package "ALL-SUITES")
+      (their :rove/core/suite/package "ALL-SUITES")
+      (loop for suite being the hash-values of (symbol-value (their-symbol :rove/core/suite/package "*PACKAGE-SUITES*")) collect suite)))
+
+(defun rove-case (suite suite-name name)
+  (make-test-case name (list suite-name)
+                  (lambda ()
+                    (let ((stats (make-instance (their-symbol :rove/core/stats "STATS"))))
+                      (progv (list (their-symbol :rove/core/stats "*STATS*")) (list stats)
+                        (rove-hooks suite "SUITE-BEFORE-HOOKS")
+                        (unwind-protect (funcall (their :rove/core/suite/package "GET-TEST" name))
+                          (rove-hooks suite "SUITE-AFTER-HOOKS")))
+                      (let ((failed (rove-assertions (coerce (their :rove/core/stats "STATS-FAILED" stats) 'list) "TEST-FAILED-ASSERTIONS"))
+                            (passed (rove-assertions (coerce (their :rove/core/stats "STATS-PASSED" stats) 'list) "TEST-PASSED-ASSERTIONS"))
+                            (pending (rove-assertions (coerce (their :rove/core/stats "STATS-PENDING" stats) 'list) "TEST-PENDING-ASSERTIONS")))
+                        (values (cond ((find-if #'rove-error failed) "error")
+                                      (failed "failed")
+                                      ((and pending (null passed)) "skipped")
+                                      (t "passed"))
+                                (+ (length failed) (length passed) (length pending))
+                                (mapcar #'rove-failure failed)))))))
+
+(defun rove-hooks (suite which)
+  (dolist (hook (reverse (their :rove/core/suite/package which suite)))
+    (funcall (if (consp hook) (cdr hook) hook))))
+
+(defun rove-assertions (results reader)
+  "The assertions among RESULTS, which are assertions and tests that have such."
+  (loop for result in results
+        if (their-type-p result :rove/core/result "TEST")
+          append (rove-assertions (coerce (their :rove/core/result reader result) 'list) reader)
+        else collect result))
+
+(defun rove-error (assertion)
+  "The condition that ended the test, when ASSERTION is the one that says so."
+  (let ((reason (their :rove/core/result "ASSERTION-REASON" assertion)))
+    (and (typep reason 'condition) reason)))
+
+(defun rove-failure (assertion)
+  (let ((reason (their :rove/core/result "ASSERTION-REASON" assertion))
+        (form (their :rove/core/result "ASSERTION-FORM" assertion))
+        (values (their :rove/core/result "ASSERTION-VALUES" assertion)))
+    (failure (format nil "~A~@[ ~A~]" (their :rove/core/result "ASSERTION-DESCRIPTION" assertion)
+                     (and (typep reason 'condition) (condition-message reason)))
+             :expression (shown form)
+             :actual (and values (shown (if (rest values) values (first values)))))))
+
+;;; Which there are
+
+(defparameter *frameworks*
+  '(("fiveam" :fiveam "GET-TEST" fiveam-cases)
+    ("parachute" :parachute "PACKAGE-TESTS" parachute-cases)
+    ("rove" :rove/core/suite/package "SUITE-TESTS" rove-cases))
+  "Names, with a package and one of its functions that is there when the framework is loaded, and what lists its tests.")
+
+(defun framework-loaded-p (framework)
+  (let ((symbol (their-symbol (second framework) (third framework))))
+    (and symbol (fboundp symbol))))
+
+(defun loaded-frameworks (name)
+  "Those that are loaded; only the one of that NAME, if it is not NIL."
+  (let ((named (if name (remove name *frameworks* :key #'first :test-not #'string-equal) *frameworks*)))
+    (when (and name (null named) (not (string-equal name "asdf")))
+      (refuse "bad-params" "There is no framework ~A. Known are fiveam, parachute, rove and asdf." name))
+    (remove-if-not #'framework-loaded-p named)))

@@ -1,0 +1,118 @@
+;;;; Which tests are meant, where they are, and the systems they come with.
+
+(in-package :consort)
+
+;;; Names
+
+(defun name-matches-p (name wanted)
+  "Whether NAME, a symbol or string, is what a person calls WANTED: `NAME`, `PACKAGE::NAME`, in any case."
+  (let* ((colon (position #\: wanted :from-end t))
+         (package (and colon (string-right-trim ":" (subseq wanted 0 colon))))
+         (bare (if colon (subseq wanted (1+ colon)) wanted)))
+    (and (string-equal (string name) bare)
+         (or (null package) (string= package "")
+             (and (symbolp name) (symbol-package name) (eq (symbol-package name) (or (find-package (string-upcase package)) (find-package package))))))))
+
+(defun home (case)
+  (let ((name (test-case-name case)))
+    (and (symbolp name) (symbol-package name))))
+
+(defun select-cases (cases &key suite test package packages)
+  "Those of CASES that are meant. PACKAGES: only of these, unless it is :ALL."
+  (remove-if-not (lambda (case)
+                   (and (or (null test) (name-matches-p (test-case-name case) test))
+                        (or (null suite) (find-if (lambda (name) (name-matches-p name suite)) (test-case-suites case)))
+                        (or (null package) (eq (home case) package))
+                        (or (eq packages :all) (member (home case) packages))))
+                 cases))
+
+;;; Systems
+
+(defun test-system-names (system)
+  "The systems that `test-op` of SYSTEM is handed on to; else those that are called as test systems are, if they can be found."
+  (let* ((entry (find-if (lambda (entry) (member (first entry) '(asdf:test-op :test-op)))
+                         (ignore-errors (funcall (find-symbol "COMPONENT-IN-ORDER-TO" "ASDF") (asdf:find-system system)))))
+         (named (loop for (operation . names) in (rest entry)
+                      when (member operation '(asdf:test-op asdf:load-op :test-op :load-op))
+                        append (mapcar #'system-name-text names)))
+         (usual (loop for suffix in '("/tests" "/test" "-tests" "-test" ".test" ".tests")
+                      for name = (concatenate 'string system suffix)
+                      when (asdf:find-system name nil) collect name)))
+    (or named usual)))
+
+(defun system-name-text (name)
+  (typecase name
+    (asdf:component (asdf:component-name name))
+    (string (string-downcase name))
+    (symbol (string-downcase (symbol-name name)))
+    (t (string-downcase (princ-to-string name)))))
+
+(defun component-files (component)
+  (typecase component
+    (asdf:source-file (list (asdf:component-pathname component)))
+    (asdf:parent-component (mapcan #'component-files (copy-list (asdf:component-children component))))))
+
+(defun system-files (name)
+  "The source files of system NAME and of those it depends on that are of the same family (`app`, `app/tests`)."
+  (let ((seen '())
+        (family (asdf:primary-system-name name)))
+    (labels ((walk (name)
+               (let ((system (and (stringp name) (not (member name seen :test #'string=))
+                                  (string= (asdf:primary-system-name name) family)
+                                  (asdf:find-system name nil))))
+                 (when system
+                   (push name seen)
+                   (append (component-files system)
+                           (mapcan (lambda (dependency) (walk (if (consp dependency) (car (last dependency)) (system-name-text dependency))))
+                                   (copy-list (asdf:system-depends-on system))))))))
+      (walk name))))
+
+(defun file-of-package (package)
+  (let ((source (ignore-errors (first (sb-introspect:find-definition-sources-by-name (intern (package-name package) :keyword) :package)))))
+    (and source (sb-introspect:definition-source-pathname source))))
+
+(defun packages-of-files (files)
+  (let ((names (remove nil (mapcar (lambda (file) (ignore-errors (truename file))) files))))
+    (remove-if-not (lambda (package)
+                     (let ((file (file-of-package package)))
+                       (and file (member (ignore-errors (truename file)) names :test #'equal))))
+                   (list-all-packages))))
+
+;;; Places. A framework's tests are no definitions that SBCL knows of, so their files are looked through for `(test NAME`.
+
+(defun test-place (name files)
+  "The first of FILES that defines the test NAME, and the line, 1-based; NIL."
+  (dolist (file files)
+    (let ((line (ignore-errors
+                 (with-open-file (in file :external-format '(:utf-8 :replacement #\?))
+                   (loop for text = (read-line in nil)
+                         for number from 1
+                         while text
+                         when (defines-test-p text (string name)) return number)))))
+      (when line
+        (return (values file line))))))
+
+(defun defines-test-p (text name)
+  "Whether the line TEXT begins the definition of the test NAME, as any of the frameworks writes it."
+  (let* ((start (position-if-not #'blank-p text))
+         (end (and start (char= (char text start) #\() (position-if #'blank-p text :start start))))
+    (when end
+      (let* ((operator (subseq text (1+ start) end))
+             (operator (subseq operator (let ((colon (position #\: operator :from-end t))) (if colon (1+ colon) 0))))
+             (at (position-if-not (lambda (char) (or (blank-p char) (find char "(#:'\"|"))) text :start end)))
+        (and at
+             (member operator '("test" "def-test" "deftest" "define-test" "define-test+run") :test #'string-equal)
+             (let ((stop (+ at (length name))))
+               (and (<= stop (length text))
+                    (string-equal name (subseq text at stop))
+                    (or (= stop (length text)) (find (char text stop) " ()\"|	")))))))))
+
+(defun files-about (package)
+  "Where the tests of PACKAGE may be: its own file, and those of the system that file is of."
+  (let* ((file (and package (file-of-package package)))
+         (truename (and file (ignore-errors (truename file)))))
+    (when truename
+      (cons file (loop for name in (asdf:already-loaded-systems)
+                       for files = (ignore-errors (component-files (asdf:find-system name nil)))
+                       when (member truename files :test (lambda (a b) (equal a (ignore-errors (truename b)))))
+                         append files)))))

@@ -1,0 +1,295 @@
+//! The answer of `profile-code`: from stacks to rows, a call tree and folded stacks, and the contract's text.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::clip::clip;
+use super::evaluate::{Ending, Evaluation, Fault, Warned};
+use crate::image::api::profile::{Profile, ProfileMode, ProfileOutcome};
+
+mod render;
+
+pub use render::render;
+
+/// Rows that are shown; the rest is one row.
+const ROWS: usize = 25;
+/// Nodes of the call tree that are told; what is beneath is one node beside them.
+const NODES: usize = 300;
+/// Levels of it.
+const DEPTH: usize = 60;
+/// Folded stacks that are told, the most frequent.
+const FOLDED: usize = 300;
+
+/// How a profile is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Report {
+    /// A table.
+    Flat,
+    /// A tree.
+    Graph,
+}
+
+/// What was asked for, as far as the report says it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Asked {
+    /// What was counted.
+    pub mode: ProfileMode,
+    /// Seconds between samples.
+    pub interval: f64,
+    /// How it is shown.
+    pub report: Report,
+}
+
+/// A function.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub function: String,
+    /// Samples in which it ran itself.
+    pub samples: u64,
+    /// Those of a hundred.
+    pub self_percent: f64,
+    /// Of this row and those before it.
+    pub cumulative_percent: f64,
+    /// Samples in which it or what it called ran, of a hundred.
+    pub inclusive_percent: f64,
+    /// Bytes it allocated, in mode alloc.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+/// A function in the call tree, by its callers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Node {
+    /// Its name.
+    pub function: String,
+    /// Samples in it and in what it called.
+    pub samples: u64,
+    /// Those of a hundred.
+    pub percent: f64,
+    /// Samples in which it ran itself.
+    pub own: u64,
+    /// What it called, the most frequent first. Their samples and `own` add up to `samples`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<Node>,
+}
+
+/// The facts of one profile.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Profiled {
+    /// How the code ended.
+    pub status: Ending,
+    /// The last form's values, printed.
+    pub values: Vec<String>,
+    /// `cpu`, `time` or `alloc`.
+    pub mode: String,
+    /// All of them.
+    pub samples: u64,
+    /// Wall clock.
+    pub seconds: f64,
+    /// Allocated in all.
+    pub bytes: u64,
+    /// By self, the most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<Row>,
+    /// The roots of the call tree.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tree: Vec<Node>,
+    /// `a;b;c N`, outermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub folded: Vec<String>,
+    /// Unless `ok`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+    /// Standard output.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stdout: String,
+    /// Error and trace output.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+    /// Warnings, and that samples are few.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// Samples below which a profile says that they are too few to go by.
+pub const FEW: u64 = 10;
+
+impl Profiled {
+    /// One that ran nothing, or whose result is lost.
+    pub fn without_work(status: Ending, kind: String, message: String) -> Profiled {
+        Profiled {
+            status,
+            values: Vec::new(),
+            mode: String::new(),
+            samples: 0,
+            seconds: 0.0,
+            bytes: 0,
+            rows: Vec::new(),
+            tree: Vec::new(),
+            folded: Vec::new(),
+            error: Some(Fault { kind, message, backtrace: Vec::new() }),
+            stdout: String::new(),
+            stderr: String::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// What the image tells, as it was asked for.
+    pub fn new(answer: ProfileOutcome, asked: &Asked) -> Profiled {
+        let ProfileOutcome { outcome, profile } = answer;
+        let Evaluation { status, values, stdout, stderr, warnings, error, .. } = outcome.into();
+        let samples = profile.stacks.iter().map(|stack| stack.count).sum();
+        let bytes = (asked.mode == ProfileMode::Alloc).then_some(profile.bytes);
+        Profiled {
+            status,
+            values,
+            mode: mode_name(asked.mode).into(),
+            samples,
+            seconds: (profile.milliseconds.max(0.0) / 10.0).round() / 100.0,
+            bytes: profile.bytes,
+            rows: rows(&profile, samples, bytes),
+            tree: tree(&profile, samples),
+            folded: folded(&profile),
+            error,
+            stdout,
+            stderr,
+            warnings: warnings.into_iter().map(|Warned { kind, message }| format!("{kind}: {message}")).collect(),
+        }
+    }
+}
+
+fn mode_name(mode: ProfileMode) -> &'static str {
+    match mode {
+        ProfileMode::Cpu => "cpu",
+        ProfileMode::Time => "time",
+        ProfileMode::Alloc => "alloc",
+    }
+}
+
+/// Of a hundred, to one place.
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { (1000.0 * part as f64 / whole as f64).round() / 10.0 }
+}
+
+fn name(profile: &Profile, index: usize) -> &str {
+    profile.names.get(index).map_or("?", String::as_str)
+}
+
+fn rows(profile: &Profile, samples: u64, bytes: Option<u64>) -> Vec<Row> {
+    let (mut own, mut inclusive): (HashMap<usize, u64>, HashMap<usize, u64>) = Default::default();
+    for stack in &profile.stacks {
+        if let Some(leaf) = stack.frames.last() {
+            *own.entry(*leaf).or_default() += stack.count;
+        }
+        // A recursive function counts once.
+        for frame in stack.frames.iter().collect::<HashSet<_>>() {
+            *inclusive.entry(*frame).or_default() += stack.count;
+        }
+    }
+    let mut all: Vec<(usize, u64, u64)> =
+        inclusive.iter().map(|(index, total)| (*index, own.get(index).copied().unwrap_or(0), *total)).collect();
+    all.sort_by(|a, b| (b.1, b.2).cmp(&(a.1, a.2)).then_with(|| name(profile, a.0).cmp(name(profile, b.0))));
+    let share = |part: u64| {
+        let part = u128::from(part) * u128::from(bytes.unwrap_or(0)) / u128::from(samples.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
+    };
+    let mut sum = 0;
+    all.into_iter()
+        .map(|(index, own, total)| {
+            sum += own;
+            Row {
+                function: name(profile, index).to_owned(),
+                samples: own,
+                self_percent: percent(own, samples),
+                cumulative_percent: percent(sum, samples),
+                inclusive_percent: percent(total, samples),
+                bytes: bytes.map(|_| share(own)),
+            }
+        })
+        .take(2 * ROWS)
+        .collect()
+}
+
+/// A node of the tree while it grows.
+#[derive(Default)]
+struct Growing {
+    samples: u64,
+    own: u64,
+    children: BTreeMap<usize, Growing>,
+}
+
+fn tree(profile: &Profile, samples: u64) -> Vec<Node> {
+    let mut root = Growing::default();
+    for stack in &profile.stacks {
+        let mut node = &mut root;
+        node.samples += stack.count;
+        let mut last = None;
+        // A function that calls itself stays where it is.
+        for frame in stack.frames.iter().filter(|frame| last.replace(**frame) != Some(**frame)).take(DEPTH) {
+            node = node.children.entry(*frame).or_default();
+            node.samples += stack.count;
+        }
+        node.own += stack.count;
+    }
+    let least = least_samples(&root);
+    let mut nodes = grown(&root, profile, samples, least);
+    nodes.truncate(NODES);
+    nodes
+}
+
+/// How many samples a node must have so that not more than [`NODES`] do.
+fn least_samples(root: &Growing) -> u64 {
+    fn gather(node: &Growing, all: &mut Vec<u64>) {
+        for child in node.children.values() {
+            all.push(child.samples);
+            gather(child, all);
+        }
+    }
+    let mut all = Vec::new();
+    gather(root, &mut all);
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    all.get(NODES).map_or(0, |least| least + 1)
+}
+
+fn grown(node: &Growing, profile: &Profile, samples: u64, least: u64) -> Vec<Node> {
+    let mut children: Vec<Node> = node
+        .children
+        .iter()
+        .filter(|(_, child)| child.samples >= least)
+        .map(|(index, child)| Node {
+            function: name(profile, *index).to_owned(),
+            samples: child.samples,
+            percent: percent(child.samples, samples),
+            own: child.own,
+            children: grown(child, profile, samples, least),
+        })
+        .collect();
+    children.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| a.function.cmp(&b.function)));
+    let rest: u64 = node.children.values().map(|child| child.samples).filter(|samples| *samples < least).sum();
+    if rest > 0 {
+        let function = "(Other functions)".into();
+        children.push(Node {
+            function,
+            samples: rest,
+            percent: percent(rest, samples),
+            own: rest,
+            children: Vec::new(),
+        });
+    }
+    children
+}
+
+fn folded(profile: &Profile) -> Vec<String> {
+    let line = |frames: &[usize], count: u64| {
+        // What a viewer splits at must not be in a name.
+        let names: Vec<String> = frames.iter().map(|frame| name(profile, *frame).replace([';', '\n'], ":")).collect();
+        format!("{} {count}", names.join(";"))
+    };
+    profile.stacks.iter().take(FOLDED).map(|stack| line(&stack.frames, stack.count)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! The contract's text of a profile.
+
+use super::*;
+
+/// The contract's text.
+pub fn render(facts: &Profiled, asked: &Asked) -> String {
+    let mut blocks = Vec::new();
+    if let Some(error) = &facts.error {
+        blocks.push(format!("[ERROR] {}\n{}", error.kind, error.message));
+        if !error.backtrace.is_empty() {
+            let frames: Vec<String> =
+                error.backtrace.iter().enumerate().map(|(number, frame)| format!("{number}: {frame}")).collect();
+            blocks.push(format!("[Backtrace]\n{}", frames.join("\n")));
+        }
+        blocks.push(match facts.status {
+            Ending::Timeout => "(Profiling stopped at the deadline)".into(),
+            Ending::Interrupted => "(Profiling stopped when it was interrupted)".into(),
+            _ => "(Profiling stopped due to error)".into(),
+        });
+    }
+    // Of code that was stopped, where it was says why it took so long.
+    if matches!(facts.status, Ending::Ok | Ending::Timeout | Ending::Interrupted) {
+        blocks.extend(report(facts, asked));
+    }
+    if facts.error.is_none() {
+        blocks.push(result(facts, asked));
+    }
+    for (heading, text) in [("stdout", &facts.stdout), ("stderr", &facts.stderr)] {
+        if !text.is_empty() {
+            blocks.push(format!("[{heading}]\n{}", text.strip_suffix('\n').unwrap_or(text)));
+        }
+    }
+    if !facts.warnings.is_empty() {
+        blocks.push(format!("[warnings]\n{}", facts.warnings.join("\n")));
+    }
+    blocks.join("\n\n")
+}
+
+fn duration(facts: &Profiled) -> String {
+    if facts.seconds < 0.01 { "<0.01s".into() } else { format!("{:.2}s", facts.seconds) }
+}
+
+fn result(facts: &Profiled, asked: &Asked) -> String {
+    let values = match facts.values.as_slice() {
+        [] => "; No value".into(),
+        values => values.join("\n        "),
+    };
+    let mut text = format!("Result: {values}");
+    // A table of time begins with it.
+    if facts.samples == 0 || asked.report == Report::Graph || asked.mode == ProfileMode::Alloc {
+        let _ = write!(text, "\nDuration: {}", duration(facts));
+    }
+    text
+}
+
+fn report(facts: &Profiled, asked: &Asked) -> Vec<String> {
+    let mode = facts.mode.to_uppercase();
+    let mut head = format!("Statistical Profile ({mode} mode)\nTotal samples: {}", facts.samples);
+    if facts.samples == 0 {
+        return vec![head, none(facts, asked)];
+    }
+    if asked.report == Report::Flat {
+        let _ = write!(head, "\nSample interval: {}s", asked.interval);
+        if asked.mode != ProfileMode::Alloc {
+            let _ = write!(head, "\nDuration: {}", duration(facts));
+        }
+    }
+    let mut blocks = vec![head];
+    match (asked.report, asked.mode) {
+        (Report::Flat, ProfileMode::Alloc) => {
+            blocks.push(allocation(facts));
+            blocks.push(format!("Total allocation: {}", megabytes(facts.bytes)));
+        }
+        (Report::Flat, _) => {
+            blocks.push(flat(facts));
+            blocks.push(hot_spots(facts));
+        }
+        (Report::Graph, _) => {
+            blocks.push(format!("Call Graph (inclusive {}):\n\n{}", what(asked), graph(&facts.tree)));
+            blocks.push(details(facts));
+            blocks.push("Note: Percentages show inclusive time (function + callees)".into());
+        }
+    }
+    if facts.samples < FEW {
+        blocks.push(format!(
+            "Warning: Only {} samples were collected. For reliable profiling, code should run at least 0.5 seconds.",
+            facts.samples
+        ));
+    }
+    blocks
+}
+
+fn what(asked: &Asked) -> &'static str {
+    if asked.mode == ProfileMode::Alloc { "allocation" } else { "times" }
+}
+
+/// Why there are no samples.
+fn none(facts: &Profiled, asked: &Asked) -> String {
+    if asked.mode == ProfileMode::Cpu && facts.seconds >= 10.0 * asked.interval.max(0.01) {
+        return format!(
+            "Warning: The code used too little processor time to collect samples: it waited.\n(Duration: {})\n\n\
+             Profile it in mode `time` to see where.",
+            duration(facts)
+        );
+    }
+    if asked.mode == ProfileMode::Alloc {
+        return format!("Warning: The code allocated too little to collect samples ({}).", megabytes(facts.bytes));
+    }
+    format!(
+        "Warning: Code executed too quickly to collect samples.\n(Duration: {})\n\n\
+         For reliable profiling, code should run at least 0.5 seconds.",
+        duration(facts)
+    )
+}
+
+fn megabytes(bytes: u64) -> String {
+    let megabytes = bytes as f64 / 1e6;
+    if megabytes < 0.05 { format!("{:.1} kB", bytes as f64 / 1e3) } else { format!("{megabytes:.1} MB") }
+}
+
+/// Names, padded, of those rows that ran themselves; and what the others have in all.
+fn shown(facts: &Profiled) -> (Vec<&Row>, u64) {
+    let rows: Vec<&Row> = facts.rows.iter().filter(|row| row.samples > 0).take(ROWS).collect();
+    let others = facts.samples - rows.iter().map(|row| row.samples).sum::<u64>();
+    (rows, others)
+}
+
+fn width(rows: &[&Row]) -> usize {
+    rows.iter().map(|row| label(&row.function).chars().count()).max().unwrap_or(0).max(26)
+}
+
+/// A name on one line of a table.
+fn label(name: &str) -> String {
+    const LONGEST: usize = 60;
+    let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
+    if name.chars().count() <= LONGEST { name } else { name.chars().take(LONGEST - 3).chain("...".chars()).collect() }
+}
+
+fn flat(facts: &Profiled) -> String {
+    let (rows, others) = shown(facts);
+    let width = width(&rows);
+    let mut text = format!(
+        "{:<width$} {:>8} {:>8} {:>14}\n{}",
+        "Function",
+        "Samples",
+        "Self%",
+        "Cumulative%",
+        "-".repeat(width + 33)
+    );
+    let mut line = |name: &str, samples: u64, own: f64, sum: f64| {
+        let _ = write!(text, "\n{name:<width$} {samples:>8} {:>8} {:>14}", format!("{own:.1}%"), format!("{sum:.1}%"));
+    };
+    for row in &rows {
+        line(&label(&row.function), row.samples, row.self_percent, row.cumulative_percent);
+    }
+    if others > 0 {
+        line("(Other functions)", others, percent(others, facts.samples), 100.0);
+    }
+    text
+}
+
+fn hot_spots(facts: &Profiled) -> String {
+    let (rows, _) = shown(facts);
+    let top = rows.len().min(3);
+    let share = rows.get(top.saturating_sub(1)).map_or(0.0, |row| row.cumulative_percent).round();
+    let spots = if top == 1 { "The top hot spot accounts".into() } else { format!("Top {top} hot spots account") };
+    format!("{spots} for {share}% of execution time.")
+}
+
+fn allocation(facts: &Profiled) -> String {
+    let (rows, others) = shown(facts);
+    let width = width(&rows);
+    let mut text =
+        format!("{:<width$} {:>8} {:>10} {:>8}\n{}", "Function", "Samples", "Bytes", "%", "-".repeat(width + 29));
+    let mut line = |name: &str, samples: u64, bytes: u64| {
+        let share = format!("{:.1}%", percent(samples, facts.samples));
+        let _ = write!(text, "\n{name:<width$} {samples:>8} {:>10} {share:>8}", megabytes(bytes));
+    };
+    for row in &rows {
+        line(&label(&row.function), row.samples, row.bytes.unwrap_or(0));
+    }
+    if others > 0 {
+        let bytes = u128::from(others) * u128::from(facts.bytes) / u128::from(facts.samples.max(1));
+        line("(Other functions)", others, u64::try_from(bytes).unwrap_or(u64::MAX));
+    }
+    text
+}
+
+/// The contract's tree. What is under one in two hundred is left to `structuredContent`.
+fn graph(roots: &[Node]) -> String {
+    fn write_node(node: &Node, lead: &str, branch: &str, text: &mut String) {
+        let _ = writeln!(text, "{lead}{branch}{} [{:.1}%]", label(&node.function), node.percent);
+        let below = format!(
+            "{lead}{}",
+            match branch {
+                "" => "  ",
+                "├─ " => "│   ",
+                _ => "    ",
+            }
+        );
+        let children: Vec<&Node> = node.children.iter().filter(|child| child.percent >= 0.5).collect();
+        for (index, child) in children.iter().enumerate() {
+            let branch = if index + 1 == children.len() { "└─ " } else { "├─ " };
+            write_node(child, &below, branch, text);
+        }
+    }
+    let mut text = String::new();
+    for root in roots.iter().filter(|root| root.percent >= 0.5) {
+        write_node(root, "", "", &mut text);
+    }
+    clip(text.trim_end(), 40_000).text
+}
+
+fn details(facts: &Profiled) -> String {
+    let mut rows: Vec<&Row> = facts.rows.iter().collect();
+    rows.sort_by(|a, b| b.inclusive_percent.total_cmp(&a.inclusive_percent));
+    let lines: Vec<String> = rows
+        .iter()
+        .take(ROWS)
+        .map(|row| {
+            format!(
+                "  {}: {:.1}% inclusive, {:.1}% exclusive ({} samples)",
+                label(&row.function),
+                row.inclusive_percent,
+                row.self_percent,
+                row.samples
+            )
+        })
+        .collect();
+    format!("Function details:\n{}", lines.join("\n"))
+}

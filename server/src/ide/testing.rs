@@ -1,0 +1,281 @@
+//! The answer of `run-tests`, as data and as text; and the tests that a document defines.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::clip::clip;
+use super::evaluate::{Ending, Evaluation, Fault};
+use crate::image::api::testing::{RunTestsOutcome, TestOutcome};
+use crate::text::Span;
+use crate::text::document::Document;
+
+/// Characters of a test's output that are told.
+const OUTPUT: usize = 4000;
+
+/// The facts of one run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tested {
+    /// How the run ended.
+    pub status: Ending,
+    /// Every test that was run passed or was skipped, and there was one.
+    pub success: bool,
+    /// `fiveam`, ...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub framework: Option<String>,
+    /// How many.
+    pub passed: usize,
+    /// How many had a check that failed.
+    pub failed: usize,
+    /// How many signalled an error.
+    pub errors: usize,
+    /// How many.
+    pub skipped: usize,
+    /// Each.
+    pub tests: Vec<Value>,
+    /// Why the run ended early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+    /// What was printed outside of tests.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub output: String,
+}
+
+impl Tested {
+    /// One that ran nothing.
+    pub fn without_work(status: Ending, kind: String, message: String) -> Tested {
+        Tested {
+            status,
+            success: false,
+            framework: None,
+            passed: 0,
+            failed: 0,
+            errors: 0,
+            skipped: 0,
+            tests: Vec::new(),
+            error: Some(Fault { kind, message, backtrace: Vec::new() }),
+            output: String::new(),
+        }
+    }
+}
+
+impl From<RunTestsOutcome> for Tested {
+    fn from(answer: RunTestsOutcome) -> Self {
+        let RunTestsOutcome { outcome, framework, tests } = answer;
+        let Evaluation { status, stdout, stderr, error, .. } = outcome.into();
+        let count = |status: &str| tests.iter().filter(|test| test.status == status).count();
+        let (passed, failed, errors, skipped) = (count("passed"), count("failed"), count("error"), count("skipped"));
+        Tested {
+            status,
+            success: status == Ending::Ok && failed + errors == 0 && !tests.is_empty(),
+            framework,
+            passed,
+            failed,
+            errors,
+            skipped,
+            tests: tests.iter().map(facts).collect(),
+            error,
+            output: clip(&[stdout, stderr].concat(), OUTPUT).text,
+        }
+    }
+}
+
+fn facts(test: &TestOutcome) -> Value {
+    let mut facts = json!({
+        "name": test.name, "status": test.status, "checks": test.checks, "milliseconds": (test.milliseconds * 10.0).round() / 10.0,
+        "failures": test.failures,
+    });
+    if let Some(suite) = &test.suite {
+        facts["suite"] = json!(suite);
+    }
+    if let (Some(file), Some(line)) = (&test.file, test.line) {
+        facts["file"] = json!(file);
+        facts["line"] = json!(line);
+    }
+    if !test.output.text.is_empty() {
+        facts["output"] = json!(clip(&test.output.text, OUTPUT).text);
+    }
+    facts
+}
+
+/// One line for a person.
+pub fn summary(facts: &Tested) -> String {
+    let number = facts.tests.len();
+    let mut text = format!("{number} test{}: {} passed", if number == 1 { "" } else { "s" }, facts.passed);
+    for (count, what) in [(facts.failed, "failed"), (facts.errors, "with errors"), (facts.skipped, "skipped")] {
+        if count > 0 {
+            let _ = write!(text, ", {count} {what}");
+        }
+    }
+    if let Some(framework) = &facts.framework {
+        let _ = write!(text, " ({framework})");
+    }
+    text
+}
+
+/// The text: what failed first, with where it is.
+pub fn render(facts: &Tested) -> String {
+    let mut blocks = Vec::new();
+    if let Some(error) = &facts.error {
+        blocks.push(format!("[ERROR] {}\n{}", error.kind, error.message));
+        if !error.backtrace.is_empty() {
+            blocks.push(format!("[Backtrace]\n{}", error.backtrace.join("\n")));
+        }
+    }
+    if facts.error.is_none() || !facts.tests.is_empty() {
+        blocks.push(summary(facts));
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let bad = |test: &&Value| matches!(test["status"].as_str(), Some("failed" | "error"));
+    for test in facts.tests.iter().filter(bad) {
+        let mut block = format!("{} {}", text(&test["status"]).to_uppercase(), text(&test["name"]));
+        if let Some(line) = test["line"].as_u64() {
+            let _ = write!(block, "  ({}:{line})", text(&test["file"]));
+        }
+        for failure in test["failures"].as_array().into_iter().flatten() {
+            let _ = write!(block, "\n  {}", text(&failure["message"]));
+            for field in ["expression", "expected", "actual"] {
+                if let Some(value) = failure[field].as_str() {
+                    let _ = write!(block, "\n    {field}: {value}");
+                }
+            }
+        }
+        if let Some(output) = test["output"].as_str() {
+            let _ = write!(block, "\n  output:\n    {}", output.trim().replace('\n', "\n    "));
+        }
+        blocks.push(block);
+    }
+    for status in ["skipped", "passed"] {
+        let names: Vec<String> =
+            facts.tests.iter().filter(|test| test["status"] == status).map(|test| text(&test["name"])).collect();
+        if !names.is_empty() {
+            blocks.push(format!("{status}: {}", names.join(", ")));
+        }
+    }
+    blocks.join("\n\n")
+}
+
+/// What a top-level form defines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// The form.
+    pub form: Span,
+    /// The name, as written.
+    pub name: String,
+    /// It is a test.
+    pub test: bool,
+}
+
+/// The definition that a top-level form is, if it is one that lenses are for.
+pub fn definition(document: &Document, form: Span) -> Option<Definition> {
+    const HEAD: usize = 400;
+    let start = document.text().char_to_byte(form.start.min(document.text().len_chars()));
+    let end = document.text().char_to_byte(form.end.min(form.start + HEAD).min(document.text().len_chars()));
+    let head = document.text().byte_slice(start..end).to_string();
+    let mut words = head
+        .strip_prefix('(')?
+        .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"'))
+        .filter(|word| !word.is_empty());
+    let operator = words.next()?.rsplit(':').next()?.to_ascii_lowercase();
+    let name = words.next()?.trim_start_matches("#:").trim_start_matches('\'').to_owned();
+    let test = matches!(operator.as_str(), "test" | "def-test" | "deftest" | "define-test");
+    let other = matches!(
+        operator.as_str(),
+        "defun"
+            | "defmacro"
+            | "defgeneric"
+            | "defvar"
+            | "defparameter"
+            | "defconstant"
+            | "defclass"
+            | "defstruct"
+            | "define-condition"
+    );
+    (test || other).then_some(Definition { form, name, test })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::image::api::testing::CheckFailure;
+    use crate::image::api::{Clipped, EvalOutcome, EvalStatus};
+
+    fn answer() -> RunTestsOutcome {
+        let test = |name: &str, status: &str| TestOutcome {
+            name: name.into(),
+            suite: Some("S".into()),
+            status: status.into(),
+            checks: 1,
+            failures: Vec::new(),
+            file: Some("/w/tests.lisp".into()),
+            line: Some(8),
+            milliseconds: 1.26,
+            output: Clipped::default(),
+        };
+        let mut wrong = test("T::WRONG", "failed");
+        wrong.output.text = "looking\n".into();
+        wrong.failures.push(CheckFailure {
+            message: "(PRICE 2) evaluated to 4 which is not = to 5".into(),
+            expression: None,
+            expected: Some("5".into()),
+            actual: Some("4".into()),
+        });
+        RunTestsOutcome {
+            outcome: EvalOutcome {
+                status: EvalStatus::Ok,
+                values: Vec::new(),
+                stdout: Clipped::default(),
+                stderr: Clipped::default(),
+                warnings: Vec::new(),
+                error: None,
+                timing: None,
+                package: "COMMON-LISP-USER".into(),
+            },
+            framework: Some("fiveam".into()),
+            tests: vec![test("T::GOOD", "passed"), wrong, test("T::LATE", "skipped")],
+        }
+    }
+
+    #[test]
+    fn what_failed_comes_first_with_where_it_is() {
+        let facts = Tested::from(answer());
+        assert!(!facts.success);
+        insta::assert_snapshot!(render(&facts), @r"
+        3 tests: 1 passed, 1 failed, 1 skipped (fiveam)
+
+        FAILED T::WRONG  (/w/tests.lisp:8)
+          (PRICE 2) evaluated to 4 which is not = to 5
+            expected: 5
+            actual: 4
+          output:
+            looking
+
+        skipped: T::LATE
+
+        passed: T::GOOD
+        ");
+        let mut good = answer();
+        good.tests.truncate(1);
+        assert!(Tested::from(good).success);
+        let mut none = answer();
+        none.tests.clear();
+        assert!(!Tested::from(none).success);
+    }
+
+    #[test]
+    fn definitions_are_seen_by_their_operators() {
+        let text = "(test good (is t))\n(fiveam:def-test (late :depends-on good) ())\n(defun f () 1)\n(print 1)\n(defstruct (s (:conc-name nil)) a)";
+        let document = Document::new(text, 1);
+        let found: Vec<(String, bool)> = document
+            .scan()
+            .forms()
+            .iter()
+            .filter_map(|form| definition(&document, form.span))
+            .map(|definition| (definition.name, definition.test))
+            .collect();
+        let expected = [("good", true), ("late", true), ("f", false), ("s", false)];
+        assert_eq!(found, expected.map(|(name, test)| (name.to_owned(), test)));
+    }
+}

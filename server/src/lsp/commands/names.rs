@@ -1,0 +1,90 @@
+//! `consort.describe`, `consort.disassemble`, `consort.trace`, `consort.untrace`: what is told of a name.
+
+use lsp_types::{Position, ProgressToken, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::{Error, Result};
+
+use super::{Command, at_place};
+use crate::image::api::Operation;
+use crate::image::api::tools::Untrace as UntraceName;
+use crate::image::api::tools::{Describe as DescribeName, Disassemble as DisassembleName, Named, Trace as TraceName};
+use crate::image::api::{EvalOutcome, EvalStatus};
+use crate::lsp::front::Front;
+use crate::lsp::to_proto;
+use crate::text::forms::symbol_at;
+
+const EXPECTS: &str =
+    r#"[{"name": "...", "package"?: "..."}] or [{"uri": "file:///...", "position": {"line", "character"}}]"#;
+
+/// A name, or where one stands.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Argument {
+    name: Option<String>,
+    package: Option<String>,
+    uri: Option<Url>,
+    position: Option<Position>,
+}
+
+/// What is asked for: the name, and the package it is read in.
+async fn named(front: &Front, argument: Argument) -> Result<(Option<String>, Option<String>)> {
+    match argument {
+        Argument { name: Some(name), package, .. } => Ok((Some(name), package)),
+        Argument { uri: Some(uri), position: Some(position), package, .. } => {
+            let place = at_place(front, &uri, position).await?;
+            match symbol_at(&place.document, place.offset) {
+                Some((_, name)) => Ok((Some(name), package.or(place.package))),
+                None => Err(Error::invalid_params("There is no symbol at that place.")),
+            }
+        }
+        Argument { package, .. } => Ok((None, package)),
+    }
+}
+
+async fn run<O: Operation<Answer = EvalOutcome>>(
+    front: &Front,
+    argument: Argument,
+    all: bool,
+    operation: fn(Named) -> O,
+) -> Result<Value> {
+    let (name, package) = named(front, argument).await?;
+    if name.is_none() && !all {
+        return Err(Error::invalid_params(format!("A name is missing. Its `arguments` are {EXPECTS}.")));
+    }
+    let what = format!("{} {}", O::NAME, name.as_deref().unwrap_or("everything"));
+    let told = name.clone();
+    let operation = move |session| operation(Named { name, package, session });
+    match front.session.run(front.client, what, operation, None, None).await {
+        Ok(outcome) if outcome.status == EvalStatus::Ok => Ok(json!({"name": told, "text": outcome.stdout.text})),
+        Ok(outcome) => {
+            let why = outcome
+                .error
+                .map_or_else(|| "It was interrupted.".to_owned(), |error| format!("{}: {}", error.kind, error.message));
+            Ok(json!({"name": told, "text": outcome.stdout.text, "error": why}))
+        }
+        Err(error) => Err(to_proto::error(&error)),
+    }
+}
+
+macro_rules! command {
+    ($name:ident, $wire:literal, $all:literal, $operation:path, $about:literal) => {
+        #[doc = $about]
+        pub(super) struct $name;
+
+        impl Command for $name {
+            type Argument = Argument;
+            const NAME: &'static str = $wire;
+            const EXPECTS: &'static str = EXPECTS;
+
+            async fn execute(front: &Front, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
+                run(front, argument, $all, $operation).await
+            }
+        }
+    };
+}
+
+command!(Describe, "consort.describe", false, DescribeName, "`consort.describe`.");
+command!(Disassemble, "consort.disassemble", false, DisassembleName, "`consort.disassemble`.");
+command!(Trace, "consort.trace", false, TraceName, "`consort.trace`.");
+command!(Untrace, "consort.untrace", true, UntraceName, "`consort.untrace`.");

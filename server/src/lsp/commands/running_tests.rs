@@ -1,0 +1,112 @@
+//! `consort.runTests` and `consort.runTestAtPoint`.
+
+use lsp_types::{Position, ProgressToken, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tower_lsp::jsonrpc::{Error, Result};
+
+use super::{Command, at_place, next, seconds};
+use crate::ide::testing::{Tested, definition, render, summary};
+use crate::image::api::testing::RunTestsParams;
+use crate::lsp::front::Front;
+use crate::lsp::to_proto;
+use crate::session::Level;
+use crate::text::forms::toplevel_form;
+
+/// The deadline of one that names none, seconds: a person can interrupt it.
+const DEADLINE: f64 = 86_400.0;
+
+/// Run tests.
+pub(super) struct RunTests;
+
+/// Its argument.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Argument {
+    system: Option<String>,
+    suite: Option<String>,
+    test: Option<String>,
+    package: Option<String>,
+    framework: Option<String>,
+    /// Seconds.
+    timeout: Option<f64>,
+}
+
+impl Command for RunTests {
+    type Argument = Argument;
+    const NAME: &'static str = "consort.runTests";
+    const EXPECTS: &'static str = r#"[{"system"?: "...", "suite"?: "...", "test"?: "...", "package"?: "...", "framework"?: "fiveam" | "parachute" | "rove" | "asdf", "timeout"?: seconds}]"#;
+
+    async fn execute(front: &Front, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
+        let Argument { system, suite, test, package, framework, timeout } = argument;
+        let timeout = seconds(RunTests::NAME, timeout)?.unwrap_or(DEADLINE);
+        let asd_files = front.session.asd_files();
+        run(front, RunTestsParams { system, suite, test, package, framework, timeout, asd_files }, token, false).await
+    }
+}
+
+/// Run the test at a place of a document.
+pub(in crate::lsp) struct RunTestAtPoint;
+
+/// Its argument.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::lsp) struct Point {
+    uri: Url,
+    position: Position,
+    /// Show the outcome as a message: a code lens' result goes nowhere else.
+    #[serde(default)]
+    show: bool,
+}
+
+impl Command for RunTestAtPoint {
+    type Argument = Point;
+    const NAME: &'static str = "consort.runTestAtPoint";
+    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "show"?: bool}]"#;
+
+    async fn execute(front: &Front, argument: Point, token: Option<ProgressToken>) -> Result<Value> {
+        let place = at_place(front, &argument.uri, argument.position).await?;
+        let form = toplevel_form(&place.document, place.offset).and_then(|form| definition(&place.document, form));
+        let Some(definition) = form.filter(|definition| definition.test) else {
+            let message = "There is no test at that place: no form (test NAME ...), (def-test ...), (deftest ...) or (define-test ...).";
+            return Err(Error::invalid_params(message));
+        };
+        let params = RunTestsParams {
+            test: Some(definition.name),
+            package: place.package,
+            timeout: DEADLINE,
+            ..RunTestsParams::default()
+        };
+        run(front, params, token, argument.show).await
+    }
+}
+
+async fn run(front: &Front, params: RunTestsParams, token: Option<ProgressToken>, show: bool) -> Result<Value> {
+    let bar = front.bars.begin(token, front.negotiated().progress, "Running tests", true);
+    let within = std::time::Duration::from_secs_f64(params.timeout);
+    let (progress, steps) = mpsc::unbounded_channel();
+    let answer = front.session.run(front.client, "running tests".into(), |_| params, Some(within), Some(progress));
+    tokio::pin!(answer);
+    let mut steps = Some(steps);
+    let answer = loop {
+        tokio::select! {
+            biased;
+            Some(step) = next(&mut steps) => bar.report(&step.message, None),
+            answer = &mut answer => break answer,
+            () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
+        }
+    };
+    let facts = Tested::from(answer.map_err(|error| to_proto::error(&error))?);
+    let text = render(&facts);
+    if show {
+        if facts.success {
+            front.show(Level::Info, &summary(&facts));
+        } else {
+            front.show(Level::Warning, &text);
+        }
+    }
+    let mut result = json!(facts);
+    result["text"] = text.into();
+    Ok(result)
+}

@@ -1,0 +1,66 @@
+//! `textDocument/codeLens`: "Run test" above tests, and how many references there are above definitions, where the settings want them.
+
+use lsp_types::{CodeLens, CodeLensParams, Command as Lens, Url};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::commands::{Command as _, RunTestAtPoint};
+use super::front::Front;
+use super::to_proto;
+use crate::ide::testing::definition;
+use crate::image::api::tools::{Named, ReferenceCount};
+use crate::text::Span;
+use crate::text::forms::package_at;
+
+/// What is kept of a lens until it is shown.
+#[derive(Debug, Serialize, Deserialize)]
+struct Counted {
+    uri: Url,
+    name: String,
+    package: Option<String>,
+}
+
+/// The lenses of a document; those with a count have it when they are resolved.
+pub(super) async fn of_document(front: &Front, params: CodeLensParams) -> Vec<CodeLens> {
+    let uri = params.text_document.uri;
+    // Both are asked before either is waited for.
+    let (document, settings) =
+        (front.session.document(front.client, uri.as_str()), front.session.settings(front.client));
+    let (document, settings) = (document.await, settings.await);
+    let Some(document) = document else { return Vec::new() };
+    let encoding = front.negotiated().encoding;
+    let mut lenses = Vec::new();
+    for form in document.scan().forms() {
+        let Some(definition) = definition(&document, form.span) else { continue };
+        let at = Span { start: form.span.start, end: form.span.start + 1 };
+        let range = to_proto::range(document.text(), at, encoding);
+        if definition.test && settings.lens_tests {
+            let command = Lens {
+                title: "Run test".into(),
+                command: RunTestAtPoint::NAME.into(),
+                arguments: Some(vec![json!({"uri": uri, "position": range.start, "show": true})]),
+            };
+            lenses.push(CodeLens { range, command: Some(command), data: None });
+        } else if !definition.test && settings.lens_references {
+            let package = package_at(&document, form.span.start);
+            let data = Counted { uri: uri.clone(), name: definition.name, package };
+            lenses.push(CodeLens { range, command: None, data: serde_json::to_value(data).ok() });
+        }
+    }
+    lenses
+}
+
+/// A lens with its count. Without an image to ask it says nothing, rather than something false.
+pub(super) async fn resolve(front: &Front, mut lens: CodeLens) -> CodeLens {
+    let data = lens.data.clone().and_then(|data| serde_json::from_value::<Counted>(data).ok());
+    if let Some(Counted { name, package, .. }) = data {
+        let named = Named { name: Some(name), package, session: String::new() };
+        let title = match front.session.look(ReferenceCount(named)).await {
+            Ok(answer) if answer.count == 1 => "1 reference".to_owned(),
+            Ok(answer) => format!("{} references", answer.count),
+            Err(_) => String::new(),
+        };
+        lens.command = Some(Lens { title, command: String::new(), arguments: None });
+    }
+    lens
+}

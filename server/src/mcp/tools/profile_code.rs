@@ -1,0 +1,139 @@
+//! `profile-code`, by its contract.
+
+use std::time::Duration;
+
+use rmcp::model::JsonObject;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::evaluate::Ending;
+use crate::ide::profile::{Asked, Profiled, Report, render};
+use crate::image::ImageError;
+use crate::image::api::profile::{ProfileMode, ProfileParams};
+use crate::session::approval::{Class, Subject};
+
+/// The deadline of a call that names none, seconds.
+const DEADLINE: f64 = 30.0;
+
+/// The tool.
+pub(crate) struct ProfileCode;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Code to profile
+    code: String,
+    /// Default: CL-USER
+    #[serde(default)]
+    package: Option<String>,
+    /// Default: cpu; time: wall-clock
+    #[serde(default)]
+    mode: Option<Mode>,
+    /// Default: 1000
+    #[serde(default, rename = "max-samples")]
+    #[schemars(range(min = 1, max = 100000))]
+    max_samples: Option<u32>,
+    /// Seconds; default: 0.01
+    #[serde(default, rename = "sample-interval")]
+    sample_interval: Option<f64>,
+    /// Default: flat
+    #[serde(default, rename = "report-type")]
+    report_type: Option<Kind>,
+    /// Seconds; default: 30
+    #[serde(default)]
+    #[schemars(range(min = 0.1, max = 86400))]
+    timeout: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum Mode {
+    Cpu,
+    Time,
+    Alloc,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum Kind {
+    Flat,
+    Graph,
+}
+
+impl Tool for ProfileCode {
+    type Input = Input;
+    type Output = Profiled;
+
+    const NAME: &'static str = "profile-code";
+    const TITLE: &'static str = "Profile Lisp";
+    const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it in the image and shows its hot spots (CPU \
+time, wall-clock time or allocation). It should run 0.5 s or more.";
+    const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
+
+    fn asks(input: &Input) -> Option<(Class, Subject)> {
+        let what = "Run code in the image and profile it".into();
+        Some((Class::Eval, Subject { what, file: None, code: Some(input.code.clone()) }))
+    }
+
+    fn refuses(given: &JsonObject) -> Option<Failure> {
+        let mode = given.get("mode").and_then(|mode| mode.as_str())?;
+        if matches!(mode, "cpu" | "time" | "alloc") {
+            return None;
+        }
+        // The contract's words.
+        let message = format!("[ERROR] SIMPLE-ERROR\nInvalid profiling mode: {mode:?}. Valid modes: cpu, time, alloc");
+        Some(Failure { kind: "bad-arguments".into(), message })
+    }
+
+    async fn call(call: Call, input: Input) -> Reply<Profiled> {
+        let asked = Asked {
+            mode: match input.mode {
+                None | Some(Mode::Cpu) => ProfileMode::Cpu,
+                Some(Mode::Time) => ProfileMode::Time,
+                Some(Mode::Alloc) => ProfileMode::Alloc,
+            },
+            interval: input.sample_interval.unwrap_or(0.01),
+            report: match input.report_type {
+                None | Some(Kind::Flat) => Report::Flat,
+                Some(Kind::Graph) => Report::Graph,
+            },
+        };
+        let timeout = input.timeout.unwrap_or(DEADLINE);
+        let (code, package) = (input.code, input.package.clone());
+        let max_samples = input.max_samples.unwrap_or(1000);
+        let work = call.session.run(
+            call.client,
+            "profiling".into(),
+            move |session| {
+                let Asked { mode, interval, .. } = asked;
+                ProfileParams { session, code, package, mode, interval, max_samples, timeout }
+            },
+            Some(Duration::from_secs_f64(timeout)),
+            None,
+        );
+        match call.progress.during(work, None).await {
+            Ok(answer) => {
+                let facts = Profiled::new(answer, &asked);
+                Reply { text: render(&facts, &asked), failed: facts.status != Ending::Ok, facts }
+            }
+            Err(error @ ImageError::Lost { .. }) => {
+                let facts = Profiled::from_failure(Failure::of(error, None));
+                Reply { text: render(&facts, &asked), facts, failed: true }
+            }
+            Err(error) => Failure::of(error, input.package.as_deref()).into(),
+        }
+    }
+}
+
+super::loose_schema!(Profiled);
+
+impl FromFailure for Profiled {
+    fn from_failure(failure: Failure) -> Self {
+        let status = if failure.kind == "image-lost" { Ending::Lost } else { Ending::Refused };
+        Profiled::without_work(status, failure.kind.to_uppercase(), failure.message)
+    }
+}

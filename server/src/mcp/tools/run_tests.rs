@@ -1,0 +1,95 @@
+//! `run-tests`: the tests of FiveAM, Parachute, Rove and ASDF, each with its own outcome.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::evaluate::Ending;
+use crate::ide::testing::{Tested, render};
+use crate::image::ImageError;
+use crate::image::api::testing::RunTestsParams;
+use crate::session::approval::{Class, Subject};
+
+/// The deadline of a call that names none, seconds.
+const DEADLINE: f64 = 120.0;
+
+/// The tool.
+pub(crate) struct RunTests;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Loaded with its test system first
+    #[serde(default)]
+    system: Option<String>,
+    /// Suite name
+    #[serde(default)]
+    suite: Option<String>,
+    /// Test name
+    #[serde(default)]
+    test: Option<String>,
+    /// Tests of this package
+    #[serde(default)]
+    package: Option<String>,
+    /// fiveam, parachute, rove or asdf; found out if not given
+    #[serde(default)]
+    framework: Option<String>,
+    /// Seconds; default: 120
+    #[serde(default)]
+    #[schemars(range(min = 0.1, max = 86400))]
+    timeout: Option<f64>,
+}
+
+impl Tool for RunTests {
+    type Input = Input;
+    type Output = Tested;
+
+    const NAME: &'static str = "run-tests";
+    const TITLE: &'static str = "Run tests";
+    const DESCRIPTION: &'static str =
+        "Run tests (FiveAM, Parachute, Rove, ASDF) in the image; each with status, failures and place.";
+    const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
+
+    fn asks(input: &Input) -> Option<(Class, Subject)> {
+        let named =
+            [("system", &input.system), ("suite", &input.suite), ("test", &input.test), ("package", &input.package)];
+        let named: Vec<String> =
+            named.iter().filter_map(|(kind, name)| name.as_ref().map(|name| format!("{kind} {name}"))).collect();
+        let what =
+            if named.is_empty() { "Run all tests".into() } else { format!("Run the tests of {}", named.join(", ")) };
+        Some((Class::Eval, Subject { what, file: None, code: None }))
+    }
+
+    async fn call(call: Call, input: Input) -> Reply<Tested> {
+        let Input { system, suite, test, package, framework, timeout } = input;
+        let timeout = timeout.unwrap_or(DEADLINE);
+        let named = package.clone();
+        let params =
+            RunTestsParams { system, suite, test, package, framework, timeout, asd_files: call.session.asd_files() };
+        let within = Some(Duration::from_secs_f64(timeout));
+        let work = call.session.run(call.client, "running tests".into(), |_| params, within, None);
+        match call.progress.during(work, None).await {
+            Ok(answer) => {
+                let facts = Tested::from(answer);
+                Reply { text: render(&facts), failed: facts.status != Ending::Ok, facts }
+            }
+            Err(error @ ImageError::Lost { .. }) => {
+                let facts = Tested::from_failure(Failure::of(error, None));
+                Reply { text: render(&facts), facts, failed: true }
+            }
+            Err(error) => Failure::of(error, named.as_deref()).into(),
+        }
+    }
+}
+
+super::loose_schema!(Tested);
+
+impl FromFailure for Tested {
+    fn from_failure(failure: Failure) -> Self {
+        let status = if failure.kind == "image-lost" { Ending::Lost } else { Ending::Refused };
+        Tested::without_work(status, failure.kind.to_uppercase(), failure.message)
+    }
+}
