@@ -97,6 +97,17 @@ pub enum Feedback {
         /// Whether it goes on.
         running: bool,
     },
+    /// A person is asked whether an agent may do something; the answer goes to [`Session::answer`].
+    Ask(Box<approval::Asked>),
+    /// That is no longer asked.
+    AskOver {
+        /// The question's number.
+        id: u64,
+        /// What was asked, in a few words.
+        what: String,
+        /// Why not.
+        why: String,
+    },
     /// A line for the log.
     Log {
         /// How loud.
@@ -230,7 +241,7 @@ impl Session {
         events: mpsc::UnboundedReceiver<ImageEvent>,
     ) -> Session {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let actor = actor::Actor::new(config, workspace.clone(), image.clone());
+        let actor = actor::Actor::new(config, workspace.clone(), image.clone(), sender.downgrade());
         tokio::spawn(actor.run(receiver, events));
         Session { inner: Arc::new(Inner { events: sender, workspace, image, next_client: AtomicU64::new(1) }) }
     }
@@ -260,7 +271,12 @@ impl Session {
 
     /// A client's own settings (the section `consort` of an editor's), laid over the configured ones for its documents and evaluations.
     pub fn configure(&self, client: ClientId, settings: serde_json::Value) {
-        self.send(Event::Configure { client, settings });
+        self.send(Event::Configure { client, settings, initial: false });
+    }
+
+    /// [`Session::configure`] with what came with `initialize`: what follows may loosen approval once more; later settings only tighten it.
+    pub fn configure_first(&self, client: ClientId, settings: serde_json::Value) {
+        self.send(Event::Configure { client, settings, initial: true });
     }
 
     /// A further folder in which `.asd` files are looked for.

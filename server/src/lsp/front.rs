@@ -76,8 +76,14 @@ impl Front {
     fn tell(&self) {
         let feedback = self.feedback.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(feedback) = feedback {
-            let teller =
-                Teller { peer: self.peer.clone(), bars: self.bars.clone(), negotiated: self.negotiated().clone() };
+            let teller = Teller {
+                peer: self.peer.clone(),
+                bars: self.bars.clone(),
+                negotiated: self.negotiated().clone(),
+                session: self.session.clone(),
+                client: self.client,
+            };
+            self.session.can_be_asked(self.client);
             tokio::spawn(feedback::tell(teller, feedback));
         }
     }
@@ -134,7 +140,7 @@ impl LanguageServer for Front {
         }
         self.session.set_encoding(self.client, negotiated.encoding);
         if let Some(options) = actions::settings(params.initialization_options) {
-            self.session.configure(self.client, options.clone());
+            self.session.configure_first(self.client, options.clone());
             let _ = self.options.set(options);
         }
         for folder in params.workspace_folders.into_iter().flatten().filter_map(|folder| path(&folder.uri)) {

@@ -9,17 +9,18 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool as Definition, ToolAnnotations};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, Tool as Definition, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::arguments;
+use super::consent::{self, Asker, Consent};
 use super::progress::Reporter;
 use crate::ide::clip;
 use crate::image::ImageError;
-use crate::session::approval::{Class, Subject};
+use crate::session::approval::{Class, Permit, Subject};
 use crate::session::{ClientId, Session};
 
 /// What a tool does to its surroundings; a client decides by it whether to ask its user.
@@ -64,6 +65,22 @@ pub(crate) struct Call {
     pub(crate) client: ClientId,
     /// Tells the client how far the call is, if it asked for that.
     pub(crate) progress: Reporter,
+    /// Asks the person behind the client, if need be.
+    pub(crate) asker: Asker,
+    /// What was allowed, for a tool whose `asks` names a class: see [`Call::allowed_file`].
+    pub(crate) permit: Option<Permit>,
+}
+
+impl Call {
+    /// The file that was allowed, to be opened by this path: asked for again right before it is written.
+    ///
+    /// # Errors
+    /// That it is not the file any more that was allowed.
+    // What edits and loads files uses it; no tool of this table does.
+    #[allow(dead_code)]
+    pub(crate) fn allowed_file(&self) -> Result<Option<std::path::PathBuf>, String> {
+        self.permit.as_ref().map_or(Ok(None), |permit| self.session.recheck(self.client, permit))
+    }
 }
 
 /// A tool's answer: the same facts as text and as data.
@@ -114,7 +131,7 @@ impl Failure {
     }
 }
 
-type Running = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
+type Running = Pin<Box<dyn Future<Output = CallToolResponse> + Send>>;
 
 /// A line of the table.
 pub(crate) struct Entry {
@@ -156,20 +173,24 @@ fn entry<T: Tool + 'static>() -> Entry {
     Entry { definition, run: |entry, call, arguments| Box::pin(run::<T>(entry, call, arguments)) }
 }
 
-async fn permit(call: &Call, tool: &str, asked: Option<(Class, Subject)>, given: Value) -> Result<(), String> {
-    match asked {
-        Some((class, subject)) => call.session.permit(call.client, class, tool, subject, &given).await,
-        None => Ok(()),
-    }
-}
-
-async fn run<T: Tool>(entry: &'static Entry, call: Call, arguments: JsonObject) -> CallToolResult {
+async fn run<T: Tool>(entry: &'static Entry, mut call: Call, arguments: JsonObject) -> CallToolResponse {
     let given = Value::Object(arguments.clone());
+    let refused = |message| Reply::from(Failure { kind: "refused".into(), message });
     let reply = match arguments::parse(T::NAME, &entry.definition.input_schema, arguments) {
-        Ok(input) => match permit(&call, T::NAME, T::asks(&input), given).await {
-            Ok(()) => T::call(call, input).await,
-            Err(message) => Failure { kind: "refused".into(), message }.into(),
-        },
+        Ok(input) => {
+            let consent = match T::asks(&input) {
+                Some((class, subject)) => consent::of(&mut call, T::NAME, class, subject, given).await,
+                None => Consent::Given(None),
+            };
+            match consent {
+                Consent::Given(permit) => {
+                    call.permit = permit;
+                    T::call(call, input).await
+                }
+                Consent::Refused(message) => refused(message),
+                Consent::AskFirst(question) => return CallToolResponse::InputRequired(*question),
+            }
+        }
         Err(message) => Failure { kind: "bad-arguments".into(), message }.into(),
     };
     let text = clip::clip(&reply.text, clip::LIMIT).text;
@@ -179,7 +200,7 @@ async fn run<T: Tool>(entry: &'static Entry, call: Call, arguments: JsonObject) 
         Value::Object(JsonObject::new())
     }));
     result.is_error = Some(reply.failed);
-    result
+    result.into()
 }
 
 #[cfg(test)]

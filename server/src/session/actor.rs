@@ -1,5 +1,6 @@
 //! The actor: one task that owns all state of the session, and takes one event after another. Nothing in it waits; what takes time is a job.
 
+mod approving;
 mod checking;
 mod editing;
 mod news;
@@ -14,6 +15,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::documents::{Documents, LONG, Open};
+use super::approval::Audit;
 use super::event::{Event, Reply};
 use super::jobs::{Job, Jobs, Kind};
 use super::{ClientId, ClientInfo, Door, Feedback, Level};
@@ -23,6 +25,7 @@ use crate::image::api::{EvalOutcome, EvalParams};
 use crate::image::{Image, ImageEvent, ImageState};
 use crate::text::document::Document;
 use crate::text::position::PositionEncoding;
+use approving::Desk;
 
 /// How many events are handled before what they changed is published, if they come without a pause.
 const BURST: u32 = 32;
@@ -36,6 +39,8 @@ struct Client {
     session: String,
     evaluating: bool,
     waiting: VecDeque<Evaluation>,
+    /// Its settings came; newer ones can make approval only stricter.
+    settled: bool,
 }
 
 /// An evaluation that has not begun.
@@ -68,10 +73,17 @@ pub(super) struct Actor {
     swept: Instant,
     /// Failures of checks that were told already.
     told: HashSet<String>,
+    desk: Desk,
 }
 
 impl Actor {
-    pub(super) fn new(config: Config, workspace: PathBuf, image: Image) -> Actor {
+    pub(super) fn new(
+        config: Config,
+        workspace: PathBuf,
+        image: Image,
+        events: mpsc::WeakUnboundedSender<Event>,
+    ) -> Actor {
+        let desk = Desk::new(Audit::start(config.approval.audit.clone()), events);
         Actor {
             config,
             state: image.state(),
@@ -85,6 +97,7 @@ impl Actor {
             sweep: None,
             swept: Instant::now(),
             told: HashSet::new(),
+            desk,
         }
     }
 
@@ -123,7 +136,7 @@ impl Actor {
             Event::Rename { client, name } => self.with_client(client, |client| client.info.name = name),
             Event::Detach { client } => self.detach(client),
             Event::Encoding { client, encoding } => self.with_client(client, |client| client.encoding = encoding),
-            Event::Configure { client, settings } => self.configure(client, &settings),
+            Event::Configure { client, settings, initial } => self.configure(client, &settings, initial),
             Event::Folder { folder } => self.asd.add_root(folder),
             Event::FilesChanged => {
                 self.asd.forget();
@@ -161,6 +174,13 @@ impl Actor {
                 self.jobs.start(job, reply, async move { image.restart().await });
             }
             Event::Status { reply } => self.status(reply),
+            Event::Permit { client, bound, retry, reply } => self.permit(client, bound, retry, reply),
+            Event::Settle { client, bound, answer, reply } => self.settle(client, bound, answer, reply),
+            Event::Park { state, parked } => self.park(state, parked),
+            Event::Withdrawn { client, bound } => self.question_dropped(client, &bound),
+            Event::Broken { client, bound, why } => self.note(client, &bound, false, "the file", Some(&why)),
+            Event::CanBeAsked { editor } => self.can_be_asked(editor),
+            Event::Answered { editor, question, answer } => self.answered(editor, question, answer),
             Event::Image(event) => self.image_event(event),
             Event::Finished(finished) => self.finished(finished),
             Event::Tick => self.tick(),
@@ -201,6 +221,7 @@ impl Actor {
             encoding: PositionEncoding::default(),
             evaluating: false,
             waiting: VecDeque::new(),
+            settled: false,
         };
         client.tell(Feedback::Image(self.state.clone()));
         if let ImageState::Dead { reason, .. } = &self.state {
@@ -214,16 +235,17 @@ impl Actor {
 
     fn detach(&mut self, id: ClientId) {
         if let Some(client) = self.clients.remove(&id) {
+            self.leave_desk(id, &client.info.name);
             self.jobs.abort_client(id);
             self.documents.remove_client(id);
             self.image.close_session(&client.session);
         }
     }
 
-    fn configure(&mut self, id: ClientId, settings: &Value) {
+    fn configure(&mut self, id: ClientId, settings: &Value, initial: bool) {
         let base = &self.config;
         let Some(client) = self.clients.get_mut(&id) else { return };
-        let config = base.clone().with_client_settings(settings);
+        let mut config = base.clone().with_client_settings(settings);
         for problem in config.problems.iter().skip(base.problems.len()) {
             client.tell(Feedback::Message { level: Level::Warning, text: problem.to_string() });
         }
@@ -232,6 +254,20 @@ impl Actor {
                         Put them into consort.toml or into your own config.toml and restart the host (`consort stop`).";
             client.tell(Feedback::Message { level: Level::Warning, text: text.into() });
         }
+        if client.settled {
+            let (approval, kept) = config.approval.tightened(&client.config.approval);
+            config.approval = approval;
+            if !kept.is_empty() {
+                let kept: Vec<String> = kept.iter().map(|class| format!("`approval.{}`", class.key())).collect();
+                let text = format!(
+                    "Looser settings of {} are not taken while the editor is connected, since an agent may have written them. If \
+                     it was you, restart the editor.",
+                    kept.join(", ")
+                );
+                client.tell(Feedback::Message { level: Level::Warning, text });
+            }
+        }
+        client.settled |= !initial;
         let changed = client.config.check != config.check;
         client.config = config;
         if changed {
@@ -250,7 +286,7 @@ impl Actor {
     fn next_tick(&self) -> Option<Instant> {
         let may_start = self.can_check() && self.busy_until.is_none();
         let busy = self.busy_until.filter(|_| self.can_check());
-        [self.documents.next_tick(may_start), self.sweep, busy].into_iter().flatten().min()
+        [self.documents.next_tick(may_start), self.sweep, busy, self.desk.next_tick()].into_iter().flatten().min()
     }
 
     fn tick(&mut self) {
@@ -263,6 +299,7 @@ impl Actor {
             self.swept = now;
             self.documents.all_due(now);
         }
+        self.desk_tick(now);
         for ((client, uri), open) in self.documents.iter_mut() {
             if let Some(running) = open.running.as_mut().filter(|r| !r.announced && r.since + LONG <= now) {
                 running.announced = true;

@@ -1,10 +1,12 @@
 //! Everything that can happen to the session. Closed: the actor's `match` on it is the table of contents of what the session does.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use super::approval::{Answer, Bound, Parked, Retry, Ruling};
 use super::jobs::{Finished, Job, Jobs};
 use super::{
     CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Snapshot, Status,
@@ -58,6 +60,8 @@ pub(super) enum Event {
     Configure {
         client: ClientId,
         settings: Value,
+        /// With `initialize`: others follow that are as good.
+        initial: bool,
     },
     Folder {
         folder: PathBuf,
@@ -138,6 +142,40 @@ pub(super) enum Event {
     },
     Status {
         reply: oneshot::Sender<Status>,
+    },
+    // Approval.
+    Permit {
+        client: ClientId,
+        bound: Box<Bound>,
+        retry: Option<Retry>,
+        reply: oneshot::Sender<Ruling>,
+    },
+    Settle {
+        client: ClientId,
+        bound: Box<Bound>,
+        answer: Answer,
+        reply: oneshot::Sender<Ruling>,
+    },
+    Park {
+        state: String,
+        parked: Parked,
+    },
+    Withdrawn {
+        client: ClientId,
+        bound: Box<Bound>,
+    },
+    Broken {
+        client: ClientId,
+        bound: Arc<Bound>,
+        why: String,
+    },
+    CanBeAsked {
+        editor: ClientId,
+    },
+    Answered {
+        editor: ClientId,
+        question: u64,
+        answer: Answer,
     },
     // From below, and from the clock.
     Image(ImageEvent),

@@ -153,6 +153,7 @@ impl Actor {
                 self.busy_until = None;
                 self.world_changed();
             }
+            Kind::Approval(id) => self.question_ended(id),
             Kind::Other => {}
         }
     }
