@@ -13,6 +13,7 @@
 (defparameter *sources*
   '("package" "sbcl" "json" "wire" "timers" "streams" "backtrace" "evaluation" "workers" "dispatch" "user-package"
     "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint"
+    "ops/names"
     "copy" "confine"
     "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
     "check/stale" "check/reading" "check/engine" "check/report" "check/system" "ops/check")

@@ -10,7 +10,7 @@
                (:file "evaluation") (:file "workers") (:file "dispatch") (:file "user-package")
                (:module "ops" :serial t
                 :components ((:file "status") (:file "interrupt") (:file "eval") (:file "load-file") (:file "load-system")
-                             (:file "fingerprint")))
+                             (:file "fingerprint") (:file "names")))
                (:file "copy") (:file "confine")
                (:module "check" :serial t
                 :components ((:file "state") (:file "source") (:file "positions") (:file "message") (:file "kinds") (:file "narrow")

@@ -1,5 +1,7 @@
 //! One typed async call an image operation (docs/wire.md). Dropping the future of a call interrupts it in the image.
 
+pub mod names;
+
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};

@@ -16,6 +16,8 @@ use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::front::Front;
+use crate::session::log::{self, Doing};
+use crate::session::path_of_uri;
 pub(super) use load_system::LoadSystem;
 
 /// A command.
@@ -70,7 +72,17 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub(super) async fn execute(front: &Front, params: ExecuteCommandParams) -> Result<Value> {
     let token = params.work_done_progress_params.work_done_token;
     match TABLE.iter().find(|entry| entry.name == params.command) {
-        Some(entry) => (entry.run)(front, params.arguments, token).await,
+        Some(entry) => {
+            let given = |name: &str| params.arguments.first()?.get(name)?.as_str().map(str::to_owned);
+            let doing = Doing {
+                tool: params.command.clone(),
+                code: given("code"),
+                package: given("package"),
+                file: given("uri").as_deref().and_then(path_of_uri),
+            };
+            // The future is made within, so that a command which sends its event at once does so under its name.
+            log::named(doing, async { (entry.run)(front, params.arguments, token).await }).await
+        }
         None => {
             let known: Vec<&str> = names().collect();
             Err(Error::invalid_params(format!(

@@ -21,6 +21,7 @@ use super::progress::Reporter;
 use crate::ide::clip;
 use crate::image::ImageError;
 use crate::session::approval::{Class, Permit, Subject};
+use crate::session::log::{self, Doing, Status};
 use crate::session::{ClientId, Session};
 
 /// What a tool does to its surroundings; a client decides by it whether to ask its user.
@@ -173,19 +174,37 @@ fn entry<T: Tool + 'static>() -> Entry {
     Entry { definition, run: |entry, call, arguments| Box::pin(run::<T>(entry, call, arguments)) }
 }
 
+/// Call a tool that does something, and have it in the session's log.
+async fn logged<T: Tool>(doing: Doing, call: Call, input: T::Input) -> Reply<T::Output> {
+    let running = call.session.log().begin(call.client, doing.clone());
+    let reply = log::within(doing, T::call(call, input)).await;
+    running.end(if reply.failed { Status::Error } else { Status::Ok }, &reply.text);
+    reply
+}
+
 async fn run<T: Tool>(entry: &'static Entry, mut call: Call, arguments: JsonObject) -> CallToolResponse {
     let given = Value::Object(arguments.clone());
     let refused = |message| Reply::from(Failure { kind: "refused".into(), message });
     let reply = match arguments::parse(T::NAME, &entry.definition.input_schema, arguments) {
         Ok(input) => {
-            let consent = match T::asks(&input) {
+            let asked = T::asks(&input);
+            let doing = asked.as_ref().map(|(_, subject)| Doing {
+                tool: T::NAME.into(),
+                code: subject.code.clone(),
+                package: given["package"].as_str().map(str::to_owned),
+                file: subject.file.clone(),
+            });
+            let consent = match asked {
                 Some((class, subject)) => consent::of(&mut call, T::NAME, class, subject, given).await,
                 None => Consent::Given(None),
             };
             match consent {
                 Consent::Given(permit) => {
                     call.permit = permit;
-                    T::call(call, input).await
+                    match doing {
+                        Some(doing) => logged::<T>(doing, call, input).await,
+                        None => T::call(call, input).await,
+                    }
                 }
                 Consent::Refused(message) => refused(message),
                 Consent::AskFirst(question) => return CallToolResponse::InputRequired(*question),

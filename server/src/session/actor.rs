@@ -18,6 +18,8 @@ use super::documents::{Documents, LONG, Open};
 use super::approval::Audit;
 use super::event::{Event, Reply};
 use super::jobs::{Job, Jobs, Kind};
+use super::log::Log;
+use super::provenance::Makers;
 use super::{ClientId, ClientInfo, Door, Feedback, Level};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
@@ -47,6 +49,8 @@ struct Client {
 struct Evaluation {
     params: EvalParams,
     output: Option<mpsc::UnboundedSender<crate::image::OutputChunk>>,
+    /// The tool or command.
+    how: String,
     reply: Reply<EvalOutcome>,
 }
 
@@ -74,6 +78,8 @@ pub(super) struct Actor {
     /// Failures of checks that were told already.
     told: HashSet<String>,
     desk: Desk,
+    log: Log,
+    makers: Makers,
 }
 
 impl Actor {
@@ -82,6 +88,7 @@ impl Actor {
         workspace: PathBuf,
         image: Image,
         events: mpsc::WeakUnboundedSender<Event>,
+        (log, makers): (Log, Makers),
     ) -> Actor {
         let desk = Desk::new(Audit::start(config.approval.audit.clone()), events);
         Actor {
@@ -98,6 +105,8 @@ impl Actor {
             swept: Instant::now(),
             told: HashSet::new(),
             desk,
+            log,
+            makers,
         }
     }
 
@@ -133,7 +142,7 @@ impl Actor {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Attach { client, info, feedback } => self.attach(client, info, feedback),
-            Event::Rename { client, name } => self.with_client(client, |client| client.info.name = name),
+            Event::Rename { client, name } => self.rename(client, name),
             Event::Detach { client } => self.detach(client),
             Event::Encoding { client, encoding } => self.with_client(client, |client| client.encoding = encoding),
             Event::Configure { client, settings, initial } => self.configure(client, &settings, initial),
@@ -157,7 +166,9 @@ impl Actor {
                 self.publish();
                 drop(reply.send(self.documents.snapshots(client)));
             }
-            Event::Evaluate { client, request, place, reply } => self.evaluate(client, request, place, reply),
+            Event::Evaluate { client, request, place, how, reply } => {
+                self.evaluate(client, request, place, how, reply);
+            }
             Event::Check { client, request, reply } => self.check(client, request, reply),
             Event::CheckSystem { client, request, progress, reply } => {
                 self.check_system(client, request, progress, reply);
@@ -230,7 +241,15 @@ impl Actor {
         for problem in &self.config.problems {
             client.tell(Feedback::Message { level: Level::Warning, text: problem.to_string() });
         }
+        self.log.meet(id, client.info.clone());
         self.clients.insert(id, client);
+    }
+
+    fn rename(&mut self, id: ClientId, name: String) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.info.name = name;
+            self.log.meet(id, client.info.clone());
+        }
     }
 
     fn detach(&mut self, id: ClientId) {
@@ -239,6 +258,8 @@ impl Actor {
             self.jobs.abort_client(id);
             self.documents.remove_client(id);
             self.image.close_session(&client.session);
+            self.makers.session_ended(&client.session);
+            self.log.forget(id);
         }
     }
 

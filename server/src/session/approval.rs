@@ -19,7 +19,7 @@ pub use crate::config::approval::{Class, Setting};
 
 use super::event::Event;
 use super::{ClientId, Session};
-pub(super) use audit::{Audit, Entry};
+pub(super) use audit::{Audit, Entry, timestamp};
 pub use binding::BoundFile;
 pub use words::safe;
 pub(super) use words::{denied, message, nobody, said_no, too_late, unwritten};
@@ -254,6 +254,3 @@ impl Session {
         self.send(Event::Answered { editor, question, answer });
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -103,6 +103,8 @@ pub(super) enum Event {
         client: ClientId,
         request: EvalRequest,
         place: Option<Place>,
+        /// The tool or command.
+        how: String,
         reply: Reply<EvalOutcome>,
     },
     Check {

@@ -1,5 +1,6 @@
 //! Pure text: documents, positions, the scanner. No protocol, no image, no I/O.
 
+pub mod definitions;
 pub mod document;
 pub mod forms;
 mod pass;

@@ -14,6 +14,7 @@ use crate::session::approval::{
 };
 use crate::session::event::Event;
 use crate::session::jobs::{Job, Kind};
+use crate::session::log::{Doing, Log, Status};
 use crate::session::{ClientId, Door, Feedback};
 
 /// Questions of one agent that are open at a time. A person does not read more.
@@ -73,7 +74,7 @@ fn give(reply: oneshot::Sender<Ruling>, ruling: Ruling) {
 }
 
 /// The refusal or the permit that somebody's answer means, once it is in the audit log.
-async fn rule(audit: Audit, client: (ClientId, String), bound: Box<Bound>, answer: Answer, by: String, seconds: u64) -> Ruling {
+async fn rule((audit, log): (Audit, Log), client: (ClientId, String), bound: Box<Bound>, answer: Answer, by: String, seconds: u64) -> Ruling {
     let refusal = match answer {
         Answer::Decided(Decision::Allow | Decision::AllowSession) => None,
         Answer::Decided(Decision::Deny) | Answer::Dismissed => Some(approval::said_no(&bound, &by)),
@@ -88,6 +89,14 @@ async fn rule(audit: Audit, client: (ClientId, String), bound: Box<Bound>, answe
         Answer::Cannot => Some("nobody can be asked"),
     };
     let entry = Entry::new((client.0, &client.1), &bound, refusal.is_none(), &by, why);
+    let doing = Doing {
+        tool: format!("approval of {}", bound.wish.tool),
+        code: bound.wish.subject.code.clone(),
+        file: bound.file.as_ref().map(|file| file.path.clone()),
+        package: None,
+    };
+    let (ended, said) = if refusal.is_none() { (Status::Ok, "allowed") } else { (Status::Error, "refused") };
+    log.begin(client.0, doing).end(ended, &format!("{said} by {by}"));
     match (audit.write(entry).await, refusal) {
         (Err(why), _) => Ruling::Refused(approval::unwritten(&bound, &why)),
         (Ok(()), Some(refusal)) => Ruling::Refused(refusal),
@@ -162,7 +171,7 @@ impl Actor {
 
     /// Answer with what somebody's answer means.
     fn ruled(&mut self, client: ClientId, bound: Box<Bound>, said: Answer, by: String, reply: oneshot::Sender<Ruling>) {
-        let (audit, seconds) = (self.desk.audit.clone(), self.config.approval.deadline.as_secs());
+        let (audit, seconds) = ((self.desk.audit.clone(), self.log.clone()), self.config.approval.deadline.as_secs());
         let job = Job::new(client, Kind::Other, "writing the audit log");
         let name = self.named(client);
         self.jobs.start(job, reply, rule(audit, name, bound, said, by, seconds));
@@ -192,7 +201,7 @@ impl Actor {
         }
         let (verdict, said) = oneshot::channel();
         let ruled = Arc::new(AtomicBool::new(false));
-        let audit = self.desk.audit.clone();
+        let audit = (self.desk.audit.clone(), self.log.clone());
         let question = (bound.clone(), ruled.clone(), (client, name.clone()));
         let (events, message) = (self.desk.events.clone(), asked.message.clone());
         let what = format!("waiting for a person to allow {} for {name}", bound.wish.tool);
