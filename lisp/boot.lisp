@@ -16,6 +16,7 @@
     "ops/symbol-kinds"
     "profile/stacks" "profile/sampler" "ops/profile"
     "testing/frameworks" "testing/select" "ops/run-tests" "ops/tools"
+    "ops/names"
     "copy" "confine"
     "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
     "check/stale" "check/reading" "check/engine" "check/report" "check/system" "ops/check"

@@ -16,6 +16,7 @@
                (:module "profiling" :pathname "ops/" :serial t :components ((:file "profile")))
                (:module "testing" :serial t :components ((:file "frameworks") (:file "select")))
                (:module "running-tests" :pathname "ops/" :serial t :components ((:file "run-tests") (:file "tools")))
+                             (:file "fingerprint") (:file "names")))
                (:file "copy") (:file "confine")
                (:module "check" :serial t
                 :components ((:file "state") (:file "source") (:file "positions") (:file "message") (:file "kinds") (:file "narrow")

@@ -23,7 +23,10 @@ fn texts(libraries: &[&str]) -> Result<BTreeMap<PathBuf, String>> {
     for library in libraries {
         let before = files.len();
         lisp_files(&Path::new(ROOT).join(library), &mut files);
-        ensure!(files.len() > before, "no sources of {library} below {ROOT}: install Debian's package (`make test` does)");
+        ensure!(
+            files.len() > before,
+            "no sources of {library} below {ROOT}: install Debian's package (`make test` does)"
+        );
     }
     files.into_iter().map(|file| Ok((file.clone(), decode(std::fs::read(file)?)))).collect()
 }
@@ -33,7 +36,9 @@ fn lisp_files(directory: &Path, files: &mut Vec<PathBuf>) {
         let path = entry.path();
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => lisp_files(&path, files),
-            Ok(kind) if kind.is_file() && path.extension().is_some_and(|e| e == "lisp" || e == "asd") => files.push(path),
+            Ok(kind) if kind.is_file() && path.extension().is_some_and(|e| e == "lisp" || e == "asd") => {
+                files.push(path)
+            }
             _ => {}
         }
     }
@@ -65,7 +70,8 @@ fn indentation_never_changes_what_the_reader_reads_and_is_idempotent() -> Result
             ensure!(formatted(&new, options) == new, "{}: not idempotent", file.display());
             ensure!(tokens(&new) == tokens(&text), "{}: other tokens", file.display());
             changed += usize::from(new != text);
-            let (before, after) = (directory.path().join(format!("{count}-a")), directory.path().join(format!("{count}-b")));
+            let (before, after) =
+                (directory.path().join(format!("{count}-a")), directory.path().join(format!("{count}-b")));
             std::fs::write(&before, &text)?;
             std::fs::write(&after, &new)?;
             pairs.push_str(&format!("{}\n{}\n", before.display(), after.display()));
@@ -115,7 +121,8 @@ fn every_form_is_replaced_by_itself_and_what_is_put_beside_it_can_be_taken_away(
             for (definition, name) in all.iter().zip(&names) {
                 let at = format!("{}: {} {name}", file.display(), definition.operator);
                 let own = tree.text_of(definition.node);
-                let edit = |operation, content: &str| edit_form::edit(&text, &definition.operator, name, operation, content);
+                let edit =
+                    |operation, content: &str| edit_form::edit(&text, &definition.operator, name, operation, content);
                 let replaced = edit(Operation::Replace, own).with_context(|| at.clone())?;
                 ensure!(replaced.text == text, "{at}: replaced by itself, the text is another");
                 // Ironclad's tests have long files of many small forms.
@@ -125,7 +132,10 @@ fn every_form_is_replaced_by_itself_and_what_is_put_beside_it_can_be_taken_away(
                         let inserted = edit(operation, content).with_context(|| at.clone())?;
                         let end = inserted.start + inserted.by.len();
                         ensure!(inserted.start == inserted.end && inserted.by.contains("consort-was-here"), "{at}");
-                        ensure!([&inserted.text[..inserted.start], &inserted.text[end..]].concat() == text, "{at}: taken away again");
+                        ensure!(
+                            [&inserted.text[..inserted.start], &inserted.text[end..]].concat() == text,
+                            "{at}: taken away again"
+                        );
                     }
                     let other = edit(Operation::Replace, content).with_context(|| at.clone())?;
                     let back = [&other.text[..other.start], own, &other.text[other.start + other.by.len()..]].concat();

@@ -3,6 +3,7 @@
 //! Nothing here fails: what cannot be used becomes a [`Problem`] that names the file, the line and the key, and the value below it stays.
 //! docs/configuration.md documents every key; a test holds it and [`keys::KEYS`] together.
 
+pub mod approval;
 mod file;
 pub mod keys;
 
@@ -10,6 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use approval::ApprovalConfig;
 pub use keys::Source;
 
 /// How the image is started: table `[lisp]`.
@@ -58,6 +60,8 @@ pub struct Config {
     pub lisp: LispConfig,
     /// `[check]`.
     pub check: CheckConfig,
+    /// `[approval]`.
+    pub approval: ApprovalConfig,
     /// `eval.timeout_s`: an evaluation's default deadline from an agent. Default 30 s.
     pub eval_timeout: Duration,
     /// `lenses.tests`: code lenses above tests. Default true.
@@ -103,6 +107,7 @@ impl Default for Config {
                 unreachable: false,
                 confine: true,
             },
+            approval: ApprovalConfig::default(),
             eval_timeout: Duration::from_secs(30),
             lens_tests: true,
             lens_references: false,

@@ -9,8 +9,10 @@ mod documents;
 mod event;
 mod file_uri;
 mod jobs;
-pub mod reload;
+pub mod log;
 mod parts;
+mod provenance;
+pub mod reload;
 mod source_files;
 mod status;
 mod systems;
@@ -36,7 +38,10 @@ use crate::text::position::{Position, PositionEncoding};
 use event::{Event, Place, Start};
 pub use file_uri::{path_of_uri, uri_of_path};
 use jobs::Jobs;
+use log::{Doing, Log, Status as Ended};
 pub use parts::{Part, Selected};
+pub use provenance::Provenance;
+use provenance::{Makers, Making};
 pub use source_files::{FileError, SourceFile, Unsaved};
 pub use status::describe as describe_image;
 
@@ -118,6 +123,17 @@ pub enum Feedback {
         edits: Vec<(Span, String)>,
         /// Whether it was, or why not.
         reply: mpsc::UnboundedSender<Result<(), String>>,
+    },
+    /// A person is asked whether an agent may do something; the answer goes to [`Session::answer`].
+    Ask(Box<approval::Asked>),
+    /// That is no longer asked.
+    AskOver {
+        /// The question's number.
+        id: u64,
+        /// What was asked, in a few words.
+        what: String,
+        /// Why not.
+        why: String,
     },
     /// A line for the log.
     Log {
@@ -241,6 +257,8 @@ struct Inner {
     workspace: PathBuf,
     image: Image,
     next_client: AtomicU64,
+    log: Log,
+    makers: Makers,
 }
 
 impl Session {
@@ -252,9 +270,13 @@ impl Session {
         events: mpsc::UnboundedReceiver<ImageEvent>,
     ) -> Session {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let actor = actor::Actor::new(config, workspace.clone(), image.clone());
+        let (log, makers) = (Log::new(), Makers::default());
+        let record = (log.clone(), makers.clone());
+        let actor = actor::Actor::new(config, workspace.clone(), image.clone(), sender.downgrade(), record);
         tokio::spawn(actor.run(receiver, events));
-        Session { inner: Arc::new(Inner { events: sender, workspace, image, next_client: AtomicU64::new(1) }) }
+        Session {
+            inner: Arc::new(Inner { events: sender, workspace, image, next_client: AtomicU64::new(1), log, makers }),
+        }
     }
 
     /// A client arrived. It gets its own evaluation session (`*package*`, `*`, ...) and unasked feedback on the receiver.
@@ -263,6 +285,47 @@ impl Session {
         let (feedback, receiver) = mpsc::unbounded_channel();
         self.send(Event::Attach { client, info, feedback });
         (client, receiver)
+    }
+
+    /// What ran.
+    pub fn log(&self) -> &Log {
+        &self.inner.log
+    }
+
+    /// Who made the definitions of a symbol, by the name and home package that the image knows it by; the latest first. A package's are
+    /// under its name in `KEYWORD`.
+    pub fn provenance(&self, package: &str, name: &str) -> Vec<Provenance> {
+        self.inner.makers.of(package, name)
+    }
+
+    /// Log what is done for a client, unless the tool that does it is logged as a whole.
+    fn logged<T: Send + 'static>(
+        &self,
+        client: ClientId,
+        what: &str,
+        code: Option<&str>,
+        work: impl Future<Output = Result<T, ImageError>> + Send + 'static,
+        outcome: impl FnOnce(&T) -> (Ended, String) + Send + 'static,
+    ) -> Boxed<Result<T, ImageError>> {
+        let running = (!log::is_logged()).then(|| {
+            let mut doing =
+                log::doing().map_or_else(|| Doing { tool: what.into(), ..Doing::default() }, |doing| (*doing).clone());
+            doing.code = code.map(str::to_owned).or(doing.code);
+            self.inner.log.begin(client, doing)
+        });
+        Box::pin(async move {
+            let result = work.await;
+            if let Some(running) = running {
+                match &result {
+                    Ok(answer) => {
+                        let (ended, outcome) = outcome(answer);
+                        running.end(ended, &outcome);
+                    }
+                    Err(error) => running.end(Ended::Error, &error.to_string()),
+                }
+            }
+            result
+        })
     }
 
     /// A client told its name after it arrived (initialize).
@@ -282,7 +345,12 @@ impl Session {
 
     /// A client's own settings (the section `consort` of an editor's), laid over the configured ones for its documents and evaluations.
     pub fn configure(&self, client: ClientId, settings: serde_json::Value) {
-        self.send(Event::Configure { client, settings });
+        self.send(Event::Configure { client, settings, initial: false });
+    }
+
+    /// [`Session::configure`] with what came with `initialize`: what follows may loosen approval once more; later settings only tighten it.
+    pub fn configure_first(&self, client: ClientId, settings: serde_json::Value) {
+        self.send(Event::Configure { client, settings, initial: true });
     }
 
     /// The configuration in force for a client.
@@ -361,7 +429,7 @@ impl Session {
         client: ClientId,
         request: EvalRequest,
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
-        settle(self.ask(|reply| Event::Evaluate { client, request, place: None, reply }))
+        self.evaluation(client, request, None)
     }
 
     /// [`Session::evaluate`] of code that stands in a document at a position (in the client's units): what it defines is found there, and
@@ -373,8 +441,19 @@ impl Session {
         uri: &str,
         position: Option<Position>,
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
-        let place = Some(Place { uri: uri.into(), position });
-        settle(self.ask(|reply| Event::Evaluate { client, request, place, reply }))
+        self.evaluation(client, request, Some(Place { uri: uri.into(), position }))
+    }
+
+    fn evaluation(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+        place: Option<Place>,
+    ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
+        let code = request.code.clone();
+        let how = log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
+        let work = settle(self.ask(|reply| Event::Evaluate { client, request, place, how, reply }));
+        self.logged(client, "evaluate", Some(&code), work, outcome_line)
     }
 
     /// Check a text: structure from the scanner, the rest from a copy of the image, sorted and without duplicates.
@@ -413,7 +492,16 @@ impl Session {
         force: bool,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> impl Future<Output = Result<LoadSystemOutcome, ImageError>> + Send + use<> {
-        settle(self.ask(|reply| Event::LoadSystem { client, system, force, progress, reply }))
+        let (image, makers, who) = (self.inner.image.clone(), self.inner.makers.clone(), self.inner.log.who(client));
+        let (what, name) = (format!("loading the system {system}"), system.clone());
+        let work = settle(self.ask(|reply| Event::LoadSystem { client, system, force, progress, reply }));
+        self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
+            if loaded.loaded {
+                // Its files are many, perhaps; who waits for the load need not wait for them.
+                tokio::spawn(async move { makers.loaded(&image, &name, who).await });
+            }
+            outcome_line(&loaded.outcome)
+        })
     }
 
     /// All open documents of all clients.
@@ -449,8 +537,28 @@ impl Session {
             let operation = operation(session.clone());
             jobs.start(job, reply, async move { image.run(&operation, Some(&session), within, progress).await });
         }));
-        self.send(Event::Run { client, what, start });
-        settle(answer)
+        let (image, makers, who) = (self.inner.image.clone(), self.inner.makers.clone(), self.inner.log.who(client));
+        let work = {
+            let doing = log::doing().filter(|doing| doing.code.is_some());
+            self.send(Event::Run { client, what: what.clone(), start });
+            async move {
+                let result = settle(answer).await;
+                if result.is_ok()
+                    && let Some(doing) = doing
+                {
+                    let making = Making {
+                        client: who,
+                        how: doing.tool.clone(),
+                        package: doing.package.clone().unwrap_or_else(|| "COMMON-LISP-USER".into()),
+                        origin: None,
+                        file: doing.file.clone(),
+                    };
+                    makers.made(&image, doing.code.as_deref().unwrap_or_default(), making).await;
+                }
+                result
+            }
+        };
+        self.logged(client, &what, None, work, |_| (Ended::Ok, "done".into()))
     }
 
     /// Interrupt this client's evaluations and loads, or everybody's; how many were.
@@ -464,7 +572,8 @@ impl Session {
 
     /// End the image and start a new one.
     pub fn restart_image(&self, client: ClientId) -> impl Future<Output = Result<(), ImageError>> + Send + use<> {
-        settle(self.ask(|reply| Event::Restart { client, reply }))
+        let work = settle(self.ask(|reply| Event::Restart { client, reply }));
+        self.logged(client, "restarting the image", None, work, |()| (Ended::Ok, "restarted".into()))
     }
 
     /// Everything `consort status` shows; answers while Lisp loops.
@@ -484,6 +593,19 @@ impl Session {
         let (reply, answer) = oneshot::channel();
         self.send(event(reply));
         answer
+    }
+}
+
+type Boxed<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// How an evaluation ended, in a line.
+fn outcome_line(outcome: &EvalOutcome) -> (Ended, String) {
+    match &outcome.error {
+        Some(error) => (Ended::Error, format!("{}: {}", error.kind, error.message)),
+        None => {
+            let values: Vec<String> = outcome.values.iter().map(|value| format!("=> {}", value.text)).collect();
+            (Ended::Ok, if values.is_empty() { "no value".into() } else { values.join(" ") })
+        }
     }
 }
 

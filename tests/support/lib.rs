@@ -1,5 +1,6 @@
 //! What every end-to-end test needs: a host or a session of its own, clients for both doors, and a check that nothing is left behind.
 
+pub mod agent;
 pub mod carets;
 pub mod clients;
 pub mod doors;

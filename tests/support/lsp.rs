@@ -152,11 +152,39 @@ impl Editor {
         }
     }
 
-    /// The next message; requests are answered as an editor would. `None` at end of file.
+    /// The next question whether an agent may do something (either request), which the test answers with [`Editor::reply`].
+    pub async fn question(&mut self) -> Value {
+        let asks = |method: &str| matches!(method, "window/showMessageRequest" | "consort/approve");
+        self.wait(|message| message["method"].as_str().is_some_and(asks)).await
+    }
+
+    /// Whether such a question has come. Whatever the server said before its answer to a request is seen first.
+    pub async fn was_asked(&mut self) -> bool {
+        self.command("consort.status", json!({})).await.expect("a status");
+        self.unseen
+            .iter()
+            .any(|message| matches!(message["method"].as_str(), Some("window/showMessageRequest" | "consort/approve")))
+    }
+
+    /// Answer a request of the server's.
+    pub async fn reply(&mut self, request: &Value, result: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
+    }
+
+    /// Press a button of the next question; the question.
+    pub async fn press(&mut self, title: &str) -> Value {
+        let question = self.question().await;
+        self.reply(&question, json!({"title": title})).await;
+        question
+    }
+
+    /// The next message; requests are answered as an editor would, but questions. `None` at end of file.
     async fn receive(&mut self) -> Option<Value> {
         loop {
             if let Some(message) = self.parse() {
-                if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
+                if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str())
+                    && !matches!(method, "window/showMessageRequest" | "consort/approve")
+                {
                     let result = match method {
                         "workspace/configuration" => json!([self.settings]),
                         _ => Value::Null,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::approval::{Class, Setting};
 use super::{Config, InitFile};
 
 /// Where a setting comes from, which says what it may do.
@@ -11,9 +12,9 @@ use super::{Config, InitFile};
 pub enum Source {
     /// The user's own config.toml: may do everything.
     User,
-    /// The workspace's consort.toml, which an agent may have written: it cannot lift confinement.
+    /// The workspace's consort.toml, which an agent may have written: it cannot lift confinement, and make approval only stricter.
     Workspace,
-    /// An editor's settings, which may come with the workspace (`.vscode/settings.json`): as [`Source::Workspace`].
+    /// An editor's settings, which may come with the workspace (`.vscode/settings.json`): they cannot lift confinement.
     Client,
 }
 
@@ -104,6 +105,36 @@ pub const KEYS: &[Key] = &[
         set: |config, value| value.as_bool().map(|on| config.check.confine = on),
     },
     Key {
+        name: "approval.eval",
+        expected: APPROVAL,
+        default: "\"allow\"",
+        set: |config, value| approval(config, Class::Eval, value),
+    },
+    Key {
+        name: "approval.compile-file",
+        expected: APPROVAL,
+        default: "\"ask\"",
+        set: |config, value| approval(config, Class::CompileFile, value),
+    },
+    Key {
+        name: "approval.modify-running-code",
+        expected: APPROVAL,
+        default: "\"ask\"",
+        set: |config, value| approval(config, Class::ModifyRunningCode, value),
+    },
+    Key {
+        name: "approval.edit-file",
+        expected: APPROVAL,
+        default: "\"ask\"",
+        set: |config, value| approval(config, Class::EditFile, value),
+    },
+    Key {
+        name: "approval.restart-image",
+        expected: APPROVAL,
+        default: "\"ask\"",
+        set: |config, value| approval(config, Class::RestartImage, value),
+    },
+    Key {
         name: "eval.timeout_s",
         expected: "a number of seconds from 0.1 to 86400",
         default: "30",
@@ -129,6 +160,12 @@ pub const KEYS: &[Key] = &[
     },
 ];
 
+const APPROVAL: &str = "\"allow\", \"ask\" or \"deny\"";
+
+fn approval(config: &mut Config, class: Class, value: &Value) -> Option<()> {
+    config.approval.set(class, Setting::of(value.as_str()?)?, Source::User).ok()
+}
+
 /// Set one key; the error is a sentence for a person that says what is expected.
 pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Result<(), String> {
     let Some(key) = KEYS.iter().find(|key| key.name == name) else { return Err(unknown(name)) };
@@ -138,6 +175,10 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
                     confinement; set it in your own config.toml if you trust everything you check"
                 .into(),
         );
+    }
+    // Who may loosen approval is a matter of where it stands.
+    if let Some((class, setting)) = Class::of_key(name).zip(value.as_str().and_then(Setting::of)) {
+        return config.approval.set(class, setting, source);
     }
     (key.set)(config, value)
         .ok_or_else(|| format!("{name} must be {}, not {value}; {} is used", key.expected, in_force(key)))
@@ -256,6 +297,8 @@ mod tests {
             ("check.memory_mb", json!(u64::MAX)),
             ("eval.timeout_s", json!(1e300)),
             ("host.linger_s", json!(null)),
+            ("approval.eval", json!("Allow")),
+            ("approval.edit-file", json!(true)),
         ] {
             let mut config = Config::default();
             let message = set(&mut config, name, &value, Source::User).unwrap_err();

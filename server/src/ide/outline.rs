@@ -119,7 +119,10 @@ pub fn normal(text: &str) -> String {
 
 fn name_node(tree: &Tree, id: NodeId, definer: bool) -> NodeId {
     let datum = tree.datum(id);
-    if definer && tree.node(datum).kind == Kind::List && tree.operator(datum).is_none_or(|head| head != "setf" && head != "cas") {
+    if definer
+        && tree.node(datum).kind == Kind::List
+        && tree.operator(datum).is_none_or(|head| head != "setf" && head != "cas")
+    {
         // `(defstruct (name ...))` and the like.
         return tree.elements(datum).next().unwrap_or(datum);
     }
@@ -248,7 +251,8 @@ impl Wanted {
 /// `(square t)` or `((shape square) x)`.
 fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
     let lambda_list = tree.elements(list).any(|id| {
-        tree.node(id).kind == Kind::List && tree.operator(id).is_none_or(|head| head != "eql") || tree.text_of(id).starts_with('&')
+        tree.node(id).kind == Kind::List && tree.operator(id).is_none_or(|head| head != "eql")
+            || tree.text_of(id).starts_with('&')
     });
     if lambda_list { specializers(tree, list) } else { tree.elements(list).map(|id| specializer(tree, id)).collect() }
 }

@@ -1,9 +1,10 @@
 //! One typed async call an image operation (docs/wire.md). Dropping the future of a call interrupts it in the image.
 
-pub mod symbols;
-pub mod reload;
+pub mod contents;
 pub mod expand;
 pub mod names;
+pub mod reload;
+pub mod symbols;
 pub mod texts;
 
 use std::path::PathBuf;

@@ -37,6 +37,8 @@ pub(super) struct Negotiated {
     pub(super) apply_edit: bool,
     /// Edits may name the version they are for.
     pub(super) document_changes: bool,
+    /// It answers `consort/approve`.
+    pub(super) approve: bool,
 }
 
 /// Read a client's capabilities.
@@ -68,6 +70,8 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
         register_watch: workspace.and_then(|w| w.did_change_watched_files?.dynamic_registration) == Some(true),
         code_actions: text.and_then(|text| text.code_action.as_ref()?.code_action_literal_support.as_ref()).is_some(),
         apply_edit: workspace.and_then(|w| w.apply_edit) == Some(true),
+        approve: capabilities.experimental.as_ref().is_some_and(|own| own["consort"]["approve"] == true)
+            || params.initialization_options.as_ref().is_some_and(|options| options["approve"] == true),
         document_changes: workspace.and_then(|w| w.workspace_edit.as_ref()?.document_changes) == Some(true),
     }
 }

@@ -5,13 +5,13 @@ mod eval;
 mod forms;
 mod image;
 mod load_system;
-mod source_location;
-mod reload;
 mod macroexpand;
-mod structure;
 mod names;
 mod profile;
+mod reload;
 mod running_tests;
+mod source_location;
+mod structure;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -25,6 +25,8 @@ use tower_lsp::jsonrpc::{Error, Result};
 
 use super::from_proto;
 use super::front::{Front, no_document};
+use crate::session::log::{self, Doing};
+use crate::session::path_of_uri;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::position::to_offset;
@@ -105,7 +107,17 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub(super) async fn execute(front: &Front, params: ExecuteCommandParams) -> Result<Value> {
     let token = params.work_done_progress_params.work_done_token;
     match TABLE.iter().find(|entry| entry.name == params.command) {
-        Some(entry) => (entry.run)(front, params.arguments, token).await,
+        Some(entry) => {
+            let given = |name: &str| params.arguments.first()?.get(name)?.as_str().map(str::to_owned);
+            let doing = Doing {
+                tool: params.command.clone(),
+                code: given("code"),
+                package: given("package"),
+                file: given("uri").as_deref().and_then(path_of_uri),
+            };
+            // The future is made within, so that a command which sends its event at once does so under its name.
+            log::named(doing, async { (entry.run)(front, params.arguments, token).await }).await
+        }
         None => {
             let known: Vec<&str> = names().collect();
             Err(Error::invalid_params(format!(

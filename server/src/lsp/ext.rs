@@ -5,8 +5,14 @@ pub(super) const IMAGE_STATE: &str = "consort/imageState";
 /// Output of an evaluation that runs.
 pub(super) const OUTPUT: &str = "consort/output";
 
+/// A question of [`APPROVE`] is no longer asked.
+pub(super) const APPROVAL_OVER: &str = "consort/approvalOver";
+
 /// All notifications of our own.
-pub const NOTIFICATIONS: [&str; 2] = [IMAGE_STATE, OUTPUT];
+pub const NOTIFICATIONS: [&str; 3] = [IMAGE_STATE, OUTPUT, APPROVAL_OVER];
+
+/// A request: whether an agent may do something.
+pub(super) const APPROVE: &str = "consort/approve";
 
 #[cfg(test)]
 mod tests {

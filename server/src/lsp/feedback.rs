@@ -8,14 +8,15 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::capabilities::Negotiated;
 use super::actions;
+use super::approve::Questions;
+use super::capabilities::Negotiated;
 use super::ext;
 use super::progress::{Bar, Bars};
 use super::to_proto::{self, Diagnostics};
 use super::transport::Peer;
 use crate::image::ImageState;
-use crate::session::{Feedback, Level, describe_image};
+use crate::session::{ClientId, Feedback, Level, Session, describe_image};
 
 /// How long an image may take to start before that is shown: with a cached core it takes a fraction of it.
 const STARTING: Duration = Duration::from_millis(500);
@@ -28,12 +29,15 @@ pub(super) struct Teller {
     pub(super) peer: Peer,
     pub(super) bars: Bars,
     pub(super) negotiated: Negotiated,
+    pub(super) session: Session,
+    pub(super) client: ClientId,
 }
 
 /// Until the client is detached or gone.
 pub(super) async fn tell(teller: Teller, mut feedback: mpsc::UnboundedReceiver<Feedback>) {
     let mut checks: HashMap<String, Bar> = HashMap::new();
     let mut start: Option<Bar> = None;
+    let mut questions = Questions::default();
     let mut starting: Option<(Instant, String)> = None;
     loop {
         let overdue = starting.as_ref().map(|(since, _)| *since + STARTING);
@@ -61,6 +65,8 @@ pub(super) async fn tell(teller: Teller, mut feedback: mpsc::UnboundedReceiver<F
                     teller.peer.notify("textDocument/publishDiagnostics", params);
                 }
             }
+            Some(Feedback::Ask(asked)) => questions.ask(&teller, *asked),
+            Some(Feedback::AskOver { id, what, why }) => questions.over(&teller, id, &what, &why),
             Some(Feedback::Message { level, text }) => teller.say("window/showMessage", level, &text),
             Some(Feedback::ApplyEdit { uri, version, text, edits, reply }) => {
                 let Ok(uri) = Url::parse(&uri) else { continue };
@@ -105,7 +111,7 @@ pub(super) async fn tell(teller: Teller, mut feedback: mpsc::UnboundedReceiver<F
 }
 
 impl Teller {
-    fn say(&self, method: &str, level: Level, message: &str) {
+    pub(super) fn say(&self, method: &str, level: Level, message: &str) {
         self.peer.notify(method, json!({"type": to_proto::message_type(level), "message": message}));
     }
 

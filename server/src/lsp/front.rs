@@ -15,8 +15,7 @@ use super::feedback::{self, Teller};
 use super::progress::Bars;
 use super::pull;
 use super::transport::Peer;
-use super::{actions, commands, formatting, from_proto, texts, to_proto};
-use super::{actions, commands, from_proto, lenses, to_proto};
+use super::{actions, commands, formatting, from_proto, lenses, texts, to_proto};
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
 
 /// One editor.
@@ -77,8 +76,14 @@ impl Front {
     fn tell(&self) {
         let feedback = self.feedback.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(feedback) = feedback {
-            let teller =
-                Teller { peer: self.peer.clone(), bars: self.bars.clone(), negotiated: self.negotiated().clone() };
+            let teller = Teller {
+                peer: self.peer.clone(),
+                bars: self.bars.clone(),
+                negotiated: self.negotiated().clone(),
+                session: self.session.clone(),
+                client: self.client,
+            };
+            self.session.can_be_asked(self.client);
             tokio::spawn(feedback::tell(teller, feedback));
         }
     }
@@ -135,7 +140,7 @@ impl LanguageServer for Front {
         }
         self.session.set_encoding(self.client, negotiated.encoding);
         if let Some(options) = actions::settings(params.initialization_options) {
-            self.session.configure(self.client, options.clone());
+            self.session.configure_first(self.client, options.clone());
             let _ = self.options.set(options);
         }
         for folder in params.workspace_folders.into_iter().flatten().filter_map(|folder| path(&folder.uri)) {
@@ -238,6 +243,8 @@ impl LanguageServer for Front {
 
     async fn symbol(&self, params: WorkspaceSymbolParams) -> Result<Option<Vec<SymbolInformation>>> {
         super::workspace_symbols::symbols(self, params).await
+    }
+
     async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {
         Ok(Some(lenses::of_document(self, params).await))
     }

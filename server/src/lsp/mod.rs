@@ -1,6 +1,7 @@
 //! Door 1: editors, over LSP. Translates between the protocol and the session; knows nothing of Lisp or of the image.
 
 mod actions;
+mod approve;
 mod capabilities;
 mod commands;
 mod completion;

@@ -92,11 +92,11 @@ impl Peer {
         let (answer, answered) = oneshot::channel();
         self.waiting().insert(id, answer);
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": to_value(params)}));
+        let _given_up = GivenUp { peer: self, id };
         let result = tokio::select! {
             result = answered => result.ok(),
             () = self.inner.closed.cancelled() => None,
         };
-        self.waiting().remove(&id);
         result.unwrap_or_else(|| Err(Error { message: "the client went away".into(), ..Error::internal_error() }))
     }
 
@@ -140,6 +140,21 @@ impl Peer {
 
     fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value>>>> {
         self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request of ours whose asker may go away: then the client is told that nobody waits for the answer.
+struct GivenUp<'a> {
+    peer: &'a Peer,
+    id: i64,
+}
+
+impl Drop for GivenUp<'_> {
+    fn drop(&mut self) {
+        // An answer that came took it out.
+        if self.peer.waiting().remove(&self.id).is_some() && !self.peer.inner.closed.is_cancelled() {
+            self.peer.notify("$/cancelRequest", json!({"id": self.id}));
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 pub mod http;
 
 mod arguments;
+mod consent;
 mod framing;
 mod lines;
 mod progress;

@@ -14,6 +14,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
+use super::consent::Asker;
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use crate::session::{ClientId, ClientInfo, Door, Feedback, Session};
@@ -240,11 +241,17 @@ impl ServerHandler for Handler {
             self.session.rename(client.id, full_name(&info));
         }
         let progress = Reporter::new(context.peer.clone(), context.meta.get_progress_token());
-        let call = Call { session: self.session.clone(), client: client.id, progress };
+        // Without a session, HTTP has no connection: clients of one name are not told apart, so nothing can last.
+        let lasting = self.stateless.is_none() || self.client.get().is_some();
+        let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
+        let call = Call { session: self.session.clone(), client: client.id, progress, asker, permit: None };
         let work = entry.call(call, request.arguments.unwrap_or_default());
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the image's state.
         let result = tokio::select! {
-            result = work => with_notices(result, &client.notices),
+            response = work => match response {
+                CallToolResponse::Complete(result) => with_notices(result, &client.notices),
+                question => return Ok(question),
+            },
             () = context.ct.cancelled() => stopped("The client cancelled the call; what it had done so far is kept."),
             () = self.gone.cancelled() => stopped("The connection ended before the call did; it was interrupted."),
         };

@@ -5,12 +5,12 @@ mod compile_form;
 mod describe_symbol;
 mod evaluate_lisp;
 mod image;
-mod load_system;
-mod reload;
-mod macroexpand_form;
 mod lisp_edit_form;
 mod lisp_read_file;
+mod load_system;
+mod macroexpand_form;
 mod profile_code;
+mod reload;
 mod run_tests;
 mod schema;
 mod source_location;
@@ -20,17 +20,19 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool as Definition, ToolAnnotations};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, Tool as Definition, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::arguments;
+use super::consent::{self, Asker, Consent};
 use super::progress::Reporter;
 use crate::ide::clip;
 use crate::image::ImageError;
-use crate::session::approval::{Class, Subject};
+use crate::session::approval::{Class, Permit, Subject};
+use crate::session::log::{self, Doing, Status};
 use crate::session::{ClientId, Session};
 
 /// What a tool does to its surroundings; a client decides by it whether to ask its user.
@@ -81,6 +83,14 @@ pub(crate) trait Tool {
         None
     }
 
+    /// [`Tool::asks`] for a tool that must look first, at a file perhaps. A failure ends the call.
+    fn asks_of(
+        _: &Call,
+        input: &Self::Input,
+    ) -> impl Future<Output = Result<Option<(Class, Subject)>, Failure>> + Send {
+        std::future::ready(Ok(Self::asks(input)))
+    }
+
     /// What is wrong with the arguments, where a contract has words of its own for that.
     fn refuses(_: &JsonObject) -> Option<Failure> {
         None
@@ -96,6 +106,20 @@ pub(crate) struct Call {
     pub(crate) client: ClientId,
     /// Tells the client how far the call is, if it asked for that.
     pub(crate) progress: Reporter,
+    /// Asks the person behind the client, if need be.
+    pub(crate) asker: Asker,
+    /// What was allowed, for a tool whose `asks` names a class: see [`Call::allowed_file`].
+    pub(crate) permit: Option<Permit>,
+}
+
+impl Call {
+    /// The file that was allowed, to be opened by this path: asked for again right before it is written.
+    ///
+    /// # Errors
+    /// That it is not the file any more that was allowed.
+    pub(crate) fn allowed_file(&self) -> Result<Option<std::path::PathBuf>, String> {
+        self.permit.as_ref().map_or(Ok(None), |permit| self.session.recheck(self.client, permit))
+    }
 }
 
 /// A tool's answer: the same facts as text and as data.
@@ -146,7 +170,7 @@ impl Failure {
     }
 }
 
-type Running = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
+type Running = Pin<Box<dyn Future<Output = CallToolResponse> + Send>>;
 
 /// A line of the table.
 pub(crate) struct Entry {
@@ -161,20 +185,16 @@ impl Entry {
     }
 }
 
-static TABLE: LazyLock<Vec<Entry>> =
-    LazyLock::new(|| {
-        vec![
-            entry::<compile_form::CompileForm>(),
-            entry::<evaluate_lisp::EvaluateLisp>(),
-            entry::<source_location::SourceLocation>(),
-            entry::<describe_symbol::DescribeSymbol>(),
-            entry::<apropos::Apropos>(),
-        ]
-    });
 static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     vec![
         entry::<compile_form::CompileForm>(),
         entry::<evaluate_lisp::EvaluateLisp>(),
+        entry::<macroexpand_form::MacroexpandForm>(),
+        entry::<source_location::SourceLocation>(),
+        entry::<describe_symbol::DescribeSymbol>(),
+        entry::<apropos::Apropos>(),
+        entry::<lisp_read_file::LispReadFile>(),
+        entry::<lisp_edit_form::LispEditForm>(),
         entry::<reload::CompileString>(),
         entry::<reload::LoadFasl>(),
         entry::<reload::ReloadPackage>(),
@@ -182,16 +202,9 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<reload::ReplaceFunction>(),
         entry::<reload::Undo>(),
         entry::<load_system::LoadSystem>(),
-        entry::<image::Image>(),
-        entry::<macroexpand_form::MacroexpandForm>(),
-    ]
-});
-            entry::<lisp_read_file::LispReadFile>(),
-            entry::<lisp_edit_form::LispEditForm>(),
-        ]
-    });
-        entry::<profile_code::ProfileCode>(),
         entry::<run_tests::RunTests>(),
+        entry::<profile_code::ProfileCode>(),
+        entry::<image::Image>(),
     ]
 });
 
@@ -219,26 +232,50 @@ fn entry<T: Tool + 'static>() -> Entry {
     Entry { definition, run: |entry, call, arguments| Box::pin(run::<T>(entry, call, arguments)) }
 }
 
-async fn permit(call: &Call, tool: &str, asked: Option<(Class, Subject)>, given: Value) -> Result<(), String> {
-    match asked {
-        Some((class, subject)) => call.session.permit(call.client, class, tool, subject, &given).await,
-        None => Ok(()),
-    }
+/// Call a tool that does something, and have it in the session's log.
+async fn logged<T: Tool>(doing: Doing, call: Call, input: T::Input) -> Reply<T::Output> {
+    let running = call.session.log().begin(call.client, doing.clone());
+    let reply = log::within(doing, T::call(call, input)).await;
+    running.end(if reply.failed { Status::Error } else { Status::Ok }, &reply.text);
+    reply
 }
 
-async fn run<T: Tool>(entry: &'static Entry, call: Call, arguments: JsonObject) -> CallToolResult {
+async fn run<T: Tool>(entry: &'static Entry, mut call: Call, arguments: JsonObject) -> CallToolResponse {
     let given = Value::Object(arguments.clone());
     let input = match T::refuses(&arguments) {
         Some(failure) => Err(failure),
         None => arguments::parse(T::NAME, &entry.definition.input_schema, arguments)
             .map_err(|message| Failure { kind: "bad-arguments".into(), message }),
     };
+    let refused = |message| Reply::from(Failure { kind: "refused".into(), message });
     let reply = match input {
-        Ok(input) => match permit(&call, T::NAME, T::asks(&input), given).await {
-            Ok(()) => T::call(call, input).await,
-            Err(message) => Failure { kind: "refused".into(), message }.into(),
-        },
         Err(failure) => failure.into(),
+        Ok(input) => match T::asks_of(&call, &input).await {
+            Err(failure) => failure.into(),
+            Ok(asked) => {
+                let doing = asked.as_ref().map(|(_, subject)| Doing {
+                    tool: T::NAME.into(),
+                    code: subject.code.clone(),
+                    package: given["package"].as_str().map(str::to_owned),
+                    file: subject.file.clone(),
+                });
+                let consent = match asked {
+                    Some((class, subject)) => consent::of(&mut call, T::NAME, class, subject, given).await,
+                    None => Consent::Given(None),
+                };
+                match consent {
+                    Consent::Given(permit) => {
+                        call.permit = permit;
+                        match doing {
+                            Some(doing) => logged::<T>(doing, call, input).await,
+                            None => T::call(call, input).await,
+                        }
+                    }
+                    Consent::Refused(message) => refused(message),
+                    Consent::AskFirst(question) => return CallToolResponse::InputRequired(*question),
+                }
+            }
+        },
     };
     let text = clip::clip(&reply.text, clip::LIMIT).text;
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
@@ -247,7 +284,7 @@ async fn run<T: Tool>(entry: &'static Entry, call: Call, arguments: JsonObject) 
         Value::Object(JsonObject::new())
     }));
     result.is_error = Some(reply.failed);
-    result
+    result.into()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The actor: one task that owns all state of the session, and takes one event after another. Nothing in it waits; what takes time is a job.
 
+mod approving;
 mod checking;
 mod editing;
 mod news;
@@ -13,9 +14,12 @@ use std::time::Instant;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::approval::Audit;
 use super::documents::{Documents, LONG, Open};
 use super::event::{Event, Reply};
 use super::jobs::{Job, Jobs, Kind};
+use super::log::Log;
+use super::provenance::Makers;
 use super::{ClientId, ClientInfo, Door, Feedback, Level};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
@@ -23,6 +27,7 @@ use crate::image::api::{EvalOutcome, EvalParams};
 use crate::image::{Image, ImageEvent, ImageState};
 use crate::text::document::Document;
 use crate::text::position::PositionEncoding;
+use approving::Desk;
 
 /// How many events are handled before what they changed is published, if they come without a pause.
 const BURST: u32 = 32;
@@ -36,12 +41,16 @@ struct Client {
     session: String,
     evaluating: bool,
     waiting: VecDeque<Evaluation>,
+    /// Its settings came; newer ones can make approval only stricter.
+    settled: bool,
 }
 
 /// An evaluation that has not begun.
 struct Evaluation {
     params: EvalParams,
     output: Option<mpsc::UnboundedSender<crate::image::OutputChunk>>,
+    /// The tool or command.
+    how: String,
     reply: Reply<EvalOutcome>,
 }
 
@@ -68,10 +77,20 @@ pub(super) struct Actor {
     swept: Instant,
     /// Failures of checks that were told already.
     told: HashSet<String>,
+    desk: Desk,
+    log: Log,
+    makers: Makers,
 }
 
 impl Actor {
-    pub(super) fn new(config: Config, workspace: PathBuf, image: Image) -> Actor {
+    pub(super) fn new(
+        config: Config,
+        workspace: PathBuf,
+        image: Image,
+        events: mpsc::WeakUnboundedSender<Event>,
+        (log, makers): (Log, Makers),
+    ) -> Actor {
+        let desk = Desk::new(Audit::start(config.approval.audit.clone()), events);
         Actor {
             config,
             state: image.state(),
@@ -85,6 +104,9 @@ impl Actor {
             sweep: None,
             swept: Instant::now(),
             told: HashSet::new(),
+            desk,
+            log,
+            makers,
         }
     }
 
@@ -120,11 +142,11 @@ impl Actor {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Attach { client, info, feedback } => self.attach(client, info, feedback),
-            Event::Rename { client, name } => self.with_client(client, |client| client.info.name = name),
+            Event::Rename { client, name } => self.rename(client, name),
             Event::Detach { client } => self.detach(client),
             Event::Encoding { client, encoding } => self.with_client(client, |client| client.encoding = encoding),
-            Event::Configure { client, settings } => self.configure(client, &settings),
             Event::Settings { client, reply } => drop(reply.send(self.config(client).clone())),
+            Event::Configure { client, settings, initial } => self.configure(client, &settings, initial),
             Event::Folder { folder } => self.asd.add_root(folder),
             Event::FilesChanged => {
                 self.asd.forget();
@@ -145,9 +167,11 @@ impl Actor {
                 self.publish();
                 drop(reply.send(self.documents.snapshots(client)));
             }
-            Event::Evaluate { client, request, place, reply } => self.evaluate(client, request, place, reply),
-            Event::EvaluatePart { client, request, uri, part, selected, reply } => {
-                self.evaluate_part(client, request, uri, part, selected, reply);
+            Event::EvaluatePart { client, request, uri, part, how, selected, reply } => {
+                self.evaluate_part(client, request, uri, part, how, selected, reply);
+            }
+            Event::Evaluate { client, request, place, how, reply } => {
+                self.evaluate(client, request, place, how, reply);
             }
             Event::Check { client, request, reply } => self.check(client, request, reply),
             Event::Expand { client, request, reply } => self.expand(client, request, reply),
@@ -158,7 +182,9 @@ impl Actor {
                 self.load_system(client, system, force, progress, reply);
             }
             Event::Run { client, what, start } => self.run_operation(client, what, start),
-            Event::ApplyEdit { client, uri, version, edits, reply } => self.apply_edit(client, uri, version, edits, reply),
+            Event::ApplyEdit { client, uri, version, edits, reply } => {
+                self.apply_edit(client, uri, version, edits, reply)
+            }
             Event::OpenDocuments { reply } => drop(reply.send(self.documents.all())),
             Event::Interrupt { client, everything, reply } => self.interrupt(client, everything, reply),
             Event::Restart { client, reply } => {
@@ -167,6 +193,13 @@ impl Actor {
                 self.jobs.start(job, reply, async move { image.restart().await });
             }
             Event::Status { reply } => self.status(reply),
+            Event::Permit { client, bound, retry, reply } => self.permit(client, bound, retry, reply),
+            Event::Settle { client, bound, answer, reply } => self.settle(client, bound, answer, reply),
+            Event::Park { state, parked } => self.park(state, parked),
+            Event::Withdrawn { client, bound } => self.question_dropped(client, &bound),
+            Event::Broken { client, bound, why } => self.note(client, &bound, false, "the file", Some(&why)),
+            Event::CanBeAsked { editor } => self.can_be_asked(editor),
+            Event::Answered { editor, question, answer } => self.answered(editor, question, answer),
             Event::Image(event) => self.image_event(event),
             Event::Finished(finished) => self.finished(finished),
             Event::Tick => self.tick(),
@@ -207,6 +240,7 @@ impl Actor {
             encoding: PositionEncoding::default(),
             evaluating: false,
             waiting: VecDeque::new(),
+            settled: false,
         };
         client.tell(Feedback::Image(self.state.clone()));
         if let ImageState::Dead { reason, .. } = &self.state {
@@ -215,21 +249,32 @@ impl Actor {
         for problem in &self.config.problems {
             client.tell(Feedback::Message { level: Level::Warning, text: problem.to_string() });
         }
+        self.log.meet(id, client.info.clone());
         self.clients.insert(id, client);
+    }
+
+    fn rename(&mut self, id: ClientId, name: String) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.info.name = name;
+            self.log.meet(id, client.info.clone());
+        }
     }
 
     fn detach(&mut self, id: ClientId) {
         if let Some(client) = self.clients.remove(&id) {
+            self.leave_desk(id, &client.info.name);
             self.jobs.abort_client(id);
             self.documents.remove_client(id);
             self.image.close_session(&client.session);
+            self.makers.session_ended(&client.session);
+            self.log.forget(id);
         }
     }
 
-    fn configure(&mut self, id: ClientId, settings: &Value) {
+    fn configure(&mut self, id: ClientId, settings: &Value, initial: bool) {
         let base = &self.config;
         let Some(client) = self.clients.get_mut(&id) else { return };
-        let config = base.clone().with_client_settings(settings);
+        let mut config = base.clone().with_client_settings(settings);
         for problem in config.problems.iter().skip(base.problems.len()) {
             client.tell(Feedback::Message { level: Level::Warning, text: problem.to_string() });
         }
@@ -238,6 +283,20 @@ impl Actor {
                         Put them into consort.toml or into your own config.toml and restart the host (`consort stop`).";
             client.tell(Feedback::Message { level: Level::Warning, text: text.into() });
         }
+        if client.settled {
+            let (approval, kept) = config.approval.tightened(&client.config.approval);
+            config.approval = approval;
+            if !kept.is_empty() {
+                let kept: Vec<String> = kept.iter().map(|class| format!("`approval.{}`", class.key())).collect();
+                let text = format!(
+                    "Looser settings of {} are not taken while the editor is connected, since an agent may have written them. If \
+                     it was you, restart the editor.",
+                    kept.join(", ")
+                );
+                client.tell(Feedback::Message { level: Level::Warning, text });
+            }
+        }
+        client.settled |= !initial;
         let changed = client.config.check != config.check;
         client.config = config;
         if changed {
@@ -256,7 +315,7 @@ impl Actor {
     fn next_tick(&self) -> Option<Instant> {
         let may_start = self.can_check() && self.busy_until.is_none();
         let busy = self.busy_until.filter(|_| self.can_check());
-        [self.documents.next_tick(may_start), self.sweep, busy].into_iter().flatten().min()
+        [self.documents.next_tick(may_start), self.sweep, busy, self.desk.next_tick()].into_iter().flatten().min()
     }
 
     fn tick(&mut self) {
@@ -269,6 +328,7 @@ impl Actor {
             self.swept = now;
             self.documents.all_due(now);
         }
+        self.desk_tick(now);
         for ((client, uri), open) in self.documents.iter_mut() {
             if let Some(running) = open.running.as_mut().filter(|r| !r.announced && r.since + LONG <= now) {
                 running.announced = true;

@@ -1,24 +1,28 @@
-//! Approval: what an agent may do only when a person lets it (contracts: Approval).
+//! Approval: what an agent may do only when a person lets it (contracts: Approval; docs/security.md).
+//!
+//! A [`Wish`] goes to the actor, which rules on it (`actor/approving.rs`): by a rule, by what a person allowed for the session, by asking in the
+//! editors, or, when there is no editor, by having the door ask through the agent's own client ([`Ruling::ThroughAgent`]). Every ruling is
+//! in the audit log before it is known.
+
+mod audit;
+mod binding;
+mod words;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+pub use crate::config::approval::{Class, Setting};
+
+use super::event::Event;
 use super::{ClientId, Session};
-
-/// What a person sets to `allow`, `ask` or `deny`, each by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Class {
-    /// Run code in the image. Allowed unless a person says otherwise; the others are asked.
-    Eval,
-    /// Compile a file, which writes one.
-    CompileFile,
-    /// Replace, load, reload or undo definitions.
-    ModifyRunningCode,
-    /// Write a file of the workspace.
-    EditFile,
-    /// End the image and what it holds.
-    RestartImage,
-}
+pub(super) use audit::{Audit, Entry, timestamp};
+pub use binding::BoundFile;
+pub use words::safe;
+pub(super) use words::{denied, message, nobody, said_no, too_late, unwritten};
 
 /// What a person who is asked is shown, and what the approval is bound to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,19 +35,225 @@ pub struct Subject {
     pub code: Option<String>,
 }
 
+/// What an agent wants to do.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// Its class.
+    pub class: Class,
+    /// The tool, by its own name, whatever name it was called by.
+    pub tool: &'static str,
+    /// What a person is shown.
+    pub subject: Subject,
+    /// All arguments.
+    pub arguments: Value,
+    /// The agent's connection is its own, so that "for this session" has an end.
+    pub lasting: bool,
+}
+
+/// A wish, and what an approval of it is bound to.
+#[derive(Debug, Clone)]
+pub(super) struct Bound {
+    pub(super) wish: Wish,
+    /// Of tool, class and arguments.
+    pub(super) digest: String,
+    pub(super) file: Option<BoundFile>,
+    /// It is refused whatever anybody says.
+    pub(super) impossible: Option<String>,
+}
+
+/// The right to do exactly what was allowed. See [`Session::recheck`].
+#[derive(Debug, Clone)]
+pub struct Permit {
+    bound: Arc<Bound>,
+}
+
+/// What became of a wish.
+#[derive(Debug)]
+pub enum Ruling {
+    /// It may be done.
+    Allowed(Permit),
+    /// Why not, and how a person can allow it.
+    Refused(String),
+    /// A person has to be asked, and no editor is there to do it.
+    ThroughAgent(Question),
+}
+
+/// What a person says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// Once.
+    Allow,
+    /// This class and tool, until the agent's connection ends.
+    AllowSession,
+    /// No.
+    Deny,
+}
+
+impl Decision {
+    /// The decision of that name: `allow`, `allow-session`, `deny`.
+    pub fn of(name: &str) -> Option<Decision> {
+        match name {
+            "allow" => Some(Decision::Allow),
+            "allow-session" => Some(Decision::AllowSession),
+            "deny" => Some(Decision::Deny),
+            _ => None,
+        }
+    }
+}
+
+/// How asking somebody ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// With a decision.
+    Decided(Decision),
+    /// Without one: the question was put away.
+    Dismissed,
+    /// They cannot be asked.
+    Cannot,
+    /// Nobody said anything in time.
+    Late,
+}
+
+/// A question to the person behind an agent's client. Dropped without an answer (the agent cancelled, or went away), it is withdrawn.
+#[derive(Debug)]
+pub struct Question {
+    client: ClientId,
+    bound: Option<Box<Bound>>,
+    /// What to show.
+    pub message: String,
+    /// How long to wait.
+    pub deadline: Duration,
+    events: mpsc::WeakUnboundedSender<Event>,
+}
+
+impl Question {
+    pub(super) fn new(
+        client: ClientId,
+        bound: Bound,
+        message: String,
+        deadline: Duration,
+        events: mpsc::WeakUnboundedSender<Event>,
+    ) -> Question {
+        Question { client, bound: Some(Box::new(bound)), message, deadline, events }
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        if let (Some(bound), Some(events)) = (self.bound.take(), self.events.upgrade()) {
+            // Fails only when the session has ended.
+            let _ = events.send(Event::Withdrawn { client: self.client, bound });
+        }
+    }
+}
+
+/// A question as an editor is asked it.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Its number.
+    pub id: u64,
+    /// Who asks.
+    pub client: String,
+    /// The tool.
+    pub tool: &'static str,
+    /// The class.
+    pub class: Class,
+    /// What is to be done.
+    pub what: String,
+    /// The file, links resolved.
+    pub file: Option<PathBuf>,
+    /// The code, whole.
+    pub code: Option<String>,
+    /// All arguments.
+    pub arguments: Value,
+    /// All of it in words, shortened for a message box.
+    pub message: String,
+    /// Until when an answer counts.
+    pub deadline: Duration,
+}
+
+/// A retried call that brings an answer (MCP 2026-07-28).
+#[derive(Debug, Clone)]
+pub struct Retry {
+    /// What [`Session::park`] gave.
+    pub state: String,
+    /// What the client's person said.
+    pub answer: Answer,
+}
+
+/// A question that waits for a retried call.
+#[derive(Debug)]
+pub(super) struct Parked {
+    pub(super) client: ClientId,
+    pub(super) bound: Box<Bound>,
+    pub(super) until: Instant,
+}
+
 impl Session {
-    /// Whether `client` may do this with exactly these arguments; asks a person if need be.
+    /// Whether `client` may do what it wants with exactly these arguments; a person is asked if need be. Dropping the future withdraws it.
+    /// `retry`: the call was answered with a question before and brings what was said.
+    pub fn permit(
+        &self,
+        client: ClientId,
+        wish: Wish,
+        retry: Option<Retry>,
+    ) -> impl Future<Output = Ruling> + Send + use<> {
+        let bound = Box::new(Bound::new(wish, self.workspace()));
+        let answer = self.ask(|reply| Event::Permit { client, bound, retry, reply });
+        async {
+            answer.await.unwrap_or_else(|_| Ruling::Refused("Refused: the agent left, or Consort is ending.".into()))
+        }
+    }
+
+    /// What the person behind an agent's client said to a question.
+    pub fn settle(&self, mut question: Question, answer: Answer) -> impl Future<Output = Ruling> + Send + use<> {
+        let client = question.client;
+        let bound = question.bound.take();
+        let settled = bound.map(|bound| self.ask(|reply| Event::Settle { client, bound, answer, reply }));
+        async {
+            let ended = || Ruling::Refused("Refused: the agent left, or Consort is ending.".into());
+            match settled {
+                Some(settled) => settled.await.unwrap_or_else(|_| ended()),
+                None => ended(),
+            }
+        }
+    }
+
+    /// Keep a question until the call is made again with its answer; the state to send with it, which is good once and for that call alone.
     ///
     /// # Errors
-    /// Why not, and how a person can allow it.
-    pub async fn permit(
-        &self,
-        _client: ClientId,
-        _class: Class,
-        _tool: &str,
-        _subject: Subject,
-        _arguments: &serde_json::Value,
-    ) -> Result<(), String> {
-        Ok(())
+    /// That the system has no random numbers, in which case nothing can be asked.
+    pub fn park(&self, mut question: Question) -> Result<String, String> {
+        let state =
+            binding::random().map_err(|error| format!("Refused: no random bytes from /dev/urandom: {error}"))?;
+        if let Some(bound) = question.bound.take() {
+            let parked = Parked { client: question.client, bound, until: Instant::now() + question.deadline };
+            self.send(Event::Park { state: state.clone(), parked });
+        }
+        Ok(state)
+    }
+
+    /// The file that was allowed, as it may be used now: a tool opens it by this path, and asks again right before it writes. Done once before
+    /// every call of a tool that names a file.
+    ///
+    /// # Errors
+    /// That it is no longer the file that was allowed: it was renamed, replaced, made a link, or changed. It is in the audit log then.
+    pub fn recheck(&self, client: ClientId, permit: &Permit) -> Result<Option<PathBuf>, String> {
+        let path = permit.bound.file.as_ref().map(BoundFile::recheck).transpose();
+        if let Err(why) = &path {
+            self.send(Event::Broken { client, bound: permit.bound.clone(), why: why.clone() });
+        }
+        path
+    }
+
+    /// This editor shows what it is told, so that it can be asked.
+    pub fn can_be_asked(&self, editor: ClientId) {
+        self.send(Event::CanBeAsked { editor });
+    }
+
+    /// What an editor answered to [`Asked`].
+    pub fn answer(&self, editor: ClientId, question: u64, answer: Answer) {
+        self.send(Event::Answered { editor, question, answer });
     }
 }

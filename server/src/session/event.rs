@@ -1,19 +1,19 @@
 //! Everything that can happen to the session. Closed: the actor's `match` on it is the table of contents of what the session does.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use super::approval::{Answer, Bound, Parked, Retry, Ruling};
 use super::jobs::{Finished, Job, Jobs};
 use super::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, ExpandRequest, Feedback, OpenDocument,
-    Snapshot, Status, SystemReport,
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Part, Selected, Snapshot, Status,
-    SystemReport,
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, ExpandRequest, Feedback, OpenDocument, Part,
+    Selected, Snapshot, Status, SystemReport,
 };
-use crate::image::api::expand::ExpandAnswer;
 use crate::config::Config;
+use crate::image::api::expand::ExpandAnswer;
 use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
 use crate::image::{ImageError, ImageEvent, Progress};
 use crate::text::Span;
@@ -63,6 +63,8 @@ pub(super) enum Event {
     Configure {
         client: ClientId,
         settings: Value,
+        /// With `initialize`: others follow that are as good.
+        initial: bool,
     },
     Settings {
         client: ClientId,
@@ -108,6 +110,8 @@ pub(super) enum Event {
         client: ClientId,
         request: EvalRequest,
         place: Option<Place>,
+        /// The tool or command.
+        how: String,
         reply: Reply<EvalOutcome>,
     },
     EvaluatePart {
@@ -115,6 +119,7 @@ pub(super) enum Event {
         request: EvalRequest,
         uri: String,
         part: Part,
+        how: String,
         selected: oneshot::Sender<Option<Selected>>,
         reply: Reply<EvalOutcome>,
     },
@@ -167,6 +172,40 @@ pub(super) enum Event {
     },
     Status {
         reply: oneshot::Sender<Status>,
+    },
+    // Approval.
+    Permit {
+        client: ClientId,
+        bound: Box<Bound>,
+        retry: Option<Retry>,
+        reply: oneshot::Sender<Ruling>,
+    },
+    Settle {
+        client: ClientId,
+        bound: Box<Bound>,
+        answer: Answer,
+        reply: oneshot::Sender<Ruling>,
+    },
+    Park {
+        state: String,
+        parked: Parked,
+    },
+    Withdrawn {
+        client: ClientId,
+        bound: Box<Bound>,
+    },
+    Broken {
+        client: ClientId,
+        bound: Arc<Bound>,
+        why: String,
+    },
+    CanBeAsked {
+        editor: ClientId,
+    },
+    Answered {
+        editor: ClientId,
+        question: u64,
+        answer: Answer,
     },
     // From below, and from the clock.
     Image(ImageEvent),

@@ -35,6 +35,8 @@ pub(super) enum Kind {
     WorldChange,
     /// The check of an open document.
     Document(Key),
+    /// A question to a person.
+    Approval(u64),
     /// Anything else.
     Other,
 }

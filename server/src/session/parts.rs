@@ -52,10 +52,13 @@ impl Session {
     ) -> impl Future<Output = Option<(Selected, Result<EvalOutcome, ImageError>)>> + Send + use<> {
         let (selected, found) = oneshot::channel();
         let uri = uri.to_owned();
-        let answer = self.ask(|reply| Event::EvaluatePart { client, request, uri, part, selected, reply });
-        let outcome = super::settle(answer);
+        let how = super::log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
+        let answer = self.ask(|reply| Event::EvaluatePart { client, request, uri, part, how, selected, reply });
+        let (session, outcome) = (self.clone(), super::settle(answer));
         async move {
             let found = found.await.ok().flatten()?;
+            let code = found.text.slice(found.span.start..found.span.end).to_string();
+            let outcome = session.logged(client, "evaluate", Some(&code), outcome, super::outcome_line);
             Some((found, outcome.await))
         }
     }
@@ -68,6 +71,7 @@ impl Actor {
         mut request: EvalRequest,
         uri: String,
         part: Part,
+        how: String,
         selected: oneshot::Sender<Option<Selected>>,
         reply: Reply<EvalOutcome>,
     ) {
@@ -81,10 +85,8 @@ impl Actor {
             Part::Form(at) => {
                 let string = text.to_string();
                 let tree = Tree::of(&string, document.scan());
-                evaluate_part::form(&tree, text.char_to_byte(offset(at))).map(|bytes| Span {
-                    start: text.byte_to_char(bytes.start),
-                    end: text.byte_to_char(bytes.end),
-                })
+                evaluate_part::form(&tree, text.char_to_byte(offset(at)))
+                    .map(|bytes| Span { start: text.byte_to_char(bytes.start), end: text.byte_to_char(bytes.end) })
             }
             Part::TopLevel(at) => toplevel_form(&document, offset(at)),
             Part::Region(start, end) => Some(Span { start: offset(start), end: offset(end).max(offset(start)) }),
@@ -94,7 +96,7 @@ impl Actor {
         if let Some(Selected { span, .. }) = &found {
             request.code = text.slice(span.start..span.end).to_string();
             let position = Some(to_position(text, span.start, encoding));
-            self.evaluate(client, request, Some(Place { uri, position }), reply);
+            self.evaluate(client, request, Some(Place { uri, position }), how, reply);
         }
         drop(selected.send(found));
     }

@@ -174,7 +174,8 @@ impl Session {
         if real.starts_with(&workspace) {
             Ok(real)
         } else {
-            let message = format!("{given} is not in the workspace {}; only its files are loaded.", workspace.display());
+            let message =
+                format!("{given} is not in the workspace {}; only its files are loaded.", workspace.display());
             Err(Failure::new("OUTSIDE_WORKSPACE", message))
         }
     }

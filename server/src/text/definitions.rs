@@ -263,7 +263,11 @@ pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
             let name = if name.kind == Kind::List { name.children.first().unwrap_or(name) } else { name };
             Some(Place { form: form.span, name: name.span })
         })
-        .or_else(|| forms.first().map(|form| Place { form: form.span, name: Span { start: form.span.start, end: form.span.start } }))
+        .or_else(|| {
+            forms
+                .first()
+                .map(|form| Place { form: form.span, name: Span { start: form.span.start, end: form.span.start } })
+        })
 }
 
 /// All definitions in a form, however deep.
@@ -281,11 +285,17 @@ fn made_by_class(form: &Form, hint: &Hint<'_>) -> Option<Place> {
     if hint.kind == "method" && operator == "defgeneric" {
         let method = node.children.iter().find(|option| {
             form.operator(option).as_deref() == Some(":method")
-                && option.children.iter().find(|c| c.kind == Kind::List).is_some_and(|l| specializers(form, l) == hint.specializers)
+                && option
+                    .children
+                    .iter()
+                    .find(|c| c.kind == Kind::List)
+                    .is_some_and(|l| specializers(form, l) == hint.specializers)
         })?;
         return Some(Place { form: method.span, name: method.children.first()?.span });
     }
-    if !matches!(operator.as_str(), "defclass" | "define-condition") || !matches!(hint.kind, "method" | "generic function" | "setf function") {
+    if !matches!(operator.as_str(), "defclass" | "define-condition")
+        || !matches!(hint.kind, "method" | "generic function" | "setf function")
+    {
         return None;
     }
     let wanted = hint.key.trim_start_matches("(setf ").trim_end_matches(')');
@@ -296,7 +306,8 @@ fn made_by_class(form: &Form, hint: &Hint<'_>) -> Option<Place> {
             [option, name] => {
                 let option = form.name(option)?;
                 let makes = matches!(option.as_str(), ":accessor" | ":reader" | ":writer");
-                (makes && key(form.text(name)).trim_start_matches("(setf ").trim_end_matches(')') == wanted).then_some(name.span)
+                (makes && key(form.text(name)).trim_start_matches("(setf ").trim_end_matches(')') == wanted)
+                    .then_some(name.span)
             }
             _ => None,
         })?;
@@ -331,7 +342,8 @@ pub fn mentions(document: &Document, span: Span, name: &str) -> Vec<Span> {
 fn numbered(document: &Document, number: usize, features: &[String]) -> Option<Span> {
     let text = document.text();
     let given = document.scan().forms().iter().filter(|form| {
-        text.char(form.span.start) != '#' || guards_hold(&text.slice(form.span.start..form.span.end).to_string(), features)
+        text.char(form.span.start) != '#'
+            || guards_hold(&text.slice(form.span.start..form.span.end).to_string(), features)
     });
     given.map(|form| form.span).nth(number)
 }
@@ -415,9 +427,19 @@ mod tests {
 
     #[test]
     fn by_name_when_the_text_has_moved_on() {
-        assert_eq!(place(FILE, Hint { offset: Some(3), ..hint("function", "g") }).as_deref(), Some("g | (defun g () 3)"));
-        assert_eq!(place(FILE, Hint { form: Some(99), ..hint("setf function", "(setf x:g)") }).as_deref(), Some("(setf g) | (defun (setf g) (v) v)"));
-        let method = Hint { specializers: vec!["t".into(), "(eql :k)".into()], qualifiers: vec![":around".into()], ..hint("method", "m") };
+        assert_eq!(
+            place(FILE, Hint { offset: Some(3), ..hint("function", "g") }).as_deref(),
+            Some("g | (defun g () 3)")
+        );
+        assert_eq!(
+            place(FILE, Hint { form: Some(99), ..hint("setf function", "(setf x:g)") }).as_deref(),
+            Some("(setf g) | (defun (setf g) (v) v)")
+        );
+        let method = Hint {
+            specializers: vec!["t".into(), "(eql :k)".into()],
+            qualifiers: vec![":around".into()],
+            ..hint("method", "m")
+        };
         let method = Hint { specializers: method.specializers.iter().map(|one| key(one)).collect(), ..method };
         assert_eq!(place(FILE, method).map(|text| text.contains(":around")), Some(true));
     }
@@ -425,7 +447,8 @@ mod tests {
     #[test]
     fn definitions_are_seen_through_what_wraps_them() {
         let document = Document::new(FILE, 0);
-        let names: Vec<String> = all(&document).into_iter().map(|one| format!("{} {}", one.operator, one.key)).collect();
+        let names: Vec<String> =
+            all(&document).into_iter().map(|one| format!("{} {}", one.operator, one.key)).collect();
         insta::assert_snapshot!(names.join("\n"), @"
         defun f
         defun f

@@ -193,7 +193,7 @@ fn skip_datum(tokens: &mut impl Iterator<Item = Token>) -> Option<()> {
 }
 
 /// The string that a string designator as written stands for.
-fn designated(written: &str, kind: TokenKind) -> Option<String> {
+pub(super) fn designated(written: &str, kind: TokenKind) -> Option<String> {
     let symbol = match kind {
         TokenKind::String => {
             let inner = written.strip_prefix('"')?.strip_suffix('"')?;

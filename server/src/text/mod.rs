@@ -5,6 +5,7 @@ pub mod definitions;
 pub mod document;
 pub mod form_tree;
 pub mod forms;
+pub mod made;
 pub mod names;
 mod pass;
 pub mod position;

@@ -3,8 +3,8 @@
 use super::{Change, Fix};
 use crate::ide::diagnostic::Diagnostic;
 use crate::text::document::Document;
-use crate::text::forms::toplevel_form;
 use crate::text::form_tree::{Node, NodeKind, Tree};
+use crate::text::forms::toplevel_form;
 
 /// Where a variable is bound.
 struct Binder<'a> {

@@ -68,7 +68,7 @@ restart (last resort; systems are loaded again).";
     }
 
     async fn call(call: Call, Input { action }: Input) -> Reply<Facts> {
-        let Call { session, client, progress } = call;
+        let Call { session, client, progress, .. } = call;
         let done = |text: String, value: Value| Reply { text, facts: Facts::new(value), failed: false };
         match action {
             Action::Status => {

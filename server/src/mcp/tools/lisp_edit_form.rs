@@ -63,7 +63,21 @@ impl Tool for LispEditForm {
 Unbalanced content is refused. It loads nothing into the image.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
 
-    // Asked in the call itself, when the file is known with its links resolved: what is approved is what is written.
+    // The file is looked at first: a person is shown the form by its own name, and the file with its links resolved.
+    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+        let (file, edit) = plan(call, input).await?;
+        if input.dry_run == Some(true) || edit.text == file.text {
+            return Ok(None);
+        }
+        let (verb, place) = match input.operation {
+            Operation::Replace => ("Replace", ""),
+            Operation::InsertBefore => ("Insert", " before"),
+            Operation::InsertAfter => ("Insert", " after"),
+        };
+        let what = format!("{verb}{place} {} in {}", edit.title, file.relative);
+        Ok(Some((Class::EditFile, Subject { what, file: Some(file.path), code: Some(input.content.clone()) })))
+    }
+
     async fn call(call: Call, input: Input) -> Reply<Output> {
         match edit(&call, &input).await {
             Ok(reply) => reply,
@@ -72,39 +86,45 @@ Unbalanced content is refused. It loads nothing into the image.";
     }
 }
 
-async fn edit(call: &Call, input: &Input) -> Result<Reply<Output>, Failure> {
-    let failed = |kind: &'static str, message: String| Failure { kind: kind.into(), message };
-    let read = async || call.session.source_file(&input.file_path).await.map_err(|error| failed(error.kind, error.message));
-    let file = read().await?;
+fn failed(kind: &'static str, message: String) -> Failure {
+    Failure { kind: kind.into(), message }
+}
+
+/// The file as it is, and what the edit would be.
+async fn plan(call: &Call, input: &Input) -> Result<(SourceFile, Edit), Failure> {
+    let file = call.session.source_file(&input.file_path).await.map_err(|error| failed(error.kind, error.message))?;
     let edit = edit_form::edit(&file.text, &input.form_type, &input.form_name, input.operation, &input.content)
         .map_err(|refusal| failed(refusal.kind, refusal.message))?;
+    Ok((file, edit))
+}
+
+async fn edit(call: &Call, input: &Input) -> Result<Reply<Output>, Failure> {
+    let (file, edit) = plan(call, input).await?;
     if input.dry_run == Some(true) {
         let by = edit.by.replace("\r\n", "\n");
         let old = file.text[edit.start..edit.end].replace("\r\n", "\n");
-        let what = if old.is_empty() { format!("Inserted would be:\n{by}") } else { format!("Replaced would be:\n{old}\n\nBy:\n{by}") };
-        let text = format!("Dry run, nothing was changed. {}, line {}, at {}.\n\n{what}", file.relative, edit.lines.0, edit.title);
+        let what = if old.is_empty() {
+            format!("Inserted would be:\n{by}")
+        } else {
+            format!("Replaced would be:\n{old}\n\nBy:\n{by}")
+        };
+        let text = format!(
+            "Dry run, nothing was changed. {}, line {}, at {}.\n\n{what}",
+            file.relative, edit.lines.0, edit.title
+        );
         return Ok(Reply { text, facts: facts(&file, &edit, false), failed: false });
     }
     if edit.text == file.text {
         let text = format!("{} has exactly that at {}: nothing to change.", file.relative, edit.title);
         return Ok(Reply { text, facts: facts(&file, &edit, false), failed: false });
     }
-    let (verb, place) = match input.operation {
-        Operation::Replace => ("Replace", ""),
-        Operation::InsertBefore => ("Insert", " before"),
-        Operation::InsertAfter => ("Insert", " after"),
-    };
-    let subject = Subject {
-        what: format!("{verb}{place} {} in {}", edit.title, file.relative),
-        file: Some(file.path.clone()),
-        code: Some(input.content.clone()),
-    };
-    let given = serde_json::to_value(input).unwrap_or_default();
-    let permitted = call.session.permit(call.client, Class::EditFile, LispEditForm::NAME, subject, &given).await;
-    permitted.map_err(|message| failed("refused", message))?;
-    let now = read().await?;
-    if !file.is_still(&now) {
-        let message = format!("{} was changed or moved while a person was asked. Nothing was changed: read it again.", file.relative);
+    // What was allowed is what is written, though the path may lead elsewhere by now.
+    let allowed = call.allowed_file().map_err(|why| failed("refused", format!("Refused: {why}.")))?;
+    if allowed.as_ref() != Some(&file.path) {
+        let message = format!(
+            "{} was changed or moved while a person was asked. Nothing was changed: read it again.",
+            file.relative
+        );
         return Err(failed("file-changed", message));
     }
     let edited = call.session.edit_source_file(&file, edit.start..edit.end, &edit.by).await;
@@ -114,9 +134,20 @@ async fn edit(call: &Call, input: &Input) -> Result<Reply<Output>, Failure> {
         Operation::InsertBefore => format!("Inserted before {}", edit.title),
         Operation::InsertAfter => format!("Inserted after {}", edit.title),
     };
-    let lines = if edit.lines.0 == edit.lines.1 { format!("line {}", edit.lines.0) } else { format!("lines {}-{}", edit.lines.0, edit.lines.1) };
-    let note = if file.editor.is_some() { " The editor has unsaved changes in this file, so the edit was made there; it is not saved." } else { "" };
-    let text = format!("{done} in {}: {lines}.{note} The image still has the old definition until it is loaded.", file.relative);
+    let lines = if edit.lines.0 == edit.lines.1 {
+        format!("line {}", edit.lines.0)
+    } else {
+        format!("lines {}-{}", edit.lines.0, edit.lines.1)
+    };
+    let note = if file.editor.is_some() {
+        " The editor has unsaved changes in this file, so the edit was made there; it is not saved."
+    } else {
+        ""
+    };
+    let text = format!(
+        "{done} in {}: {lines}.{note} The image still has the old definition until it is loaded.",
+        file.relative
+    );
     Ok(Reply { text, facts: facts(&file, &edit, true), failed: false })
 }
 

@@ -20,7 +20,8 @@ impl Actor {
                         let text = format!("{reason}{again}");
                         self.tell_all(&Feedback::Message { level: Level::Error, text });
                     }
-                    ImageState::Ready { .. } => {
+                    ImageState::Ready { image, .. } => {
+                        self.makers.image_is(image);
                         self.busy_until = None;
                         self.told.clear();
                         self.documents.all_due(Instant::now());

@@ -7,6 +7,7 @@ use crate::image::api::{EvalError, EvalOutcome, EvalParams, EvalStatus, LoadSyst
 use crate::image::{ImageError, Progress};
 use crate::session::event::{Place, Reply, Start};
 use crate::session::jobs::{Finished, Job, Kind};
+use crate::session::provenance::Making;
 use crate::session::{ClientId, Door, EvalRequest, Status, path_of_uri, status};
 use crate::text::forms::package_at;
 use crate::text::position::{line_column, to_offset};
@@ -20,6 +21,7 @@ impl Actor {
         id: ClientId,
         request: EvalRequest,
         place: Option<Place>,
+        how: String,
         reply: Reply<EvalOutcome>,
     ) {
         let (origin, package) = place.map_or((None, None), |place| self.place(id, &place));
@@ -37,7 +39,7 @@ impl Actor {
             origin: request.origin.or(origin),
             stream: request.output.is_some(),
         };
-        client.waiting.push_back(Evaluation { params, output: request.output, reply });
+        client.waiting.push_back(Evaluation { params, output: request.output, how, reply });
         self.next_evaluation(id);
     }
 
@@ -49,11 +51,29 @@ impl Actor {
         }
         // One whose asker is gone was cancelled before it began.
         let next = std::iter::from_fn(|| client.waiting.pop_front()).find(|next| !next.reply.is_closed());
-        let Some(Evaluation { params, output, reply }) = next else { return };
+        let Some(Evaluation { params, output, how, reply }) = next else { return };
         client.evaluating = true;
         let what = format!("evaluating for {}: {}", client.info.name, first_line(&params.code));
         let image = self.image.clone();
-        self.jobs.start(Job::new(id, Kind::Evaluation, what), reply, async move { image.eval(params, output).await });
+        let (session, code, makers) = (params.session.clone(), params.code.clone(), self.makers.clone());
+        let mut making = Making {
+            client: client.info.clone(),
+            how,
+            package: params.package.clone().unwrap_or_else(|| makers.package(&session)),
+            origin: params.origin.clone(),
+            file: None,
+        };
+        self.jobs.start(Job::new(id, Kind::Evaluation, what), reply, async move {
+            let result = image.eval(params, output).await;
+            if let Ok(outcome) = &result {
+                makers.package_is(&session, &outcome.package);
+                if outcome.status != EvalStatus::Ok {
+                    making.how.push_str(", which did not come to its end");
+                }
+                makers.made(&image, &code, making).await;
+            }
+            result
+        });
     }
 
     /// Where code stands, and in which package it is read there: the last `in-package` before it, or what a compiler starts in.
@@ -153,6 +173,7 @@ impl Actor {
                 self.busy_until = None;
                 self.world_changed();
             }
+            Kind::Approval(id) => self.question_ended(id),
             Kind::Other => {}
         }
     }

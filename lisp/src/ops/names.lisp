@@ -1,0 +1,115 @@
+;;;; What a package exports, what a name stands for, where a symbol is at home, which files a system has. Nothing here runs user code.
+
+(in-package :consort)
+
+(defconstant +most-names+ 2000 "Symbols that one answer tells of.")
+
+(defun first-line (text)
+  (string-trim " " (subseq text 0 (or (position #\Newline text) (length text)))))
+
+(defun printed-lambda-list (symbol)
+  "The lambda list of what SYMBOL names as an operator, lower-case; NIL."
+  (let ((*print-case* :downcase) (*print-pretty* nil) (*print-length* 50) (*print-level* 5)
+        (*package* (or (symbol-package symbol) *package*)))
+    (when (fboundp symbol)
+      (let ((list (ignore-errors (sb-introspect:function-lambda-list symbol))))
+        (if list (princ-to-string list) "()")))))
+
+(defun symbol-kinds (symbol)
+  "What SYMBOL names, each kind with the documentation it has as that: a list of objects."
+  (let ((class (find-class symbol nil)))
+    (flet ((kind (name type)
+             (object "kind" name "documentation" (or-null (ignore-errors (documentation symbol type))))))
+      (remove nil
+              (list (cond ((special-operator-p symbol) (kind "special operator" 'function))
+                          ((macro-function symbol) (kind "macro" 'function))
+                          ((and (fboundp symbol) (typep (fdefinition symbol) 'generic-function)) (kind "generic function" 'function))
+                          ((fboundp symbol) (kind "function" 'function)))
+                    (cond ((keywordp symbol) nil)
+                          ((constantp symbol) (kind "constant" 'variable))
+                          ((boundp symbol) (kind "variable" 'variable)))
+                    (typecase class
+                      (null nil)
+                      (structure-class (kind "structure" 'structure))
+                      (t (kind (if (subtypep class 'condition) "condition" "class") 'type)))
+                    (when (compiler-macro-function symbol) (kind "compiler macro" 'compiler-macro))
+                    (when (find-package symbol) (kind "package" t)))))))
+
+(defun exported-object (symbol)
+  (let* ((kinds (symbol-kinds symbol))
+         (text (find-if #'stringp (mapcar (lambda (kind) (field-of kind "documentation")) kinds))))
+    (object "name" (symbol-name symbol)
+            "kinds" (mapcar (lambda (kind) (field-of kind "kind")) kinds)
+            "documentation" (if text (first-line text) :null))))
+
+(defun field-of (object name)
+  "The value of a field of what OBJECT made."
+  (loop for (key value) on object by #'cddr
+        when (equal key name) return value))
+
+(define-operation "package-contents" :thread (id params)
+  (let* ((name (param params "name" 'string))
+         (package (or (find-package name) (find-package (string-upcase name))
+                      (refuse "package-not-found" "Package ~A not found" name)))
+         (exports '()))
+    (do-external-symbols (symbol package)
+      (push symbol exports))
+    (setf exports (sort exports #'string<))
+    (flet ((names (packages) (sort (mapcar #'package-name packages) #'string<)))
+      (object "name" (package-name package)
+              "nicknames" (copy-list (package-nicknames package))
+              "documentation" (or-null (documentation package t))
+              "uses" (names (package-use-list package))
+              "used_by" (names (package-used-by-list package))
+              "count" (length exports)
+              "exports" (mapcar #'exported-object (subseq exports 0 (min (length exports) +most-names+)))))))
+
+(defun symbols-written (written)
+  "The symbols that WRITTEN, such as `cl:car`, `foo::bar` or `bar`, may mean; without a package, all of that name that mean something."
+  (let* ((colon (position #\: written))
+         (name (string-left-trim ":" (if colon (subseq written colon) written))))
+    (flet ((look (name)
+             (cond ((null colon)
+                    (remove-if-not (lambda (symbol) (or (symbol-kinds symbol) (eq (symbol-package symbol) (find-package :cl-user))))
+                                   (remove-duplicates (find-all-symbols name))))
+                   (t
+                    (let* ((prefix (subseq written 0 colon))
+                           (package (if (zerop colon)
+                                        (find-package :keyword)
+                                        (or (find-package prefix) (find-package (string-upcase prefix))
+                                            (refuse "package-not-found" "Package ~A not found" prefix)))))
+                      (multiple-value-bind (symbol status) (find-symbol name package)
+                        (when status (list symbol))))))))
+      (or (look (string-upcase name)) (look name)))))
+
+(defun symbol-object (symbol)
+  (let ((home (symbol-package symbol)))
+    (object "name" (symbol-name symbol)
+            "package" (if home (package-name home) :null)
+            "external" (bool (and home (eq :external (nth-value 1 (find-symbol (symbol-name symbol) home)))))
+            "lambda_list" (or-null (printed-lambda-list symbol))
+            "kinds" (symbol-kinds symbol))))
+
+(define-operation "symbol-facts" :thread (id params)
+  (let ((symbols (symbols-written (param params "name" 'string))))
+    (object "symbols" (mapcar #'symbol-object (subseq symbols 0 (min 20 (length symbols)))))))
+
+(defun home-of (package name)
+  "Where the symbol NAME of PACKAGE is at home: its name and its package's; :NULL when there is no such symbol."
+  (let ((package (find-package package)))
+    (multiple-value-bind (symbol status) (if package (find-symbol name package) (values nil nil))
+      (if (and status (symbol-package symbol))
+          (list (package-name (symbol-package symbol)) (symbol-name symbol))
+          :null))))
+
+(define-operation "homes" :dispatcher (id params)
+  (object "homes" (map 'list (lambda (pair) (home-of (elt pair 0) (elt pair 1))) (param params "symbols" 'vector))))
+
+(defun system-source-files (component)
+  (typecase component
+    (asdf:cl-source-file (list (sb-ext:native-namestring (asdf:component-pathname component))))
+    (asdf:parent-component (mapcan #'system-source-files (copy-list (asdf:component-children component))))))
+
+(define-operation "system-files" :thread (id params)
+  (let ((system (asdf:find-system (string-downcase (param params "system" 'string)) nil)))
+    (object "files" (and system (system-source-files system)))))

@@ -1,0 +1,266 @@
+//! Table `[approval]`: what an agent may do by itself, what a person is asked about, and who may say so.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Source;
+
+/// What a person sets to `allow`, `ask` or `deny`, each by itself (contracts: Approval).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// Run code in the image. Allowed unless a person says otherwise; the others are asked.
+    Eval,
+    /// Compile a file, which writes one.
+    CompileFile,
+    /// Replace, load, reload or undo definitions.
+    ModifyRunningCode,
+    /// Write a file of the workspace.
+    EditFile,
+    /// End the image and what it holds.
+    RestartImage,
+}
+
+impl Class {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Class; 5] =
+        [Class::Eval, Class::CompileFile, Class::ModifyRunningCode, Class::EditFile, Class::RestartImage];
+
+    /// Its key in the table.
+    pub fn key(self) -> &'static str {
+        match self {
+            Class::Eval => "eval",
+            Class::CompileFile => "compile-file",
+            Class::ModifyRunningCode => "modify-running-code",
+            Class::EditFile => "edit-file",
+            Class::RestartImage => "restart-image",
+        }
+    }
+
+    /// The class that `approval.KEY` sets.
+    pub(super) fn of_key(name: &str) -> Option<Class> {
+        let key = name.strip_prefix("approval.")?;
+        Class::ALL.into_iter().find(|class| class.key() == key)
+    }
+}
+
+/// What happens when an agent wants to do something of a class. The stricter one is the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Setting {
+    /// It may.
+    Allow,
+    /// A person decides.
+    Ask,
+    /// It may not.
+    Deny,
+}
+
+impl Setting {
+    pub(super) fn of(written: &str) -> Option<Setting> {
+        match written {
+            "allow" => Some(Setting::Allow),
+            "ask" => Some(Setting::Ask),
+            "deny" => Some(Setting::Deny),
+            _ => None,
+        }
+    }
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Setting::Allow => "allow",
+            Setting::Ask => "ask",
+            Setting::Deny => "deny",
+        }
+    }
+}
+
+/// Whose setting is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// The person's config.toml, or the default.
+    Own,
+    /// The workspace's consort.toml, which made it stricter.
+    Workspace,
+    /// An editor's settings.
+    Editor,
+}
+
+impl Rule {
+    /// For a person and for the audit log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::Own => "the person's config.toml or the default",
+            Rule::Workspace => "the workspace's consort.toml",
+            Rule::Editor => "the editor's settings",
+        }
+    }
+}
+
+type PerClass<T> = [T; Class::ALL.len()];
+
+/// The table, as each source has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalConfig {
+    own: PerClass<Setting>,
+    /// At least so strict, whoever says otherwise.
+    workspace: PerClass<Option<Setting>>,
+    editor: PerClass<Option<Setting>>,
+    /// How long a person may take to answer. Not a setting: nobody but a test gives another one.
+    pub deadline: Duration,
+    /// The audit log's file. Without one, what is to be asked is refused.
+    pub audit: Option<PathBuf>,
+}
+
+impl Default for ApprovalConfig {
+    fn default() -> Self {
+        let mut own = [Setting::Ask; Class::ALL.len()];
+        own[Class::Eval as usize] = Setting::Allow;
+        ApprovalConfig {
+            own,
+            workspace: Default::default(),
+            editor: Default::default(),
+            deadline: Duration::from_secs(120),
+            audit: None,
+        }
+    }
+}
+
+impl ApprovalConfig {
+    /// Set one. The error is a sentence for a person: the workspace may only make it stricter.
+    ///
+    /// # Errors
+    /// That `setting` is looser than what is in force.
+    pub fn set(&mut self, class: Class, setting: Setting, source: Source) -> Result<(), String> {
+        let at = class as usize;
+        match source {
+            Source::User => self.own[at] = setting,
+            Source::Client => self.editor[at] = Some(setting),
+            Source::Workspace if setting < self.own[at] => {
+                return Err(format!(
+                    "approval.{} = {:?} is not taken from here: an agent can write this file, so it can only make approval \
+                     stricter than {:?}; set it in your own config.toml or in your editor's settings",
+                    class.key(),
+                    setting.name(),
+                    self.own[at].name()
+                ));
+            }
+            Source::Workspace => self.workspace[at] = Some(setting),
+        }
+        Ok(())
+    }
+
+    /// What is in force with these editors' settings laid over: the strictest that one of them has set goes over the person's own
+    /// file, except over a `deny`; nothing goes below what the workspace asks for.
+    pub fn in_force<'a>(&self, class: Class, editors: impl IntoIterator<Item = &'a ApprovalConfig>) -> (Setting, Rule) {
+        let at = class as usize;
+        let editor = editors.into_iter().filter_map(|editor| editor.editor[at]).max();
+        let chosen = match editor {
+            Some(editor) if self.own[at] != Setting::Deny => (editor, Rule::Editor),
+            _ => (self.own[at], Rule::Own),
+        };
+        match self.workspace[at] {
+            Some(floor) if floor > chosen.0 => (floor, Rule::Workspace),
+            _ => chosen,
+        }
+    }
+
+    /// Of an editor's newer settings, take only what is not looser than before; the classes that stayed as they were.
+    pub fn tightened(mut self, before: &ApprovalConfig) -> (ApprovalConfig, Vec<Class>) {
+        let mut kept = Vec::new();
+        for class in Class::ALL {
+            let at = class as usize;
+            let with = |editor| {
+                let mut config = self.clone();
+                config.editor[at] = editor;
+                config.in_force(class, [&config]).0
+            };
+            if with(self.editor[at]) < with(before.editor[at]) {
+                self.editor[at] = before.editor[at];
+                kept.push(class);
+            }
+        }
+        (self, kept)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn config(own: Setting, workspace: Option<Setting>, editor: Option<Setting>) -> ApprovalConfig {
+        let mut config = ApprovalConfig::default();
+        config.set(Class::Eval, own, Source::User).unwrap();
+        if let Some(workspace) = workspace {
+            // Looser ones are refused, and leave things as they are.
+            let _ = config.set(Class::Eval, workspace, Source::Workspace);
+        }
+        if let Some(editor) = editor {
+            config.set(Class::Eval, editor, Source::Client).unwrap();
+        }
+        config
+    }
+
+    #[test]
+    fn evaluation_is_allowed_and_all_else_is_asked() {
+        let config = ApprovalConfig::default();
+        for class in Class::ALL {
+            let expected = if class == Class::Eval { Setting::Allow } else { Setting::Ask };
+            assert_eq!(config.in_force(class, []), (expected, Rule::Own), "{class:?}");
+        }
+        assert_eq!(config.deadline, Duration::from_secs(120));
+    }
+
+    #[test]
+    fn the_workspace_can_only_tighten() {
+        use Setting::{Allow, Ask, Deny};
+        let mut loose = config(Ask, None, None);
+        assert!(loose.set(Class::Eval, Allow, Source::Workspace).unwrap_err().contains("only make approval stricter"));
+        for (own, workspace, editor, expected) in [
+            (Ask, Some(Allow), None, Ask),
+            (Deny, Some(Allow), None, Deny),
+            (Deny, Some(Ask), None, Deny),
+            (Allow, Some(Ask), None, Ask),
+            (Allow, Some(Deny), None, Deny),
+            // An editor does not go below the workspace, nor over the person's own `deny`.
+            (Allow, Some(Ask), Some(Allow), Ask),
+            (Ask, Some(Deny), Some(Allow), Deny),
+            (Deny, None, Some(Allow), Deny),
+            (Ask, None, Some(Allow), Allow),
+            (Allow, None, Some(Deny), Deny),
+        ] {
+            let config = config(own, workspace, editor);
+            assert_eq!(config.in_force(Class::Eval, [&config]).0, expected, "{own:?} {workspace:?} {editor:?}");
+        }
+    }
+
+    #[test]
+    fn of_several_editors_the_strictest_that_says_something_wins() {
+        use Setting::{Allow, Ask, Deny};
+        let of = |editor| config(Ask, None, editor);
+        let base = of(None);
+        assert_eq!(base.in_force(Class::Eval, [&of(Some(Allow)), &of(None)]).0, Allow);
+        assert_eq!(base.in_force(Class::Eval, [&of(Some(Allow)), &of(Some(Ask))]).0, Ask);
+        assert_eq!(base.in_force(Class::Eval, [&of(Some(Deny)), &of(Some(Allow))]), (Deny, Rule::Editor));
+        assert_eq!(base.in_force(Class::Eval, []), (Ask, Rule::Own));
+    }
+
+    #[test]
+    fn later_settings_of_an_editor_only_tighten() {
+        use Setting::{Allow, Ask, Deny};
+        for (before, after, expected) in [
+            (None, Some(Allow), None),
+            (None, Some(Deny), Some(Deny)),
+            (Some(Deny), None, Some(Deny)),
+            (Some(Deny), Some(Ask), Some(Deny)),
+            (Some(Allow), None, None),
+            (Some(Allow), Some(Ask), Some(Ask)),
+        ] {
+            let (config, kept) = config(Ask, None, after).tightened(&config(Ask, None, before));
+            assert_eq!(config.editor[0], expected, "{before:?} {after:?}");
+            assert_eq!(kept.is_empty(), after == expected);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Questions of agents to the person at this editor: a message with three buttons, or `consort/approve` where the editor declares it.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+
+use super::ext;
+use super::feedback::Teller;
+use crate::session::Level;
+use crate::session::approval::{Answer, Asked, Decision};
+
+/// The buttons, in the words of the rulings.
+const ACTIONS: [(&str, Decision); 3] =
+    [("Allow", Decision::Allow), ("Allow for this session", Decision::AllowSession), ("Deny", Decision::Deny)];
+
+/// Those that are open.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    open: HashMap<u64, AbortHandle>,
+}
+
+impl Questions {
+    pub(super) fn ask(&mut self, teller: &Teller, asked: Asked) {
+        let (peer, session, client) = (teller.peer.clone(), teller.session.clone(), teller.client);
+        let id = asked.id;
+        let rich = teller.negotiated.approve;
+        let task = tokio::spawn(async move {
+            let answer = if rich {
+                let answer = peer.request(ext::APPROVE, params(&asked)).await;
+                answer.map(|answer| decision(answer["decision"].as_str()))
+            } else {
+                // The protocol's type 2: a warning.
+                let actions: Vec<Value> = ACTIONS.iter().map(|(title, _)| json!({"title": title})).collect();
+                let params = json!({"type": 2, "message": asked.message, "actions": actions});
+                peer.request("window/showMessageRequest", params).await.map(|answer| chosen(answer["title"].as_str()))
+            };
+            let answer = answer.unwrap_or_else(|error| {
+                tracing::info!("the editor could not ask: {error}");
+                Answer::Cannot
+            });
+            session.answer(client, id, answer);
+        });
+        self.open.retain(|_, task| !task.is_finished());
+        self.open.insert(id, task.abort_handle());
+    }
+
+    pub(super) fn over(&mut self, teller: &Teller, id: u64, what: &str, why: &str) {
+        // Dropping the request tells the editor that no answer is wanted any more.
+        if let Some(task) = self.open.remove(&id) {
+            task.abort();
+        }
+        if teller.negotiated.approve {
+            teller.peer.notify(ext::APPROVAL_OVER, json!({"id": id, "reason": why}));
+        } else {
+            teller.say(
+                "window/showMessage",
+                Level::Info,
+                &format!("No answer is needed any more about {what}: {why}."),
+            );
+        }
+    }
+}
+
+fn params(asked: &Asked) -> Value {
+    json!({
+        "id": asked.id,
+        "client": asked.client,
+        "tool": asked.tool,
+        "class": asked.class,
+        "what": asked.what,
+        "file": asked.file,
+        "code": asked.code,
+        "arguments": asked.arguments,
+        "message": asked.message,
+        "deadlineSeconds": asked.deadline.as_secs_f64(),
+    })
+}
+
+fn decision(name: Option<&str>) -> Answer {
+    name.and_then(Decision::of).map_or(Answer::Dismissed, Answer::Decided)
+}
+
+fn chosen(title: Option<&str>) -> Answer {
+    let chosen = ACTIONS.iter().find(|(name, _)| Some(*name) == title);
+    chosen.map_or(Answer::Dismissed, |(_, decision)| Answer::Decided(*decision))
+}

@@ -1,0 +1,187 @@
+//! The gate of every tool: nothing that needs a person's approval is done without. Where no editor can ask, the question goes through the agent's
+//! client: `elicitation/create` in revisions with a handshake, an input-required result in 2026-07-28, whose calls are made again with the answer.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+    InputRequests, InputRequiredResult, InputResponses, ProtocolVersion,
+};
+use rmcp::service::{Peer, RequestContext, ServiceError};
+use serde_json::{Value, json};
+
+use super::tools::Call;
+use crate::session::approval::{Answer, Class, Decision, Permit, Question, Retry, Ruling, Subject, Wish};
+
+/// Key of the one question in an input-required result.
+const QUESTION: &str = "approval";
+
+/// How the person behind a call's client can be asked.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    way: Way,
+    /// The client has a connection of its own.
+    lasting: bool,
+    retry: Option<Retry>,
+}
+
+#[derive(Debug)]
+enum Way {
+    Elicitation(Peer<RoleServer>),
+    InputRequired,
+    None,
+}
+
+/// Whether a tool may run.
+#[derive(Debug)]
+pub(crate) enum Consent {
+    /// It may; with what was allowed.
+    Given(Option<Permit>),
+    /// Why not.
+    Refused(String),
+    /// The client is to ask, and to call again.
+    AskFirst(Box<InputRequiredResult>),
+}
+
+impl Asker {
+    /// For a call. `state` and `responses` are those of a call that is made again.
+    pub(crate) fn new(
+        context: &RequestContext<RoleServer>,
+        lasting: bool,
+        state: Option<String>,
+        responses: Option<InputResponses>,
+    ) -> Asker {
+        let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
+        // An empty capability means forms (MCP 2025-11-25, "Elicitation: Capabilities").
+        let forms = elicitation.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none());
+        let version = context.protocol_version();
+        let retries = version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        let way = match (forms, retries) {
+            (false, _) => Way::None,
+            (true, true) => Way::InputRequired,
+            (true, false) => Way::Elicitation(context.peer.clone()),
+        };
+        let retry = state.map(|state| {
+            let answer = responses.as_ref().and_then(|responses| responses.get(QUESTION)).cloned();
+            let answer = answer.and_then(|answer| serde_json::from_value::<ElicitResult>(answer).ok());
+            Retry { state, answer: answer.map_or(Answer::Dismissed, |answer| meaning(&answer)) }
+        });
+        Asker { way, lasting, retry }
+    }
+}
+
+/// Whether a tool may do what it is asked to. Dropping the future withdraws the question.
+pub(crate) async fn of(
+    call: &mut Call,
+    tool: &'static str,
+    class: Class,
+    subject: Subject,
+    arguments: Value,
+) -> Consent {
+    let wish = Wish { class, tool, subject, arguments, lasting: call.asker.lasting };
+    let ruling = call.session.permit(call.client, wish, call.asker.retry.take()).await;
+    let ruling = match ruling {
+        Ruling::ThroughAgent(question) => match through_agent(call, question).await {
+            Ok(ruling) => ruling,
+            Err(asked) => return asked,
+        },
+        ruling => ruling,
+    };
+    match ruling {
+        // A file may have been exchanged while a person read.
+        Ruling::Allowed(permit) => match call.session.recheck(call.client, &permit) {
+            Ok(_) => Consent::Given(Some(permit)),
+            Err(why) => Consent::Refused(format!("Refused: {why}.")),
+        },
+        Ruling::Refused(why) => Consent::Refused(why),
+        // Nobody asks twice.
+        Ruling::ThroughAgent(_) => Consent::Refused("Refused: nobody can be asked.".into()),
+    }
+}
+
+async fn through_agent(call: &Call, question: Question) -> Result<Ruling, Consent> {
+    match &call.asker.way {
+        Way::None => Ok(call.session.settle(question, Answer::Cannot).await),
+        Way::Elicitation(peer) => {
+            let asked = peer.create_elicitation_with_timeout(form(&question), Some(question.deadline));
+            let answer = match asked.await {
+                Ok(result) => meaning(&result),
+                Err(ServiceError::Timeout { .. }) => Answer::Late,
+                Err(error) => {
+                    tracing::info!(%error, "the agent's client could not ask");
+                    Answer::Cannot
+                }
+            };
+            Ok(call.session.settle(question, answer).await)
+        }
+        Way::InputRequired => {
+            let request = InputRequest::Elicitation(ElicitRequest::new(form(&question)));
+            match call.session.park(question) {
+                Ok(state) => {
+                    let requests = InputRequests::from([(QUESTION.to_owned(), request)]);
+                    Err(Consent::AskFirst(Box::new(InputRequiredResult::new(Some(requests), Some(state)))))
+                }
+                Err(why) => Err(Consent::Refused(why)),
+            }
+        }
+    }
+}
+
+/// The question as a form with one choice.
+fn form(question: &Question) -> ElicitRequestParams {
+    let schema = json!({
+        "type": "object",
+        "properties": {"decision": {
+            "type": "string",
+            "title": "Decision",
+            "oneOf": [
+                {"const": "allow", "title": "Allow"},
+                {"const": "allow-session", "title": "Allow for this session"},
+                {"const": "deny", "title": "Deny"},
+            ],
+        }},
+        "required": ["decision"],
+    });
+    let requested_schema = serde_json::from_value(schema).unwrap_or_else(|error| {
+        tracing::error!(%error, "the form of a question is not as rmcp would have it");
+        ElicitationSchema::new(Default::default())
+    });
+    ElicitRequestParams::FormElicitationParams { meta: None, message: question.message.clone(), requested_schema }
+}
+
+/// What the answer to the form means. Only a choice that was made allows anything.
+fn meaning(result: &ElicitResult) -> Answer {
+    match result.action {
+        ElicitationAction::Accept => {
+            let chosen = result.content.as_ref().and_then(|content| content["decision"].as_str());
+            chosen.and_then(Decision::of).map_or(Answer::Dismissed, Answer::Decided)
+        }
+        ElicitationAction::Decline => Answer::Decided(Decision::Deny),
+        _ => Answer::Dismissed,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_choice_allows() {
+        for (result, expected) in [
+            (json!({"action": "accept", "content": {"decision": "allow"}}), Answer::Decided(Decision::Allow)),
+            (
+                json!({"action": "accept", "content": {"decision": "allow-session"}}),
+                Answer::Decided(Decision::AllowSession),
+            ),
+            (json!({"action": "accept", "content": {"decision": "deny"}}), Answer::Decided(Decision::Deny)),
+            (json!({"action": "accept", "content": {"decision": "Allow"}}), Answer::Dismissed),
+            (json!({"action": "accept", "content": {"decision": true}}), Answer::Dismissed),
+            (json!({"action": "accept", "content": {}}), Answer::Dismissed),
+            (json!({"action": "accept"}), Answer::Dismissed),
+            (json!({"action": "decline", "content": {"decision": "allow"}}), Answer::Decided(Decision::Deny)),
+            (json!({"action": "cancel"}), Answer::Dismissed),
+        ] {
+            assert_eq!(meaning(&serde_json::from_value(result.clone()).unwrap()), expected, "{result}");
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Rulings on what agents want to do: by a rule, by what was allowed for the session, or by a person, in whichever editor answers first.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::Actor;
+use crate::config::approval::{Class, Rule, Setting};
+use crate::session::approval::{self, Answer, Asked, Audit, Bound, Decision, Entry, Parked, Question, Retry, Ruling};
+use crate::session::event::Event;
+use crate::session::jobs::{Job, Kind};
+use crate::session::log::{Doing, Log, Status};
+use crate::session::{ClientId, Door, Feedback};
+
+/// Questions of one agent that are open at a time. A person does not read more.
+const OPEN: usize = 16;
+
+/// What was asked and allowed.
+#[derive(Debug)]
+pub(super) struct Desk {
+    audit: Audit,
+    events: mpsc::WeakUnboundedSender<Event>,
+    /// Editors that show what they are told.
+    editors: BTreeSet<ClientId>,
+    open: BTreeMap<u64, Open>,
+    /// What was allowed for the session, which is the connection.
+    granted: HashSet<(ClientId, Class, &'static str)>,
+    parked: HashMap<String, Parked>,
+    next: u64,
+}
+
+/// A question that editors are asked.
+#[derive(Debug)]
+struct Open {
+    client: ClientId,
+    /// Its agent's name, then.
+    name: String,
+    bound: Box<Bound>,
+    asked: BTreeSet<ClientId>,
+    dismissed: bool,
+    until: Instant,
+    verdict: Option<oneshot::Sender<(Answer, String)>>,
+    /// Its ruling is in the audit log.
+    ruled: Arc<AtomicBool>,
+}
+
+impl Desk {
+    pub(super) fn new(audit: Audit, events: mpsc::WeakUnboundedSender<Event>) -> Desk {
+        Desk {
+            audit,
+            events,
+            editors: BTreeSet::new(),
+            open: BTreeMap::new(),
+            granted: HashSet::new(),
+            parked: HashMap::new(),
+            next: 1,
+        }
+    }
+
+    /// When a question that waits for a retried call is over.
+    pub(super) fn next_tick(&self) -> Option<Instant> {
+        self.parked.values().map(|parked| parked.until).min()
+    }
+}
+
+fn give(reply: oneshot::Sender<Ruling>, ruling: Ruling) {
+    // The asker may have gone; then nothing is done.
+    let _ = reply.send(ruling);
+}
+
+/// The refusal or the permit that somebody's answer means, once it is in the audit log.
+async fn rule(
+    (audit, log): (Audit, Log),
+    client: (ClientId, String),
+    bound: Box<Bound>,
+    answer: Answer,
+    by: String,
+    seconds: u64,
+) -> Ruling {
+    let refusal = match answer {
+        Answer::Decided(Decision::Allow | Decision::AllowSession) => None,
+        Answer::Decided(Decision::Deny) | Answer::Dismissed => Some(approval::said_no(&bound, &by)),
+        Answer::Late => Some(approval::too_late(&bound, seconds)),
+        Answer::Cannot => Some(approval::nobody(&bound)),
+    };
+    let why = match answer {
+        Answer::Decided(Decision::AllowSession) => Some("for this session"),
+        Answer::Decided(_) => None,
+        Answer::Dismissed => Some("the question was dismissed"),
+        Answer::Late => Some("no answer in time"),
+        Answer::Cannot => Some("nobody can be asked"),
+    };
+    let entry = Entry::new((client.0, &client.1), &bound, refusal.is_none(), &by, why);
+    let doing = Doing {
+        tool: format!("approval of {}", bound.wish.tool),
+        code: bound.wish.subject.code.clone(),
+        file: bound.file.as_ref().map(|file| file.path.clone()),
+        package: None,
+    };
+    let (ended, said) = if refusal.is_none() { (Status::Ok, "allowed") } else { (Status::Error, "refused") };
+    log.begin(client.0, doing).end(ended, &format!("{said} by {by}"));
+    match (audit.write(entry).await, refusal) {
+        (Err(why), _) => Ruling::Refused(approval::unwritten(&bound, &why)),
+        (Ok(()), Some(refusal)) => Ruling::Refused(refusal),
+        (Ok(()), None) => Ruling::Allowed(bound.permit()),
+    }
+}
+
+impl Actor {
+    fn named(&self, client: ClientId) -> (ClientId, String) {
+        (
+            client,
+            self.clients.get(&client).map_or_else(|| "a client that left".into(), |client| client.info.name.clone()),
+        )
+    }
+
+    pub(super) fn note(&self, client: ClientId, bound: &Bound, allowed: bool, by: &str, why: Option<&str>) {
+        let (client, name) = self.named(client);
+        self.desk.audit.note(&Entry::new((client, &name), bound, allowed, by, why));
+    }
+
+    fn setting(&self, class: Class) -> (Setting, Rule) {
+        let editors = self.clients.values().filter(|client| client.info.door == Door::Lsp);
+        self.config.approval.in_force(class, editors.map(|editor| &editor.config.approval))
+    }
+
+    pub(super) fn permit(
+        &mut self,
+        client: ClientId,
+        bound: Box<Bound>,
+        retry: Option<Retry>,
+        reply: oneshot::Sender<Ruling>,
+    ) {
+        let (setting, rule) = self.setting(bound.wish.class);
+        if let Some(why) = &bound.impossible {
+            self.note(client, &bound, false, "the path", Some(why));
+            return give(reply, Ruling::Refused(format!("Refused: {why}.")));
+        }
+        if setting == Setting::Deny {
+            self.note(client, &bound, false, rule.name(), Some("denied"));
+            return give(reply, Ruling::Refused(approval::denied(&bound, rule)));
+        }
+        if let Some(retry) = retry {
+            return self.redeem(client, bound, retry, reply);
+        }
+        if setting == Setting::Allow {
+            self.note(client, &bound, true, rule.name(), None);
+            return give(reply, Ruling::Allowed(bound.permit()));
+        }
+        if self.desk.granted.contains(&(client, bound.wish.class, bound.wish.tool)) {
+            let said = Answer::Decided(Decision::Allow);
+            return self.ruled(client, bound, said, "a person, for this session".into(), reply);
+        }
+        if let Some(why) = bound.unreadable() {
+            self.note(client, &bound, false, "its length", Some(&why));
+            return give(reply, Ruling::Refused(format!("Refused: {why}.")));
+        }
+        let waiting = self.desk.open.values().filter(|open| open.client == client).count()
+            + self.desk.parked.values().filter(|parked| parked.client == client).count();
+        if waiting >= OPEN {
+            let why = format!("{OPEN} questions of this agent wait for an answer; wait until they have one");
+            self.note(client, &bound, false, "their number", Some(&why));
+            return give(reply, Ruling::Refused(format!("Refused: {why}.")));
+        }
+        if self.desk.editors.is_empty() {
+            return give(reply, Ruling::ThroughAgent(self.question(client, *bound)));
+        }
+        self.ask_editors(client, bound, reply);
+    }
+
+    fn question(&self, client: ClientId, bound: Bound) -> Question {
+        let deadline = self.config.approval.deadline;
+        let message = approval::message(&self.named(client).1, &bound, deadline.as_secs());
+        Question::new(client, bound, message, deadline, self.desk.events.clone())
+    }
+
+    /// Answer with what somebody's answer means.
+    fn ruled(&mut self, client: ClientId, bound: Box<Bound>, said: Answer, by: String, reply: oneshot::Sender<Ruling>) {
+        let (audit, seconds) = ((self.desk.audit.clone(), self.log.clone()), self.config.approval.deadline.as_secs());
+        let job = Job::new(client, Kind::Other, "writing the audit log");
+        let name = self.named(client);
+        self.jobs.start(job, reply, rule(audit, name, bound, said, by, seconds));
+    }
+
+    fn ask_editors(&mut self, client: ClientId, bound: Box<Bound>, reply: oneshot::Sender<Ruling>) {
+        let id = self.desk.next;
+        self.desk.next += 1;
+        let (_, name) = self.named(client);
+        let deadline = self.config.approval.deadline;
+        let subject = &bound.wish.subject;
+        let asked = Asked {
+            id,
+            client: name.clone(),
+            tool: bound.wish.tool,
+            class: bound.wish.class,
+            what: subject.what.clone(),
+            file: bound.file.as_ref().map(|file| file.path.clone()),
+            code: subject.code.clone(),
+            arguments: bound.wish.arguments.clone(),
+            message: approval::message(&name, &bound, deadline.as_secs()),
+            deadline,
+        };
+        let editors = self.desk.editors.clone();
+        for editor in &editors {
+            self.tell(*editor, Feedback::Ask(Box::new(asked.clone())));
+        }
+        let (verdict, said) = oneshot::channel();
+        let ruled = Arc::new(AtomicBool::new(false));
+        let audit = (self.desk.audit.clone(), self.log.clone());
+        let question = (bound.clone(), ruled.clone(), (client, name.clone()));
+        let (events, message) = (self.desk.events.clone(), asked.message.clone());
+        let what = format!("waiting for a person to allow {} for {name}", bound.wish.tool);
+        let open = Open {
+            client,
+            name,
+            bound,
+            asked: editors,
+            dismissed: false,
+            until: Instant::now() + deadline,
+            verdict: Some(verdict),
+            ruled,
+        };
+        self.desk.open.insert(id, open);
+        let job = Job::new(client, Kind::Approval(id), what);
+        let seconds = deadline.as_secs();
+        self.jobs.start(job, reply, async move {
+            let (bound, ruled, client) = question;
+            let (answer, by) = match tokio::time::timeout(deadline, said).await {
+                Ok(Ok(said)) => said,
+                Ok(Err(_)) | Err(_) => (Answer::Late, "nobody".into()),
+            };
+            // It is withdrawn with this future, unless somebody has ruled.
+            ruled.store(true, Ordering::Relaxed);
+            if answer == Answer::Cannot {
+                return Ruling::ThroughAgent(Question::new(client.0, *bound, message, deadline, events));
+            }
+            rule(audit, client, bound, answer, by, seconds).await
+        });
+    }
+
+    /// An editor's answer. The first that decides counts.
+    pub(super) fn answered(&mut self, editor: ClientId, id: u64, answer: Answer) {
+        let by = self.named(editor).1;
+        let Some(open) = self.desk.open.get_mut(&id) else { return };
+        if !open.asked.remove(&editor) || open.until <= Instant::now() {
+            return;
+        }
+        open.dismissed |= answer == Answer::Dismissed;
+        let verdict = match answer {
+            Answer::Decided(_) => answer,
+            _ if !open.asked.is_empty() => return,
+            _ if open.dismissed => Answer::Dismissed,
+            _ => answer,
+        };
+        let Some(mut open) = self.desk.open.remove(&id) else { return };
+        let told = match verdict {
+            Answer::Decided(Decision::Deny) => format!("{by} refused it"),
+            Answer::Decided(_) => format!("{by} allowed it"),
+            _ => "it was dismissed".into(),
+        };
+        self.over(id, &open, &told);
+        let Some(to) = open.verdict.take() else { return };
+        if to.send((verdict, by)).is_ok() {
+            if verdict == Answer::Decided(Decision::AllowSession) && open.bound.wish.lasting {
+                self.desk.granted.insert((open.client, open.bound.wish.class, open.bound.wish.tool));
+            }
+        } else if !open.ruled.load(Ordering::Relaxed) {
+            // Its agent went away just now.
+            self.withdrawn(open.client, &open.name, &open.bound);
+        }
+    }
+
+    fn over(&self, id: u64, open: &Open, why: &str) {
+        let what = format!("{} for {}", open.bound.wish.tool, open.name);
+        for editor in &open.asked {
+            self.tell(*editor, Feedback::AskOver { id, what: what.clone(), why: why.into() });
+        }
+    }
+
+    /// The job of a question has ended: it was answered, it is too late, or its agent does not want it any more.
+    pub(super) fn question_ended(&mut self, id: u64) {
+        let Some(open) = self.desk.open.remove(&id) else { return };
+        let late = open.ruled.load(Ordering::Relaxed);
+        self.over(id, &open, if late { "nobody answered in time" } else { "it was withdrawn" });
+        if !late {
+            self.withdrawn(open.client, &open.name, &open.bound);
+        }
+    }
+
+    fn withdrawn(&self, client: ClientId, name: &str, bound: &Bound) {
+        let why = Some("withdrawn: the agent cancelled it or went away");
+        self.desk.audit.note(&Entry::new((client, name), bound, false, "nobody", why));
+    }
+
+    /// A question to the person behind an agent's client was dropped.
+    pub(super) fn question_dropped(&self, client: ClientId, bound: &Bound) {
+        let name = self.named(client).1;
+        self.withdrawn(client, &name, bound);
+    }
+
+    pub(super) fn settle(
+        &mut self,
+        client: ClientId,
+        bound: Box<Bound>,
+        answer: Answer,
+        reply: oneshot::Sender<Ruling>,
+    ) {
+        if answer == Answer::Decided(Decision::AllowSession) && bound.wish.lasting {
+            self.desk.granted.insert((client, bound.wish.class, bound.wish.tool));
+        }
+        let by = match answer {
+            Answer::Cannot | Answer::Late => "nobody",
+            _ => "a person, through the agent's client",
+        };
+        self.ruled(client, bound, answer, by.into(), reply);
+    }
+
+    pub(super) fn park(&mut self, state: String, parked: Parked) {
+        if self.clients.contains_key(&parked.client) {
+            self.desk.parked.insert(state, parked);
+        }
+    }
+
+    /// A call that was answered with a question is made again. What was allowed is that call of that client alone, in time, and once.
+    fn redeem(&mut self, client: ClientId, bound: Box<Bound>, retry: Retry, reply: oneshot::Sender<Ruling>) {
+        let known = self.desk.parked.get(&retry.state).is_some_and(|parked| parked.client == client);
+        let parked = if known { self.desk.parked.remove(&retry.state) } else { None };
+        let wrong = match &parked {
+            None => Some("there is no such question, or it was answered before"),
+            Some(parked) if parked.until <= Instant::now() => Some("the question is too old"),
+            Some(parked) if parked.bound.digest != bound.digest => {
+                Some("the arguments are not those that were asked about")
+            }
+            Some(parked) if parked.bound.file != bound.file => {
+                Some("the file is not the one that was asked about, or it was changed")
+            }
+            Some(_) => None,
+        };
+        match wrong {
+            Some(why) => {
+                self.note(client, &bound, false, "the binding", Some(why));
+                let text = format!("Refused: {why}. Make the call again without `requestState` to have it decided.");
+                give(reply, Ruling::Refused(text));
+            }
+            None => self.settle(client, bound, retry.answer, reply),
+        }
+    }
+
+    pub(super) fn can_be_asked(&mut self, editor: ClientId) {
+        if self.clients.get(&editor).is_some_and(|client| client.info.door == Door::Lsp) {
+            self.desk.editors.insert(editor);
+        }
+    }
+
+    /// A client has left, with what it asked, answered or was allowed.
+    pub(super) fn leave_desk(&mut self, client: ClientId, name: &str) {
+        self.desk.editors.remove(&client);
+        self.desk.granted.retain(|(granted, _, _)| *granted != client);
+        let asked: Vec<u64> =
+            self.desk.open.iter().filter(|(_, open)| open.asked.contains(&client)).map(|(id, _)| *id).collect();
+        for id in asked {
+            self.answered(client, id, Answer::Dismissed);
+        }
+        let gone: Vec<String> = self
+            .desk
+            .parked
+            .iter()
+            .filter(|(_, parked)| parked.client == client)
+            .map(|(state, _)| state.clone())
+            .collect();
+        for state in gone {
+            if let Some(parked) = self.desk.parked.remove(&state) {
+                self.withdrawn(client, name, &parked.bound);
+            }
+        }
+    }
+
+    /// Questions that wait for a retried call, and are too old.
+    pub(super) fn desk_tick(&mut self, now: Instant) {
+        let old: Vec<String> =
+            self.desk.parked.iter().filter(|(_, parked)| parked.until <= now).map(|(state, _)| state.clone()).collect();
+        for state in old {
+            if let Some(parked) = self.desk.parked.remove(&state) {
+                self.note(parked.client, &parked.bound, false, "nobody", Some("no answer in time"));
+            }
+        }
+    }
+}

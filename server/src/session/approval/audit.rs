@@ -1,0 +1,171 @@
+//! The audit log: one JSON line a decision, appended, private to the user, never shortened by Consort.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::Bound;
+
+/// Characters of arguments that a line keeps; the digest is of all of them.
+const ARGUMENTS: usize = 4_000;
+
+/// One decision.
+#[derive(Debug)]
+pub(in crate::session) struct Entry(Value);
+
+impl Entry {
+    /// `by`: who or what decided. `why`: more, for a refusal.
+    pub(in crate::session) fn new(
+        client: (super::ClientId, &str),
+        bound: &Bound,
+        allowed: bool,
+        by: &str,
+        why: Option<&str>,
+    ) -> Entry {
+        let arguments = bound.wish.arguments.to_string();
+        let count = arguments.chars().count();
+        let clipped: String = arguments.chars().take(ARGUMENTS).collect();
+        let mut entry = json!({
+            "time": timestamp(SystemTime::now()),
+            "client": client.1,
+            "connection": client.0.0,
+            "tool": bound.wish.tool,
+            "class": bound.wish.class,
+            "digest": bound.digest,
+            "arguments": clipped,
+            "omitted": count.saturating_sub(ARGUMENTS),
+            "decision": if allowed { "allowed" } else { "refused" },
+            "by": by,
+        });
+        if let Some(file) = bound.file.as_ref() {
+            entry["file"] = file.path.to_string_lossy().into();
+        }
+        if let Some(why) = why {
+            entry["why"] = why.into();
+        }
+        Entry(entry)
+    }
+}
+
+type Line = (String, Option<oneshot::Sender<Result<(), String>>>);
+
+/// Writes it, in the order of the decisions, on a thread of its own. The thread ends with the last clone.
+#[derive(Debug, Clone)]
+pub(in crate::session) struct Audit(Option<Sender<Line>>);
+
+impl Audit {
+    pub(in crate::session) fn start(path: Option<PathBuf>) -> Audit {
+        let Some(path) = path else { return Audit(None) };
+        let (sender, lines) = channel();
+        let started = std::thread::Builder::new().name("audit".into()).spawn(move || write_all(&path, &lines));
+        if let Err(error) = &started {
+            tracing::error!(%error, "the audit log's thread could not be started");
+        }
+        Audit(started.is_ok().then_some(sender))
+    }
+
+    /// Write it; what nobody was asked about goes on if that fails.
+    pub(in crate::session) fn note(&self, entry: &Entry) {
+        if let Some(sender) = &self.0 {
+            // Fails only when the thread has died, which is logged.
+            let _ = sender.send((entry.0.to_string(), None));
+        }
+    }
+
+    /// Write it, and know that it is written.
+    pub(in crate::session) async fn write(&self, entry: Entry) -> Result<(), String> {
+        let (reply, answer) = oneshot::channel();
+        match &self.0 {
+            Some(sender) if sender.send((entry.0.to_string(), Some(reply))).is_ok() => {}
+            Some(_) => return Err("its writer has ended".into()),
+            None => return Err("no directory is known for it; set HOME or XDG_STATE_HOME".into()),
+        }
+        answer.await.unwrap_or_else(|_| Err("its writer has ended".into()))
+    }
+}
+
+fn write_all(path: &Path, lines: &Receiver<Line>) {
+    while let Ok((line, reply)) = lines.recv() {
+        let written = append(path, &line).map_err(|error| format!("{}: {error}", path.display()));
+        if let Err(error) = &written {
+            tracing::error!("the audit log cannot be written: {error}");
+        }
+        if let Some(reply) = reply {
+            // Whoever asked may have gone.
+            let _ = reply.send(written);
+        }
+    }
+}
+
+/// Opened for each line: a file that was removed, or replaced by a link, is noticed.
+fn append(path: &Path, line: &str) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let mut file = File::options().create(true).append(true).mode(0o600).custom_flags(no_link).open(path)?;
+    let facts = file.metadata()?;
+    if !facts.is_file() || facts.mode() & 0o077 != 0 || facts.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other(
+            "it is not a file that is yours alone (mode 0600); remove it, and a new one is made",
+        ));
+    }
+    file.write_all(format!("{line}\n").as_bytes())
+}
+
+/// `2026-11-22T02:03:04.567Z` (RFC 3339).
+pub(in crate::session) fn timestamp(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (seconds, millis) = (since.as_secs(), since.subsec_millis());
+    // Days to a date of the Gregorian calendar, in years that begin in March (H. Hinnant, "chrono-compatible low-level date algorithms").
+    let days = seconds / 86_400 + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let march = (5 * of_year + 2) / 153;
+    let (day, month) = (of_year - (153 * march + 2) / 5 + 1, if march < 10 { march + 3 } else { march - 9 });
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
+    #[test]
+    fn times_are_dates() {
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400, "2000-02-29T00:00:00.000Z"),
+            (1_709_251_199, "2024-02-29T23:59:59.000Z"),
+            (1_798_761_600, "2027-01-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(timestamp(UNIX_EPOCH + Duration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn it_is_private_appended_to_and_no_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state/x.audit.jsonl");
+        append(&path, "1").unwrap();
+        append(&path, "2").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n2\n");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(append(&path, "3").unwrap_err().to_string().contains("yours alone"));
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        assert!(append(&path, "3").is_err());
+    }
+}

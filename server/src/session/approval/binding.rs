@@ -1,0 +1,146 @@
+//! What an approval is bound to: the arguments by their digest, a file by where it is and what is there.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{Bound, Class, Permit, Wish};
+
+/// Characters of arguments beyond which nobody could judge them.
+const READABLE: usize = 100_000;
+
+impl Bound {
+    /// Resolves the wish's file now, which is what a person is shown.
+    pub(in crate::session) fn new(wish: Wish, workspace: &Path) -> Bound {
+        let digest = digest(wish.tool, wish.class, &wish.arguments);
+        let file = wish.subject.file.as_deref().map(|file| BoundFile::of(workspace, file));
+        let (file, mut impossible) = match file.transpose() {
+            Ok(file) => (file, None),
+            Err(why) => (None, Some(why)),
+        };
+        if let Some(outside) = file.as_ref().filter(|file| wish.class == Class::EditFile && !file.is_within(workspace))
+        {
+            impossible = Some(format!(
+                "{} is not in the workspace {} (links resolved), so it cannot be written",
+                outside.path.display(),
+                workspace.display()
+            ));
+        }
+        Bound { wish, digest, file, impossible }
+    }
+
+    /// Why no person can be asked: there is more of it than one can read.
+    pub(in crate::session) fn unreadable(&self) -> Option<String> {
+        let characters = self.wish.arguments.to_string().chars().count();
+        let why = "its arguments have {n} characters, which nobody can judge; send at most {most}, or save the code to a file and load that";
+        (characters > READABLE)
+            .then(|| why.replace("{n}", &characters.to_string()).replace("{most}", &READABLE.to_string()))
+    }
+
+    pub(in crate::session) fn permit(self: Box<Self>) -> Permit {
+        Permit { bound: Arc::from(self) }
+    }
+}
+
+/// SHA-256, in hex, of the tool, the class and the arguments, whose keys are in order (`serde_json`'s maps are).
+pub(in crate::session) fn digest(tool: &str, class: Class, arguments: &Value) -> String {
+    let mut hash = Sha256::new();
+    for part in [tool, class.key(), &arguments.to_string()] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// 128 random bits, in hex.
+pub(super) fn random() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// A file as it was when a person was asked about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundFile {
+    /// As it was named, in the workspace if it is relative.
+    named: PathBuf,
+    /// Links resolved.
+    pub(in crate::session) path: PathBuf,
+    /// Which file is there and what was last done to it; `None`: none is.
+    identity: Option<(u64, u64, u64, i64, i64, i64, i64)>,
+}
+
+impl BoundFile {
+    /// Resolve it.
+    ///
+    /// # Errors
+    /// When its directory does not exist or cannot be looked into, or it is something else than a file.
+    pub fn of(workspace: &Path, file: &Path) -> Result<BoundFile, String> {
+        let named = workspace.join(file);
+        let (path, identity) = resolve(&named)?;
+        Ok(BoundFile { named, path, identity })
+    }
+
+    /// The path to use, if it still is the same file, untouched.
+    ///
+    /// # Errors
+    /// What is different.
+    pub fn recheck(&self) -> Result<PathBuf, String> {
+        let (path, identity) = resolve(&self.named)?;
+        if path != self.path {
+            return Err(format!(
+                "{} now leads to {}, and not to {}, which was allowed; nothing was done. Call again to have it decided anew",
+                self.named.display(),
+                path.display(),
+                self.path.display()
+            ));
+        }
+        if identity != self.identity {
+            let path = path.display();
+            return Err(format!(
+                "{path} was changed or replaced since it was allowed; nothing was done. Read it and call again"
+            ));
+        }
+        Ok(path)
+    }
+
+    /// Whether it lies below a directory, links resolved.
+    pub fn is_within(&self, directory: &Path) -> bool {
+        directory.canonicalize().is_ok_and(|directory| self.path.starts_with(directory))
+    }
+}
+
+type Identity = Option<(u64, u64, u64, i64, i64, i64, i64)>;
+
+fn resolve(named: &Path) -> Result<(PathBuf, Identity), String> {
+    let failed = |error: io::Error| format!("{}: {error}", named.display());
+    match named.canonicalize() {
+        Ok(path) => {
+            let facts = fs::symlink_metadata(&path).map_err(failed)?;
+            let identity = (
+                facts.dev(),
+                facts.ino(),
+                facts.size(),
+                facts.mtime(),
+                facts.mtime_nsec(),
+                facts.ctime(),
+                facts.ctime_nsec(),
+            );
+            Ok((path, Some(identity)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // A link that leads nowhere would have something made where it points to.
+            if fs::symlink_metadata(named).is_ok() {
+                return Err(format!("{} is a link that leads to nothing", named.display()));
+            }
+            let (Some(directory), Some(name)) = (named.parent(), named.file_name()) else { return Err(failed(error)) };
+            Ok((directory.canonicalize().map_err(failed)?.join(name), None))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}

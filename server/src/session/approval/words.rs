@@ -1,0 +1,143 @@
+//! What a person is shown who is asked, and what an agent is told that was refused.
+
+use super::{Bound, Class};
+use crate::config::approval::Rule;
+
+/// Lines of code that a message box shows, from its head and from its tail.
+const HEAD: usize = 24;
+const TAIL: usize = 8;
+/// Characters of it.
+const CODE: usize = 2_000;
+/// Characters of a name.
+const NAME: usize = 80;
+
+/// The question, in the contract's words (hot-reload: "User Prompt").
+pub(in crate::session) fn message(client: &str, bound: &Bound, seconds: u64) -> String {
+    let subject = &bound.wish.subject;
+    let mut text =
+        format!("AI agent {} wants to {}:\nTool: {}", name(client), uncapital(&subject.what), bound.wish.tool);
+    if let Some(file) = &bound.file {
+        text.push_str(&format!("\nFilename: {}", name(&file.path.to_string_lossy())));
+    }
+    match &subject.code {
+        Some(code) => text.push_str(&format!("\nCode: {}", shortened(code))),
+        None => text.push_str(&format!("\nArguments: {}", shortened(&bound.wish.arguments.to_string()))),
+    }
+    text.push_str(&format!("\n\nAllow? Timeout: {seconds}s"));
+    text
+}
+
+/// One line, of what an agent may have made up.
+fn name(text: &str) -> String {
+    let line: String = safe(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = line.chars().take(NAME).collect();
+    if short.len() < line.len() { format!("{short}...") } else { short }
+}
+
+fn uncapital(what: &str) -> String {
+    let what = safe(what);
+    let mut chars = what.chars();
+    chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_else(|| "do something".into())
+}
+
+/// Without characters that are not seen, or that change how others are seen: what is shown is what is there.
+pub fn safe(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        let hidden = matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+            || matches!(char, '\u{e0000}'..='\u{e007f}' | '\u{fe00}'..='\u{fe0f}' | '\u{61c}' | '\u{ad}' | '\u{180e}');
+        if hidden || (char.is_control() && !matches!(char, '\n' | '\t')) {
+            shown.push_str(&format!("\\u{{{:x}}}", char as u32));
+        } else {
+            shown.push(char);
+        }
+    }
+    shown
+}
+
+/// Head and tail, and how much is not shown: what an agent hides must be seen to be hidden.
+fn shortened(code: &str) -> String {
+    let code = safe(code);
+    let lines: Vec<&str> = code.trim_end().lines().collect();
+    let all = code.chars().count();
+    if lines.len() <= HEAD + TAIL && all <= CODE {
+        return lines.join("\n");
+    }
+    let take = |text: String, from_end: bool, most: usize| -> String {
+        let count = text.chars().count();
+        if from_end {
+            text.chars().skip(count.saturating_sub(most)).collect()
+        } else {
+            text.chars().take(most).collect()
+        }
+    };
+    let head = take(lines[..HEAD.min(lines.len())].join("\n"), false, CODE * 3 / 4);
+    let rest = lines.len().saturating_sub(HEAD).min(TAIL);
+    let tail = if rest > 0 { lines[lines.len() - rest..].join("\n") } else { code.trim_end().to_owned() };
+    let room = (all - head.chars().count()).min(CODE / 4);
+    let tail = take(tail, true, room);
+    let hidden = all.saturating_sub(head.chars().count() + tail.chars().count());
+    format!("{head}\n... {hidden} CHARACTERS ARE NOT SHOWN HERE ...\n{tail}")
+}
+
+fn how(class: Class) -> String {
+    format!(
+        "A person can allow it: open the workspace in an editor that runs Consort and answer there, or set `{} = \"allow\"` in the table \
+         [approval] of their own config.toml ({}) and restart the host (`consort stop`). No tool can.",
+        class.key(),
+        crate::config::user_file()
+            .map_or_else(|| "see docs/configuration.md".into(), |file| file.display().to_string())
+    )
+}
+
+/// A rule says no.
+pub(in crate::session) fn denied(bound: &Bound, rule: Rule) -> String {
+    let class = bound.wish.class;
+    format!(
+        "Refused: {} needs approval of the class `{}`, which {} denies. {}",
+        bound.wish.tool,
+        class.key(),
+        rule.name(),
+        match rule {
+            Rule::Own => how(class),
+            Rule::Workspace => "A person can change that file and restart the host (`consort stop`).".into(),
+            Rule::Editor => format!("A person can change `consort.approval.{}` there.", class.key()),
+        }
+    )
+}
+
+/// A person says no.
+pub(in crate::session) fn said_no(bound: &Bound, who: &str) -> String {
+    format!(
+        "Refused: {} was not allowed by the person who was asked ({who}). Do not try it again in another way: tell them what you need it for.",
+        bound.wish.tool
+    )
+}
+
+/// Nobody answered.
+pub(in crate::session) fn too_late(bound: &Bound, seconds: u64) -> String {
+    format!(
+        "Refused: nobody answered within {seconds} s whether {} may be used. Go on with something else, or ask the person to watch for the question \
+         before you call again.",
+        bound.wish.tool
+    )
+}
+
+/// Nobody can be asked.
+pub(in crate::session) fn nobody(bound: &Bound) -> String {
+    format!(
+        "Refused: {} needs a person's approval (class `{}`), and nobody can be asked: no editor has this workspace open, and this client does not \
+         declare elicitation. {}",
+        bound.wish.tool,
+        bound.wish.class.key(),
+        how(bound.wish.class)
+    )
+}
+
+/// There is no audit log.
+pub(in crate::session) fn unwritten(bound: &Bound, why: &str) -> String {
+    format!(
+        "Refused: {} needs approval, and the audit log, in which every approval has to be, cannot be written: {why}",
+        bound.wish.tool
+    )
+}

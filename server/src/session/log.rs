@@ -1,0 +1,257 @@
+//! The session's log: what ran, for whom, when, with what outcome. Bounded; for people and agents to read, not for proof (that is the audit log).
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use tokio::sync::watch;
+
+use super::approval::timestamp;
+use super::{ClientId, ClientInfo, Door};
+
+/// Entries that are kept.
+const ENTRIES: usize = 1_000;
+/// Characters of code that an entry keeps.
+const CODE: usize = 2_000;
+/// Characters of an outcome.
+const OUTCOME: usize = 500;
+
+/// How something ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// As it was meant to.
+    Ok,
+    /// With an error.
+    Error,
+    /// Its asker gave it up.
+    Cancelled,
+}
+
+/// One thing that ran.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct LogEntry {
+    /// Its number, from 1; the next one's is greater.
+    pub number: u64,
+    /// When it began (RFC 3339).
+    pub time: String,
+    /// Whose it was.
+    pub client: String,
+    /// By which door.
+    pub door: Door,
+    /// The tool, command or operation.
+    pub tool: String,
+    /// The code, if it was about code, clipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The file, if it was about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// How it ended.
+    pub status: Status,
+    /// Values, or the error, clipped.
+    pub outcome: String,
+    /// How long it took, milliseconds.
+    pub ms: f64,
+}
+
+/// What is about to run.
+#[derive(Debug, Clone, Default)]
+pub struct Doing {
+    /// The tool, command or operation.
+    pub tool: String,
+    /// The code.
+    pub code: Option<String>,
+    /// The package it is read in, when that is known.
+    pub package: Option<String>,
+    /// The file.
+    pub file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone)]
+struct Scope {
+    doing: Arc<Doing>,
+    /// It is in the log as one entry.
+    logged: bool,
+}
+
+tokio::task_local! {
+    static DOING: Scope;
+}
+
+/// Work for a tool or command that is logged as a whole: what the session does within it is not logged again, and what it defines is known to be
+/// of this code.
+pub(crate) async fn within<T>(doing: Doing, work: impl Future<Output = T>) -> T {
+    DOING.scope(Scope { doing: Arc::new(doing), logged: true }, work).await
+}
+
+/// Work for a command: what the session does within it is logged under its name.
+pub(crate) async fn named<T>(doing: Doing, work: impl Future<Output = T>) -> T {
+    DOING.scope(Scope { doing: Arc::new(doing), logged: false }, work).await
+}
+
+/// The tool or command that this is done for.
+pub(super) fn doing() -> Option<Arc<Doing>> {
+    DOING.try_with(|scope| scope.doing.clone()).ok()
+}
+
+/// Whether that is in the log already.
+pub(super) fn is_logged() -> bool {
+    DOING.try_with(|scope| scope.logged).unwrap_or(false)
+}
+
+/// The log. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct Log {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    ring: Mutex<Ring>,
+    last: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    entries: VecDeque<LogEntry>,
+    clients: HashMap<ClientId, ClientInfo>,
+    next: u64,
+}
+
+/// Something that runs. Dropped without an end, it was given up.
+#[derive(Debug)]
+pub struct Running {
+    log: Log,
+    info: ClientInfo,
+    doing: Doing,
+    began: (SystemTime, Instant),
+    done: bool,
+}
+
+impl Log {
+    pub(super) fn new() -> Log {
+        let (last, _) = watch::channel(0);
+        Log { shared: Arc::new(Shared { ring: Mutex::default(), last }) }
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.shared.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who a client is.
+    pub(super) fn meet(&self, client: ClientId, info: ClientInfo) {
+        self.ring().clients.insert(client, info);
+    }
+
+    pub(super) fn forget(&self, client: ClientId) {
+        self.ring().clients.remove(&client);
+    }
+
+    /// Who a client is; the command line when it is not known.
+    pub(super) fn who(&self, client: ClientId) -> ClientInfo {
+        let unknown = || ClientInfo { door: Door::Cli, name: "Consort".into() };
+        self.ring().clients.get(&client).cloned().unwrap_or_else(unknown)
+    }
+
+    /// Something begins.
+    pub fn begin(&self, client: ClientId, doing: Doing) -> Running {
+        Running {
+            log: self.clone(),
+            info: self.who(client),
+            doing,
+            began: (SystemTime::now(), Instant::now()),
+            done: false,
+        }
+    }
+
+    /// The entries after number `since`, the oldest first; at most the last `most`.
+    pub fn entries(&self, since: u64, most: usize) -> Vec<LogEntry> {
+        let ring = self.ring();
+        let newer = ring.entries.iter().rev().take_while(|entry| entry.number > since).take(most);
+        let mut entries: Vec<LogEntry> = newer.cloned().collect();
+        entries.reverse();
+        entries
+    }
+
+    /// The number of the last entry, whenever it changes.
+    pub fn last(&self) -> watch::Receiver<u64> {
+        self.shared.last.subscribe()
+    }
+
+    fn add(&self, running: &Running, status: Status, outcome: &str) {
+        let info = running.info.clone();
+        let number = {
+            let mut ring = self.ring();
+            ring.next += 1;
+            let number = ring.next;
+            if ring.entries.len() == ENTRIES {
+                ring.entries.pop_front();
+            }
+            ring.entries.push_back(LogEntry {
+                number,
+                time: timestamp(running.began.0),
+                client: info.name,
+                door: info.door,
+                tool: running.doing.tool.clone(),
+                code: running.doing.code.as_deref().map(|code| clipped(code, CODE)),
+                file: running.doing.file.clone(),
+                status,
+                outcome: clipped(outcome.trim(), OUTCOME),
+                ms: (running.began.1.elapsed().as_secs_f64() * 1e4).round() / 10.0,
+            });
+            number
+        };
+        self.shared.last.send_replace(number);
+    }
+}
+
+impl Running {
+    /// It has ended.
+    pub fn end(mut self, status: Status, outcome: &str) {
+        self.done = true;
+        self.log.add(&self, status, outcome);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.done {
+            self.log.add(self, Status::Cancelled, "cancelled");
+        }
+    }
+}
+
+pub(super) fn clipped(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_keeps_the_last_entries_and_tells_of_each() {
+        let log = Log::new();
+        let last = log.last();
+        log.meet(ClientId(7), ClientInfo { door: Door::Mcp, name: "agent".into() });
+        for number in 0..ENTRIES + 5 {
+            let doing = Doing { tool: "evaluate-lisp".into(), code: Some("x".repeat(3 * CODE)), ..Doing::default() };
+            log.begin(ClientId(7), doing).end(Status::Ok, &number.to_string());
+        }
+        drop(log.begin(ClientId(7), Doing::default()));
+        assert_eq!(*last.borrow(), ENTRIES as u64 + 6);
+        let all = log.entries(0, usize::MAX);
+        assert_eq!((all.len(), all[0].number), (ENTRIES, 7));
+        let [.., before, cancelled] = all.as_slice() else { panic!("two") };
+        assert_eq!((before.client.as_str(), before.outcome.as_str()), ("agent", "1004"));
+        assert_eq!(before.code.as_ref().map(|code| code.chars().count()), Some(CODE + 3));
+        assert_eq!(cancelled.status, Status::Cancelled);
+        assert_eq!(log.entries(ENTRIES as u64 + 4, 10).len(), 2);
+        assert_eq!(log.entries(0, 1)[0].number, ENTRIES as u64 + 6);
+    }
+}

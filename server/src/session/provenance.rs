@@ -1,0 +1,191 @@
+//! Who made a definition: for every one that was made through Consort, the client, when, and from which text. Kept here, not in the image: code that
+//! runs there cannot change it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use super::approval::timestamp;
+use super::{ClientInfo, Door};
+use crate::image::Image;
+use crate::image::api::Origin;
+use crate::image::api::contents::{Homes, SystemFiles};
+use crate::text::decode;
+use crate::text::made::{Definition, definitions};
+
+/// Names whose makers are kept.
+const NAMES: usize = 20_000;
+/// Makers that are kept of one name, such as of a generic function's methods.
+const MAKERS: usize = 16;
+/// Symbols whose home is asked for at once.
+const ASK: usize = 500;
+
+/// Who made a definition.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Provenance {
+    /// `function`, `macro`, `variable`, ...
+    pub kind: String,
+    /// The client's name.
+    pub by: String,
+    /// Its door: an editor, an agent, the command line.
+    pub door: Door,
+    /// When (RFC 3339).
+    pub at: String,
+    /// The tool, command or operation.
+    pub how: String,
+    /// The form, clipped.
+    pub text: String,
+    /// The file it stands in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Its line there, 1-based.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+}
+
+/// The table. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Makers {
+    shared: Arc<Mutex<Table>>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    made: HashMap<(String, String), Vec<Provenance>>,
+    /// The names in the order in which they came.
+    order: BTreeMap<u64, (String, String)>,
+    next: u64,
+    /// The package that is current in each evaluation session.
+    packages: HashMap<String, String>,
+    image: String,
+}
+
+/// What made definitions.
+#[derive(Debug, Clone)]
+pub(super) struct Making {
+    pub(super) client: ClientInfo,
+    pub(super) how: String,
+    /// The package in which the text begins.
+    pub(super) package: String,
+    /// Where the text begins.
+    pub(super) origin: Option<Origin>,
+    /// The file it is said to be of, when that is all that is known.
+    pub(super) file: Option<PathBuf>,
+}
+
+impl Makers {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn of(&self, package: &str, name: &str) -> Vec<Provenance> {
+        self.table().made.get(&(package.to_owned(), name.to_owned())).cloned().unwrap_or_default()
+    }
+
+    /// The package that a session's next evaluation begins in.
+    pub(super) fn package(&self, session: &str) -> String {
+        self.table().packages.get(session).cloned().unwrap_or_else(|| "COMMON-LISP-USER".into())
+    }
+
+    pub(super) fn package_is(&self, session: &str, package: &str) {
+        self.table().packages.insert(session.to_owned(), package.to_owned());
+    }
+
+    pub(super) fn session_ended(&self, session: &str) {
+        self.table().packages.remove(session);
+    }
+
+    /// An image is ready: in another one than before, what was only evaluated is gone. What was loaded is loaded again.
+    pub(super) fn image_is(&self, image: &str) {
+        let mut table = self.table();
+        if table.image != image {
+            image.clone_into(&mut table.image);
+            table.packages.clear();
+            table.made.retain(|_, made| {
+                made.retain(|made| made.how.starts_with(LOADING));
+                !made.is_empty()
+            });
+            let Table { made, order, .. } = &mut *table;
+            order.retain(|_, name| made.contains_key(name));
+        }
+    }
+
+    /// Note what a text defined that was evaluated or compiled. Asks the image where the names are at home.
+    pub(super) async fn made(&self, image: &Image, text: &str, making: Making) {
+        let found = definitions(text);
+        self.note(image, found, &making).await;
+    }
+
+    /// Note what the files of a system define, which was loaded.
+    pub(super) async fn loaded(&self, image: &Image, system: &str, client: ClientInfo) {
+        let Ok(files) = image.look(&SystemFiles { system: system.to_owned() }).await else { return };
+        for file in files.files {
+            let Ok(bytes) = tokio::fs::read(&file).await else { continue };
+            let found = tokio::task::spawn_blocking(move || definitions(&decode(bytes))).await.unwrap_or_default();
+            let origin = Some(Origin { file, line: 1, column: 1 });
+            let package = "COMMON-LISP-USER".to_owned();
+            let how = format!("{LOADING}{system}");
+            let making = Making { client: client.clone(), how, package, origin, file: None };
+            self.note(image, found, &making).await;
+        }
+    }
+
+    async fn note(&self, image: &Image, found: Vec<Definition>, making: &Making) {
+        let at = timestamp(SystemTime::now());
+        for found in found.chunks(ASK) {
+            let names: Vec<(String, String)> = found
+                .iter()
+                .map(|one| (one.package.clone().unwrap_or_else(|| making.package.clone()), one.name.clone()))
+                .collect();
+            // An image that has gone has taken the definitions along.
+            let Ok(homes) = image.look(&Homes { symbols: names }).await else { return };
+            let mut table = self.table();
+            for (definition, home) in found.iter().zip(homes.homes) {
+                // A package is named by a string, which need not be a symbol's name.
+                let home = match home {
+                    _ if definition.kind == "package" => ("KEYWORD".into(), definition.name.clone()),
+                    Some(home) => home,
+                    None => continue,
+                };
+                let origin = making.origin.as_ref();
+                table.add(
+                    home,
+                    Provenance {
+                        kind: definition.kind.clone(),
+                        by: making.client.name.clone(),
+                        door: making.client.door,
+                        at: at.clone(),
+                        how: making.how.clone(),
+                        text: definition.text.clone(),
+                        file: origin.map(|origin| origin.file.clone()).or_else(|| making.file.clone()),
+                        line: origin.map(|origin| origin.line + definition.line - 1),
+                    },
+                );
+            }
+        }
+    }
+}
+
+/// How what is loaded again after a crash was made.
+const LOADING: &str = "loading the system ";
+
+impl Table {
+    fn add(&mut self, name: (String, String), made: Provenance) {
+        let is_new = !self.made.contains_key(&name);
+        let makers = self.made.entry(name.clone()).or_default();
+        // Of a kind there is one definition, but of methods.
+        makers.retain(|other| other.kind != made.kind || (made.kind == "method" && other.text != made.text));
+        makers.insert(0, made);
+        makers.truncate(MAKERS);
+        if is_new {
+            self.next += 1;
+            self.order.insert(self.next, name);
+            if self.order.len() > NAMES
+                && let Some((_, oldest)) = self.order.pop_first()
+            {
+                self.made.remove(&oldest);
+            }
+        }
+    }
+}

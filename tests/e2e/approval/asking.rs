@@ -1,0 +1,224 @@
+//! Who is asked, what they are shown, and what their answer means.
+
+use consort::session::approval::safe;
+use consort_tests::agent::{Agent, text};
+use consort_tests::lsp::Editor;
+use serde_json::{Value, json};
+
+use crate::support::Guarded;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_editor_is_asked_and_its_answer_counts() {
+    let guarded = Guarded::new().await;
+    let mut editor = guarded.editor().await;
+    let mut agent = guarded.agent("Codex").await;
+
+    let call = agent.begin("evaluate-lisp", json!({"code": "(defun asked (x) (* x 2))"})).await;
+    let question = editor.press("Allow").await;
+    assert_eq!(question["method"], "window/showMessageRequest");
+    let message = question["params"]["message"].as_str().expect("a message");
+    for words in [
+        "AI agent Codex 1 wants to evaluate code in the image:",
+        "Tool: evaluate-lisp",
+        "(defun asked (x) (* x 2))",
+        "Timeout: 120s",
+    ] {
+        assert!(message.contains(words), "no {words:?} in {message}");
+    }
+    let titles: Vec<&str> =
+        question["params"]["actions"].as_array().expect("actions").iter().filter_map(|a| a["title"].as_str()).collect();
+    assert_eq!(titles, ["Allow", "Allow for this session", "Deny"]);
+    assert_eq!(text(&agent.result(call).await), "=> ASKED");
+
+    // Once means once.
+    let call = agent.begin("evaluate-lisp", json!({"code": "(asked 21)"})).await;
+    editor.press("Deny").await;
+    let result = agent.result(call).await;
+    assert_eq!(result["isError"], true);
+    assert!(text(&result).contains("not allowed by the person"), "{}", text(&result));
+
+    let call = agent.begin("evaluate-lisp", json!({"code": "(asked 22)"})).await;
+    let question = editor.question().await;
+    editor.reply(&question, Value::Null).await;
+    assert!(text(&agent.result(call).await).starts_with("Refused"), "a question that is put away is a no");
+
+    // A person's own command asks nobody.
+    assert_eq!(editor.eval("(asked 4)").await, ["8"]);
+    assert!(!editor.was_asked().await);
+
+    let audit = guarded.audit();
+    let decisions: Vec<&str> = audit.iter().filter_map(|entry| entry["decision"].as_str()).collect();
+    assert_eq!(decisions, ["allowed", "refused", "refused"]);
+    for entry in &audit {
+        assert_eq!(
+            (&entry["client"], &entry["tool"], &entry["class"]),
+            (&json!("Codex 1"), &json!("evaluate-lisp"), &json!("eval"))
+        );
+        assert_eq!(entry["by"], "a test 1");
+        assert_eq!(entry["digest"].as_str().map(str::len), Some(64));
+        assert!(entry["time"].as_str().is_some_and(|time| time.starts_with("20") && time.ends_with('Z')));
+    }
+    assert!(audit[0]["arguments"].as_str().is_some_and(|arguments| arguments.contains("(* x 2)")));
+    guarded.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn for_this_session_is_for_this_connection_class_and_tool() {
+    let guarded = Guarded::new().await;
+    let mut editor = guarded.editor().await;
+    let mut agent = guarded.agent("one").await;
+    let call = agent.begin("evaluate-lisp", json!({"code": "1"})).await;
+    editor.press("Allow for this session").await;
+    assert_eq!(text(&agent.result(call).await), "=> 1");
+    assert_eq!(text(&agent.call("evaluate-lisp", json!({"code": "2"})).await), "=> 2");
+    assert_eq!(text(&agent.call("repl_eval", json!({"code": "3"})).await), "=> 3", "the same tool by its other name");
+    assert!(!editor.was_asked().await);
+
+    // Another agent, also one of the same name, is another.
+    let mut other = guarded.agent("one").await;
+    let call = other.begin("evaluate-lisp", json!({"code": "4"})).await;
+    editor.press("Deny").await;
+    assert!(text(&other.result(call).await).starts_with("Refused"));
+    agent.vanish().await;
+    let mut again = guarded.agent("one").await;
+    let call = again.begin("evaluate-lisp", json!({"code": "5"})).await;
+    editor.press("Deny").await;
+    assert!(text(&again.result(call).await).starts_with("Refused"));
+
+    let by: Vec<Value> = guarded.audit().iter().map(|entry| json!([entry["decision"], entry["by"]])).collect();
+    assert_eq!(
+        by,
+        [
+            json!(["allowed", "a test 1"]),
+            json!(["allowed", "a person, for this session"]),
+            json!(["allowed", "a person, for this session"]),
+            json!(["refused", "a test 1"]),
+            json!(["refused", "a test 1"]),
+        ]
+    );
+    guarded.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_several_editors_the_first_answer_counts_and_the_others_are_told() {
+    let guarded = Guarded::new().await;
+    let mut plain = guarded.editor().await;
+    let mut rich = Editor::connect(&guarded.world.session);
+    rich.initialize(json!({"capabilities": {"experimental": {"consort": {"approve": true}}}})).await;
+    rich.command("consort.status", json!({})).await.expect("a status");
+    let mut agent = guarded.agent("agent").await;
+
+    let code = format!("(progn {} 1)", "nil ".repeat(2_000));
+    let call = agent.begin("evaluate-lisp", json!({"code": code})).await;
+    let (shown, asked) = (plain.question().await, rich.question().await);
+    assert_eq!(asked["method"], "consort/approve");
+    let params = &asked["params"];
+    assert_eq!(params["code"], code.as_str(), "all of it");
+    assert_eq!((&params["tool"], &params["class"]), (&json!("evaluate-lisp"), &json!("eval")));
+    assert_eq!((&params["client"], &params["deadlineSeconds"]), (&json!("agent 1"), &json!(120.0)));
+    assert_eq!(params["arguments"], json!({"code": code}));
+    let message = shown["params"]["message"].as_str().expect("a message");
+    assert!(message.len() < 3_000 && message.contains("CHARACTERS ARE NOT SHOWN"), "{message}");
+
+    rich.reply(&asked, json!({"decision": "allow"})).await;
+    assert_eq!(text(&agent.result(call).await), "=> 1");
+    let told = plain
+        .wait_for("window/showMessage", |params| params["message"].to_string().contains("No answer is needed"))
+        .await;
+    assert!(told["message"].to_string().contains("allowed it"), "{told}");
+    assert_eq!(plain.wait_for("$/cancelRequest", |_| true).await["id"], shown["id"]);
+    // Too late, and without effect.
+    plain.reply(&shown, json!({"title": "Deny"})).await;
+
+    // One that puts it away leaves it to the other.
+    let call = agent.begin("evaluate-lisp", json!({"code": "2"})).await;
+    let (shown, asked) = (plain.question().await, rich.question().await);
+    plain.reply(&shown, Value::Null).await;
+    rich.reply(&asked, json!({"decision": "allow"})).await;
+    assert_eq!(text(&agent.result(call).await), "=> 2");
+
+    let call = agent.begin("evaluate-lisp", json!({"code": "3"})).await;
+    let asked = rich.question().await;
+    plain.press("Deny").await;
+    assert!(text(&agent.result(call).await).starts_with("Refused"));
+    let over = rich.wait_for("consort/approvalOver", |_| true).await;
+    assert_eq!(over["id"], asked["params"]["id"]);
+    assert!(over["reason"].to_string().contains("refused it"), "{over}");
+    guarded.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_editor_that_leaves_has_not_allowed_anything() {
+    let guarded = Guarded::new().await;
+    let mut editor = guarded.editor().await;
+    let mut agent = guarded.agent("agent").await;
+    let call = agent.begin("evaluate-lisp", json!({"code": "1"})).await;
+    editor.question().await;
+    editor.vanish().await;
+    assert!(text(&agent.result(call).await).starts_with("Refused"));
+    guarded.refused("dismissed").await;
+    guarded.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_an_editor_the_agents_client_asks() {
+    let guarded = Guarded::new().await;
+    let mut agent = guarded.asking_agent("agent").await;
+    for (answer, expected) in [
+        (json!({"action": "accept", "content": {"decision": "allow"}}), "=> 1"),
+        (json!({"action": "accept", "content": {"decision": "deny"}}), "Refused"),
+        (json!({"action": "decline"}), "Refused"),
+        (json!({"action": "cancel"}), "Refused"),
+        (json!({"action": "accept", "content": {}}), "Refused"),
+        (json!({"action": "accept", "content": {"decision": "allow-session"}}), "=> 1"),
+    ] {
+        let call = agent.begin("evaluate-lisp", json!({"code": "1"})).await;
+        let question = agent.wait_for("elicitation/create").await;
+        assert!(
+            question["params"]["message"].to_string().contains("AI agent agent 1 wants to evaluate code"),
+            "{question}"
+        );
+        assert_eq!(question["params"]["requestedSchema"]["required"], json!(["decision"]));
+        agent.reply(&question, answer.clone()).await;
+        let result = agent.result(call).await;
+        assert!(text(&result).starts_with(expected), "{answer}: {}", text(&result));
+    }
+    assert_eq!(text(&agent.call("evaluate-lisp", json!({"code": "2"})).await), "=> 2", "allowed for the session");
+
+    // A client that cannot ask is told what a person can do.
+    let mut mute = guarded.agent("mute").await;
+    let result = mute.call("evaluate-lisp", json!({"code": "1"})).await;
+    assert_eq!(result["isError"], true);
+    for words in ["nobody can be asked", "open the workspace in an editor", "eval = \"allow\"", "consort stop"] {
+        assert!(text(&result).contains(words), "no {words:?} in {}", text(&result));
+    }
+    guarded.refused("nobody can be asked").await;
+    guarded.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_revision_without_a_handshake_asks_by_an_input_required_result() {
+    let guarded = Guarded::new().await;
+    let mut agent = Agent::modern(&guarded.world.session, "modern", json!({"elicitation": {}}));
+    let asked = agent.call("evaluate-lisp", json!({"code": "(list 1 2)"})).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let question = &asked["inputRequests"]["approval"];
+    assert_eq!(question["method"], "elicitation/create");
+    assert!(question["params"]["message"].to_string().contains("(list 1 2)"));
+    let retry = json!({
+        "name": "evaluate-lisp", "arguments": {"code": "(list 1 2)"}, "requestState": asked["requestState"],
+        "inputResponses": {"approval": {"action": "accept", "content": {"decision": "allow"}}},
+    });
+    let id = agent.ask("tools/call", retry).await;
+    assert_eq!(text(&agent.result(id).await), "=> (1 2)");
+
+    let mut mute = Agent::modern(&guarded.world.session, "mute", json!({}));
+    assert!(text(&mute.call("evaluate-lisp", json!({"code": "1"})).await).contains("nobody can be asked"));
+    guarded.end().await;
+}
+
+#[test]
+fn what_is_not_seen_is_shown() {
+    assert_eq!(safe("a\u{202e}b\u{200b}c\rd\u{1b}[2J"), "a\\u{202e}b\\u{200b}c\\u{d}d\\u{1b}[2J");
+    assert_eq!(safe("(é 𝄞)\n\tλ"), "(é 𝄞)\n\tλ");
+}

@@ -1,0 +1,145 @@
+//! A small MCP client in this process, written by hand: it says what it likes, also what no well-behaved client says.
+
+use std::collections::VecDeque;
+
+use consort::session::Session;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::task::JoinHandle;
+
+use crate::world::PATIENCE;
+
+/// An agent connected to a session.
+pub struct Agent {
+    lines: Lines<BufReader<OwnedReadHalf>>,
+    write: OwnedWriteHalf,
+    next: i64,
+    unseen: VecDeque<Value>,
+    /// `_meta` of every request, for the revision that has no handshake.
+    meta: Option<Value>,
+    server: JoinHandle<()>,
+}
+
+impl Agent {
+    /// Connect, and do not say anything yet.
+    pub fn connect(session: &Session) -> Agent {
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let server = tokio::spawn(consort::mcp::serve_socket(session.clone(), theirs));
+        let (read, write) = ours.into_split();
+        let lines = BufReader::new(read).lines();
+        Agent { lines, write, next: 1, unseen: VecDeque::new(), meta: None, server }
+    }
+
+    /// With the handshake of 2025-06-18, under a name and with these capabilities.
+    pub async fn named(session: &Session, name: &str, capabilities: Value) -> Agent {
+        Agent::of_revision(session, "2025-06-18", name, capabilities).await
+    }
+
+    /// With the handshake of a revision that has one.
+    pub async fn of_revision(session: &Session, revision: &str, name: &str, capabilities: Value) -> Agent {
+        let mut agent = Agent::connect(session);
+        let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": name, "version": "1"}});
+        let greeting = agent.request("initialize", params).await;
+        assert!(greeting.get("error").is_none(), "{greeting}");
+        agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        agent
+    }
+
+    /// Of the revision 2026-07-28, whose requests say all of it each time.
+    pub fn modern(session: &Session, name: &str, capabilities: Value) -> Agent {
+        let mut agent = Agent::connect(session);
+        agent.meta = Some(json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        }));
+        agent
+    }
+
+    /// Send a message as it is.
+    pub async fn send(&mut self, message: &Value) {
+        self.write.write_all(format!("{message}\n").as_bytes()).await.expect("the server reads");
+    }
+
+    /// Send a request; its id.
+    pub async fn ask(&mut self, method: &str, mut params: Value) -> i64 {
+        let id = self.next;
+        self.next += 1;
+        if let Some(meta) = &self.meta {
+            params["_meta"] = meta.clone();
+        }
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        id
+    }
+
+    /// The whole answer to a request.
+    pub async fn answer(&mut self, id: i64) -> Value {
+        self.wait(|message| message.get("method").is_none() && message["id"] == id).await
+    }
+
+    /// Send a request and wait for its whole answer.
+    pub async fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.ask(method, params).await;
+        self.answer(id).await
+    }
+
+    /// Call a tool; the request's id.
+    pub async fn begin(&mut self, tool: &str, arguments: Value) -> i64 {
+        self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await
+    }
+
+    /// Call a tool; its result.
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let id = self.begin(tool, arguments).await;
+        self.result(id).await
+    }
+
+    /// The result of a call that is no error of the protocol.
+    pub async fn result(&mut self, id: i64) -> Value {
+        let mut answer = self.answer(id).await;
+        assert!(answer.get("error").is_none(), "{answer}");
+        answer["result"].take()
+    }
+
+    /// The next request or notification of a method that nobody has looked at.
+    pub async fn wait_for(&mut self, method: &str) -> Value {
+        self.wait(|message| message["method"] == method).await
+    }
+
+    /// The next message that is wanted; others stay.
+    pub async fn wait(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.unseen.iter().position(&wanted) {
+            return self.unseen.remove(at).expect("it is there");
+        }
+        loop {
+            let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
+            let Ok(Ok(Some(line))) = line else {
+                panic!("waited in vain ({line:?}); unseen: {:#?}", self.unseen);
+            };
+            let message: Value = serde_json::from_str(&line).expect("the server sends JSON");
+            if wanted(&message) {
+                return message;
+            }
+            self.unseen.push_back(message);
+        }
+    }
+
+    /// Answer a request of the server's.
+    pub async fn reply(&mut self, request: &Value, result: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
+    }
+
+    /// Go away without a word, and see the door close.
+    pub async fn vanish(self) {
+        let Agent { server, lines, write, .. } = self;
+        drop((lines, write));
+        tokio::time::timeout(PATIENCE, server).await.expect("the door closes").expect("no panic");
+    }
+}
+
+/// The one text block of a tool's result.
+pub fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_default()
+}
