@@ -13,9 +13,17 @@ require('consort.maps').plugs()
 
 vim.api.nvim_create_autocmd('LspAttach', {
   group = vim.api.nvim_create_augroup('consort', {}),
+  desc = 'Keys of Lisp buffers; where the person is',
   callback = function(event)
     local client = vim.lsp.get_client_by_id(event.data.client_id)
-    if client and client.name == 'consort' and vim.g.consort_maps ~= false then require('consort.maps').defaults(event.buf) end
+    if not client or client.name ~= 'consort' then return end
+    if vim.g.consort_maps ~= false then require('consort.maps').defaults(event.buf) end
+    vim.api.nvim_create_autocmd({ 'CursorMoved', 'CursorMovedI', 'ModeChanged', 'BufEnter', 'WinScrolled' }, {
+      group = vim.api.nvim_create_augroup('consort.context.' .. event.buf, {}),
+      buffer = event.buf,
+      callback = function() require('consort.context').moved() end,
+    })
+    require('consort.context').moved()
   end,
 })
 

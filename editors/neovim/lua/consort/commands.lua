@@ -20,12 +20,22 @@ local function plain(command, done)
     end)
   end
 end
-local function named(command, key, what)
+--- What a reload did, in a line.
+local function reloaded(report)
+  local parts = {}
+  for _, key in ipairs({ 'redefined', 'new', 'gone', 'stale' }) do
+    local n = #(report[key] or {})
+    if n > 0 then table.insert(parts, ('%d %s'):format(n, key)) end
+  end
+  return report.what .. ': ' .. (#parts > 0 and table.concat(parts, ', ') or 'nothing changed')
+end
+local function loaded(result)
+  return result.loaded and 'loaded' or 'not loaded: ' .. (type(result.error) == 'table' and result.error.message or result.status)
+end
+local function named(command, key, done)
   return function(rest)
-    if rest == '' then return require('consort.client').fail(('which %s? `:Consort %s NAME`'):format(what, command)) end
-    require('consort.client').execute(command, { [key] = rest }, function(result)
-      require('consort.client').say(result.text or result.report and result.report.text or 'done')
-    end)
+    if rest == '' then return require('consort.client').fail('which one? A name is missing') end
+    require('consort.client').execute(command, { [key] = rest }, function(result) require('consort.client').say(done(result)) end)
   end
 end
 
@@ -66,9 +76,9 @@ M.table = {
   trace = { about = 'trace a function', run = function(rest) require('consort.views').trace(true, rest) end },
   untrace = { about = 'trace a function no longer', run = function(rest) require('consort.views').trace(false, rest) end },
   profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, run = of_name('views', 'profile') },
-  load = { about = 'load a system', run = named('loadSystem', 'system', 'system') },
-  reload = { about = 'reload a system', run = named('reloadSystem', 'system', 'system') },
-  undo = { about = 'put back what the last reload replaced', run = plain('undoReload', function(result) return result.text or 'undone' end) },
+  load = { about = 'load a system', run = named('loadSystem', 'system', loaded) },
+  reload = { about = 'reload a system', run = named('reloadSystem', 'system', reloaded) },
+  undo = { about = 'put back what the last reload replaced', run = plain('undoReload', reloaded) },
   test = { about = 'run the test at the cursor, or those of a system', run = of_name('tests', 'run') },
   repl = { about = 'the REPL', run = lazy('repl', 'open') },
   restart = { about = 'end the image and start a new one', run = plain('restartImage', 'a new image is running') },

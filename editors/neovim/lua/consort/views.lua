@@ -4,19 +4,6 @@ local float = require('consort.float')
 
 local M = {}
 
---- The symbol to ask about: what was typed, or what is at the cursor.
----@param name? string
----@return string?
-local function symbol(name)
-  if name and name ~= '' then return name end
-  local saved = vim.bo.iskeyword
-  vim.bo.iskeyword = '@,48-57,192-255,!,$,%,&,*,+,-,.,/,:,<,=,>,?,@-@,^,_,~,|'
-  local word = vim.fn.expand('<cword>')
-  vim.bo.iskeyword = saved
-  if word == '' then return client_of.fail('there is no symbol at the cursor') end
-  return word
-end
-
 -- Macroexpansion
 
 --- The expansion of the form at the cursor; further and back in the float.
@@ -63,36 +50,36 @@ end
 
 -- Symbols
 
+--- What a command on a name is asked: the name that was typed, or where the cursor is.
 ---@param name? string
-function M.describe(name)
-  local client, wanted = client_of.need(), symbol(name)
-  if not client or not wanted then return end
-  local place = client_of.place(client)
-  client_of.execute('describe', { symbol = wanted, uri = place.uri, position = place.position }, function(result)
-    float.open(result.text or vim.inspect(result), { title = wanted })
-  end)
+---@return table? argument
+local function asked(name)
+  if name and name ~= '' then return { name = name } end
+  local client = client_of.need()
+  return client and client_of.place(client)
 end
 
----@param name? string
-function M.disassemble(name)
-  local client, wanted = client_of.need(), symbol(name)
-  if not client or not wanted then return end
-  local place = client_of.place(client)
-  client_of.execute('disassemble', { symbol = wanted, uri = place.uri, position = place.position }, function(result)
-    float.open(result.text or vim.inspect(result), { title = wanted .. ', disassembled', filetype = 'asm' })
-  end)
+---@param command string
+---@param options table for the float
+local function show_text(command, options)
+  return function(name)
+    local argument = asked(name)
+    if not argument then return end
+    client_of.execute(command, argument, function(result)
+      float.open(result.text, vim.tbl_extend('keep', { title = result.name }, options))
+    end)
+  end
 end
+M.describe = show_text('describe', { hint = 'q closes' })
+M.disassemble = show_text('disassemble', { filetype = 'asm', hint = 'q closes' })
 
---- Trace a function, or no longer.
+--- Trace a function, or no longer; without a name `untrace` is for all of them.
 ---@param on boolean
 ---@param name? string
 function M.trace(on, name)
-  local client, wanted = client_of.need(), symbol(name)
-  if not client or not wanted then return end
-  local place = client_of.place(client)
-  client_of.execute(on and 'trace' or 'untrace', { symbol = wanted, uri = place.uri, position = place.position }, function()
-    client_of.say(('%s is %s traced'):format(wanted, on and 'now' or 'no longer'))
-  end)
+  local argument = on and asked(name) or name and name ~= '' and { name = name } or {}
+  if not argument then return end
+  client_of.execute(on and 'trace' or 'untrace', argument, function(result) client_of.say(result.text) end)
 end
 
 --- Open the definition of a symbol; of several, one is chosen.
