@@ -14,4 +14,13 @@ return {
   cmd = { 'consort', 'lsp' },
   filetypes = { 'lisp' },
   root_dir = root_dir,
+  -- Questions about what an agent may do come with the code, and not as a plain message.
+  init_options = { approve = true },
+  handlers = {
+    ['consort/approve'] = function(...) return require('consort.approve').on_request(...) end,
+    ['consort/approvalOver'] = function(...) return require('consort.approve').on_over(...) end,
+    ['consort/imageState'] = function(_, state) vim.g.consort_image = state.state end,
+    ['consort/output'] = function() end,
+    ['consort/logEntry'] = function() end,
+  },
 }

@@ -1,0 +1,87 @@
+--- The language client that is attached, and commands through it.
+local M = {}
+
+---@param buf? integer the current buffer by default
+---@return vim.lsp.Client?
+function M.of(buf)
+  return vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1] or vim.lsp.get_clients({ name = 'consort' })[1]
+end
+
+---@param message string
+---@param level? integer one of vim.log.levels
+function M.say(message, level)
+  vim.notify('Consort: ' .. message, level or vim.log.levels.INFO)
+end
+
+---@param message string
+function M.fail(message) M.say(message, vim.log.levels.ERROR) end
+
+--- The client, or a message that says how to get one.
+---@param buf? integer
+---@return vim.lsp.Client?
+function M.need(buf)
+  local client = M.of(buf)
+  if not client then
+    M.fail("it is not attached. Open a Lisp file, and see `:checkhealth consort` if it stays so; `vim.lsp.enable('consort')` belongs in your init.lua")
+  end
+  return client
+end
+
+---@param client vim.lsp.Client
+---@param command string
+---@return boolean
+function M.knows(client, command)
+  return vim.list_contains(vim.tbl_get(client, 'server_capabilities', 'executeCommandProvider', 'commands') or {}, command)
+end
+
+---@class consort.Options
+---@field buf? integer
+---@field on_error? fun(error: lsp.ResponseError) instead of showing it
+
+--- Execute `consort.NAME` with one argument.
+---@param name string
+---@param argument table
+---@param on_result? fun(result: any, client: vim.lsp.Client)
+---@param options? consort.Options
+---@return fun()? cancel stops the work
+function M.execute(name, argument, on_result, options)
+  options = options or {}
+  local client = M.need(options.buf)
+  if not client then return end
+  local command = 'consort.' .. name
+  if not M.knows(client, command) then
+    M.fail(('this version of the program `consort` has no %s; install the newest one'):format(command))
+    return
+  end
+  local params = { command = command, arguments = { next(argument) == nil and vim.empty_dict() or argument } }
+  local sent, id = client:request('workspace/executeCommand', params, function(error, result)
+    if error then
+      if options.on_error then return options.on_error(error) end
+      if error.code ~= vim.lsp.protocol.ErrorCodes.RequestCancelled then M.fail(error.message) end
+    elseif on_result then
+      on_result(result, client)
+    end
+  end, options.buf or 0)
+  if not sent then
+    M.fail('the server has ended; `:edit` starts it again')
+    return
+  end
+  return function() client:cancel_request(id) end
+end
+
+--- The cursor's place in a buffer, as commands take it.
+---@param client vim.lsp.Client
+---@return { uri: string, position: lsp.Position }
+function M.place(client)
+  local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  return { uri = params.textDocument.uri, position = params.position }
+end
+
+--- The last visual selection as an LSP range.
+---@param client vim.lsp.Client
+---@return lsp.Range
+function M.selection(client)
+  return vim.lsp.util.make_given_range_params(nil, nil, 0, client.offset_encoding).range
+end
+
+return M

@@ -1,0 +1,136 @@
+--- `:Consort`: the table of its subcommands.
+local M = {}
+
+---@class consort.Subcommand
+---@field about string
+---@field run fun(rest: string, context: vim.api.keyset.create_user_command.command_args)
+---@field choices? string[]
+
+local function lazy(module, name, ...)
+  local fixed = { ... }
+  return function() require('consort.' .. module)[name](unpack(fixed)) end
+end
+local function of_name(module, name)
+  return function(rest) require('consort.' .. module)[name](rest ~= '' and rest or nil) end
+end
+local function plain(command, done)
+  return function()
+    require('consort.client').execute(command, {}, function(result)
+      require('consort.client').say(type(done) == 'function' and done(result) or done)
+    end)
+  end
+end
+--- What a reload did, in a line.
+local function reloaded(report)
+  local parts = {}
+  for _, key in ipairs({ 'redefined', 'new', 'gone', 'stale' }) do
+    local n = #(report[key] or {})
+    if n > 0 then table.insert(parts, ('%d %s'):format(n, key)) end
+  end
+  return report.what .. ': ' .. (#parts > 0 and table.concat(parts, ', ') or 'nothing changed')
+end
+local function loaded(result)
+  return result.loaded and 'loaded' or 'not loaded: ' .. (type(result.error) == 'table' and result.error.message or result.status)
+end
+local function named(command, key, done)
+  return function(rest)
+    if rest == '' then return require('consort.client').fail('which one? A name is missing') end
+    require('consort.client').execute(command, { [key] = rest }, function(result) require('consort.client').say(done(result)) end)
+  end
+end
+
+---@type table<string, consort.Subcommand>
+M.table = {
+  eval = {
+    about = 'form, top, region, buffer, comment; or code',
+    choices = { 'form', 'top', 'region', 'buffer', 'comment' },
+    run = function(rest, context)
+      local eval = require('consort.eval')
+      if rest == '' and context.range > 0 or rest == 'region' then
+        eval.region()
+      elseif rest == '' or rest == 'form' then
+        eval.form()
+      elseif rest == 'top' then
+        eval.form(true)
+      elseif rest == 'buffer' then
+        eval.buffer()
+      elseif rest == 'comment' then
+        eval.to_comment()
+      else
+        eval.code(rest)
+      end
+    end,
+  },
+  result = { about = 'the whole of the result in this line', run = lazy('eval', 'result') },
+  clear = {
+    about = 'take the values in this buffer away',
+    run = function() require('consort.inline').clear(vim.api.nvim_get_current_buf()) end,
+  },
+  macroexpand = {
+    about = 'expand the form: one, step, full',
+    choices = { 'one', 'step', 'full' },
+    run = of_name('views', 'expand'),
+  },
+  describe = { about = 'describe a symbol', run = of_name('views', 'describe') },
+  disassemble = { about = 'disassemble a function', run = of_name('views', 'disassemble') },
+  trace = { about = 'trace a function', run = function(rest) require('consort.views').trace(true, rest) end },
+  untrace = { about = 'trace a function no longer', run = function(rest) require('consort.views').trace(false, rest) end },
+  profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, run = of_name('views', 'profile') },
+  load = { about = 'load a system', run = named('loadSystem', 'system', loaded) },
+  reload = { about = 'reload a system', run = named('reloadSystem', 'system', reloaded) },
+  undo = { about = 'put back what the last reload replaced', run = plain('undoReload', reloaded) },
+  test = { about = 'run the test at the cursor, or those of a system', run = of_name('tests', 'run') },
+  repl = { about = 'the REPL', run = lazy('repl', 'open') },
+  restart = { about = 'end the image and start a new one', run = plain('restartImage', 'a new image is running') },
+  interrupt = {
+    about = 'interrupt what runs for this editor',
+    run = plain('interrupt', function(result) return ('%d interrupted'):format(result.interrupted) end),
+  },
+  status = {
+    about = 'host, image, clients, work',
+    run = function()
+      require('consort.client').execute('status', {}, function(result)
+        require('consort.float').open(vim.inspect(result), { title = 'Consort', filetype = 'lua' })
+      end)
+    end,
+  },
+  log = { about = 'what ran in the image, and by whom', run = lazy('log', 'open') },
+  structure = {
+    about = 'edit the structure',
+    choices = {
+      'slurpForward', 'slurpBackward', 'barfForward', 'barfBackward', 'raise', 'wrap', 'splice', 'dragForward', 'dragBackward',
+      'killSexp', 'transpose', 'moveForward', 'moveBackward', 'moveUp', 'moveDown',
+    },
+    run = function(rest) require('consort.structure').act(rest) end,
+  },
+}
+
+local function starting_with(words, lead)
+  return vim.iter(words):filter(function(word) return vim.startswith(word, lead) end):totable()
+end
+
+--- Completion of `:Consort`.
+---@return string[]
+function M.complete(lead, line)
+  local name = line:match('^%s*%S*Consort!?%s+(%S+)%s')
+  if not name then
+    local names = vim.tbl_keys(M.table)
+    table.sort(names)
+    return starting_with(names, lead)
+  end
+  return starting_with(M.table[name] and M.table[name].choices or {}, lead)
+end
+
+function M.run(context)
+  local name, rest = context.args:match('^(%S*)%s*(.-)%s*$')
+  if name == '' then name = 'status' end
+  local subcommand = M.table[name]
+  if not subcommand then
+    local names = vim.tbl_keys(M.table)
+    table.sort(names)
+    return require('consort.client').fail(('there is no `:Consort %s`; there are %s'):format(name, table.concat(names, ', ')))
+  end
+  subcommand.run(rest, context)
+end
+
+return M

@@ -1,0 +1,69 @@
+--- The `<Plug>` maps, and the default keys of Lisp buffers. doc/consort.txt documents the same; a test holds the two together.
+local M = {}
+
+---@type { plug: string, keys?: string, mode?: string|string[], about: string, run: fun() }[]
+M.maps = {}
+
+local function map(plug, keys, about, command, mode)
+  table.insert(M.maps, {
+    plug = plug,
+    keys = keys,
+    mode = mode or 'n',
+    about = about,
+    run = type(command) == 'function' and command or function() vim.cmd('Consort ' .. command) end,
+  })
+end
+
+map('eval-form', '<LocalLeader>ee', 'evaluate the form', 'eval form')
+map('eval-top', '<LocalLeader>er', 'evaluate the top-level form', 'eval top')
+map('eval-buffer', '<LocalLeader>eb', 'evaluate the buffer', 'eval buffer')
+map('eval-comment', '<LocalLeader>ec', 'evaluate to a comment', 'eval comment')
+map('eval-region', '<LocalLeader>E', 'evaluate the selection', function()
+  vim.cmd.normal({ '\27', bang = true }) -- sets '< and '>
+  require('consort.eval').region()
+end, 'x')
+map('result', '<LocalLeader>ev', 'show the whole result', 'result')
+map('clear', '<LocalLeader>ex', 'take the values away', 'clear')
+map('macroexpand', '<LocalLeader>mm', 'macroexpand', 'macroexpand one')
+map('macroexpand-full', '<LocalLeader>mf', 'macroexpand fully', 'macroexpand full')
+map('describe', '<LocalLeader>d', 'describe the symbol', 'describe')
+map('disassemble', '<LocalLeader>D', 'disassemble the function', 'disassemble')
+map('profile', '<LocalLeader>p', 'profile the form', 'profile')
+map('test', '<LocalLeader>t', 'run the test', 'test')
+map('repl', '<LocalLeader>s', 'the REPL', 'repl')
+map('interrupt', '<LocalLeader>i', 'interrupt', 'interrupt')
+map('undo', '<LocalLeader>u', 'undo the last reload', 'undo')
+map('log', '<LocalLeader>l', 'what ran', 'log')
+map('slurp-forward', '<LocalLeader>>', 'take the next form in', 'structure slurpForward')
+map('barf-forward', '<LocalLeader><', 'put the last form out', 'structure barfForward')
+map('slurp-backward', nil, 'take the form before in', 'structure slurpBackward')
+map('barf-backward', nil, 'put the first form out', 'structure barfBackward')
+map('raise', '<LocalLeader>R', 'put the form in the place of its list', 'structure raise')
+map('wrap', '<LocalLeader>w', 'wrap the form in a list', 'structure wrap')
+map('splice', '<LocalLeader>S', 'take the parentheses away', 'structure splice')
+map('drag-forward', '<LocalLeader>]', 'move the form on', 'structure dragForward')
+map('drag-backward', '<LocalLeader>[', 'move the form back', 'structure dragBackward')
+map('kill', '<LocalLeader>k', 'delete the form', 'structure killSexp')
+map('transpose', nil, 'exchange two forms', 'structure transpose')
+map('outer-form', 'af', 'the form', function() require('consort.structure').select(false) end, { 'x', 'o' })
+map('inner-form', 'if', 'what is in the form', function() require('consort.structure').select(true) end, { 'x', 'o' })
+
+function M.plugs()
+  for _, one in ipairs(M.maps) do
+    vim.keymap.set(one.mode, ('<Plug>(consort-%s)'):format(one.plug), one.run, { desc = 'Consort: ' .. one.about })
+  end
+end
+
+--- The default keys in a Lisp buffer, where nothing is mapped yet.
+---@param buf integer
+function M.defaults(buf)
+  for _, one in ipairs(M.maps) do
+    for _, mode in ipairs(type(one.mode) == 'table' and one.mode or { one.mode }) do
+      if one.keys and vim.fn.maparg(one.keys, mode) == '' then
+        vim.keymap.set(mode, one.keys, ('<Plug>(consort-%s)'):format(one.plug), { buffer = buf, remap = true, desc = 'Consort: ' .. one.about })
+      end
+    end
+  end
+end
+
+return M

@@ -1,0 +1,87 @@
+--- Structural editing, on the server's own scanner, and text objects for forms.
+local client_of = require('consort.client')
+
+local M = {}
+local PATIENCE = 2000 -- ms; a text object cannot come later
+
+---@param command string
+---@param argument table
+---@return any result
+local function now(client, command, argument)
+  local answer, why = client:request_sync('workspace/executeCommand', { command = 'consort.' .. command, arguments = { argument } }, PATIENCE, 0)
+  if not answer then return client_of.fail('no answer: ' .. tostring(why)) end
+  if answer.err then return client_of.fail(answer.err.message) end
+  return answer.result
+end
+
+local function set_cursor(client, position)
+  local line = vim.api.nvim_buf_get_lines(0, position.line, position.line + 1, false)[1] or ''
+  local column = vim.str_byteindex(line, client.offset_encoding, position.character, false)
+  vim.api.nvim_win_set_cursor(0, { position.line + 1, column })
+end
+
+--- Do one of the server's actions (docs/protocol.md, `consort.structure`) at the cursor.
+---@param action string
+function M.act(action)
+  local client = client_of.need()
+  if not client then return end
+  local place = client_of.place(client)
+  local result = now(client, 'structure', { uri = place.uri, position = place.position, action = action })
+  if not result then return end
+  if #(result.edits or {}) > 0 then
+    vim.lsp.util.apply_text_edits(result.edits, vim.api.nvim_get_current_buf(), client.offset_encoding)
+  end
+  if result.selection then set_cursor(client, result.selection.start) end
+end
+
+--- The range of the list around the cursor, by `textDocument/selectionRange`.
+---@param client vim.lsp.Client
+---@param count integer which list, from the innermost
+---@return integer[]? range { row, column, end row, end column }, 0-based bytes, end exclusive
+local function list_around(client, count)
+  local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  local answer = client:request_sync('textDocument/selectionRange', {
+    textDocument = params.textDocument,
+    positions = { params.position },
+  }, PATIENCE, 0)
+  local node = answer and answer.result and answer.result[1]
+  local last
+  while node do
+    local range = node.range
+    local function bytes(position)
+      local line = vim.api.nvim_buf_get_lines(0, position.line, position.line + 1, false)[1] or ''
+      return math.min(#line, vim.str_byteindex(line, client.offset_encoding, position.character, false))
+    end
+    local r = { range.start.line, bytes(range.start), range['end'].line, bytes(range['end']) }
+    local text = table.concat(vim.api.nvim_buf_get_text(0, r[1], r[2], r[3], r[4], {}), '\n')
+    if text:match('^%(.*%)$') and not vim.deep_equal(r, last) then
+      last = r
+      count = count - 1
+      if count == 0 then return r end
+    end
+    node = node.parent
+  end
+end
+
+--- Select the form around the cursor (`af`), or what is in it (`if`).
+---@param inner boolean
+function M.select(inner)
+  local client = client_of.need()
+  local range = client and list_around(client, vim.v.count1)
+  if not range then return end
+  local row, column, end_row, end_column = unpack(range)
+  if inner then
+    column, end_column = column + 1, end_column - 1
+    if row == end_row and column >= end_column then return end -- ()
+  end
+  if vim.fn.mode():match('[vV\22]') then vim.cmd.normal({ '\27', bang = true }) end
+  vim.api.nvim_win_set_cursor(0, { row + 1, column })
+  vim.cmd.normal({ 'v', bang = true })
+  if end_column == 0 then
+    vim.api.nvim_win_set_cursor(0, { end_row, math.max(0, #vim.fn.getline(end_row) - 1) })
+  else
+    vim.api.nvim_win_set_cursor(0, { end_row + 1, end_column - 1 })
+  end
+end
+
+return M

@@ -1,0 +1,50 @@
+--- Tests: run at the cursor or of a system; failures go to the quickfix list and to their lines.
+local client_of = require('consort.client')
+
+local M = {}
+local namespace = vim.api.nvim_create_namespace('consort.tests')
+
+local function report(result)
+  local items, by_buffer, failed = {}, {}, 0
+  for _, test in ipairs(result.tests or {}) do
+    if test.status ~= 'passed' and test.status ~= 'skipped' then
+      failed = failed + 1
+      local failures = test.failures and #test.failures > 0 and test.failures or { { message = test.status } }
+      for _, failure in ipairs(failures) do
+        local text = ('%s: %s'):format(test.name, (failure.message or test.status))
+        table.insert(items, { filename = test.file, lnum = test.line, text = text, type = 'E' })
+        if test.file and test.line then
+          local buf = vim.fn.bufadd(test.file)
+          by_buffer[buf] = by_buffer[buf] or {}
+          table.insert(by_buffer[buf], { lnum = test.line - 1, col = 0, message = text, severity = vim.diagnostic.severity.ERROR, source = 'test' })
+        end
+      end
+    end
+  end
+  vim.diagnostic.reset(namespace)
+  for buf, diagnostics in pairs(by_buffer) do vim.diagnostic.set(namespace, buf, diagnostics) end
+  vim.fn.setqflist({}, ' ', { title = 'Consort tests', items = items })
+  local total = #(result.tests or {})
+  if failed > 0 then
+    vim.cmd('botright copen')
+    vim.cmd.wincmd('p')
+    client_of.say(('%d of %d tests failed'):format(failed, total), vim.log.levels.WARN)
+  else
+    client_of.say(total == 1 and 'the test passed' or ('all %d tests passed'):format(total))
+  end
+end
+
+--- Run the test at the cursor; of a system, when one is named.
+---@param system? string
+function M.run(system)
+  local client = client_of.need()
+  if not client then return end
+  client_of.say('testing ...')
+  if system then
+    client_of.execute('runTests', { system = system }, report)
+  else
+    client_of.execute('runTestAtPoint', client_of.place(client), report)
+  end
+end
+
+return M

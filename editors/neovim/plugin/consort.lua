@@ -1,0 +1,30 @@
+-- The command, the maps and what follows the image. No setup() is needed; see :help consort.
+if vim.g.loaded_consort then return end
+vim.g.loaded_consort = true
+
+vim.api.nvim_create_user_command('Consort', function(context) require('consort.commands').run(context) end, {
+  nargs = '*',
+  range = true,
+  desc = 'Common Lisp in the image that editor and agents share',
+  complete = function(...) return require('consort.commands').complete(...) end,
+})
+
+require('consort.maps').plugs()
+
+vim.api.nvim_create_autocmd('LspAttach', {
+  group = vim.api.nvim_create_augroup('consort', {}),
+  desc = 'Keys of Lisp buffers; where the person is',
+  callback = function(event)
+    local client = vim.lsp.get_client_by_id(event.data.client_id)
+    if not client or client.name ~= 'consort' then return end
+    if vim.g.consort_maps ~= false then require('consort.maps').defaults(event.buf) end
+    vim.api.nvim_create_autocmd({ 'CursorMoved', 'CursorMovedI', 'ModeChanged', 'BufEnter', 'WinScrolled' }, {
+      group = vim.api.nvim_create_augroup('consort.context.' .. event.buf, {}),
+      buffer = event.buf,
+      callback = function() require('consort.context').moved() end,
+    })
+    require('consort.context').moved()
+  end,
+})
+
+vim.filetype.add({ extension = { ros = 'lisp', asd = 'lisp', cl = 'lisp' } })

@@ -1,0 +1,226 @@
+-- nvim --headless -u NONE -i NONE -l plugin_test.lua: the plugin in a real editor, with a real image.
+local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
+package.path = here .. '/?.lua;' .. package.path
+local T = require('harness')
+local plugin = vim.fs.normalize(here .. '/../../../editors/neovim')
+vim.opt.runtimepath:prepend(plugin)
+vim.o.swapfile = false
+vim.cmd('filetype on') -- `-l` runs before it is
+vim.cmd.source(plugin .. '/plugin/consort.lua') -- and plugins are not loaded then either
+
+local workspace = vim.fs.normalize(vim.uv.fs_realpath(vim.fs.dirname(vim.fn.tempname()))) .. '/workspace'
+vim.fn.mkdir(workspace .. '/.git', 'p')
+local file = workspace .. '/fixture.lisp'
+vim.fn.writefile({
+  '(defpackage :fixture (:use :cl))',
+  '(in-package :fixture)',
+  '',
+  '(defun double (x)',
+  '  (* 2 x))',
+  '',
+  '(list (double 21) "𝄞")',
+  '',
+  '(error "no ~a" :way)',
+  '',
+  '(when (oddp 3)',
+  '  (print :odd))',
+}, file)
+
+local said = {}
+vim.notify = function(message, level) table.insert(said, { message, level }) end
+local function last_said() return (said[#said] or {})[1] end
+local inline = require('consort.inline')
+local function shown()
+  local texts = {}
+  for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, inline.namespace, 0, -1, { details = true })) do
+    if mark[4].virt_text then table.insert(texts, { mark[2], vim.trim(mark[4].virt_text[1][1]) }) end
+  end
+  return texts
+end
+local function float_text()
+  local win = vim.api.nvim_get_current_win()
+  if vim.api.nvim_win_get_config(win).relative == '' then return end
+  return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\n')
+end
+local function to(row, column) vim.api.nvim_win_set_cursor(0, { row, column }) end
+
+T.it('without a server a command says how to get one', function()
+  vim.cmd('Consort eval (+ 1 2)')
+  T.eq(true, last_said():find("vim.lsp.enable('consort')", 1, true) ~= nil, last_said())
+end)
+
+T.it('an unknown subcommand is answered with those there are', function()
+  vim.cmd('Consort evall')
+  T.eq(true, last_said():find('there are clear, describe', 1, true) ~= nil, last_said())
+end)
+
+T.it('subcommands and their words are completed', function()
+  T.eq({ 'macroexpand' }, vim.fn.getcompletion('Consort mac', 'cmdline'))
+  T.eq({ 'form' }, vim.fn.getcompletion('Consort eval f', 'cmdline'))
+end)
+
+T.it('the help documents every subcommand and every key, as they are', function()
+  local help = table.concat(vim.fn.readfile(plugin .. '/doc/consort.txt'), '\n')
+  for name, subcommand in pairs(require('consort.commands').table) do
+    T.eq(true, help:find((':Consort %-12s %s'):format(name, subcommand.about), 1, true) ~= nil, ':Consort ' .. name)
+  end
+  for _, map in ipairs(require('consort.maps').maps) do
+    T.eq(true, help:find(('%-18s %-30s %s'):format(map.keys or '', '<Plug>(consort-' .. map.plug .. ')', map.about), 1, true) ~= nil, map.plug)
+  end
+  for _, line in ipairs(vim.split(help, '\n')) do T.eq(true, vim.fn.strdisplaywidth(line) <= 100, line) end
+  vim.fn.mkdir(workspace .. '/doc', 'p')
+  vim.fn.writefile(vim.split(help, '\n'), workspace .. '/doc/consort.txt')
+  vim.cmd.helptags(workspace .. '/doc') -- fails on a tag that is there twice
+end)
+
+T.it('the REPL knows when what is typed is whole', function()
+  local is_whole = require('consort.repl').is_whole
+  for _, text in ipairs({ '1', '(a)', '(a "(")', '(a #\\( b)', '(a |(| b)', '(a) ; (', '(a #| ( #| |# |# b)', 'a)', '(a \\( b)', '"a\\"b"' }) do
+    T.eq(true, is_whole(text), text)
+  end
+  for _, text in ipairs({ '(a', '"a', '(a ")', '(a ; )', '#| a', '|a', '(a #\\) b', '#| #| |#', '"a\\"' }) do
+    T.eq(false, is_whole(text), text)
+  end
+end)
+
+vim.lsp.enable('consort')
+vim.cmd.edit(file)
+local buf = vim.api.nvim_get_current_buf()
+T.it('it attaches, and the keys are there', function()
+  T.wait('a client', function()
+    local client = vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1]
+    return client and client.initialized
+  end)
+  T.eq('Consort: evaluate the form', vim.fn.maparg('<LocalLeader>ee', 'n', false, true).desc)
+  T.eq('Consort: the form', vim.fn.maparg('af', 'o', false, true).desc)
+end)
+
+T.it('code on the command line is evaluated in the image', function()
+  vim.cmd('Consort eval (values (+ 40 2) :b)')
+  local text = T.wait('the value', float_text)
+  T.eq('⇒ 42\n⇒ :B', text)
+  vim.api.nvim_feedkeys('q', 'x', false)
+  T.eq(nil, float_text())
+end)
+
+T.it('a REPL evaluates over several lines, remembers, and shows the package', function()
+  vim.cmd('Consort repl')
+  local repl = vim.api.nvim_get_current_buf()
+  local function text() return table.concat(vim.api.nvim_buf_get_lines(repl, 0, -1, false), '\n') end
+  local function type_in(keys) vim.api.nvim_feedkeys(vim.keycode(keys), 'x!', false) end
+  local function append(keys) type_in('A' .. keys .. '<Esc>') end
+  append('(list 1')
+  append('<CR>2)')
+  T.eq(true, text():find('CL-USER> (list 1\n2)', 1, true) ~= nil, text())
+  append('<CR>')
+  T.wait('the value', function() return text():find('\n(1 2)\nCL-USER> ', 1, true) end, text)
+  append('(defpackage :other (:use :cl)) (in-package :other)<CR>')
+  T.wait('the package', function() return vim.endswith(text(), '\nOTHER> ') end, text)
+  append('(car 1)<CR>')
+  T.wait('the error', function() return text():find('TYPE-ERROR', 1, true) and vim.endswith(text(), '\nOTHER> ') end, text)
+  append('<C-p><C-p><C-p>')
+  T.eq(true, vim.endswith(text(), 'OTHER> (list 1\n2)'), text())
+  append('<C-n><C-n><C-n>(in-package :cl-user)<CR>')
+  T.wait('the package', function() return vim.endswith(text(), '\nCL-USER> ') end, text)
+  vim.cmd('bwipeout! ' .. repl)
+  T.eq(buf, vim.api.nvim_get_current_buf())
+end)
+
+T.it('a question of the server for approval is asked with the code, and answered', function()
+  local asked
+  local select = vim.ui.select
+  vim.ui.select = function(items, options, on_choice)
+    local win = vim.iter(vim.api.nvim_list_wins()):find(function(win) return vim.api.nvim_win_get_config(win).relative ~= '' end)
+    local code = win and table.concat(vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(win), 0, -1, false), '\n')
+    asked = { prompt = options.prompt, code = code, labels = vim.tbl_map(options.format_item, items) }
+    on_choice(items[2])
+  end
+  local answer
+  coroutine.wrap(function()
+    answer = require('consort.approve').on_request(nil, { id = 7, client = 'agent 1', tool = 'code_replace_function', what = 'Replace F', code = '(defun f ())' }, {})
+  end)()
+  T.wait('the answer', function() return answer end)
+  vim.ui.select = select
+  T.eq({ decision = 'allow-session' }, answer)
+  T.eq('Replace F?', asked.prompt)
+  T.eq({ 'Allow', 'Allow for this session', 'Deny' }, asked.labels)
+  T.eq(true, asked.code:find('(defun f ())', 1, true) ~= nil)
+end)
+
+T.it('a question that is over is taken away', function()
+  local select, chosen = vim.ui.select, nil
+  vim.ui.select = function(_, _, on_choice) chosen = on_choice end
+  local approve, answer = require('consort.approve'), nil
+  coroutine.wrap(function() answer = approve.on_request(nil, { id = 8, tool = 't', what = 'W', code = '1' }, {}) end)()
+  T.wait('the question', function() return chosen end)
+  approve.on_over(nil, { id = 8 })
+  T.wait('its end', function() return answer end)
+  chosen({ decision = 'allow' }) -- too late
+  T.eq({ decision = 'deny' }, answer)
+  T.eq(1, #vim.api.nvim_list_wins())
+  vim.ui.select = select
+end)
+
+T.it('health says what is well', function()
+  vim.cmd('checkhealth consort')
+  local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\n')
+  vim.cmd('bwipeout!')
+  for _, want in ipairs({ 'it is enabled', 'attached, workspace ' .. workspace, 'found nothing amiss' }) do
+    T.eq(true, text:find(want, 1, true) ~= nil, text)
+  end
+end)
+
+-- What stands here needs the commands for forms of the server.
+T.it('the value of a form stands where it ends, until it is edited', function()
+  to(4, 1)
+  vim.cmd('Consort eval top')
+  T.wait('the definition', function() return vim.deep_equal({ { 4, '⇒ DOUBLE' } }, shown()) end, shown)
+  to(7, 0)
+  vim.cmd('Consort eval form')
+  T.wait('the value', function() return vim.deep_equal({ { 4, '⇒ DOUBLE' }, { 6, '⇒ (42 "𝄞")' } }, shown()) end, shown)
+  vim.api.nvim_buf_set_text(buf, 6, 7, 6, 7, { ' ' })
+  vim.api.nvim_exec_autocmds('TextChanged', { buffer = buf })
+  T.eq({ { 4, '⇒ DOUBLE' } }, shown())
+  vim.cmd('silent undo')
+  vim.cmd('Consort clear')
+  T.eq({}, shown())
+end)
+
+T.it('an error stands there too, with its backtrace a key away', function()
+  to(9, 1)
+  vim.cmd('Consort eval form')
+  T.wait('the error', function() return vim.deep_equal({ { 8, '✗ SIMPLE-ERROR: no WAY' } }, shown()) end, shown)
+  vim.cmd('Consort result')
+  local text = T.wait('the report', float_text)
+  T.eq(true, vim.startswith(text, 'SIMPLE-ERROR: no WAY\n  0  (ERROR '), text)
+  vim.api.nvim_feedkeys('q', 'x', false)
+  vim.cmd('Consort clear')
+end)
+
+T.it('macroexpansion goes further and back', function()
+  to(11, 1)
+  vim.cmd('Consort macroexpand')
+  local first = T.wait('the expansion', float_text)
+  T.eq('(if (oddp 3) (progn (print :odd)))', (first:gsub('%s+', ' ')))
+  vim.api.nvim_feedkeys('q', 'x', false)
+end)
+
+T.it('text objects take the form and what is in it', function()
+  to(7, 8)
+  vim.cmd.normal('yaf')
+  T.eq('(double 21)', vim.fn.getreg('"'))
+  vim.cmd.normal('yif')
+  T.eq('double 21', vim.fn.getreg('"'))
+  vim.cmd.normal('y2af')
+  T.eq('(list (double 21) "𝄞")', vim.fn.getreg('"'))
+end)
+
+T.it('structure is edited by the server\'s scanner', function()
+  to(7, 8)
+  vim.cmd('Consort structure slurpForward')
+  T.eq('(list (double 21 "𝄞"))', vim.fn.getline(7))
+  vim.cmd('Consort structure barfForward')
+  T.eq('(list (double 21) "𝄞")', vim.fn.getline(7))
+end)
+
+T.finish()
