@@ -5,7 +5,22 @@
 import { FUNCTIONS, OPERATORS } from './names.mjs'
 
 const escape = (name) => name.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')
-const anyOf = (names) => [...names].sort((a, b) => b.length - a.length || (a < b ? -1 : 1)).map(escape).join('|')
+/** A pattern for exactly these names, with common beginnings shared: it is compiled for each kind of list, and VS Code waits for that. */
+function anyOf(names) {
+  const root = new Map()
+  for (const name of names) {
+    let node = root
+    for (const letter of name) node = node.get(letter) ?? node.set(letter, new Map()).get(letter)
+    node.set('', null)
+  }
+  const pattern = (node) => {
+    const ways = [...node].filter(([letter]) => letter !== '').map(([letter, next]) => escape(letter) + pattern(next))
+    if (ways.length === 0) return ''
+    const all = ways.length === 1 && !node.has('') ? ways[0] : `(?:${ways.join('|')})`
+    return node.has('') ? `${all}?` : all
+  }
+  return pattern(root)
+}
 
 // Where a token ends: what the standard syntax calls whitespace and terminating macro characters, or the end of the line.
 const END = '(?=[\\s()"\';`,]|$)'
@@ -27,34 +42,37 @@ const LOOP =
 const scope = (name) => `${name}.commonlisp`
 const self = { include: '$self' }
 
+// What stands first in a list. The list itself is one rule for all of them.
+const HEAD = '(?i)(?<=\\()\\s*'
 const definition = (operators, entity) => ({
-  begin: `(?i)(\\()\\s*${PREFIX}(${operators})(?:\\s+(?:(\\()\\s*(setf|cas)\\s+${PREFIX}(${NAME})\\s*(\\))|(\\()\\s*${PREFIX}(${NAME})|[#:']*${PREFIX}(${NAME})|("[^"]*")))?${END}`,
-  beginCaptures: {
-    1: { name: scope('punctuation.section.list.begin') },
-    2: { name: scope('entity.name.namespace') },
-    3: { name: scope('punctuation.separator.namespace') },
-    4: { name: scope('storage.type.definition') },
-    5: { name: scope('punctuation.section.list.begin') },
-    6: { name: scope('keyword.control') },
-    7: { name: scope('entity.name.namespace') },
-    8: { name: scope('punctuation.separator.namespace') },
-    9: { name: scope(entity) },
-    10: { name: scope('punctuation.section.list.end') },
-    11: { name: scope('punctuation.section.list.begin') },
-    12: { name: scope('entity.name.namespace') },
-    13: { name: scope('punctuation.separator.namespace') },
-    14: { name: scope(entity) },
-    15: { name: scope('entity.name.namespace') },
-    16: { name: scope('punctuation.separator.namespace') },
-    17: { name: scope(entity) },
-    18: { name: scope(entity) },
+  match: `${HEAD}${PREFIX}(${operators})(?:\\s+(?:(\\()\\s*(setf|cas)\\s+${PREFIX}(${NAME})\\s*(\\))|[#:']*${PREFIX}(${NAME})|("[^"]*")))?${END}`,
+  captures: {
+    1: { name: scope('entity.name.namespace') },
+    2: { name: scope('punctuation.separator.namespace') },
+    3: { name: scope('storage.type.definition') },
+    4: { name: scope('punctuation.section.list.begin') },
+    5: { name: scope('keyword.control') },
+    6: { name: scope('entity.name.namespace') },
+    7: { name: scope('punctuation.separator.namespace') },
+    8: { name: scope(entity) },
+    9: { name: scope('punctuation.section.list.end') },
+    10: { name: scope('entity.name.namespace') },
+    11: { name: scope('punctuation.separator.namespace') },
+    12: { name: scope(entity) },
+    13: { name: scope(entity) },
   },
-  end: '\\)',
-  endCaptures: { 0: { name: scope('punctuation.section.list.end') } },
-  // A structure's `(defstruct (name ...` opens a second list, which is closed by a parenthesis of its own.
-  patterns: [self],
 })
-const operator = (operators, name, patterns) => ({
+const OPERATOR_CAPTURES = (name) => ({
+  1: { name: scope('entity.name.namespace') },
+  2: { name: scope('punctuation.separator.namespace') },
+  3: { name: scope(name) },
+})
+const operator = (operators, name) => ({
+  match: `${HEAD}(?:(cl|common-lisp)(::?))?(${operators})${END}`,
+  captures: OPERATOR_CAPTURES(name),
+})
+// A list in which other things are special than elsewhere.
+const special = (operators, name, patterns) => ({
   begin: `(?i)(\\()\\s*(?:(cl|common-lisp)(::?))?(${operators})${END}`,
   beginCaptures: {
     1: { name: scope('punctuation.section.list.begin') },
@@ -160,27 +178,45 @@ export const grammar = {
     },
     lists: {
       patterns: [
+        special(FORMATTERS, 'support.function.format', [{ include: '#format-string' }, self]),
+        special('loop', 'keyword.control', [
+          { name: scope('keyword.control.loop'), match: `(?i)${BEGIN}:?(?:${LOOP})${END}` },
+          self,
+        ]),
+        special('declare|declaim|proclaim', 'storage.modifier.declaration', [
+          operator(
+            'type|ftype|inline|notinline|ignore|ignorable|dynamic-extent|special|optimize|declaration|sb-ext:muffle-conditions',
+            'storage.modifier.declaration',
+          ),
+          // Nested, so that the lists in it know the same.
+          { begin: '\\(', end: '\\)', patterns: [
+            operator(
+              'type|ftype|inline|notinline|ignore|ignorable|dynamic-extent|special|optimize|declaration|sb-ext:muffle-conditions',
+              'storage.modifier.declaration',
+            ),
+            self,
+          ] },
+        ]),
+        // The name in `(defstruct (name ...` stands in a list of its own.
+        {
+          begin: `${HEAD}${PREFIX}(defstruct)\\s+(\\()\\s*(${NAME})`,
+          beginCaptures: {
+            ...OPERATOR_CAPTURES('storage.type.definition'),
+            4: { name: scope('punctuation.section.list.begin') },
+            5: { name: scope('entity.name.type.class') },
+          },
+          end: '\\)',
+          endCaptures: { 0: { name: scope('punctuation.section.list.end') } },
+          patterns: [self],
+        },
         definition(DEFINERS.function, 'entity.name.function'),
         definition(DEFINERS.type, 'entity.name.type.class'),
         definition(DEFINERS.variable, 'entity.name.variable'),
         definition(DEFINERS.namespace, 'entity.name.namespace'),
         definition('def(?:ine)?-?[^\\s()"\';`,|\\\\#:]*', 'entity.name.other'),
-        operator(FORMATTERS, 'support.function.format', [{ include: '#format-string' }, self]),
-        operator('loop', 'keyword.control', [
-          { name: scope('keyword.control.loop'), match: `(?i)${BEGIN}:?(?:${LOOP})${END}` },
-          self,
-        ]),
-        operator('declare|declaim|proclaim', 'storage.modifier.declaration', [
-          operator(
-            'type|ftype|inline|notinline|ignore|ignorable|dynamic-extent|special|optimize|declaration|sb-ext:muffle-conditions',
-            'storage.modifier.declaration',
-            [self],
-          ),
-          self,
-        ]),
-        operator(anyOf(OPERATORS), 'keyword.control', [self]),
-        operator('with-[^\\s()"\';`,|\\\\#:]+|do-[^\\s()"\';`,|\\\\#:]+', 'keyword.control', [self]),
-        operator(anyOf(FUNCTIONS), 'support.function', [self]),
+        operator(anyOf(OPERATORS), 'keyword.control'),
+        operator('with-[^\\s()"\';`,|\\\\#:]+|do-[^\\s()"\';`,|\\\\#:]+', 'keyword.control'),
+        operator(anyOf(FUNCTIONS), 'support.function'),
         {
           begin: '\\(',
           beginCaptures: { 0: { name: scope('punctuation.section.list.begin') } },
