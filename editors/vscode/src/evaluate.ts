@@ -1,10 +1,10 @@
 // Evaluating what stands in an editor.
 import * as vscode from 'vscode'
 import { plain, plainRange, toRange } from './convert.js'
-import type { EvalResult, Name } from './lsp_ext.js'
+import type { EvalResult, Name, ReloadReport } from './lsp_ext.js'
 import { formAt, topLevelFormAt } from './reader.js'
 import type { Results } from './results.js'
-import { complain, isLisp, Refused, type Server } from './server.js'
+import { complain, isLisp, type Server } from './server.js'
 
 export type What = 'form' | 'top-level' | 'region' | 'buffer'
 
@@ -66,10 +66,10 @@ export class Evaluator {
   private question(document: vscode.TextDocument, range: vscode.Range, what: What, position: vscode.Position): [Name, object] {
     const uri = document.uri.toString()
     const at = plain(position)
-    if (what === 'form' && this.server.can('evalForm')) return ['evalForm', { uri, position: at, topLevel: false }]
-    if (what === 'top-level' && this.server.can('evalForm')) return ['evalForm', { uri, position: at, topLevel: true }]
-    if (what === 'region' && this.server.can('evalRegion')) return ['evalRegion', { uri, range: plainRange(range) }]
-    if (what === 'buffer' && this.server.can('evalBuffer')) return ['evalBuffer', { uri }]
+    if (what === 'form' && this.server.can('evalForm')) return ['evalForm', { uri, position: at, topLevel: false, captureTime: true }]
+    if (what === 'top-level' && this.server.can('evalForm')) return ['evalForm', { uri, position: at, topLevel: true, captureTime: true }]
+    if (what === 'region' && this.server.can('evalRegion')) return ['evalRegion', { uri, range: plainRange(range), captureTime: true }]
+    if (what === 'buffer' && this.server.can('evalBuffer')) return ['evalBuffer', { uri, captureTime: true }]
     return ['eval', { code: document.getText(range), uri, position: plain(range.start), captureTime: true }]
   }
 
@@ -95,9 +95,9 @@ export class Evaluator {
     }
     await editor.document.save()
     try {
-      const result = await this.server.run<EvalResult>('loadFile', { uri: editor.document.uri.toString() }, ({ text }) => this.output.append(text))
-      if (result.status === 'ok') vscode.window.setStatusBarMessage('$(check) Lisp loaded the file', 4000)
-      else throw new Refused(`${result.error?.type ?? result.status}: ${result.error?.message ?? ''}`, undefined)
+      const report = await this.server.run<ReloadReport>('loadFile', { uri: editor.document.uri.toString() })
+      vscode.window.setStatusBarMessage(`$(check) Loaded ${report.what}`, 4000)
+      this.output.append(report.output)
     } catch (error) {
       complain(error)
     }

@@ -4,17 +4,18 @@ import { copyConfiguration, registerMcpServer } from './agents.js'
 import { Approvals } from './approval.js'
 import { Documents } from './documents.js'
 import { Evaluator, rangeOf, type What } from './evaluate.js'
-import type { ImageState, Name, Status } from './lsp_ext.js'
+import { reportText } from './format.js'
+import type { ImageState, Name, Position, ReloadReport, Status, TestReport, Told } from './lsp_ext.js'
 import { Profiles } from './profile.js'
 import { Repl } from './repl.js'
 import { Results } from './results.js'
 import { complain, isLisp, Server } from './server.js'
 import { goToSymbol } from './source.js'
-import { showMenu, StatusBar } from './status.js'
+import { currentPackage, showMenu, StatusBar } from './status.js'
 import { ACTIONS, structure } from './structure.js'
 import { Tests } from './testing.js'
 import { chooseSystem, ImageTree, loadSystem, LogTree, SystemsTree, type System } from './trees.js'
-import { Expansions, tell, textOf } from './views.js'
+import { Expansions, named, tell } from './views.js'
 
 export function activate(context: vscode.ExtensionContext): { server: Server } {
   const log = vscode.window.createOutputChannel('Consort', { log: true })
@@ -43,22 +44,31 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const command = (name: string, run: (...args: never[]) => unknown): void => {
     context.subscriptions.push(vscode.commands.registerCommand(`consort.editor.${name}`, run))
   }
-  /** A command that only asks the server and says what came of it. */
-  const request = (name: string, ask: Name, argument: () => Promise<object | undefined> | object, done: string): void =>
+  /** A command that changes definitions; what it did is shown beside the editor when there is more to say than that it worked. */
+  const reload = (name: string, ask: Name, argument: (given?: System) => Promise<object | undefined> | object | undefined): void =>
+    command(name, async (given?: System) => {
+      try {
+        const what = await argument(given)
+        if (what === undefined) return
+        const report = await server.run<ReloadReport>(ask, what)
+        vscode.window.setStatusBarMessage(`$(check) ${report.what}`, 4000)
+        const notable = [report.gone, report.stale, report.layouts, report.not_undone, report.warnings].some((list) => list.length > 0)
+        if (notable || ask === 'reloadSystem' || ask === 'reloadPackage') await documents.open('report/reload.txt', `${reportText(report)}\n`, { language: 'plaintext' })
+      } catch (error) {
+        complain(error)
+      }
+    })
+  const trace = (name: 'trace' | 'untrace', title: string): void =>
     command(name, async () => {
       try {
-        const what = await argument()
-        if (what === undefined) return
-        const answer = await server.run<unknown>(ask, what)
-        vscode.window.setStatusBarMessage(`$(check) ${done}`, 4000)
-        const report = typeof answer === 'object' && answer !== null && 'text' in answer ? textOf(answer) : undefined
-        if (report !== undefined) await documents.open(`report/${ask}.txt`, report, { language: 'plaintext' })
+        const argument = await named(title)
+        if (argument !== undefined) vscode.window.setStatusBarMessage(`$(check) ${(await server.run<Told>(name, argument)).text}`, 5000)
       } catch (error) {
         complain(error)
       }
     })
   const evaluate = (name: string, what: What): void => command(name, () => evaluator.evaluate(what))
-  const here = (): object | undefined => {
+  const here = (): { uri: string; position: Position } | undefined => {
     const editor = vscode.window.activeTextEditor
     if (editor === undefined || !isLisp(editor.document)) return undefined
     const { line, character } = editor.selection.active
@@ -121,16 +131,33 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   })
 
   command('loadSystem', (system?: System) => loadSystem(server, systems, system, output))
-  command('reloadSystem', async (system?: System) => {
-    const name = system?.name ?? (await chooseSystem('Reload a system'))
-    if (name !== undefined) await server.run('reloadSystem', { system: name }).then(() => vscode.window.setStatusBarMessage(`$(check) ${name} is reloaded`, 4000), complain)
+  reload('reloadSystem', 'reloadSystem', async (given) => {
+    const system = given?.name ?? (await chooseSystem('Reload a system'))
+    return system === undefined ? undefined : { system }
   })
-  request('undoReload', 'undoReload', () => ({}), 'The last reload is undone')
-  request('compileForm', 'compileForm', () => here() ?? Promise.resolve(undefined), 'Compiled')
-  request('compileFile', 'compileFile', () => here() ?? Promise.resolve(undefined), 'Compiled')
-  request('trace', 'trace', () => symbol('Trace a function'), 'Traced')
-  request('untrace', 'untrace', () => symbol('Untrace a function'), 'No longer traced')
-  request('runTestAtPoint', 'runTestAtPoint', () => here() ?? Promise.resolve(undefined), 'The test ran')
+  reload('reloadPackage', 'reloadPackage', async () => {
+    const name = await vscode.window.showInputBox({ title: 'Reload a package', value: currentPackage() ?? '' })
+    return name === undefined || name === '' ? undefined : { package: name }
+  })
+  reload('undoReload', 'undoReload', () => ({}))
+  reload('compileForm', 'compileForm', here)
+  reload('compileFile', 'compileFile', () => {
+    const place = here()
+    return place && { uri: place.uri }
+  })
+  trace('trace', 'Trace a function')
+  trace('untrace', 'Untrace a function')
+  command('runTestAtPoint', async () => {
+    const place = here()
+    if (place === undefined) return
+    try {
+      const report = await server.run<TestReport>('runTestAtPoint', place)
+      if (report.success) vscode.window.setStatusBarMessage(`$(pass) ${report.passed} passed`, 5000)
+      else await documents.open('report/test.txt', report.text, { language: 'plaintext' })
+    } catch (error) {
+      complain(error)
+    }
+  })
 
   command('macroexpand', () => expansions.expand('one'))
   command('macroexpandFull', () => expansions.expand('full'))
@@ -141,8 +168,10 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('disassemble', () => tell(server, documents, 'disassemble'))
   command('profile', () => profiles.profileForm())
   command('goToDefinition', async () => {
-    const asked = await symbol('Go to a definition')
-    if (asked !== undefined) await goToSymbol(server, asked.symbol).catch(complain)
+    const editor = vscode.window.activeTextEditor
+    const range = editor?.document.getWordRangeAtPosition(editor.selection.active)
+    const name = await vscode.window.showInputBox({ title: 'Go to a definition', prompt: 'A symbol', value: range && editor ? editor.document.getText(range) : '' })
+    if (name !== undefined && name !== '') await goToSymbol(server, name).catch(complain)
   })
   for (const action of Object.keys(ACTIONS) as (keyof typeof ACTIONS)[]) command(`structure.${action}`, () => structure(server, action))
   command('copyAgentConfiguration', () => copyConfiguration(context, server))
@@ -181,15 +210,6 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   // Activation does not wait for Lisp.
   void server.start()
   return { server }
-}
-
-async function symbol(title: string): Promise<{ symbol: string; uri?: string } | undefined> {
-  const editor = vscode.window.activeTextEditor
-  const range = editor?.document.getWordRangeAtPosition(editor.selection.active)
-  const value = editor !== undefined && range !== undefined ? editor.document.getText(range) : ''
-  const name = value !== '' ? value : await vscode.window.showInputBox({ title, prompt: 'A symbol, such as my-package:my-function' })
-  if (name === undefined || name === '') return undefined
-  return editor !== undefined && isLisp(editor.document) ? { symbol: name, uri: editor.document.uri.toString() } : { symbol: name }
 }
 
 function inTerminal(name: string, server: Server, argument: string): void {

@@ -1,5 +1,5 @@
 // How results are put into words. Plain data in, text out.
-import type { EvalResult, Timing } from './lsp_ext.js'
+import type { EvalResult, ReloadReport, Timing } from './lsp_ext.js'
 
 /** One line, at most `limit` characters. */
 export function oneLine(text: string, limit: number): string {
@@ -80,4 +80,22 @@ export function resultText(result: EvalResult): string {
   if (result.omitted > 0) parts.push(`;; ${result.omitted} characters were left out.`)
   if (result.timing !== null) parts.push(`;; ${timingText(result.timing)}`)
   return parts.join('\n\n')
+}
+
+/** What a reload did, as a document. */
+export function reportText(report: ReloadReport): string {
+  const item = (one: unknown): string => (typeof one === 'string' ? one : warningText(one))
+  const part = (title: string, items: unknown[]): string[] => (items.length === 0 ? [] : [`${title}:\n${items.map((one) => `  ${item(one)}`).join('\n')}`])
+  return [
+    `Reloaded ${report.what}.`,
+    ...part('Files', report.files),
+    ...part('Redefined', report.redefined),
+    ...part('New', report.new),
+    ...part('No longer in the source, but still in the image', report.gone),
+    ...part('Callers that still hold old code', report.stale),
+    ...part('Layouts that changed', report.layouts),
+    ...part('Could not be put back', report.not_undone),
+    ...part('Warnings', report.warnings),
+    ...(report.output.trim() === '' ? [] : [`Output:\n${report.output.trimEnd()}`]),
+  ].join('\n\n')
 }

@@ -81,6 +81,7 @@ export type Decision = 'allow' | 'allow-session' | 'deny'
 /** An answer of `consort.structure`. */
 export interface Structure {
   edits: { range: Range; newText: string }[]
+  /** In the text afterwards. */
   selection?: Range | null
 }
 
@@ -92,63 +93,97 @@ export const COMMANDS = [
 ] as const
 export type Name = (typeof COMMANDS)[number]
 
-/** An answer of `consort.macroexpand`. What else it tells is not needed here. */
+/** The answer of `consort.macroexpand`. */
 export interface Expansion {
-  expansion?: string
-  text?: string
+  /** Null when there is an `error`. */
+  expansion: string | null
+  /** Whether anything was a macro call. */
+  expanded: boolean
+  package: string
   range?: Range
-  changed?: boolean
-  expanded?: boolean
-  error?: LispError | null
+  error: { type: string; message: string } | null
+  /** With `inPlace`. */
+  applied?: boolean
 }
 
-/** An answer of `consort.profileForm`. */
+/** The answer of `consort.profileForm`. */
+export interface ProfileAnswer {
+  /** The report as an agent gets it. */
+  text: string
+  profile: Profile
+}
 export interface Profile {
-  mode?: string
-  samples?: number
-  interval?: number
-  duration?: number
-  rows?: ProfileRow[]
-  /** `a;b;c N`, outermost first. */
-  folded?: string[] | string
-  warning?: string | null
-  result?: string
-  error?: LispError | null
-}
-export interface ProfileRow {
-  function: string
+  status: EvalResult['status']
+  values?: string[]
+  mode: 'cpu' | 'time' | 'alloc'
   samples: number
-  bytes?: number | null
-  /** Per cent. */
-  self?: number
-  cumulative?: number
+  seconds: number
+  rows: { function: string; samples: number; self_percent: number; inclusive_percent?: number }[]
+  /** `a;b;c N`, outermost first. */
+  folded: string[]
+  error?: LispError | null
 }
 
-/** An answer of `consort.runTests`. */
+/** The answer of `consort.describe`, `disassemble`, `trace` and `untrace`. */
+export interface Told {
+  name: string | null
+  text: string
+  error?: string | LispError | null
+}
+
+/** The answer of `consort.runTests` and `consort.runTestAtPoint`. */
 export interface TestReport {
-  tests?: TestOutcome[]
-  passed?: number
-  failed?: number
-  error?: LispError | null
+  status: string
+  success: boolean
+  passed: number
+  failed: number
+  errors: number
+  text: string
+  tests: TestOutcome[]
 }
 export interface TestOutcome {
   name: string
-  suite?: string | null
-  system?: string | null
+  suite: string | null
   status: 'passed' | 'failed' | 'error' | 'skipped'
-  message?: string | null
-  uri?: string | null
-  range?: Range | null
-  milliseconds?: number | null
+  milliseconds: number | null
+  file?: string | null
+  /** From 1. */
+  line?: number | null
+  failures: { message: string; expected?: string | null; actual?: string | null }[]
+  output?: string | null
 }
 
-/** An answer of `consort.log`. */
+/** The answer of everything that reloads. */
+export interface ReloadReport {
+  what: string
+  files: string[]
+  redefined: string[]
+  new: string[]
+  gone: unknown[]
+  stale: unknown[]
+  layouts: unknown[]
+  not_undone: unknown[]
+  warnings: unknown[]
+  output: string
+  undoable: number
+}
+
+/** The answer of `consort.sourceLocation`. */
+export interface SourceLocations {
+  symbol: string
+  definitions: { kind?: string; location?: { uri: string; range: Range } | null }[]
+  note?: string | null
+}
+
+/** `consort/logEntry`, and the entries of `consort.log`. */
 export interface LogEntry {
-  time?: string
-  who?: string
-  client?: string
-  door?: string
-  kind?: string
-  what?: string
-  text?: string
+  number: number
+  time: string
+  client: string
+  door: string
+  tool: string
+  code: string | null
+  status: 'ok' | 'error' | 'cancelled'
+  outcome: string | null
+  ms: number | null
 }

@@ -4,7 +4,7 @@ import * as vscode from 'vscode'
 import { plain } from './convert.js'
 import { lispEditor } from './evaluate.js'
 import { treeOf } from './folded.js'
-import type { Profile } from './lsp_ext.js'
+import type { Profile, ProfileAnswer } from './lsp_ext.js'
 import { complain, type Server } from './server.js'
 import { goToSymbol } from './source.js'
 
@@ -31,8 +31,8 @@ export class Profiles implements vscode.Disposable {
     try {
       const argument = { uri: editor.document.uri.toString(), position: plain(editor.selection.active), mode: chosen.mode }
       const title = 'Profiling the form'
-      const profile = await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title, cancellable: true }, (_, token) =>
-        this.server.run<Profile>('profileForm', argument, undefined, token),
+      const { profile } = await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title, cancellable: true }, (_, token) =>
+        this.server.run<ProfileAnswer>('profileForm', argument, undefined, token),
       )
       if (profile.error != null) throw new Error(`${profile.error.type}: ${profile.error.message}`)
       this.show(profile)
@@ -54,8 +54,7 @@ export class Profiles implements vscode.Disposable {
     const { webview } = this.panel
     const script = webview.asWebviewUri(vscode.Uri.joinPath(this.extension, 'dist', 'profile.js'))
     const nonce = randomBytes(16).toString('hex')
-    const folded = typeof profile.folded === 'string' ? profile.folded.split('\n') : (profile.folded ?? [])
-    const data = JSON.stringify({ profile: { ...profile, folded: undefined }, tree: treeOf(folded) }).replaceAll('<', '\\u003c')
+    const data = JSON.stringify({ profile: { ...profile, folded: undefined }, tree: treeOf(profile.folded) }).replaceAll('<', '\\u003c')
     webview.html = `<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'nonce-${nonce}'; style-src ${webview.cspSource} 'unsafe-inline';">

@@ -2,7 +2,7 @@
 import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions } from 'vscode-languageclient/node'
 import { findBinary, type Found } from './binary.js'
-import { COMMANDS, type Approval, type Decision, type ImageState, type Name, type Output } from './lsp_ext.js'
+import { COMMANDS, type Approval, type Decision, type ImageState, type LogEntry, type Name, type Output } from './lsp_ext.js'
 import { serverSettings } from './settings.js'
 
 /** The languages that are sent to the server: ours, and what other extensions call Common Lisp by. */
@@ -38,6 +38,8 @@ export class Server implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>()
   /** The image's state, busy or not, or what is announced has changed. */
   readonly onChange = this.changed.event
+  private readonly logged = new vscode.EventEmitter<LogEntry>()
+  readonly onLogEntry = this.logged.event
   condition: Condition = { state: 'down', why: 'stopped' }
   found: Found | undefined
   approve: (asked: Approval, token: vscode.CancellationToken) => Promise<Decision> = () => Promise.resolve('deny')
@@ -51,6 +53,7 @@ export class Server implements vscode.Disposable {
   dispose(): void {
     void this.stop()
     this.changed.dispose()
+    this.logged.dispose()
   }
 
   /** The folder that is the workspace; the file's own directory where no folder is open. */
@@ -90,6 +93,7 @@ export class Server implements vscode.Disposable {
     })
     client.onNotification('consort/imageState', (state: ImageState) => this.become(state))
     client.onNotification('consort/output', (output: Output) => this.listeners.get(output.token)?.(output))
+    client.onNotification('consort/logEntry', (entry: LogEntry) => this.logged.fire(entry))
     client.onNotification('consort/approvalOver', ({ id }: { id: string | number }) => this.approvalOver(id))
     client.onRequest(new RequestType<Approval, { decision: Decision }, void>('consort/approve'), async (asked, token) => ({
       decision: await this.approve(asked, token),

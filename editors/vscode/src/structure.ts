@@ -17,8 +17,13 @@ export const ACTIONS = {
   dragForward: 'Drag the Form Forward',
   dragBackward: 'Drag the Form Backward',
   transpose: 'Transpose Forms',
-  kill: 'Kill to the End of the List',
-  selectForm: 'Select the Form, Then the Next Larger',
+  killSexp: 'Kill the Form',
+  select: 'Select the Form, Then the Next Larger',
+  selectContract: 'Select the Next Smaller Form',
+  moveForward: 'Go behind the Next Form',
+  moveBackward: 'Go before the Previous Form',
+  moveUp: 'Go before the List',
+  moveDown: 'Go into the Next List',
 } as const
 
 export async function structure(server: Server, action: keyof typeof ACTIONS): Promise<void> {
@@ -26,7 +31,7 @@ export async function structure(server: Server, action: keyof typeof ACTIONS): P
   if (editor === undefined) return
   const version = editor.document.version
   try {
-    const argument = { uri: editor.document.uri.toString(), selection: plainRange(editor.selection), position: plainRange(editor.selection).end, action }
+    const argument = { uri: editor.document.uri.toString(), selection: plainRange(editor.selection), action }
     const answer = await server.ask<Structure>('structure', argument)
     if (editor.document.version !== version) return
     if (answer.edits.length > 0)

@@ -1,6 +1,5 @@
 // The test explorer: a row for each system of the workspace, and below it what its tests said when they ran.
 import * as vscode from 'vscode'
-import { toRange } from './convert.js'
 import type { TestOutcome, TestReport } from './lsp_ext.js'
 import type { Server } from './server.js'
 import { workspaceSystems } from './trees.js'
@@ -44,12 +43,12 @@ export class Tests implements vscode.Disposable {
       run.started(item)
       try {
         const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: item.label }
-        const report = await this.server.run<TestReport>('runTests', what, ({ text }) => run.appendOutput(text.replace(/\r?\n/g, '\r\n')), token)
-        if (report.error != null) throw new Error(`${report.error.type}: ${report.error.message}`)
-        for (const outcome of report.tests ?? []) this.record(controller, run, system, outcome)
+        const report = await this.server.run<TestReport>('runTests', what, undefined, token)
+        run.appendOutput(`${report.text}\n`.replace(/\r?\n/g, '\r\n'))
+        for (const outcome of report.tests) this.record(controller, run, system, outcome)
         if (item.parent === undefined) {
-          if ((report.failed ?? 0) > 0) run.failed(item, new vscode.TestMessage(`${report.failed} failed`))
-          else run.passed(item)
+          if (report.success) run.passed(item)
+          else run.failed(item, new vscode.TestMessage(report.text))
         }
       } catch (error) {
         run.errored(item, new vscode.TestMessage(error instanceof Error ? error.message : String(error)))
@@ -60,16 +59,20 @@ export class Tests implements vscode.Disposable {
 
   private record(controller: vscode.TestController, run: vscode.TestRun, system: vscode.TestItem, outcome: TestOutcome): void {
     const id = `${system.id}/${outcome.suite ?? ''}/${outcome.name}`
-    const uri = outcome.uri == null ? system.uri : vscode.Uri.parse(outcome.uri)
+    const uri = outcome.file == null ? system.uri : vscode.Uri.file(outcome.file)
     const item = system.children.get(id) ?? controller.createTestItem(id, outcome.name, uri)
-    if (outcome.range != null) item.range = toRange(outcome.range)
+    const line = outcome.line == null ? undefined : new vscode.Range(outcome.line - 1, 0, outcome.line - 1, 0)
+    if (line !== undefined) item.range = line
     system.children.add(item)
-    const message = new vscode.TestMessage(outcome.message ?? outcome.status)
-    if (uri !== undefined && outcome.range != null) message.location = new vscode.Location(uri, toRange(outcome.range))
+    const messages = outcome.failures.map(({ message, expected, actual }) => {
+      const said = expected != null && actual != null ? vscode.TestMessage.diff(message, expected, actual) : new vscode.TestMessage(message)
+      if (uri !== undefined && line !== undefined) said.location = new vscode.Location(uri, line)
+      return said
+    })
     const duration = outcome.milliseconds ?? undefined
     if (outcome.status === 'passed') run.passed(item, duration)
     else if (outcome.status === 'skipped') run.skipped(item)
-    else if (outcome.status === 'failed') run.failed(item, message, duration)
-    else run.errored(item, message, duration)
+    else if (outcome.status === 'failed') run.failed(item, messages, duration)
+    else run.errored(item, messages, duration)
   }
 }

@@ -122,25 +122,42 @@ export class ImageTree extends Tree<Line> {
   }
 }
 
+/** What ran, for whom: people and agents apart. It grows by itself. */
 export class LogTree extends Tree<LogEntry> {
+  private entries: LogEntry[] = []
+  private following = false
+
   constructor(private readonly server: Server) {
     super()
+    server.onLogEntry((entry) => {
+      this.entries = [...this.entries.slice(-999), entry]
+      this.refresh()
+    })
+    server.onChange(() => {
+      const can = server.started && server.can('log')
+      if (can && !this.following) void this.follow()
+      this.following = can
+    })
+  }
+  private async follow(): Promise<void> {
+    try {
+      this.entries = (await this.server.ask<{ entries: LogEntry[] }>('log', { follow: true })).entries
+      this.refresh()
+    } catch {
+      this.following = false
+    }
   }
   override getTreeItem(entry: LogEntry): vscode.TreeItem {
-    const agent = entry.door === 'mcp'
-    const item = new vscode.TreeItem(oneLine(entry.what ?? entry.text ?? entry.kind ?? '', 160))
-    item.description = [entry.client ?? entry.who, entry.time?.replace(/^.*T|\..*$|Z$/g, '')].filter((part) => part !== undefined).join(' · ')
-    item.iconPath = new vscode.ThemeIcon(agent ? 'copilot' : 'person')
-    item.tooltip = new vscode.MarkdownString().appendCodeblock(entry.text ?? entry.what ?? '', 'commonlisp')
+    const code = entry.code ?? ''
+    const item = new vscode.TreeItem(oneLine(code === '' ? entry.tool : code, 160))
+    const time = new Date(entry.time).toLocaleTimeString()
+    item.description = `${oneLine(entry.outcome ?? '', 60)} · ${entry.client} · ${time}`
+    const color = entry.status === 'ok' ? undefined : new vscode.ThemeColor('consort.errorForeground')
+    item.iconPath = new vscode.ThemeIcon(entry.door === 'mcp' ? 'copilot' : 'person', color)
+    item.tooltip = new vscode.MarkdownString().appendText(`${entry.client}: ${entry.tool}, ${entry.status}`).appendCodeblock(code, 'commonlisp').appendCodeblock(entry.outcome ?? '', 'text')
     return item
   }
-  override async getChildren(entry?: LogEntry): Promise<LogEntry[]> {
-    if (entry !== undefined || !this.server.can('log')) return []
-    try {
-      const answer = await this.server.ask<LogEntry[] | { entries?: LogEntry[] }>('log', {})
-      return (Array.isArray(answer) ? answer : (answer.entries ?? [])).slice(-200).reverse()
-    } catch {
-      return []
-    }
+  override getChildren(entry?: LogEntry): LogEntry[] {
+    return entry === undefined ? this.entries.slice(-200).reverse() : []
   }
 }

@@ -3,32 +3,16 @@ import * as vscode from 'vscode'
 import type { Documents } from './documents.js'
 import { plain, toRange } from './convert.js'
 import { lispEditor, rangeOf } from './evaluate.js'
-import type { Expansion } from './lsp_ext.js'
-import { complain, type Server } from './server.js'
+import type { Expansion, Position, Told } from './lsp_ext.js'
+import { complain, isLisp, type Server } from './server.js'
 
 type How = 'one' | 'step' | 'full'
 const EXPANSION = 'expansion/macroexpansion.lisp'
 
-/** Text of an answer whose shape depends on the command: the field that holds prose. */
-export function textOf(answer: unknown): string {
-  if (typeof answer === 'string') return answer
-  if (typeof answer === 'object' && answer !== null) {
-    const fields = answer as Record<string, unknown>
-    for (const name of ['expansion', 'text', 'disassembly', 'description', 'stdout']) {
-      const value = fields[name]
-      if (typeof value === 'string' && value.trim() !== '') return value
-    }
-    const error = fields['error'] as { type?: string; message?: string } | null | undefined
-    if (error != null && typeof error.message === 'string') throw new Error(`${error.type ?? 'error'}: ${error.message}`)
-    if (Array.isArray(fields['values'])) return (fields['values'] as unknown[]).join('\n')
-  }
-  return JSON.stringify(answer, null, 2)
-}
-
 export class Expansions {
   private asked: { uri: string; position: { line: number; character: number }; how: How; range: vscode.Range; text: string } | undefined
-  /** Where further expansions were asked for, each an offset into the text that the one before gave. */
-  private steps: number[] = []
+  /** Where further expansions were asked for, each a place in the text that the one before gave. */
+  private steps: Position[] = []
   private texts: string[] = []
 
   constructor(
@@ -48,7 +32,7 @@ export class Expansions {
       const found = answer.range === undefined ? range : toRange(answer.range)
       this.asked = { uri, position, how, range: found, text: editor.document.getText(found) }
       this.steps = []
-      this.texts = [textOf(answer)]
+      this.texts = [expansionOf(answer)]
       await this.show()
     })
   }
@@ -59,12 +43,12 @@ export class Expansions {
     const shown = this.texts.at(-1)
     if (asked === undefined || shown === undefined) return
     const editor = vscode.window.visibleTextEditors.find((editor) => editor.document.uri.path === `/${EXPANSION}`)
-    const offset = editor === undefined ? 0 : Math.min(editor.document.offsetAt(editor.selection.active), shown.length - 1)
+    const place = editor === undefined ? { line: 0, character: 0 } : plain(editor.selection.active)
     await this.attempt(async () => {
-      const steps = [...this.steps, offset]
+      const steps = [...this.steps, place]
       const answer = await this.server.run<Expansion>('macroexpand', { uri: asked.uri, position: asked.position, how: asked.how, steps })
-      const text = textOf(answer)
-      if (text === shown || answer.expanded === false) {
+      const text = expansionOf(answer)
+      if (text === shown || !answer.expanded) {
         vscode.window.setStatusBarMessage('Nothing is left to expand here', 3000)
         return
       }
@@ -87,17 +71,16 @@ export class Expansions {
   /** Replace the form by what is shown. */
   async inPlace(): Promise<void> {
     const { asked } = this
-    const text = this.texts.at(-1)
-    if (asked === undefined || text === undefined) return
+    if (asked === undefined) return
     const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(asked.uri))
     if (document.getText(asked.range) !== asked.text) {
       void vscode.window.showInformationMessage('Consort: the form has changed since it was expanded. Expand it again.')
       return
     }
-    const indent = ' '.repeat(asked.range.start.character)
-    const edit = new vscode.WorkspaceEdit()
-    edit.replace(document.uri, asked.range, text.trim().replaceAll('\n', `\n${indent}`))
-    await vscode.workspace.applyEdit(edit)
+    await this.attempt(async () => {
+      const { uri, position, how } = asked
+      await this.server.run<Expansion>('macroexpand', { uri, position, how, steps: this.steps, inPlace: true })
+    })
   }
 
   private async attempt(what: () => Promise<void>): Promise<void> {
@@ -113,25 +96,29 @@ export class Expansions {
   }
 }
 
-/** The symbol at the cursor, or one that is asked for. */
-async function symbolAtCursor(title: string): Promise<string | undefined> {
+function expansionOf(answer: Expansion): string {
+  if (answer.expansion === null) throw new Error(answer.error?.message ?? 'There is no expansion.')
+  return answer.expansion
+}
+
+/** What is asked about a name: the place it stands at, or the name when none stands there. */
+export async function named(title: string): Promise<object | undefined> {
   const editor = vscode.window.activeTextEditor
-  const range = editor?.document.getWordRangeAtPosition(editor.selection.active)
-  const word = range === undefined ? '' : (editor?.document.getText(range) ?? '')
-  if (word !== '') return word
-  return vscode.window.showInputBox({ title, prompt: 'A symbol, such as my-package:my-function' })
+  if (editor !== undefined && isLisp(editor.document) && editor.document.getWordRangeAtPosition(editor.selection.active) !== undefined)
+    return { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
+  const name = await vscode.window.showInputBox({ title, prompt: 'A symbol, such as my-package:my-function' })
+  return name === undefined || name === '' ? undefined : { name }
 }
 
 /** `describe` and `disassemble` of the symbol at the cursor. */
 export async function tell(server: Server, documents: Documents, what: 'describe' | 'disassemble'): Promise<void> {
-  const editor = lispEditor()
-  const symbol = await symbolAtCursor(what === 'describe' ? 'Describe' : 'Disassemble')
-  if (symbol === undefined || symbol === '') return
+  const argument = await named(what === 'describe' ? 'Describe' : 'Disassemble')
+  if (argument === undefined) return
   try {
-    const place = editor === undefined ? {} : { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
-    const answer = await server.run<unknown>(what, { symbol, ...place })
-    const name = `${what}/${symbol.replace(/[^\w.+*<>=!?-]/g, '_')}.txt`
-    await documents.open(name, textOf(answer), { language: 'plaintext' })
+    const told = await server.run<Told>(what, argument)
+    if (told.error != null) throw new Error(typeof told.error === 'string' ? told.error : told.error.message)
+    const name = (told.name ?? 'name').replace(/[^\w.+*<>=!?-]/g, '_')
+    await documents.open(`${what}/${name}.txt`, told.text, { language: 'plaintext' })
   } catch (error) {
     complain(error)
   }

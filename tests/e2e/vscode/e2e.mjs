@@ -2,18 +2,25 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
+import { Agent } from './agent.mjs'
 import { Workbench } from './workbench.mjs'
 
 const [base, place, out] = process.argv.slice(2)
 const workbench = await Workbench.open(base, place, out)
 const { page } = workbench
 let passed = 0
+let skipped = 0
 const failures = []
 const begun = Date.now()
-async function step(name, run) {
+/** `needs`: the title of a command that this version of the server may not offer yet. */
+async function step(name, run, needs) {
   // What follows builds on what was done: after three failures the rest says nothing.
   if (failures.length >= 3) return void failures.push(name)
   try {
+    if (needs !== undefined && !(await workbench.offered(needs))) {
+      skipped++
+      return void console.log(`          SKIPPED ${name}: the server does not offer it`)
+    }
     await run()
     passed++
     console.log(`${((Date.now() - begun) / 1000).toFixed(1).padStart(6)} s  ok      ${name}`)
@@ -178,9 +185,114 @@ await step('the window is reloaded, and the image is still what it was', async (
   await workbench.shows('scratch.lisp', '... --- ...')
 })
 
+/** A new text in scratch.lisp. */
+async function scratch(text) {
+  await workbench.file('scratch.lisp')
+  await workbench.editor('scratch.lisp').locator('.view-line').first().click()
+  await page.keyboard.press('Control+a')
+  await page.keyboard.press('Delete')
+  // As a paste: nothing is closed or indented by itself.
+  await page.evaluate((text) => navigator.clipboard.writeText(text), text)
+  await page.keyboard.press('Control+v')
+}
+const shown = (uri) => page.locator(`.monaco-editor[data-uri*="${uri}"]`)
+const text = async (uri) => (await shown(uri).locator('.view-line').allTextContents()).join('\n').replaceAll('\u00a0', ' ')
+
+await step('a macro call is expanded beside the editor, further, and back', async () => {
+  await scratch('(defmacro twice (form) `(progn ,form (when (oddp 3) ,form)))\n\n(twice (print 1))')
+  await workbench.cursor('scratch.lisp', 'defmacro')
+  await page.keyboard.press('Alt+Enter')
+  await workbench.shows('scratch.lisp', 'TWICE')
+  await workbench.cursor('scratch.lisp', '(twice (print')
+  await workbench.command('Consort: Expand the Macro Once')
+  await workbench.until('the expansion', async () => (await text('expansion')).includes('(when (oddp 3)'))
+  await shown('expansion').locator('.view-line', { hasText: 'when' }).locator('span span', { hasText: 'when' }).first().click()
+  await workbench.command('Consort: Expand Further')
+  await workbench.until('the next expansion', async () => (await text('expansion')).includes('(if (oddp 3)'))
+  await workbench.both('6-expansion')
+  await workbench.command('Consort: Back to the Expansion Before')
+  await workbench.until('the expansion before', async () => (await text('expansion')).includes('(when (oddp 3)'))
+  await page.keyboard.press('Control+F4')
+}, 'Consort: Expand All Macros')
+
+await step('a profile: the table and the flame graph', async () => {
+  await scratch('(defun burn (n) (loop for i below n sum (mod (* i i) 7)))\n\n(defun work () (+ (burn 40000000) (burn 20000000)))\n\n(work)')
+  await page.keyboard.press('Control+Alt+l')
+  await page.keyboard.press('b')
+  await workbench.shows('scratch.lisp', '⇒')
+  await workbench.cursor('scratch.lisp', '(work)')
+  await workbench.file('scratch.lisp')
+  await page.keyboard.press('Control+End')
+  await workbench.command('Consort: Profile the Top-Level Form')
+  await page.locator('.quick-input-list .monaco-list-row', { hasText: 'CPU time' }).first().waitFor()
+  await page.keyboard.press('Enter')
+  const view = page.frameLocator('iframe.webview.ready').frameLocator('iframe#active-frame')
+  await view.locator('td a', { hasText: 'BURN' }).first().waitFor({ timeout: 90_000 })
+  await view.locator('.d3-flame-graph-label', { hasText: 'BURN' }).first().waitFor()
+  await workbench.both('7-profile', () => page.waitForTimeout(500))
+  await view.locator('td a', { hasText: 'BURN' }).first().click()
+}, 'Consort: Describe the Symbol')
+
+await step('structural editing where parentheses mislead', async () => {
+  await scratch('(list "a (" (one)) (two)')
+  await page.keyboard.press('Home')
+  for (let i = 0; i < 15; i++) await page.keyboard.press('ArrowRight')
+  await workbench.command('Consort: Structure: Slurp the Next Form')
+  await workbench.until('the form to come in', async () => /\(one\) ?\(two\)\)|\(one \(two\)\)|\(one\)\)? /.test(await text('scratch.lisp')))
+}, 'Consort: Structure: Slurp the Next Form')
+
+await step('an agent asks, the person sees the code and allows; another is denied', async () => {
+  await scratch('(defun speed () :slow)\n\n(speed)')
+  await workbench.cursor('scratch.lisp', 'defun speed')
+  await page.keyboard.press('Alt+Enter')
+  await workbench.shows('scratch.lisp', 'SPEED')
+  const agent = await Agent.start(join(place, 'telegraph'))
+  try {
+    if (!(await agent.tools()).includes('code_replace_function')) return void skipped++
+    const replace = (value) => agent.call('code_replace_function', { function: 'cl-user::speed', code: `(defun speed ()\n  "From the agent."\n  ${value})`, package: 'CL-USER' })
+    const answer = replace(':fast')
+    const notice = page.locator('.notification-toast', { hasText: 'Allow for This Session' })
+    await notice.waitFor()
+    await workbench.until('the code', async () => (await text('approval')).includes('"From the agent."'))
+    await workbench.both('8-approval', () => page.waitForTimeout(300))
+    await notice.locator('a', { hasText: /^Allow$/ }).click()
+    assert.notEqual((await answer).isError, true)
+    await notice.waitFor({ state: 'detached' })
+    const denied = replace(':stolen')
+    await notice.waitFor()
+    await notice.locator('a', { hasText: 'Deny' }).click()
+    assert.equal((await denied).isError, true)
+    await workbench.file('scratch.lisp')
+    await page.keyboard.press('Control+End')
+    await page.keyboard.press('Alt+Enter')
+    await workbench.shows('scratch.lisp', ':FAST')
+  } finally {
+    agent.end()
+  }
+}, 'Consort: Undo the Last Reload')
+
+await step('no key is one that VS Code has already', async () => {
+  await workbench.command('Preferences: Open Default Keyboard Shortcuts (JSON)')
+  await shown('keybindings.json').locator('.view-line').first().click()
+  await page.keyboard.press('Control+a')
+  await page.keyboard.press('Control+c')
+  const copied = await workbench.until('the copy', async () => {
+    const copied = await page.evaluate(() => navigator.clipboard.readText())
+    return copied.length > 10_000 ? copied : undefined
+  })
+  const all = [...copied.matchAll(/"key": "([^"]+)",\s*"command": "([^"]+)"/g)].map(([, key, command]) => ({ key, command }))
+  const taken = new Set(all.filter(({ command }) => !command.startsWith('consort.')).map(({ key }) => key.split(' ')[0]))
+  assert.ok(taken.size > 200, `${taken.size}`)
+  const own = all.filter(({ command }) => command.startsWith('consort.'))
+  assert.ok(own.length > 30, `${own.length}`)
+  // Alt+Enter is the find widget's, and ours where that is not shown.
+  assert.deepEqual(own.filter(({ key }) => key !== 'alt+enter' && taken.has(key.split(' ')[0])), [])
+  await page.keyboard.press('Control+F4')
+})
+
 await step('no outside host was asked', async () => assert.deepEqual([...workbench.outside], []))
 
 await workbench.context.close()
 for (const failure of failures) console.log(`FAILED ${failure}`)
-console.log(`${passed} passed, ${failures.length} failed`)
+console.log(`${passed} passed, ${failures.length} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
 process.exitCode = failures.length === 0 ? 0 : 1

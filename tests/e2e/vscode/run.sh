@@ -19,7 +19,7 @@ group=
 finish() {
   # The server has a process group of its own: extension host, terminals and language server are in it.
   if [ -n "$group" ]; then kill -- "-$group" 2>/dev/null || true; wait "$group" 2>/dev/null || true; fi
-  for workspace in telegraph stand-in; do (cd "$place/$workspace" 2>/dev/null && "$CONSORT_BIN" stop >/dev/null 2>&1) || true; done
+  (cd "$place/telegraph" && "$CONSORT_BIN" stop >/dev/null 2>&1) || true
   rm -rf "$place"
 }
 trap finish EXIT
@@ -31,8 +31,6 @@ export EXTENSIONS_GALLERY='{"serviceUrl":""}'
 printf '[host]\nlinger_s = 5\n' >"$XDG_CONFIG_HOME/consort/config.toml"
 cp -r "$root/examples/telegraph" "$place/telegraph"
 cp "$here"/workspace/*.lisp "$place/telegraph/"
-mkdir "$place/stand-in"
-cp "$here"/workspace/scratch.lisp "$place/stand-in/"
 # Not on PATH, which a login shell makes anew for the extension host: where `cargo install` puts it.
 mkdir -p "$HOME/.cargo/bin"
 ln -s "$CONSORT_BIN" "$HOME/.cargo/bin/consort"

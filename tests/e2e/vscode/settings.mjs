@@ -1,6 +1,7 @@
 // The user's settings, as JSON: no welcome pages, no outside hosts, a terminal whose text can be read.
 console.log(JSON.stringify({
   'workbench.colorTheme': 'Default Dark Modern',
+  'workbench.preferredLightColorTheme': 'Default Light Modern', 'workbench.preferredDarkColorTheme': 'Default Dark Modern',
   'telemetry.telemetryLevel': 'off', 'workbench.startupEditor': 'none', 'workbench.tips.enabled': false,
   'security.workspace.trust.enabled': false, 'extensions.autoCheckUpdates': false, 'extensions.autoUpdate': false,
   'extensions.ignoreRecommendations': true, 'update.mode': 'none', 'chat.disableAIFeatures': true, 'git.enabled': false,

@@ -1,6 +1,6 @@
 // VS Code's workbench in Chromium, as a person sees and uses it.
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,26 +39,21 @@ export class Workbench {
   shot(name) {
     return this.page.screenshot({ path: join(this.out, `${name}.png`) })
   }
-  settings(change) {
-    const file = join(this.place, 'user/User/settings.json')
-    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...change }, null, 1))
+  isDark() {
+    return this.page.evaluate(() => document.querySelector('.monaco-workbench')?.classList.contains('vs-dark') === true)
   }
-  async theme(name, shown) {
-    // A change that comes right after another is not always noticed: say it until it is.
-    for (let tries = 0; tries < 10; tries++) {
-      this.settings({ 'workbench.colorTheme': name, 'consort.inlineResults.maxLength': 110 + tries })
-      const there = this.page.locator(shown).waitFor({ timeout: 2000 })
-      if (await there.then(() => true, () => false)) return
-    }
-    throw new Error(`the theme ${name} did not come`)
+  async toggleTheme() {
+    const before = await this.isDark()
+    await this.command('Preferences: Toggle between Light/Dark Themes')
+    await this.until('the other theme', async () => (await this.isDark()) !== before)
   }
   /** The same picture in the dark and in the light theme. */
   async both(name, settled = async () => {}) {
     await this.shot(`${name}-dark`)
-    await this.theme('Default Light Modern', '.monaco-workbench.vs')
+    await this.toggleTheme()
     await settled()
     await this.shot(`${name}-light`)
-    await this.theme('Default Dark Modern', '.monaco-workbench.vs-dark')
+    await this.toggleTheme()
   }
 
   async file(name) {

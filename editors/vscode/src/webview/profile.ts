@@ -10,7 +10,7 @@ interface Row {
   bytes?: number | null
 }
 interface Data {
-  profile: { mode?: string; samples?: number; duration?: number; rows?: Row[]; warning?: string | null; result?: string }
+  profile: { mode: string; samples: number; seconds: number; rows: Row[]; values?: string[] }
   tree: Node
 }
 declare function acquireVsCodeApi(): { postMessage(message: unknown): void }
@@ -49,12 +49,13 @@ const element = (tag: string, text = '', className = ''): HTMLElement => {
 const percent = (part: number, whole: number): string => `${whole === 0 ? '0.0' : ((100 * part) / whole).toFixed(1)} %`
 
 const { profile, tree } = data
-const all = tree.value > 0 ? tree.value : (profile.samples ?? 0)
+const all = tree.value > 0 ? tree.value : profile.samples
 const modes: Record<string, string> = { cpu: 'CPU time', time: 'Elapsed time', alloc: 'Allocation' }
-main.append(element('h1', `Profile: ${modes[profile.mode ?? 'cpu'] ?? 'CPU time'}`))
-const facts = [`${profile.samples ?? all} samples`, ...(profile.duration === undefined ? [] : [`${profile.duration.toFixed(2)} s`]), ...(profile.result === undefined ? [] : [`value: ${profile.result.slice(0, 80)}`])]
+main.append(element('h1', `Profile: ${modes[profile.mode] ?? profile.mode}`))
+const facts = [`${profile.samples} samples`, `${profile.seconds.toFixed(2)} s`, ...(profile.values?.[0] === undefined ? [] : [`value: ${profile.values[0].slice(0, 80)}`])]
 main.append(element('p', facts.join(' · ')))
-if (profile.warning != null && profile.warning !== '') main.append(element('p', profile.warning, 'warning'))
+if (profile.samples < 100)
+  main.append(element('p', 'Few samples: for reliable figures the code should run for half a second or more.', 'warning'))
 
 if (tree.value > 0) {
   const holder = element('div')
@@ -85,7 +86,7 @@ if (tree.value > 0) {
 const counted = totals(tree)
 const rows = counted.size > 0
   ? [...counted].map(([name, count]) => ({ name, self: count.self, total: count.total }))
-  : (profile.rows ?? []).map((row) => ({ name: row.function, self: row.samples, total: row.samples }))
+  : profile.rows.map((row) => ({ name: row.function, self: row.samples, total: row.samples }))
 rows.sort((a, b) => b.self - a.self || b.total - a.total)
 const table = element('table')
 const head = element('tr')
