@@ -18,7 +18,8 @@ export function inlineText(result: EvalResult, limit: number): string {
     const error = result.error
     if (result.status === 'interrupted') return '✗ interrupted'
     if (error === null) return `✗ ${result.status}`
-    return `✗ ${oneLine(`${error.type}: ${error.message}`, limit)}`
+    // The rest of the message is in the hover.
+    return `✗ ${oneLine(`${error.type}: ${error.message.trim().split('\n')[0] ?? ''}`, limit)}`
   }
   const value = result.values.length === 0 ? 'no value' : oneLine(result.values.join(' ; '), limit)
   const output = result.stdout.trim() === '' ? '' : `  │ ${oneLine(result.stdout, 40)}`

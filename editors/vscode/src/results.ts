@@ -86,17 +86,23 @@ export class Results implements vscode.Disposable {
   private draw(shown: Shown): void {
     const { range, result } = shown
     const first = range.start.line === range.end.line ? range.start : new vscode.Position(range.end.line, 0)
-    const options: vscode.DecorationOptions = { range: new vscode.Range(first, range.end) }
-    if (result !== undefined) options.hoverMessage = hover(result)
-    for (const editor of vscode.window.visibleTextEditors)
-      if (editor.document.uri.toString() === shown.uri) editor.setDecorations(shown.decoration, [options])
+    for (const editor of vscode.window.visibleTextEditors) {
+      if (editor.document.uri.toString() !== shown.uri || range.end.line >= editor.document.lineCount) continue
+      // To the line's end, also when more than the form stands there.
+      const options: vscode.DecorationOptions = { range: new vscode.Range(first, editor.document.lineAt(range.end.line).range.end) }
+      if (result !== undefined) options.hoverMessage = hover(result)
+      editor.setDecorations(shown.decoration, [options])
+    }
   }
 
   private edited(uri: string, change: vscode.TextDocumentContentChangeEvent): void {
     for (const shown of this.shown.filter((shown) => shown.uri === uri)) {
       const range = moved(shown.range, change)
       if (range === undefined) this.forget((other) => other === shown)
-      else shown.range = toRange(range)
+      else {
+        shown.range = toRange(range)
+        this.draw(shown)
+      }
     }
   }
 

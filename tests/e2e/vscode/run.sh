@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The extension as it is packaged, in VS Code's workbench (code-server, on loopback) in headless Chromium, against $CONSORT_BIN.
-# Screenshots go to tests/out/vscode, in a dark and a light theme.
+# Screenshots go to tests/out/vscode, in a dark and a light theme. ONLY=PATTERN runs the steps whose names match.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)

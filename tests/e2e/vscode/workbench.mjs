@@ -25,6 +25,8 @@ export class Workbench {
   constructor(context, page, base, place, out) {
     Object.assign(this, { context, page, base, place, out, outside: new Set() })
     page.setDefaultTimeout(20_000)
+    // A reload with unsaved text asks.
+    page.on('dialog', (dialog) => void dialog.accept())
     page.on('request', (request) => {
       const url = new URL(request.url())
       if (/^https?:$/.test(url.protocol) && url.hostname !== '127.0.0.1') this.outside.add(url.host)
