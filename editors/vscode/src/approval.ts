@@ -119,7 +119,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     const { approval } = asked
     void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, cancellable: false }, (progress) => {
       const links =
-        '[Allow](command:consort.editor.approve)  ·  [Allow for This Session](command:consort.editor.approveForSession)  ·  [Deny](command:consort.editor.deny)'
+        '[Allow](command:consort.editor.approve)  ·  [Allow for this session](command:consort.editor.approveForSession)  ·  [Deny](command:consort.editor.deny)'
       let percent = 0
       const say = (): void => {
         const left = this.queue.secondsLeft(asked)
@@ -157,7 +157,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
 export function sentence(approval: Approval): string {
   const what = oneLine(approval.what, 160)
   const who = oneLine(approval.client, 40)
-  return /[.?!]$/.test(what) ? `${who}: ${what}` : `${who} asks to ${what.charAt(0).toLowerCase()}${what.slice(1)}.`
+  return `AI agent ${who} wants to ${what.charAt(0).toLowerCase()}${what.slice(1).replace(/[.?!]$/, '')}.`
 }
 
 const documentName = (approval: Approval): string => `approval/${String(approval.id).replace(/[^\w-]/g, '_')}/${approval.tool}.lisp`

@@ -1,6 +1,7 @@
 // e2e.mjs BASE PLACE OUT: what a person does with the extension, step after step, as they see it.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { Agent } from './agent.mjs'
 import { Workbench } from './workbench.mjs'
@@ -253,7 +254,7 @@ await step('an agent asks, the person sees the code and allows; another is denie
     if (!(await agent.tools()).includes('code_replace_function')) return void skipped++
     const replace = (value) => agent.call('code_replace_function', { function: 'cl-user::speed', code: `(defun speed ()\n  "From the agent."\n  ${value})`, package: 'CL-USER' })
     const answer = replace(':fast')
-    const notice = page.locator('.notification-toast', { hasText: 'Allow for This Session' })
+    const notice = page.locator('.notification-toast', { hasText: 'Allow for this session' })
     await notice.waitFor()
     await workbench.until('the code', async () => (await text('approval')).includes('"From the agent."'))
     await workbench.both('8-approval', () => page.waitForTimeout(300))
@@ -290,6 +291,22 @@ await step('no key is one that VS Code has already', async () => {
   // Alt+Enter is the find widget's, and ours where that is not shown.
   assert.deepEqual(own.filter(({ key }) => key !== 'alt+enter' && taken.has(key.split(' ')[0])), [])
   await page.keyboard.press('Control+F4')
+})
+
+await step('without the program: one notification, and the walkthrough with the commands', async () => {
+  const program = join(process.env.HOME, '.cargo/bin/consort')
+  renameSync(program, `${program}.away`)
+  await workbench.command('Consort: Restart the Connection')
+  await workbench.status().filter({ hasText: 'Consort is not installed' }).waitFor()
+  const notice = page.locator('.notification-toast', { hasText: 'was not found' })
+  await notice.waitFor()
+  assert.equal(await page.locator('.notification-toast').count(), 1)
+  await notice.locator('.monaco-button', { hasText: 'Show What to Do' }).click()
+  await page.locator('.gettingStartedContainer', { hasText: 'Install SBCL' }).first().waitFor()
+  await workbench.both('9-walkthrough', () => page.waitForTimeout(500))
+  renameSync(`${program}.away`, program)
+  await workbench.command('Consort: Restart the Connection')
+  await workbench.status().filter({ hasText: 'Lisp' }).waitFor()
 })
 
 await step('no outside host was asked', async () => assert.deepEqual([...workbench.outside], []))
