@@ -1,0 +1,171 @@
+// An agent's call waits for a person: a notification that takes no focus, the code in a document with the choices above it, and the
+// time that is left. Silence is a no.
+import * as vscode from 'vscode'
+import type { Approval, Decision } from './lsp_ext.js'
+import { SCHEME, type Documents } from './documents.js'
+import { oneLine } from './format.js'
+import { Queue, type Asked } from './queue.js'
+import type { Server } from './server.js'
+
+const PREFIX = 'Waiting for you'
+
+export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
+  private readonly queue = new Queue(() => this.changed())
+  private readonly item = vscode.window.createStatusBarItem('consort.approval', vscode.StatusBarAlignment.Left, 11)
+  private readonly lenses = new vscode.EventEmitter<void>()
+  readonly onDidChangeCodeLenses = this.lenses.event
+  private readonly subscriptions: vscode.Disposable[]
+  private shown: Asked | undefined
+  private endNotice: () => void = () => undefined
+  private timer: NodeJS.Timeout | undefined
+
+  constructor(
+    server: Server,
+    private readonly documents: Documents,
+  ) {
+    this.item.name = 'Consort: approval'
+    this.item.command = 'consort.editor.approvals'
+    this.item.backgroundColor = new vscode.ThemeColor('statusBarItem.warningBackground')
+    server.approve = (approval, token) => {
+      token.onCancellationRequested(() => this.queue.over(approval.id))
+      return this.queue.ask(approval)
+    }
+    server.approvalOver = (id) => this.queue.over(id)
+    const decide = (decision: Decision) => () => this.decide(decision)
+    this.subscriptions = [
+      this.item,
+      this.lenses,
+      vscode.languages.registerCodeLensProvider({ scheme: SCHEME, pattern: '/approval/**' }, this),
+      vscode.commands.registerCommand('consort.editor.approve', decide('allow')),
+      vscode.commands.registerCommand('consort.editor.approveForSession', decide('allow-session')),
+      vscode.commands.registerCommand('consort.editor.deny', decide('deny')),
+      vscode.commands.registerCommand('consort.editor.approvals', () => this.choose()),
+    ]
+  }
+
+  dispose(): void {
+    clearInterval(this.timer)
+    this.endNotice()
+    for (const subscription of this.subscriptions) subscription.dispose()
+  }
+
+  provideCodeLenses(document: vscode.TextDocument): vscode.CodeLens[] {
+    const top = new vscode.Range(0, 0, 0, 0)
+    if (this.shown === undefined || document.uri.path !== `/${documentName(this.shown.approval)}`)
+      return [new vscode.CodeLens(top, { title: 'Decided: nothing waits here any more', command: '' })]
+    return [
+      new vscode.CodeLens(top, { title: '$(check) Allow', command: 'consort.editor.approve' }),
+      new vscode.CodeLens(top, { title: '$(check-all) Allow for this session', command: 'consort.editor.approveForSession' }),
+      new vscode.CodeLens(top, { title: '$(close) Deny', command: 'consort.editor.deny' }),
+      new vscode.CodeLens(top, { title: `$(clock) ${this.queue.secondsLeft(this.shown)} s left`, command: '' }),
+    ]
+  }
+
+  private decide(decision: Decision): void {
+    this.shown?.decide(decision)
+  }
+
+  /** From the status bar: the code, and the choices once more. */
+  private async choose(): Promise<void> {
+    const asked = this.shown
+    if (asked === undefined) return
+    await this.showCode(asked.approval)
+    const choices: (vscode.QuickPickItem & { decision: Decision })[] = [
+      { label: '$(check) Allow', detail: 'This call, with exactly this code', decision: 'allow' },
+      { label: '$(check-all) Allow for this session', detail: `Everything of this kind that ${asked.approval.client} asks, until it leaves`, decision: 'allow-session' },
+      { label: '$(close) Deny', detail: 'Nothing is changed', decision: 'deny' },
+    ]
+    const chosen = await vscode.window.showQuickPick(choices, { title: asked.approval.what, placeHolder: 'Your decision' })
+    if (chosen !== undefined) asked.decide(chosen.decision)
+  }
+
+  private changed(): void {
+    const first = this.queue.first
+    void vscode.commands.executeCommand('setContext', 'consort.approvalWaits', first !== undefined)
+    if (first !== this.shown) {
+      const last = this.shown
+      this.endNotice()
+      this.shown = first
+      this.lenses.fire()
+      if (last !== undefined) void closeDocument(last.approval)
+      if (first !== undefined) void this.present(first)
+    }
+    if (first !== undefined) this.timer ??= setInterval(() => this.tick(), 1000)
+    else {
+      clearInterval(this.timer)
+      this.timer = undefined
+    }
+    this.tick()
+  }
+
+  private tick(): void {
+    this.queue.expire()
+    const asked = this.queue.first
+    if (asked === undefined) {
+      this.item.hide()
+      return
+    }
+    const more = this.queue.length > 1 ? `, ${this.queue.length - 1} more` : ''
+    this.item.text = `$(bell-dot) ${asked.approval.client} asks: ${this.queue.secondsLeft(asked)} s${more}`
+    this.item.tooltip = `${asked.approval.what}\nClick to decide.`
+    this.item.show()
+    this.lenses.fire()
+  }
+
+  /** The notification is a progress: it counts down by itself, and goes when the question is settled elsewhere. */
+  private async present(asked: Asked): Promise<void> {
+    await this.showCode(asked.approval)
+    if (asked !== this.shown) return
+    const { approval } = asked
+    void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, cancellable: false }, (progress) => {
+      const links =
+        '[Allow](command:consort.editor.approve)  ·  [Allow for this session](command:consort.editor.approveForSession)  ·  [Deny](command:consort.editor.deny)'
+      let percent = 0
+      const say = (): void => {
+        const left = this.queue.secondsLeft(asked)
+        const now = 100 * (1 - left / Math.max(1, approval.deadlineSeconds))
+        const more = this.queue.length > 1 ? ` (${this.queue.length - 1} more wait)` : ''
+        progress.report({ message: `${sentence(approval)} ${links}  ·  ${left} s left${more}`, increment: now - percent })
+        percent = now
+      }
+      say()
+      const timer = setInterval(say, 1000)
+      return new Promise<void>((resolve) => {
+        this.endNotice = () => {
+          clearInterval(timer)
+          this.endNotice = () => undefined
+          resolve()
+        }
+      })
+    })
+  }
+
+  private async showCode(approval: Approval): Promise<void> {
+    const name = documentName(approval)
+    const header = [
+      `;;; ${PREFIX}: ${sentence(approval)}`,
+      ...(approval.file == null ? [] : [`;;; File: ${approval.file}`]),
+      `;;; Tool: ${approval.tool}.  No answer in ${approval.deadlineSeconds} s is a no.`,
+    ]
+    const code = approval.code ?? (approval.arguments === undefined ? '' : JSON.stringify(approval.arguments, null, 2))
+    const text = `${header.map((line) => line.replace(/\n/g, ' ')).join('\n')}\n\n${code}\n`
+    await this.documents.open(name, text, { language: approval.code == null && approval.arguments !== undefined ? 'jsonc' : 'commonlisp' })
+  }
+}
+
+/** Who wants what, in one sentence. */
+export function sentence(approval: Approval): string {
+  const what = oneLine(approval.what, 160)
+  const who = oneLine(approval.client, 40)
+  return `AI agent ${who} wants to ${what.charAt(0).toLowerCase()}${what.slice(1).replace(/[.?!]$/, '')}.`
+}
+
+const documentName = (approval: Approval): string => `approval/${String(approval.id).replace(/[^\w-]/g, '_')}/${approval.tool}.lisp`
+
+async function closeDocument(approval: Approval): Promise<void> {
+  const path = `/${documentName(approval)}`
+  const tabs = vscode.window.tabGroups.all
+    .flatMap((group) => group.tabs)
+    .filter((tab) => tab.input instanceof vscode.TabInputText && tab.input.uri.scheme === SCHEME && tab.input.uri.path === path)
+  if (tabs.length > 0) await vscode.window.tabGroups.close(tabs, true)
+}

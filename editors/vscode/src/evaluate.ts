@@ -1,0 +1,120 @@
+// Evaluating what stands in an editor.
+import * as vscode from 'vscode'
+import { plain, plainRange, toRange } from './convert.js'
+import type { EvalResult, Name, ReloadReport } from './lsp_ext.js'
+import { formAt, topLevelFormAt } from './reader.js'
+import type { Results } from './results.js'
+import { complain, isLisp, type Server } from './server.js'
+
+export type What = 'form' | 'top-level' | 'region' | 'buffer'
+
+/** The active editor, when it shows Lisp. */
+export function lispEditor(): vscode.TextEditor | undefined {
+  const editor = vscode.window.activeTextEditor
+  if (editor === undefined || !isLisp(editor.document)) {
+    void vscode.window.showInformationMessage('Consort: open a Common Lisp file first.')
+    return undefined
+  }
+  return editor
+}
+
+export class Evaluator {
+  constructor(
+    private readonly server: Server,
+    private readonly results: Results,
+    private readonly output: vscode.OutputChannel,
+  ) {}
+
+  /** Evaluate, and show the result where the code ends. */
+  async evaluate(what: What): Promise<EvalResult | undefined> {
+    const editor = lispEditor()
+    if (editor === undefined) return undefined
+    const range = rangeOf(editor, what)
+    if (range === undefined) {
+      void vscode.window.showInformationMessage('Consort: there is no form here.')
+      return undefined
+    }
+    return this.evaluateRange(editor.document, range, what, editor.selection.active)
+  }
+
+  async evaluateRange(
+    document: vscode.TextDocument, range: vscode.Range, what: What, position: vscode.Position,
+  ): Promise<EvalResult | undefined> {
+    this.results.pending(document.uri, range)
+    const version = document.version
+    try {
+      const [name, argument] = this.question(document, range, what, position)
+      const result = await this.server.run<EvalResult>(name, argument, ({ text }) => this.output.append(text))
+      const at = result.range === undefined ? range : toRange(result.range)
+      this.results.remove(document.uri, range)
+      // What was edited meanwhile is not what was evaluated.
+      if (document.version === version) this.results.show(document.uri, at, result)
+      else this.report(result)
+      return result
+    } catch (error) {
+      this.results.remove(document.uri, range)
+      complain(error)
+      return undefined
+    }
+  }
+
+  private report(result: EvalResult): void {
+    if (result.error !== null) complain(new Error(`${result.error.type}: ${result.error.message}`))
+  }
+
+  /** The server's own command where it has one: it finds the form with the real reader. Otherwise the code itself is sent. */
+  private question(document: vscode.TextDocument, range: vscode.Range, what: What, position: vscode.Position): [Name, object] {
+    const uri = document.uri.toString()
+    const at = plain(position)
+    if (what === 'form' && this.server.can('evalForm')) return ['evalForm', { uri, position: at, topLevel: false, captureTime: true }]
+    if (what === 'top-level' && this.server.can('evalForm')) return ['evalForm', { uri, position: at, topLevel: true, captureTime: true }]
+    if (what === 'region' && this.server.can('evalRegion')) return ['evalRegion', { uri, range: plainRange(range), captureTime: true }]
+    if (what === 'buffer' && this.server.can('evalBuffer')) return ['evalBuffer', { uri, captureTime: true }]
+    return ['eval', { code: document.getText(range), uri, position: plain(range.start), captureTime: true }]
+  }
+
+  /** Evaluate the form and write its value behind it, as a comment. */
+  async evaluateToComment(): Promise<void> {
+    const editor = lispEditor()
+    const range = editor && rangeOf(editor, 'form')
+    if (editor === undefined || range === undefined) return
+    const result = await this.evaluateRange(editor.document, range, 'form', editor.selection.active)
+    if (result === undefined) return
+    const text = result.status === 'ok' ? result.values.join('\n') || '; no value' : `${result.error?.type ?? result.status}: ${result.error?.message ?? ''}`
+    const indent = ' '.repeat(range.start.character)
+    const comment = text.split('\n').map((line, index) => `${index === 0 ? ' ;=>' : `${indent};  `} ${line}`).join('\n')
+    await editor.edit((edit) => edit.insert(range.end, comment))
+  }
+
+  async loadFile(): Promise<void> {
+    const editor = lispEditor()
+    if (editor === undefined) return
+    if (!this.server.can('loadFile')) {
+      await this.evaluate('buffer')
+      return
+    }
+    await editor.document.save()
+    try {
+      const report = await this.server.run<ReloadReport>('loadFile', { uri: editor.document.uri.toString() })
+      vscode.window.setStatusBarMessage(`$(check) Loaded ${report.what}`, 4000)
+      this.output.append(report.output)
+    } catch (error) {
+      complain(error)
+    }
+  }
+}
+
+/** The range of what is meant at the editor's cursor. */
+export function rangeOf(editor: vscode.TextEditor, what: What): vscode.Range | undefined {
+  const { document, selection } = editor
+  if (what === 'buffer') {
+    const last = document.lineAt(document.lineCount - 1).range.end
+    const text = document.getText().trimEnd()
+    return text === '' ? undefined : new vscode.Range(new vscode.Position(0, 0), document.validatePosition(document.positionAt(text.length)).isAfter(last) ? last : document.positionAt(text.length))
+  }
+  if (what === 'region' && !selection.isEmpty) return new vscode.Range(selection.start, selection.end)
+  const text = document.getText()
+  const offset = document.offsetAt(selection.active)
+  const form = what === 'top-level' ? topLevelFormAt(text, offset) : formAt(text, offset)
+  return form && new vscode.Range(document.positionAt(form.start), document.positionAt(form.end))
+}

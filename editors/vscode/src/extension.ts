@@ -1,0 +1,224 @@
+// What the extension offers, wired together.
+import * as vscode from 'vscode'
+import { copyConfiguration, registerMcpServer } from './agents.js'
+import { Approvals } from './approval.js'
+import { Documents } from './documents.js'
+import { Evaluator, rangeOf, type What } from './evaluate.js'
+import { reportText } from './format.js'
+import type { ImageState, Name, Position, ReloadReport, Status, TestReport, Told } from './lsp_ext.js'
+import { Profiles } from './profile.js'
+import { Repl } from './repl.js'
+import { Results } from './results.js'
+import { complain, isLisp, Server } from './server.js'
+import { goToSymbol } from './source.js'
+import { currentPackage, showMenu, StatusBar } from './status.js'
+import { ACTIONS, structure } from './structure.js'
+import { Tests } from './testing.js'
+import { chooseSystem, ImageTree, loadSystem, LogTree, SystemsTree, type System } from './trees.js'
+import { Expansions, named, tell } from './views.js'
+
+export function activate(context: vscode.ExtensionContext): { server: Server } {
+  const log = vscode.window.createOutputChannel('Consort', { log: true })
+  const output = vscode.window.createOutputChannel('Lisp Output', 'commonlisp')
+  const server = new Server(context, log)
+  const results = new Results()
+  const documents = new Documents()
+  const evaluator = new Evaluator(server, results, output)
+  const repl = new Repl(server, context.workspaceState)
+  const expansions = new Expansions(server, documents)
+  const profiles = new Profiles(server, context.extensionUri)
+  const systems = new SystemsTree()
+  const image = new ImageTree(server)
+  const logTree = new LogTree(server)
+  context.subscriptions.push(
+    log, output, server, results, documents, repl, profiles, systems, image, logTree,
+    new StatusBar(server),
+    new Approvals(server, documents),
+    new Tests(server),
+    vscode.window.registerTreeDataProvider('consort.systems', systems),
+    vscode.window.registerTreeDataProvider('consort.image', image),
+    vscode.window.registerTreeDataProvider('consort.log', logTree),
+  )
+  registerMcpServer(context, server)
+
+  const command = (name: string, run: (...args: never[]) => unknown): void => {
+    context.subscriptions.push(vscode.commands.registerCommand(`consort.editor.${name}`, run))
+  }
+  /** A command that changes definitions; what it did is shown beside the editor when there is more to say than that it worked. */
+  const reload = (name: string, ask: Name, argument: (given?: System) => Promise<object | undefined> | object | undefined): void =>
+    command(name, async (given?: System) => {
+      try {
+        const what = await argument(given)
+        if (what === undefined) return
+        const report = await server.run<ReloadReport>(ask, what)
+        vscode.window.setStatusBarMessage(`$(check) ${report.what}`, 4000)
+        const notable = [report.gone, report.stale, report.layouts, report.not_undone, report.warnings].some((list) => list.length > 0)
+        if (notable || ask === 'reloadSystem' || ask === 'reloadPackage') await documents.open('report/reload.txt', `${reportText(report)}\n`, { language: 'plaintext' })
+      } catch (error) {
+        complain(error)
+      }
+    })
+  const trace = (name: 'trace' | 'untrace', title: string): void =>
+    command(name, async () => {
+      try {
+        const argument = await named(title)
+        if (argument !== undefined) vscode.window.setStatusBarMessage(`$(check) ${(await server.run<Told>(name, argument)).text}`, 5000)
+      } catch (error) {
+        complain(error)
+      }
+    })
+  const evaluate = (name: string, what: What): void => command(name, () => evaluator.evaluate(what))
+  const here = (): { uri: string; position: Position } | undefined => {
+    const editor = vscode.window.activeTextEditor
+    if (editor === undefined || !isLisp(editor.document)) return undefined
+    const { line, character } = editor.selection.active
+    return { uri: editor.document.uri.toString(), position: { line, character } }
+  }
+
+  evaluate('evalForm', 'form')
+  evaluate('evalTopLevelForm', 'top-level')
+  evaluate('evalSelection', 'region')
+  evaluate('evalBuffer', 'buffer')
+  command('evalToComment', () => evaluator.evaluateToComment())
+  command('loadFile', () => evaluator.loadFile())
+  command('clearResults', () => results.clear())
+  command('copyResult', async () => {
+    if (results.lastValue !== undefined) await vscode.env.clipboard.writeText(results.lastValue)
+    vscode.window.setStatusBarMessage(results.lastValue === undefined ? 'Nothing was evaluated yet' : 'Copied', 2000)
+  })
+  command('copyText', (text: string) => vscode.env.clipboard.writeText(text))
+  command('openResult', (text?: string) => {
+    const shown = typeof text === 'string' ? text : results.lastText
+    return shown === undefined ? undefined : documents.open('result/result.lisp', `${shown}\n`)
+  })
+  command('interrupt', async () => {
+    try {
+      const { interrupted } = await server.ask<{ interrupted: number }>('interrupt', {})
+      vscode.window.setStatusBarMessage(interrupted === 0 ? 'Nothing was running' : 'Interrupted', 3000)
+    } catch (error) {
+      complain(error)
+    }
+  })
+  command('restart', async () => {
+    try {
+      const options = { location: vscode.ProgressLocation.Window, title: 'Restarting Lisp' }
+      await vscode.window.withProgress(options, () => server.ask<ImageState>('restartImage', {}))
+      results.clear()
+    } catch (error) {
+      complain(error)
+    }
+  })
+  command('restartServer', () => server.start())
+  command('showLog', () => log.show(true))
+  command('showOutput', () => output.show(true))
+  command('menu', () => showMenu(server))
+  command('walkthrough', () => vscode.commands.executeCommand('workbench.action.openWalkthrough', `${context.extension.id}#consort.start`, false))
+  command('doctor', () => inTerminal('Consort Doctor', server, 'doctor'))
+  command('status', async () => {
+    try {
+      await documents.open('status/status.json', JSON.stringify(await server.ask<Status>('status'), null, 2), { language: 'json' })
+    } catch (error) {
+      complain(error)
+    }
+  })
+
+  command('repl', () => repl.show())
+  command('sendToRepl', () => {
+    const editor = vscode.window.activeTextEditor
+    if (editor === undefined || !isLisp(editor.document)) return
+    const range = rangeOf(editor, editor.selection.isEmpty ? 'top-level' : 'region')
+    if (range !== undefined) repl.send(editor.document.getText(range))
+  })
+
+  command('loadSystem', (system?: System) => loadSystem(server, systems, system, output))
+  reload('reloadSystem', 'reloadSystem', async (given) => {
+    const system = given?.name ?? (await chooseSystem('Reload a system'))
+    return system === undefined ? undefined : { system }
+  })
+  reload('reloadPackage', 'reloadPackage', async () => {
+    const name = await vscode.window.showInputBox({ title: 'Reload a package', value: currentPackage() ?? '' })
+    return name === undefined || name === '' ? undefined : { package: name }
+  })
+  reload('undoReload', 'undoReload', () => ({}))
+  reload('compileForm', 'compileForm', here)
+  reload('compileFile', 'compileFile', () => {
+    const place = here()
+    return place && { uri: place.uri }
+  })
+  trace('trace', 'Trace a function')
+  trace('untrace', 'Untrace a function')
+  command('runTestAtPoint', async () => {
+    const place = here()
+    if (place === undefined) return
+    try {
+      const report = await server.run<TestReport>('runTestAtPoint', place)
+      if (report.success) vscode.window.setStatusBarMessage(`$(pass) ${report.passed} passed`, 5000)
+      else await documents.open('report/test.txt', report.text, { language: 'plaintext' })
+    } catch (error) {
+      complain(error)
+    }
+  })
+
+  command('macroexpand', () => expansions.expand('one'))
+  command('macroexpandFull', () => expansions.expand('full'))
+  command('expandFurther', () => expansions.further())
+  command('expandBack', () => expansions.back())
+  command('expandInPlace', () => expansions.inPlace())
+  command('describe', () => tell(server, documents, 'describe'))
+  command('disassemble', () => tell(server, documents, 'disassemble'))
+  command('profile', () => profiles.profileForm())
+  command('goToDefinition', async () => {
+    const editor = vscode.window.activeTextEditor
+    const range = editor?.document.getWordRangeAtPosition(editor.selection.active)
+    const name = await vscode.window.showInputBox({ title: 'Go to a definition', prompt: 'A symbol', value: range && editor ? editor.document.getText(range) : '' })
+    if (name !== undefined && name !== '') await goToSymbol(server, name).catch(complain)
+  })
+  for (const action of Object.keys(ACTIONS) as (keyof typeof ACTIONS)[]) command(`structure.${action}`, () => structure(server, action))
+  command('copyAgentConfiguration', () => copyConfiguration(context, server))
+  command('refresh', () => {
+    systems.refresh()
+    image.refresh()
+    logTree.refresh()
+  })
+
+  // What the person looks at, for their agent. Not at each keystroke.
+  let contextTimer: NodeJS.Timeout | undefined
+  const tellContext = (): void => {
+    clearTimeout(contextTimer)
+    contextTimer = setTimeout(() => {
+      const editor = vscode.window.activeTextEditor
+      const visible = editor?.visibleRanges[0]
+      if (editor === undefined || visible === undefined || !isLisp(editor.document) || !server.can('editorContext')) return
+      const selection = { start: editor.selection.start, end: editor.selection.end }
+      const visibleRange = { start: visible.start, end: visible.end }
+      void server.ask('editorContext', { uri: editor.document.uri.toString(), selection, visibleRange }).catch(() => undefined)
+    }, 300)
+  }
+  const watcher = vscode.workspace.createFileSystemWatcher('**/*.asd')
+  context.subscriptions.push(
+    { dispose: () => clearTimeout(contextTimer) },
+    vscode.window.onDidChangeActiveTextEditor(tellContext),
+    vscode.window.onDidChangeTextEditorSelection(tellContext),
+    watcher,
+    watcher.onDidCreate(() => systems.refresh()),
+    watcher.onDidDelete(() => systems.refresh()),
+    watcher.onDidChange(() => systems.refresh()),
+    vscode.workspace.onDidChangeConfiguration((event) => {
+      if (event.affectsConfiguration('consort.server')) void server.start()
+    }),
+  )
+  // Activation does not wait for Lisp.
+  void server.start()
+  return { server }
+}
+
+function inTerminal(name: string, server: Server, argument: string): void {
+  if (server.found === undefined) {
+    void vscode.commands.executeCommand('consort.editor.walkthrough')
+    return
+  }
+  const options: vscode.TerminalOptions = { name, ...(server.folder === undefined ? {} : { cwd: server.folder }) }
+  const terminal = vscode.window.createTerminal(options)
+  terminal.show(true)
+  terminal.sendText(`'${server.found.path.replaceAll("'", "'\\''")}' ${argument}`)
+}

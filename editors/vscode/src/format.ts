@@ -1,0 +1,102 @@
+// How results are put into words. Plain data in, text out.
+import type { EvalResult, ReloadReport, Timing } from './lsp_ext.js'
+
+/** One line, at most `limit` characters. */
+export function oneLine(text: string, limit: number): string {
+  const line = text.replace(/\s+/g, ' ').trim()
+  return line.length <= limit ? line : `${line.slice(0, limit - 1)}…`
+}
+
+/** The values as text: one a line. */
+export function valuesText(result: EvalResult): string {
+  return result.values.join('\n')
+}
+
+/** What stands at the line's end. */
+export function inlineText(result: EvalResult, limit: number): string {
+  if (result.status !== 'ok') {
+    const error = result.error
+    if (result.status === 'interrupted') return '✗ interrupted'
+    if (error === null) return `✗ ${result.status}`
+    // The rest of the message is in the hover.
+    return `✗ ${oneLine(`${error.type}: ${error.message.trim().split('\n')[0] ?? ''}`, limit)}`
+  }
+  const value = result.values.length === 0 ? 'no value' : oneLine(result.values.join(' ; '), limit)
+  const output = result.stdout.trim() === '' ? '' : `  │ ${oneLine(result.stdout, 40)}`
+  return `⇒ ${value}${output}`
+}
+
+export function bytesText(bytes: number): string {
+  if (bytes < 1024) return `${bytes} bytes`
+  const units = ['KB', 'MB', 'GB']
+  let value = bytes / 1024
+  let unit = 0
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024
+    unit++
+  }
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[unit] ?? 'KB'}`
+}
+
+export function timingText(timing: Timing): string {
+  const gc = timing.gc_ms > 0 ? `, ${milliseconds(timing.gc_ms)} of it collecting garbage` : ''
+  return `${milliseconds(timing.real_ms)}${gc}, ${bytesText(timing.bytes)} allocated`
+}
+
+function milliseconds(ms: number): string {
+  if (ms < 1) return '< 1 ms'
+  return ms < 1000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms` : `${(ms / 1000).toFixed(2)} s`
+}
+
+/** A fenced block that its own text cannot end. */
+export function fenced(text: string, language: string, limit = 20_000): string {
+  const shown = text.length <= limit ? text : `${text.slice(0, limit)}\n; … ${text.length - limit} more characters`
+  const longest = Math.max(2, ...[...shown.matchAll(/`+/g)].map((run) => run[0].length))
+  const fence = '`'.repeat(longest + 1)
+  return `${fence}${language}\n${shown}\n${fence}`
+}
+
+/** A message of the server's warnings, whatever shape they have. */
+export function warningText(warning: unknown): string {
+  if (typeof warning === 'string') return warning
+  if (typeof warning === 'object' && warning !== null) {
+    const { type, message } = warning as { type?: unknown; message?: unknown }
+    if (typeof message === 'string') return typeof type === 'string' ? `${type}: ${message}` : message
+  }
+  return JSON.stringify(warning)
+}
+
+/** The whole result as a document. */
+export function resultText(result: EvalResult): string {
+  const parts: string[] = []
+  if (result.error !== null) parts.push(`${result.error.type}: ${result.error.message}`)
+  if (result.values.length > 0) parts.push(valuesText(result))
+  const section = (title: string, text: string): void => {
+    if (text.trim() !== '') parts.push(`;; ${title}\n${text.replace(/\s+$/, '')}`)
+  }
+  section('Output', result.stdout)
+  section('Error output', result.stderr)
+  section('Warnings', result.warnings.map(warningText).join('\n'))
+  section('Backtrace', (result.error?.backtrace ?? []).map((frame, index) => `${index}: ${frame}`).join('\n'))
+  if (result.omitted > 0) parts.push(`;; ${result.omitted} characters were left out.`)
+  if (result.timing !== null) parts.push(`;; ${timingText(result.timing)}`)
+  return parts.join('\n\n')
+}
+
+/** What a reload did, as a document. */
+export function reportText(report: ReloadReport): string {
+  const item = (one: unknown): string => (typeof one === 'string' ? one : warningText(one))
+  const part = (title: string, items: unknown[]): string[] => (items.length === 0 ? [] : [`${title}:\n${items.map((one) => `  ${item(one)}`).join('\n')}`])
+  return [
+    `Reloaded ${report.what}.`,
+    ...part('Files', report.files),
+    ...part('Redefined', report.redefined),
+    ...part('New', report.new),
+    ...part('No longer in the source, but still in the image', report.gone),
+    ...part('Callers that still hold old code', report.stale),
+    ...part('Layouts that changed', report.layouts),
+    ...part('Could not be put back', report.not_undone),
+    ...part('Warnings', report.warnings),
+    ...(report.output.trim() === '' ? [] : [`Output:\n${report.output.trimEnd()}`]),
+  ].join('\n\n')
+}

@@ -1,0 +1,328 @@
+// A multi-line line editor over a terminal's bytes. It knows no Lisp: whether input is complete, and what completes a word, is asked.
+
+export interface Host {
+  write(text: string): void
+  /** The line is whole: the editor is idle until `begin`. */
+  submit(text: string): void
+  complete(text: string): boolean
+  completions(prefix: string): string[]
+  /** Ctrl-C with nothing typed, or Ctrl-D on an empty line. */
+  interrupt(): void
+  end(): void
+}
+
+const WORD = /[^\s()"';`,]/
+
+export class LineEditor {
+  private text = ''
+  private cursor = 0
+  private prompt = ''
+  private active = false
+  /** The terminal row of the cursor, counted from the prompt's. */
+  private row = 0
+  private columns = 80
+  private readonly history: string[] = []
+  private recalled = 0
+  private draft = ''
+  private pending = ''
+
+  constructor(
+    private readonly host: Host,
+    history: string[] = [],
+  ) {
+    this.history.push(...history)
+  }
+
+  get isActive(): boolean {
+    return this.active
+  }
+  get past(): readonly string[] {
+    return this.history
+  }
+  resize(columns: number): void {
+    this.columns = Math.max(columns, 20)
+  }
+
+  /** Show the prompt and edit. What was typed meanwhile is taken now. */
+  begin(prompt: string): void {
+    this.prompt = prompt
+    this.text = ''
+    this.cursor = 0
+    this.row = 0
+    this.recalled = this.history.length
+    this.active = true
+    this.draw()
+    const typed = this.pending
+    this.pending = ''
+    if (typed !== '') this.input(typed)
+  }
+
+  /** Write something above the line that is being edited. */
+  above(text: string): void {
+    if (!this.active) {
+      this.host.write(crlf(text))
+      return
+    }
+    this.erase()
+    this.host.write(crlf(text.endsWith('\n') ? text : `${text}\n`))
+    this.draw()
+  }
+
+  /** Put text in at the cursor, as if it were pasted. */
+  paste(text: string): void {
+    for (const line of text.replace(/\r\n?/g, '\n')) this.insert(line)
+    this.redraw()
+  }
+
+  input(data: string): void {
+    // A bracketed paste, or one whose lines come at once: new lines in it do not submit but the last.
+    const pasted = /^\x1b\[200~([\s\S]*?)(?:\x1b\[201~)?$/.exec(data)
+    if (pasted) return this.paste(pasted[1] ?? '')
+    const keys = data.match(/\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Z]|\x1b[^[O]|[\s\S]/gu) ?? []
+    for (let at = 0; at < keys.length; at++) {
+      const key = keys[at] ?? ''
+      if (!this.active) {
+        if (key === '\x03') {
+          this.pending = ''
+          this.host.interrupt()
+        } else this.pending += key
+        continue
+      }
+      this.key(key)
+    }
+  }
+
+  private key(key: string): void {
+    switch (key) {
+      case '\r':
+        return this.enter()
+      case '\n':
+      case '\x1b\r': // Alt-Enter: a new line in any case
+        this.insert('\n')
+        break
+      case '\x7f':
+      case '\b':
+        if (this.cursor > 0) this.splice(this.cursor - this.widthBefore(), this.cursor, '')
+        break
+      case '\x1b[3~':
+        this.splice(this.cursor, this.cursor + this.widthAfter(), '')
+        break
+      case '\x04': // Ctrl-D
+        if (this.text === '') return this.host.end()
+        this.splice(this.cursor, this.cursor + this.widthAfter(), '')
+        break
+      case '\x03': // Ctrl-C
+        if (this.text === '') return this.host.interrupt()
+        this.cursor = this.text.length
+        this.redraw()
+        this.host.write('^C\r\n')
+        return this.begin(this.prompt)
+      case '\x1b[D':
+      case '\x02':
+        this.cursor -= this.widthBefore()
+        break
+      case '\x1b[C':
+      case '\x06':
+        this.cursor += this.widthAfter()
+        break
+      case '\x1b[1;5D':
+      case '\x1bb':
+        this.cursor = this.wordStart()
+        break
+      case '\x1b[1;5C':
+      case '\x1bf':
+        this.cursor = this.wordEnd()
+        break
+      case '\x1b[H':
+      case '\x1b[1~':
+      case '\x1bOH':
+      case '\x01':
+        this.cursor = this.text.lastIndexOf('\n', this.cursor - 1) + 1
+        break
+      case '\x1b[F':
+      case '\x1b[4~':
+      case '\x1bOF':
+      case '\x05':
+        this.cursor = this.lineEnd()
+        break
+      case '\x1b[A':
+      case '\x1bOA':
+      case '\x10':
+        this.vertical(-1)
+        break
+      case '\x1b[B':
+      case '\x1bOB':
+      case '\x0e':
+        this.vertical(1)
+        break
+      case '\x0b': // Ctrl-K
+        this.splice(this.cursor, this.lineEnd(), '')
+        break
+      case '\x15': // Ctrl-U
+        this.splice(this.text.lastIndexOf('\n', this.cursor - 1) + 1, this.cursor, '')
+        break
+      case '\x17': // Ctrl-W
+        this.splice(this.wordStart(), this.cursor, '')
+        break
+      case '\x0c': // Ctrl-L
+        this.host.write('\x1b[2J\x1b[3J\x1b[H')
+        this.row = 0
+        return this.draw()
+      case '\t':
+        this.completeWord()
+        break
+      default:
+        if (key < ' ' || key.startsWith('\x1b')) return
+        this.insert(key)
+    }
+    this.redraw()
+  }
+
+  private enter(): void {
+    if (this.text.trim() !== '' && !this.host.complete(this.text)) {
+      this.insert(`\n${indentation(this.text.slice(0, this.cursor))}`)
+      return this.redraw()
+    }
+    this.cursor = this.text.length
+    this.redraw()
+    this.host.write('\r\n')
+    this.active = false
+    if (this.text.trim() !== '' && this.history.at(-1) !== this.text) this.history.push(this.text)
+    this.host.submit(this.text)
+  }
+
+  private vertical(step: -1 | 1): void {
+    const start = this.text.lastIndexOf('\n', this.cursor - 1) + 1
+    const column = this.cursor - start
+    if (step < 0 && start > 0) {
+      const above = this.text.lastIndexOf('\n', start - 2) + 1
+      this.cursor = Math.min(above + column, start - 1)
+      return
+    }
+    const end = this.lineEnd()
+    if (step > 0 && end < this.text.length) {
+      const next = this.text.indexOf('\n', end + 1)
+      this.cursor = Math.min(end + 1 + column, next < 0 ? this.text.length : next)
+      return
+    }
+    const to = this.recalled + step
+    if (to < 0 || to > this.history.length) return
+    if (this.recalled === this.history.length) this.draft = this.text
+    this.recalled = to
+    this.text = this.history[to] ?? this.draft
+    this.cursor = this.text.length
+  }
+
+  private completeWord(): void {
+    let start = this.cursor
+    while (start > 0 && WORD.test(this.text.charAt(start - 1))) start--
+    const prefix = this.text.slice(start, this.cursor)
+    if (prefix === '') return this.insert('  ')
+    const found = this.host.completions(prefix)
+    if (found.length === 0) return
+    const common = found.reduce((a, b) => {
+      let length = 0
+      while (length < a.length && a.charAt(length) === b.charAt(length)) length++
+      return a.slice(0, length)
+    })
+    if (common.length > prefix.length) this.splice(start, this.cursor, common)
+    else if (found.length > 1) this.above(`${found.slice(0, 40).join('  ')}${found.length > 40 ? ' …' : ''}`)
+  }
+
+  private insert(text: string): void {
+    this.splice(this.cursor, this.cursor, text)
+  }
+  private splice(from: number, to: number, text: string): void {
+    this.text = this.text.slice(0, from) + text + this.text.slice(to)
+    this.cursor = from + text.length
+  }
+  private lineEnd(): number {
+    const end = this.text.indexOf('\n', this.cursor)
+    return end < 0 ? this.text.length : end
+  }
+  private widthBefore(): number {
+    return [...this.text.slice(0, this.cursor)].at(-1)?.length ?? 0
+  }
+  private widthAfter(): number {
+    return [...this.text.slice(this.cursor)][0]?.length ?? 0
+  }
+  private wordStart(): number {
+    let at = this.cursor
+    while (at > 0 && !WORD.test(this.text.charAt(at - 1))) at--
+    while (at > 0 && WORD.test(this.text.charAt(at - 1))) at--
+    return at
+  }
+  private wordEnd(): number {
+    let at = this.cursor
+    while (at < this.text.length && !WORD.test(this.text.charAt(at))) at++
+    while (at < this.text.length && WORD.test(this.text.charAt(at))) at++
+    return at
+  }
+
+  private redraw(): void {
+    this.erase()
+    this.draw()
+  }
+  private erase(): void {
+    this.host.write(`${this.row > 0 ? `\x1b[${this.row}A` : ''}\r\x1b[J`)
+    this.row = 0
+  }
+  /** Continuation lines stand under the first line's text. */
+  private draw(): void {
+    const margin = ' '.repeat(this.prompt.length)
+    const shown = this.prompt + this.text.replaceAll('\n', `\n${margin}`)
+    const upTo = this.prompt + this.text.slice(0, this.cursor).replaceAll('\n', `\n${margin}`)
+    const end = this.place(shown)
+    const target = this.place(upTo)
+    this.host.write(`\x1b[36m${this.prompt}\x1b[0m${crlf(shown.slice(this.prompt.length))}`)
+    // A terminal waits with the wrap until the next character comes: make it happen.
+    if (end.column === 0 && shown !== '' && !shown.endsWith('\n')) this.host.write(' \r\x1b[K')
+    if (end.row > target.row) this.host.write(`\x1b[${end.row - target.row}A`)
+    this.host.write(`\r${target.column > 0 ? `\x1b[${target.column}C` : ''}`)
+    this.row = target.row
+  }
+  private place(text: string): { row: number; column: number } {
+    let row = 0
+    let column = 0
+    for (const c of text) {
+      if (c === '\n') {
+        row++
+        column = 0
+      } else {
+        column += wide(c) ? 2 : 1
+        if (column >= this.columns) {
+          row++
+          column = 0
+        }
+      }
+    }
+    return { row, column }
+  }
+}
+
+const wide = (c: string): boolean => /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}]/u.test(c)
+
+export const crlf = (text: string): string => text.replace(/\r?\n/g, '\r\n')
+
+/** The blanks that a new line begins with: two into the innermost open list, or under its first argument. */
+export function indentation(text: string): string {
+  const open: number[] = []
+  let line = 0
+  let inString = false
+  for (let at = 0; at < text.length; at++) {
+    const c = text.charAt(at)
+    if (c === '\n') line = at + 1
+    if (inString) {
+      if (c === '\\') at++
+      else if (c === '"') inString = false
+    } else if (c === '"') inString = true
+    else if (c === '\\') at++
+    else if (c === ';') {
+      const end = text.indexOf('\n', at)
+      at = (end < 0 ? text.length : end) - 1
+    } else if (c === '(') open.push(at - line)
+    else if (c === ')') open.pop()
+  }
+  const column = open.at(-1)
+  return column === undefined || inString ? '' : ' '.repeat(column + 2)
+}

@@ -1,0 +1,189 @@
+// What Consort adds to LSP, in types: docs/protocol.md of the server says what each means. Positions are LSP's.
+
+export interface Position {
+  line: number
+  character: number
+}
+export interface Range {
+  start: Position
+  end: Position
+}
+
+/** `consort/imageState`, and the answer of `consort.restartImage`. */
+export type ImageState =
+  | { state: 'starting'; what: string }
+  | { state: 'ready'; pid: number; image: string; lisp: string }
+  | { state: 'dead'; reason: string; final: boolean }
+
+export interface LispError {
+  type: string
+  message: string
+  backtrace: string[]
+}
+export interface Timing {
+  real_ms: number
+  run_ms: number
+  gc_ms: number
+  bytes: number
+}
+/** The answer of `consort.eval` and of everything else that evaluates. */
+export interface EvalResult {
+  status: 'ok' | 'error' | 'timeout' | 'interrupted'
+  values: string[]
+  stdout: string
+  stderr: string
+  omitted: number
+  warnings: unknown[]
+  error: LispError | null
+  timing: Timing | null
+  package: string
+  /** Of the form that was evaluated; the commands that find it themselves. */
+  range?: Range
+}
+export interface LoadResult extends EvalResult {
+  loaded: boolean
+}
+
+/** `consort/output`. */
+export interface Output {
+  token: string | number
+  stream: 'stdout' | 'stderr'
+  text: string
+}
+
+/** The answer of `consort.status`. */
+export interface Status {
+  workspace: string
+  host_pid: number
+  version: string
+  host_memory: number | null
+  image: ImageState
+  clients: { door: string; name: string }[]
+  work: string[]
+}
+
+/** The request `consort/approve`: an agent's call waits for a person. */
+export interface Approval {
+  id: string | number
+  client: string
+  tool: string
+  class: string
+  what: string
+  file?: string | null
+  code?: string | null
+  arguments?: unknown
+  /** The question, in words for a person. */
+  message?: string | null
+  deadlineSeconds: number
+}
+export type Decision = 'allow' | 'allow-session' | 'deny'
+
+/** An answer of `consort.structure`. */
+export interface Structure {
+  edits: { range: Range; newText: string }[]
+  /** In the text afterwards. */
+  selection?: Range | null
+}
+
+/** The commands by which the extension asks the server for something. What a server does not announce is not offered. */
+export const COMMANDS = [
+  'eval', 'evalForm', 'evalRegion', 'evalBuffer', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
+  'profileForm', 'disassemble', 'describe', 'trace', 'untrace', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
+  'undoReload', 'compileForm', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext',
+] as const
+export type Name = (typeof COMMANDS)[number]
+
+/** The answer of `consort.macroexpand`. */
+export interface Expansion {
+  /** Null when there is an `error`. */
+  expansion: string | null
+  /** Whether anything was a macro call. */
+  expanded: boolean
+  package: string
+  range?: Range
+  error: { type: string; message: string } | null
+  /** With `inPlace`. */
+  applied?: boolean
+}
+
+/** The answer of `consort.profileForm`. */
+export interface ProfileAnswer {
+  /** The report as an agent gets it. */
+  text: string
+  profile: Profile
+}
+export interface Profile {
+  status: EvalResult['status']
+  values?: string[]
+  mode: 'cpu' | 'time' | 'alloc'
+  samples: number
+  seconds: number
+  rows: { function: string; samples: number; self_percent: number; inclusive_percent?: number }[]
+  /** `a;b;c N`, outermost first. */
+  folded: string[]
+  error?: LispError | null
+}
+
+/** The answer of `consort.describe`, `disassemble`, `trace` and `untrace`. */
+export interface Told {
+  name: string | null
+  text: string
+  error?: string | LispError | null
+}
+
+/** The answer of `consort.runTests` and `consort.runTestAtPoint`. */
+export interface TestReport {
+  status: string
+  success: boolean
+  passed: number
+  failed: number
+  errors: number
+  text: string
+  tests: TestOutcome[]
+}
+export interface TestOutcome {
+  name: string
+  suite: string | null
+  status: 'passed' | 'failed' | 'error' | 'skipped'
+  milliseconds: number | null
+  file?: string | null
+  /** From 1. */
+  line?: number | null
+  failures: { message: string; expected?: string | null; actual?: string | null }[]
+  output?: string | null
+}
+
+/** The answer of everything that reloads. */
+export interface ReloadReport {
+  what: string
+  files: string[]
+  redefined: string[]
+  new: string[]
+  gone: unknown[]
+  stale: unknown[]
+  layouts: unknown[]
+  not_undone: unknown[]
+  warnings: unknown[]
+  output: string
+  undoable: number
+}
+
+/** The answer of `consort.sourceLocation`. */
+export interface SourceLocations {
+  symbol: string
+  definitions: { kind?: string; location?: { uri: string; range: Range } | null }[]
+  note?: string | null
+}
+
+/** `consort/logEntry`, and the entries of `consort.log`. */
+export interface LogEntry {
+  number: number
+  time: string
+  client: string
+  door: string
+  tool: string
+  code: string | null
+  status: 'ok' | 'error' | 'cancelled'
+  outcome: string | null
+  ms: number | null
+}

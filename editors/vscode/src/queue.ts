@@ -1,0 +1,57 @@
+// What waits for a person's decision, one after another. No `vscode` here: it is tested without.
+import type { Approval, Decision } from './lsp_ext.js'
+
+export interface Asked {
+  approval: Approval
+  /** Milliseconds since the epoch when silence becomes a no. */
+  until: number
+  decide: (decision: Decision) => void
+}
+
+export class Queue {
+  private waiting: Asked[] = []
+  constructor(
+    private readonly changed: () => void,
+    private readonly now: () => number = Date.now,
+  ) {}
+
+  /** The one a person is shown. */
+  get first(): Asked | undefined {
+    return this.waiting[0]
+  }
+  get length(): number {
+    return this.waiting.length
+  }
+
+  /** Put a question in; answered by `decide`, `over`, or its deadline. */
+  ask(approval: Approval): Promise<Decision> {
+    return new Promise((resolve) => {
+      const asked: Asked = {
+        approval,
+        until: this.now() + approval.deadlineSeconds * 1000,
+        decide: (decision) => {
+          if (!this.waiting.includes(asked)) return
+          this.waiting = this.waiting.filter((other) => other !== asked)
+          resolve(decision)
+          this.changed()
+        },
+      }
+      this.waiting.push(asked)
+      this.changed()
+    })
+  }
+
+  /** Somebody else has decided, or the asker has gone: nothing that is said here counts any more. */
+  over(id: string | number): void {
+    this.waiting.find((asked) => asked.approval.id === id)?.decide('deny')
+  }
+
+  secondsLeft(asked: Asked): number {
+    return Math.max(0, Math.ceil((asked.until - this.now()) / 1000))
+  }
+
+  /** No answer in time is a no. */
+  expire(): void {
+    for (const asked of this.waiting.filter((asked) => asked.until <= this.now())) asked.decide('deny')
+  }
+}

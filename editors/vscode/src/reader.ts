@@ -1,0 +1,164 @@
+// A tolerant reader of Common Lisp's standard syntax: where forms begin and end. It knows no packages and never fails. The server
+// has the real one; this one answers where a round trip would be felt (is this input complete?) and on servers without the commands.
+
+export interface Form {
+  /** Offsets; `start` includes prefixes such as a quote. */
+  start: number
+  end: number
+  kind: 'list' | 'atom' | 'string'
+  children: Form[]
+}
+export interface Reading {
+  forms: Form[]
+  /** Offsets of parentheses that nothing closes. */
+  open: number[]
+  /** Inside what the text ends, if not between or after forms. */
+  inside: 'string' | 'comment' | 'symbol' | 'prefix' | undefined
+}
+
+const DELIMITER = /[\s()"';`,]/
+
+export function read(text: string): Reading {
+  const top: Form[] = []
+  const stack: Form[] = []
+  let inside: Reading['inside']
+  let prefix = -1
+  let at = 0
+  const begin = (): number => (prefix < 0 ? at : prefix)
+  const add = (form: Form): void => {
+    ;(stack.at(-1)?.children ?? top).push(form)
+    prefix = -1
+  }
+  while (at < text.length) {
+    const c = text.charAt(at)
+    if (/\s/.test(c)) at++
+    else if (c === ';') {
+      const end = text.indexOf('\n', at)
+      at = end < 0 ? text.length : end
+    } else if (c === '#' && text[at + 1] === '|') {
+      const end = endOfComment(text, at)
+      if (end === undefined) inside = 'comment'
+      at = end ?? text.length
+    } else if (c === '(' || (c === '#' && /^#\d*[aAcCsS]?\(/.test(text.slice(at, at + 12)))) {
+      const form: Form = { start: begin(), end: text.length, kind: 'list', children: [] }
+      at = text.indexOf('(', at) + 1
+      add(form)
+      stack.push(form)
+    } else if (c === ')') {
+      at++
+      const form = stack.pop()
+      if (form) form.end = at
+      prefix = -1
+    } else if (c === '"') {
+      const start = begin()
+      at++
+      while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
+      if (at >= text.length) inside = 'string'
+      at = Math.min(at + 1, text.length)
+      add({ start, end: at, kind: 'string', children: [] })
+    } else if (c === "'" || c === '`' || c === ',') {
+      prefix = begin()
+      at += c === ',' && /[@.]/.test(text.charAt(at + 1)) ? 2 : 1
+    } else if (/^#(?:['.+-]|\d+=|[pP](?="))/.test(text.slice(at, at + 12))) {
+      // `#+feature form` is one form here: the feature is skipped as part of the prefix.
+      const start = begin()
+      const conditional = /[+-]/.test(text.charAt(at + 1))
+      at += /^#\d+=/.exec(text.slice(at, at + 12))?.[0].length ?? 2
+      prefix = start
+      if (conditional) at = skipFeature(text, at)
+    } else {
+      const start = begin()
+      const end = endOfAtom(text, at)
+      if (end === undefined) inside = 'symbol'
+      at = end ?? text.length
+      add({ start, end: at, kind: 'atom', children: [] })
+    }
+  }
+  if (prefix >= 0 && inside === undefined) inside = 'prefix'
+  return { forms: top, open: stack.map((form) => form.start), inside }
+}
+
+function endOfComment(text: string, from: number): number | undefined {
+  let depth = 0
+  for (let at = from; at < text.length - 1; at++) {
+    const pair = text.slice(at, at + 2)
+    if (pair === '#|') depth++, at++
+    else if (pair === '|#') {
+      at++
+      if (--depth === 0) return at + 1
+    }
+  }
+  return undefined
+}
+
+function endOfAtom(text: string, from: number): number | undefined {
+  let at = from
+  if (text.startsWith('#\\', at)) at = Math.min(at + 3, text.length)
+  while (at < text.length && !DELIMITER.test(text.charAt(at))) {
+    if (text[at] === '\\') at += 2
+    else if (text[at] === '|') {
+      at++
+      while (at < text.length && text[at] !== '|') at += text[at] === '\\' ? 2 : 1
+      if (at >= text.length) return undefined
+      at++
+    } else at++
+  }
+  // A lone sharpsign with what stops an atom (`#'` and the like are known): not to stand still.
+  return Math.min(Math.max(at, from + 1), text.length)
+}
+
+function skipFeature(text: string, from: number): number {
+  let at = from
+  while (/\s/.test(text.charAt(at))) at++
+  if (text[at] !== '(') return at < text.length ? (endOfAtom(text, at) ?? text.length) : at
+  let depth = 0
+  for (; at < text.length; at++) {
+    if (text[at] === '(') depth++
+    else if (text[at] === ')' && --depth === 0) return at + 1
+  }
+  return at
+}
+
+/** Whether the text is whole forms, so that a REPL may evaluate it. */
+export function complete(text: string): boolean {
+  const reading = read(text)
+  return reading.open.length === 0 && reading.inside === undefined
+}
+
+/** The top-level form at an offset: the one around it, else the last that ends on its line before it, else the next. */
+export function topLevelFormAt(text: string, offset: number): Form | undefined {
+  const { forms } = read(text)
+  return (
+    forms.find((form) => form.start <= offset && offset <= form.end) ??
+    forms.filter((form) => form.end <= offset).at(-1) ??
+    forms.find((form) => form.start >= offset)
+  )
+}
+
+/** The innermost form that is meant by a cursor: the one that ends at it, the one that begins at it, the atom under it, the list around it. */
+export function formAt(text: string, offset: number): Form | undefined {
+  let level = read(text).forms
+  let around: Form | undefined
+  for (;;) {
+    const touching = level.filter((form) => form.start <= offset && offset <= form.end)
+    const within = touching.find((form) => form.start < offset && offset < form.end)
+    const chosen = touching.find((form) => form.end === offset) ?? touching.find((form) => form.start === offset)
+    if (within && within.kind === 'list' && !chosen) {
+      around = within
+      level = within.children
+      continue
+    }
+    return chosen ?? within ?? around ?? level.filter((form) => form.end <= offset).at(-1)
+  }
+}
+
+/** The name of the package in force at an offset, as it is written in the last `in-package` before it; undefined when there is none. */
+export function packageAt(text: string, offset: number): string | undefined {
+  let name: string | undefined
+  for (const match of text.matchAll(/^\((?:cl:|common-lisp:)?in-package\s+(?:#?:|')?("(?:[^"\\]|\\.)*"|\|[^|]*\||[^\s()"';]+)\s*\)/gim)) {
+    if (match.index > offset) break
+    const written = match[1] ?? ''
+    name = /^["|]/.test(written) ? written.slice(1, -1) : written.toUpperCase()
+  }
+  return name
+}

@@ -1,0 +1,175 @@
+// The REPL: a terminal on the editor's own session.
+import * as vscode from 'vscode'
+import type { EvalResult, Output } from './lsp_ext.js'
+import { crlf, LineEditor } from './line_editor.js'
+import { timingText, warningText } from './format.js'
+import { complete } from './reader.js'
+import { describe, isLisp, type Server } from './server.js'
+import { FUNCTIONS, OPERATORS } from '../syntaxes/names.mjs'
+
+const HISTORY = 'consort.replHistory'
+const color = (code: number, text: string): string => `\x1b[${code}m${text}\x1b[0m`
+
+/** A package's shortest usual name. */
+export function shortPackage(name: string): string {
+  return name === 'COMMON-LISP-USER' ? 'CL-USER' : name
+}
+
+class Terminal implements vscode.Pseudoterminal {
+  private readonly written = new vscode.EventEmitter<string>()
+  private readonly closed = new vscode.EventEmitter<void>()
+  readonly onDidWrite = this.written.event
+  readonly onDidClose = this.closed.event
+  private readonly editor: LineEditor
+  private package = 'COMMON-LISP-USER'
+  private running: vscode.CancellationTokenSource | undefined
+  private atLineStart = true
+  private readonly subscription: vscode.Disposable
+
+  constructor(
+    private readonly server: Server,
+    private readonly memory: vscode.Memento,
+  ) {
+    this.editor = new LineEditor(
+      {
+        write: (text) => this.write(text),
+        submit: (text) => void this.submit(text),
+        complete,
+        completions: (prefix) => this.completions(prefix),
+        interrupt: () => this.interrupt(),
+        end: () => this.closed.fire(),
+      },
+      memory.get<string[]>(HISTORY, []),
+    )
+    let known = describe(server.condition)
+    this.subscription = server.onChange(() => {
+      const now = describe(server.condition)
+      if (now === known) return
+      known = now
+      if (server.condition.state !== 'ready') this.editor.above(color(33, `; Lisp: ${now}`))
+      else {
+        this.package = 'COMMON-LISP-USER'
+        this.editor.above(color(32, `; Lisp: ${now}`))
+      }
+    })
+  }
+
+  open(dimensions: vscode.TerminalDimensions | undefined): void {
+    if (dimensions !== undefined) this.editor.resize(dimensions.columns)
+    this.write(color(90, `; ${describe(this.server.condition)}\r\n; A session shared with your editor, in the image shared with your agents. Ctrl+C interrupts.\r\n`))
+    void this.begin()
+  }
+  close(): void {
+    this.interrupt()
+    this.subscription.dispose()
+    void this.memory.update(HISTORY, this.editor.past.slice(-500))
+  }
+  setDimensions(dimensions: vscode.TerminalDimensions): void {
+    this.editor.resize(dimensions.columns)
+  }
+  handleInput(data: string): void {
+    this.editor.input(data)
+  }
+
+  /** Evaluate a text as if it had been typed. */
+  send(text: string): void {
+    if (!this.editor.isActive) return
+    this.editor.paste(text.trim())
+    this.editor.input('\r')
+  }
+
+  private write(text: string): void {
+    if (text === '') return
+    this.written.fire(text)
+    this.atLineStart = text.endsWith('\n')
+  }
+  private freshLine(): void {
+    if (!this.atLineStart) this.write('\r\n')
+  }
+  private begin(): void {
+    this.freshLine()
+    this.editor.begin(`${shortPackage(this.package)}> `)
+  }
+  private interrupt(): void {
+    if (this.running === undefined) return
+    this.running.cancel()
+    void this.server.ask('interrupt', {}).catch(() => undefined)
+  }
+
+  private async submit(text: string): Promise<void> {
+    if (text.trim() === '') return this.begin()
+    void this.memory.update(HISTORY, this.editor.past.slice(-500))
+    let streamed = ''
+    this.running = new vscode.CancellationTokenSource()
+    try {
+      const result = await this.server.run<EvalResult>('eval', { code: text, captureTime: true }, (output: Output) => {
+        streamed += output.text
+        this.write(output.stream === 'stderr' ? color(31, crlf(output.text)) : crlf(output.text))
+      })
+      this.package = result.package
+      if (streamed === '') this.write(crlf(result.stdout) + (result.stderr === '' ? '' : color(31, crlf(result.stderr))))
+      this.freshLine()
+      this.print(result)
+    } catch (error) {
+      this.freshLine()
+      this.write(color(31, crlf(error instanceof Error ? error.message : String(error))) + '\r\n')
+    } finally {
+      this.running = undefined
+    }
+    this.begin()
+  }
+
+  private print(result: EvalResult): void {
+    for (const warning of result.warnings) this.write(color(33, crlf(`; ${warningText(warning)}`)) + '\r\n')
+    if (result.error !== null) {
+      this.write(color(31, crlf(`${result.error.type}: ${result.error.message}`)) + '\r\n')
+      const frames = result.error.backtrace.slice(0, 12).map((frame, index) => `  ${index}: ${frame}`)
+      if (frames.length > 0) this.write(color(90, crlf(frames.join('\n'))) + '\r\n')
+    } else if (result.values.length === 0) this.write(color(90, '; no value') + '\r\n')
+    else this.write(crlf(result.values.join('\n')) + '\r\n')
+    if (result.timing !== null && result.timing.real_ms >= 100) this.write(color(90, `; ${timingText(result.timing)}`) + '\r\n')
+  }
+
+  private completions(prefix: string): string[] {
+    const words = new Set<string>([...FUNCTIONS, ...OPERATORS])
+    for (const document of vscode.workspace.textDocuments)
+      if (isLisp(document)) for (const word of document.getText().match(/[^\s()"';`,#|\\]{3,}/g) ?? []) words.add(word.toLowerCase())
+    for (const line of this.editor.past) for (const word of line.match(/[^\s()"';`,#|\\]{3,}/g) ?? []) words.add(word.toLowerCase())
+    const lower = prefix.toLowerCase()
+    return [...words].filter((word) => word.startsWith(lower) && word !== lower).sort()
+  }
+}
+
+export class Repl implements vscode.Disposable {
+  private terminal: vscode.Terminal | undefined
+  private pty: Terminal | undefined
+  private readonly subscription: vscode.Disposable
+
+  constructor(
+    private readonly server: Server,
+    private readonly memory: vscode.Memento,
+  ) {
+    this.subscription = vscode.window.onDidCloseTerminal((closed) => {
+      if (closed === this.terminal) this.terminal = this.pty = undefined
+    })
+  }
+  dispose(): void {
+    this.subscription.dispose()
+    this.terminal?.dispose()
+  }
+
+  show(preserveFocus = false): void {
+    if (this.terminal === undefined) {
+      this.pty = new Terminal(this.server, this.memory)
+      this.terminal = vscode.window.createTerminal({ name: 'Lisp REPL', pty: this.pty, iconPath: new vscode.ThemeIcon('terminal') })
+    }
+    this.terminal.show(preserveFocus)
+  }
+  send(text: string): void {
+    const there = this.pty !== undefined
+    this.show(true)
+    // A terminal that was just made is opened first.
+    if (there) this.pty?.send(text)
+    else setTimeout(() => this.pty?.send(text), 300)
+  }
+}

@@ -1,0 +1,146 @@
+// Results at the end of the line, until the form is edited. A hover shows all of it.
+import * as vscode from 'vscode'
+import { fenced, inlineText, resultText, timingText, valuesText, warningText } from './format.js'
+import type { EvalResult } from './lsp_ext.js'
+import { moved } from './ranges.js'
+import { toRange } from './convert.js'
+
+interface Shown {
+  uri: string
+  range: vscode.Range
+  result: EvalResult | undefined
+  decoration: vscode.TextEditorDecorationType
+}
+
+export class Results implements vscode.Disposable {
+  private shown: Shown[] = []
+  private last: EvalResult | undefined
+  private readonly subscriptions: vscode.Disposable[]
+
+  constructor() {
+    this.subscriptions = [
+      vscode.workspace.onDidChangeTextDocument((event) => {
+        for (const change of event.contentChanges) this.edited(event.document.uri.toString(), change)
+      }),
+      vscode.workspace.onDidCloseTextDocument((document) => this.forget((shown) => shown.uri === document.uri.toString())),
+      vscode.window.onDidChangeVisibleTextEditors(() => this.shown.forEach((shown) => this.draw(shown))),
+    ]
+  }
+
+  dispose(): void {
+    this.clear()
+    for (const subscription of this.subscriptions) subscription.dispose()
+  }
+
+  /** The last result as text. */
+  get lastText(): string | undefined {
+    return this.last === undefined ? undefined : resultText(this.last)
+  }
+  get lastValue(): string | undefined {
+    if (this.last === undefined) return undefined
+    return this.last.status === 'ok' ? valuesText(this.last) : resultText(this.last)
+  }
+
+  /** Say that the form runs. */
+  pending(uri: vscode.Uri, range: vscode.Range): void {
+    this.put(uri, range, undefined, { contentText: '   …', color: new vscode.ThemeColor('consort.pendingForeground') })
+  }
+
+  show(uri: vscode.Uri, range: vscode.Range, result: EvalResult): void {
+    this.last = result
+    const limit = vscode.workspace.getConfiguration('consort').get<number>('inlineResults.maxLength', 120)
+    if (!vscode.workspace.getConfiguration('consort').get<boolean>('inlineResults.enabled', true)) {
+      this.remove(uri, range)
+      return
+    }
+    const color = result.status === 'ok' ? 'consort.resultForeground' : 'consort.errorForeground'
+    this.put(uri, range, result, {
+      contentText: `   ${inlineText(result, limit)}`,
+      color: new vscode.ThemeColor(color),
+      fontStyle: result.status === 'ok' ? 'normal' : 'italic',
+    })
+  }
+
+  remove(uri: vscode.Uri, range: vscode.Range): void {
+    this.forget((shown) => shown.uri === uri.toString() && shown.range.end.line === range.end.line)
+  }
+
+  clear(): void {
+    this.forget(() => true)
+  }
+
+  private put(uri: vscode.Uri, range: vscode.Range, result: EvalResult | undefined, after: vscode.ThemableDecorationAttachmentRenderOptions): void {
+    this.remove(uri, range)
+    const decoration = vscode.window.createTextEditorDecorationType({
+      after: { ...after, margin: '0 0 0 1ch' },
+      rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
+      overviewRulerColor: new vscode.ThemeColor(result !== undefined && result.status !== 'ok' ? 'consort.errorForeground' : 'consort.resultForeground'),
+      overviewRulerLane: vscode.OverviewRulerLane.Center,
+    })
+    const shown: Shown = { uri: uri.toString(), range, result, decoration }
+    this.shown.push(shown)
+    this.draw(shown)
+    void vscode.commands.executeCommand('setContext', 'consort.resultsShown', true)
+  }
+
+  private draw(shown: Shown): void {
+    const { range, result } = shown
+    const first = range.start.line === range.end.line ? range.start : new vscode.Position(range.end.line, 0)
+    for (const editor of vscode.window.visibleTextEditors) {
+      if (editor.document.uri.toString() !== shown.uri || range.end.line >= editor.document.lineCount) continue
+      // To the line's end, also when more than the form stands there.
+      const options: vscode.DecorationOptions = { range: new vscode.Range(first, editor.document.lineAt(range.end.line).range.end) }
+      if (result !== undefined) options.hoverMessage = hover(result)
+      editor.setDecorations(shown.decoration, [options])
+    }
+  }
+
+  private edited(uri: string, change: vscode.TextDocumentContentChangeEvent): void {
+    for (const shown of this.shown.filter((shown) => shown.uri === uri)) {
+      const range = moved(shown.range, change)
+      if (range === undefined) this.forget((other) => other === shown)
+      else {
+        shown.range = toRange(range)
+        this.draw(shown)
+      }
+    }
+  }
+
+  private forget(which: (shown: Shown) => boolean): void {
+    this.shown = this.shown.filter((shown) => {
+      if (which(shown)) shown.decoration.dispose()
+      return !which(shown)
+    })
+    if (this.shown.length === 0) void vscode.commands.executeCommand('setContext', 'consort.resultsShown', false)
+  }
+}
+
+/** The whole result, for reading and copying. */
+export function hover(result: EvalResult): vscode.MarkdownString {
+  const markdown = new vscode.MarkdownString(undefined, true)
+  markdown.isTrusted = { enabledCommands: ['consort.editor.copyText', 'consort.editor.openResult'] }
+  const link = (title: string, command: string, argument: unknown): string =>
+    `[${title}](command:${command}?${encodeURIComponent(JSON.stringify([argument]))})`
+  if (result.error !== null) markdown.appendMarkdown(`**${escaped(result.error.type)}**\n\n${fenced(result.error.message, 'text')}\n\n`)
+  if (result.status === 'interrupted') markdown.appendMarkdown('Interrupted.\n\n')
+  if (result.values.length > 0) markdown.appendMarkdown(`${fenced(valuesText(result), 'commonlisp', 4000)}\n\n`)
+  const part = (title: string, text: string): void => {
+    if (text.trim() !== '') markdown.appendMarkdown(`${title}\n\n${fenced(text.replace(/^\n+|\s+$/g, ''), 'text', 4000)}\n\n`)
+  }
+  part('Output', result.stdout)
+  part('Error output', result.stderr)
+  part('Warnings', result.warnings.map(warningText).join('\n'))
+  part('Backtrace', (result.error?.backtrace ?? []).slice(0, 15).map((frame, index) => `${index}: ${frame}`).join('\n'))
+  if (result.omitted > 0) markdown.appendMarkdown(`${result.omitted} characters were left out.\n\n`)
+  const timing = result.timing === null ? '' : `$(clock) ${timingText(result.timing)}  ·  `
+  const copied = result.status === 'ok' ? valuesText(result) : resultText(result)
+  // A link holds its text, so a huge one is copied from its document instead.
+  const copy = copied.length <= 20_000 ? `${link('$(copy) Copy', 'consort.editor.copyText', copied)}  ·  ` : ''
+  const open = resultText(result)
+  markdown.appendMarkdown(
+    `${timing}evaluated by you in ${escaped(result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', open.slice(0, 50_000))}`,
+  )
+  return markdown
+}
+
+const escaped = (text: string): string => text.replace(/[\\`*_{}[\]()#+.!|<>~-]/g, '\\$&')

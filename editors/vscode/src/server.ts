@@ -1,0 +1,234 @@
+// The language server: found, started, asked. Everything else of the extension goes through here.
+import * as vscode from 'vscode'
+import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions } from 'vscode-languageclient/node'
+import { findBinary, type Found } from './binary.js'
+import { COMMANDS, type Approval, type Decision, type ImageState, type LogEntry, type Name, type Output } from './lsp_ext.js'
+import { serverSettings } from './settings.js'
+
+/** The languages that are sent to the server: ours, and what other extensions call Common Lisp by. */
+export const LANGUAGES = ['commonlisp', 'lisp']
+const SELECTOR = LANGUAGES.flatMap((language) => [
+  { scheme: 'file', language },
+  { scheme: 'untitled', language },
+])
+export const isLisp = (document: vscode.TextDocument): boolean =>
+  LANGUAGES.includes(document.languageId) && (document.uri.scheme === 'file' || document.uri.scheme === 'untitled')
+
+/** Why nothing answers. */
+export type Down = 'not-found' | 'stopped'
+export type Condition = ImageState | { state: 'down'; why: Down }
+
+/** What a command says that the server could not do. Its message is for a person. */
+export class Refused extends Error {
+  constructor(
+    message: string,
+    readonly kind: string | undefined,
+  ) {
+    super(message)
+  }
+}
+
+export class Server implements vscode.Disposable {
+  private client: LanguageClient | undefined
+  private announced = new Set<string>()
+  private tokens = 0
+  private closings: number[] = []
+  private running = 0
+  private readonly listeners = new Map<string | number, (output: Output) => void>()
+  private readonly changed = new vscode.EventEmitter<void>()
+  /** The image's state, busy or not, or what is announced has changed. */
+  readonly onChange = this.changed.event
+  private readonly logged = new vscode.EventEmitter<LogEntry>()
+  readonly onLogEntry = this.logged.event
+  condition: Condition = { state: 'down', why: 'stopped' }
+  found: Found | undefined
+  approve: (asked: Approval, token: vscode.CancellationToken) => Promise<Decision> = () => Promise.resolve('deny')
+  approvalOver: (id: string | number) => void = () => undefined
+
+  constructor(
+    private readonly context: vscode.ExtensionContext,
+    readonly log: vscode.LogOutputChannel,
+  ) {}
+
+  dispose(): void {
+    void this.stop()
+    this.changed.dispose()
+    this.logged.dispose()
+  }
+
+  /** The folder that is the workspace; the file's own directory where no folder is open. */
+  get folder(): vscode.Uri | undefined {
+    const active = vscode.window.activeTextEditor?.document.uri
+    const folders = vscode.workspace.workspaceFolders
+    if (folders?.[0] !== undefined) return folders[0].uri
+    return active?.scheme === 'file' ? vscode.Uri.joinPath(active, '..') : undefined
+  }
+
+  get busy(): boolean {
+    return this.running > 0
+  }
+  can(name: Name): boolean {
+    return this.announced.has(`consort.${name}`)
+  }
+  get started(): boolean {
+    return this.client?.state === State.Running
+  }
+
+  async start(): Promise<void> {
+    await this.stop()
+    const setting = vscode.workspace.getConfiguration('consort').get<string>('server.path', '')
+    this.found = findBinary(setting, this.folder?.fsPath, this.context.extensionPath, process.env)
+    await vscode.commands.executeCommand('setContext', 'consort.binaryFound', this.found !== undefined)
+    if (this.found === undefined) {
+      this.log.warn(setting === '' ? 'The program `consort` is not on PATH.' : `consort.server.path is ${setting}: no program is there.`)
+      this.become({ state: 'down', why: 'not-found' })
+      return
+    }
+    this.log.info(`starting ${this.found.path} lsp (found by: ${this.found.how})`)
+    const client = new LanguageClient('consort', 'Consort', this.serverOptions(this.found.path), this.clientOptions())
+    this.client = client
+    client.onDidChangeState(({ newState }) => {
+      if (client !== this.client) return
+      if (newState === State.Stopped) this.become({ state: 'down', why: 'stopped' })
+    })
+    client.onNotification('consort/imageState', (state: ImageState) => this.become(state))
+    client.onNotification('consort/output', (output: Output) => this.listeners.get(output.token)?.(output))
+    client.onNotification('consort/logEntry', (entry: LogEntry) => this.logged.fire(entry))
+    client.onNotification('consort/approvalOver', ({ id }: { id: string | number }) => this.approvalOver(id))
+    client.onRequest(new RequestType<Approval, { decision: Decision }, void>('consort/approve'), async (asked, token) => ({
+      decision: await this.approve(asked, token),
+    }))
+    this.become({ state: 'starting', what: 'starting the server' })
+    try {
+      await client.start()
+    } catch (error) {
+      this.log.error(`the server did not start: ${String(error)}`)
+      this.become({ state: 'down', why: 'stopped' })
+      return
+    }
+    const capabilities = client.initializeResult?.capabilities
+    await this.announce(capabilities?.executeCommandProvider?.commands ?? [])
+    const experimental = capabilities?.experimental as { consort?: { image?: ImageState } } | undefined
+    const image = experimental?.consort?.image
+    if (image !== undefined && this.condition.state === 'starting') this.become(image)
+  }
+
+  async stop(): Promise<void> {
+    const client = this.client
+    this.client = undefined
+    await this.announce([])
+    if (client === undefined) return
+    try {
+      await client.stop(3000)
+    } catch {
+      // It had ended already.
+    }
+  }
+
+  private async announce(commands: string[]): Promise<void> {
+    this.announced = new Set(commands)
+    const set = (name: string, value: boolean) => vscode.commands.executeCommand('setContext', `consort.can.${name}`, value)
+    await Promise.all(COMMANDS.map((name) => set(name, this.announced.has(`consort.${name}`))))
+    this.changed.fire()
+  }
+
+  private become(condition: Condition): void {
+    this.condition = condition
+    void vscode.commands.executeCommand('setContext', 'consort.image', condition.state)
+    this.log.info(`image: ${describe(condition)}`)
+    this.changed.fire()
+  }
+
+  private serverOptions(command: string) {
+    const cwd = this.folder?.fsPath
+    const options = { ...(cwd === undefined ? {} : { cwd }) }
+    const program = { command, args: ['lsp'], transport: TransportKind.stdio, options }
+    return { run: program, debug: program }
+  }
+
+  private clientOptions(): LanguageClientOptions {
+    return {
+      documentSelector: SELECTOR,
+      diagnosticCollectionName: 'consort',
+      outputChannel: this.log,
+      initializationOptions: { ...this.settings(), approve: true, diagnostics: 'push' },
+      initializationFailedHandler: () => false,
+      errorHandler: {
+        error: () => ({ action: ErrorAction.Continue, handled: true }),
+        closed: () => {
+          // Start again by itself, but not for ever.
+          const now = Date.now()
+          this.closings = [...this.closings.filter((then) => now - then < 60_000), now]
+          return this.closings.length < 4
+            ? { action: CloseAction.Restart, handled: true }
+            : { action: CloseAction.DoNotRestart, handled: true }
+        },
+      },
+      middleware: {
+        workspace: {
+          // Only the server's own keys, and only what a person set: see settings.ts.
+          configuration: async (params, token, next) => {
+            const answers = await next(params, token)
+            if (!Array.isArray(answers)) return answers
+            return answers.map((answer: unknown, index) => (params.items[index]?.section === 'consort' ? this.settings() : answer))
+          },
+        },
+      },
+    }
+  }
+
+  private settings(): Record<string, Record<string, unknown>> {
+    const configuration = vscode.workspace.getConfiguration('consort', this.folder)
+    return serverSettings((key) => configuration.inspect(key))
+  }
+
+  /** Ask the server by one of its commands; `Refused` when it cannot. `onOutput` gets output while it runs. */
+  async ask<T>(name: Name, argument: object = {}, token?: vscode.CancellationToken): Promise<T> {
+    const client = this.client
+    if (client === undefined || !this.started) throw new Refused('Consort is not running. See "Consort: Show the Menu".', 'down')
+    if (!this.can(name)) throw new Refused(`This version of Consort (${this.found?.path ?? '?'}) cannot do that yet: it lacks consort.${name}.`, 'lacking')
+    const params = { command: `consort.${name}`, arguments: [argument] }
+    try {
+      return await (token === undefined ? client.sendRequest<T>('workspace/executeCommand', params) : client.sendRequest<T>('workspace/executeCommand', params, token))
+    } catch (error) {
+      if (error instanceof vscode.CancellationError) throw error
+      const { message, data } = error as { message?: string; data?: { kind?: string } }
+      throw new Refused(message ?? String(error), data?.kind)
+    }
+  }
+
+  /** `ask` for what runs the person's code: counted as busy, with its output as it comes. */
+  async run<T>(name: Name, argument: object, onOutput?: (output: Output) => void, token?: vscode.CancellationToken): Promise<T> {
+    const outputToken = `vscode-${++this.tokens}`
+    if (onOutput !== undefined) this.listeners.set(outputToken, onOutput)
+    this.running++
+    this.changed.fire()
+    try {
+      return await this.ask<T>(name, onOutput === undefined ? argument : { ...argument, outputToken }, token)
+    } finally {
+      this.running--
+      this.listeners.delete(outputToken)
+      this.changed.fire()
+    }
+  }
+}
+
+/** The condition in a few words. */
+export function describe(condition: Condition): string {
+  switch (condition.state) {
+    case 'ready':
+      return `ready (${condition.lisp}, process ${condition.pid})`
+    case 'starting':
+      return `starting: ${condition.what}`
+    case 'dead':
+      return `${condition.reason}${condition.final ? '' : ' It is being started again.'}`
+    case 'down':
+      return condition.why === 'not-found' ? 'the program `consort` was not found' : 'not running'
+  }
+}
+
+/** Show a person what went wrong, once, in the words it came with. */
+export function complain(error: unknown): void {
+  if (error instanceof vscode.CancellationError) return
+  void vscode.window.showErrorMessage(`Consort: ${error instanceof Error ? error.message : String(error)}`)
+}

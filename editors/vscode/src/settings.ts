@@ -1,0 +1,38 @@
+// Which settings are the server's. The others of the section `consort` are this extension's own, and the server is not told of them.
+
+/** The keys of docs/configuration.md; a test holds both and package.json together. */
+export const SERVER_KEYS = [
+  'lisp.command', 'lisp.heap', 'lisp.init_file', 'check.debounce_ms', 'check.deadline_s', 'check.memory_mb', 'check.notes',
+  'check.unreachable', 'check.confine', 'approval.eval', 'approval.compile-file', 'approval.modify-running-code', 'approval.edit-file',
+  'approval.restart-image', 'eval.timeout_s', 'host.linger_s',
+] as const
+
+/** Keys that are read when the host starts, before an editor is asked, or that no editor may set: they belong into a file. */
+export const FILE_ONLY = new Set(['lisp.command', 'lisp.heap', 'lisp.init_file', 'host.linger_s', 'check.confine'])
+
+/** Keys that count only in a person's own settings: a workspace's settings are files that an agent can write. */
+export const OWN = /^approval\./
+
+/** What VS Code knows of one setting. */
+export interface Inspected {
+  globalValue?: unknown
+  workspaceValue?: unknown
+  workspaceFolderValue?: unknown
+}
+
+/**
+ * The server's settings as nested objects, with only what a person set: an editor's settings are laid over the workspace's
+ * consort.toml, and the defaults of package.json must not be.
+ */
+export function serverSettings(inspect: (key: string) => Inspected | undefined): Record<string, Record<string, unknown>> {
+  const settings: Record<string, Record<string, unknown>> = {}
+  for (const key of SERVER_KEYS) {
+    if (FILE_ONLY.has(key)) continue
+    const found = inspect(key)
+    const value = OWN.test(key) ? found?.globalValue : (found?.workspaceFolderValue ?? found?.workspaceValue ?? found?.globalValue)
+    if (value === undefined) continue
+    const [table, name] = key.split('.') as [string, string]
+    ;(settings[table] ??= {})[name] = value
+  }
+  return settings
+}

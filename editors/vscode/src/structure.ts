@@ -1,0 +1,47 @@
+// Structural editing: the server says which edits, on its own scanner; here they are applied and the cursor is put.
+import * as vscode from 'vscode'
+import { plainRange, toRange } from './convert.js'
+import { lispEditor } from './evaluate.js'
+import type { Structure } from './lsp_ext.js'
+import { complain, type Server } from './server.js'
+
+/** The actions of `consort.structure`, and what they are called in the palette. */
+export const ACTIONS = {
+  slurpForward: 'Slurp the Next Form',
+  slurpBackward: 'Slurp the Previous Form',
+  barfForward: 'Barf the Last Form',
+  barfBackward: 'Barf the First Form',
+  raise: 'Raise the Form',
+  wrap: 'Wrap the Form in Parentheses',
+  splice: 'Splice the List into Its Parent',
+  dragForward: 'Drag the Form Forward',
+  dragBackward: 'Drag the Form Backward',
+  transpose: 'Transpose Forms',
+  killSexp: 'Kill the Form',
+  select: 'Select the Form, Then the Next Larger',
+  selectContract: 'Select the Next Smaller Form',
+  moveForward: 'Go behind the Next Form',
+  moveBackward: 'Go before the Previous Form',
+  moveUp: 'Go before the List',
+  moveDown: 'Go into the Next List',
+} as const
+
+export async function structure(server: Server, action: keyof typeof ACTIONS): Promise<void> {
+  const editor = lispEditor()
+  if (editor === undefined) return
+  const version = editor.document.version
+  try {
+    const argument = { uri: editor.document.uri.toString(), selection: plainRange(editor.selection), action }
+    const answer = await server.ask<Structure>('structure', argument)
+    if (editor.document.version !== version) return
+    if (answer.edits.length > 0)
+      await editor.edit((edit) => answer.edits.forEach(({ range, newText }) => edit.replace(toRange(range), newText)))
+    if (answer.selection != null) {
+      const range = toRange(answer.selection)
+      editor.selection = new vscode.Selection(range.start, range.end)
+      editor.revealRange(range)
+    }
+  } catch (error) {
+    complain(error)
+  }
+}

@@ -1,0 +1,163 @@
+// The side bar: systems of the workspace, the image and who is connected, and the shared log.
+import * as vscode from 'vscode'
+import type { LoadResult, LogEntry, Status } from './lsp_ext.js'
+import { bytesText, oneLine } from './format.js'
+import { complain, describe, Refused, type Server } from './server.js'
+import { systemsIn } from './systems.js'
+
+export interface System {
+  name: string
+  uri: vscode.Uri
+}
+
+/** The systems of the workspace's .asd files. */
+export async function workspaceSystems(): Promise<System[]> {
+  const files = await vscode.workspace.findFiles('**/*.asd', '**/{node_modules,.git,.qlot,quicklisp}/**', 300)
+  const read = async (uri: vscode.Uri): Promise<System[]> =>
+    systemsIn(new TextDecoder().decode(await vscode.workspace.fs.readFile(uri))).map((name) => ({ name, uri }))
+  return (await Promise.all(files.sort((a, b) => a.path.localeCompare(b.path)).map(read))).flat()
+}
+
+abstract class Tree<T> implements vscode.TreeDataProvider<T>, vscode.Disposable {
+  protected readonly changed = new vscode.EventEmitter<undefined>()
+  readonly onDidChangeTreeData = this.changed.event
+  refresh(): void {
+    this.changed.fire(undefined)
+  }
+  dispose(): void {
+    this.changed.dispose()
+  }
+  abstract getTreeItem(element: T): vscode.TreeItem
+  abstract getChildren(element?: T): vscode.ProviderResult<T[]>
+}
+
+export class SystemsTree extends Tree<System> {
+  readonly loaded = new Set<string>()
+  override getChildren(element?: System): Promise<System[]> {
+    return element === undefined ? workspaceSystems() : Promise.resolve([])
+  }
+  override getTreeItem(system: System): vscode.TreeItem {
+    const item = new vscode.TreeItem(system.name, vscode.TreeItemCollapsibleState.None)
+    item.iconPath = new vscode.ThemeIcon(this.loaded.has(system.name) ? 'package' : 'circle-outline')
+    item.description = this.loaded.has(system.name) ? 'loaded from here' : vscode.workspace.asRelativePath(system.uri)
+    item.tooltip = vscode.workspace.asRelativePath(system.uri)
+    item.contextValue = 'system'
+    item.command = { command: 'vscode.open', title: 'Open', arguments: [system.uri] }
+    return item
+  }
+}
+
+/** Load a system, with progress that can be cancelled. */
+export async function loadSystem(server: Server, tree: SystemsTree, system: System | undefined, output: vscode.OutputChannel): Promise<void> {
+  const chosen = system?.name ?? (await chooseSystem('Load a system'))
+  if (chosen === undefined) return
+  try {
+    const options = { location: vscode.ProgressLocation.Notification, title: `Loading ${chosen}`, cancellable: true }
+    const result = await vscode.window.withProgress(options, (_, token) =>
+      server.run<LoadResult>('loadSystem', { system: chosen, force: false }, undefined, token),
+    )
+    output.append(result.stdout + result.stderr)
+    if (!result.loaded) throw new Refused(`${chosen} was not loaded. ${result.error?.message ?? ''}`, undefined)
+    tree.loaded.add(chosen)
+    tree.refresh()
+    vscode.window.setStatusBarMessage(`$(check) ${chosen} is loaded`, 4000)
+  } catch (error) {
+    // The server has told the person of a load that failed.
+    if (!(error instanceof Refused && error.kind === undefined)) complain(error)
+  }
+}
+
+export async function chooseSystem(title: string): Promise<string | undefined> {
+  const systems = await workspaceSystems()
+  if (systems.length === 0) return vscode.window.showInputBox({ title, prompt: 'The name of an ASDF system' })
+  const items = systems.map(({ name, uri }) => ({ label: name, description: vscode.workspace.asRelativePath(uri) }))
+  return (await vscode.window.showQuickPick(items, { title, placeHolder: 'A system of this workspace' }))?.label
+}
+
+interface Line {
+  label: string
+  description?: string
+  icon: string
+  children?: Line[]
+  context?: string
+}
+
+export class ImageTree extends Tree<Line> {
+  constructor(private readonly server: Server) {
+    super()
+    server.onChange(() => this.refresh())
+  }
+  override getTreeItem(line: Line): vscode.TreeItem {
+    const state = line.children === undefined ? vscode.TreeItemCollapsibleState.None : vscode.TreeItemCollapsibleState.Expanded
+    const item = new vscode.TreeItem(line.label, state)
+    if (line.description !== undefined) item.description = line.description
+    item.iconPath = new vscode.ThemeIcon(line.icon)
+    if (line.context !== undefined) item.contextValue = line.context
+    return item
+  }
+  override async getChildren(line?: Line): Promise<Line[]> {
+    if (line !== undefined) return line.children ?? []
+    const image: Line = { label: 'Image', description: describe(this.server.condition), icon: 'server-process' }
+    if (!this.server.started || !this.server.can('status')) return [image]
+    try {
+      const status = await this.server.ask<Status>('status')
+      const memory = status.host_memory === null ? '' : `, ${bytesText(status.host_memory)}`
+      return [
+        image,
+        { label: 'Host', description: `Consort ${status.version}, process ${status.host_pid}${memory}`, icon: 'vm' },
+        {
+          label: 'Connected', description: String(status.clients.length), icon: 'plug',
+          children: status.clients.map(({ door, name }) => ({ label: name, description: door === 'mcp' ? 'agent' : door === 'lsp' ? 'editor' : door, icon: door === 'mcp' ? 'copilot' : 'edit' })),
+        },
+        ...(status.work.length === 0
+          ? []
+          : [{
+              label: 'In progress', description: String(status.work.length), icon: 'loading~spin', context: 'work',
+              children: status.work.map((work) => ({ label: oneLine(work, 120), icon: 'play', context: 'work' })),
+            }]),
+      ]
+    } catch {
+      return [image]
+    }
+  }
+}
+
+/** What ran, for whom: people and agents apart. It grows by itself. */
+export class LogTree extends Tree<LogEntry> {
+  private entries: LogEntry[] = []
+  private following = false
+
+  constructor(private readonly server: Server) {
+    super()
+    server.onLogEntry((entry) => {
+      this.entries = [...this.entries.slice(-999), entry]
+      this.refresh()
+    })
+    server.onChange(() => {
+      const can = server.started && server.can('log')
+      if (can && !this.following) void this.follow()
+      this.following = can
+    })
+  }
+  private async follow(): Promise<void> {
+    try {
+      this.entries = (await this.server.ask<{ entries: LogEntry[] }>('log', { follow: true })).entries
+      this.refresh()
+    } catch {
+      this.following = false
+    }
+  }
+  override getTreeItem(entry: LogEntry): vscode.TreeItem {
+    const code = entry.code ?? ''
+    const item = new vscode.TreeItem(oneLine(code === '' ? entry.tool : code, 160))
+    const time = new Date(entry.time).toLocaleTimeString()
+    item.description = `${oneLine(entry.outcome ?? '', 60)} · ${entry.client} · ${time}`
+    const color = entry.status === 'ok' ? undefined : new vscode.ThemeColor('consort.errorForeground')
+    item.iconPath = new vscode.ThemeIcon(entry.door === 'mcp' ? 'copilot' : 'person', color)
+    item.tooltip = new vscode.MarkdownString().appendText(`${entry.client}: ${entry.tool}, ${entry.status}`).appendCodeblock(code, 'commonlisp').appendCodeblock(entry.outcome ?? '', 'text')
+    return item
+  }
+  override getChildren(entry?: LogEntry): LogEntry[] {
+    return entry === undefined ? this.entries.slice(-200).reverse() : []
+  }
+}

@@ -1,0 +1,2 @@
+export declare const FUNCTIONS: string[]
+export declare const OPERATORS: string[]

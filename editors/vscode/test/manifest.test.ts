@@ -1,0 +1,48 @@
+// package.json and the code say the same.
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import test from 'node:test'
+import { COMMANDS } from '../src/lsp_ext.js'
+
+interface Manifest {
+  contributes: {
+    commands: { command: string; title: string; category: string }[]
+    keybindings: { command: string; key: string; when?: string }[]
+    menus: Record<string, { command: string; when?: string }[]>
+    languages: { id: string; extensions: string[] }[]
+    walkthroughs: { steps: { media: { markdown: string } }[] }[]
+  }
+}
+const { contributes } = JSON.parse(readFileSync('package.json', 'utf8')) as Manifest
+const source = readdirSync('src').filter((file) => file.endsWith('.ts')).map((file) => readFileSync(`src/${file}`, 'utf8')).join('\n')
+const declared = new Set(contributes.commands.map(({ command }) => command))
+
+test('every command is registered, and every registered one is declared', () => {
+  const registered = new Set([
+    ...[...source.matchAll(/(?<!\.)(?:command|evaluate|reload|trace)\('([\w.]+)'/g)].map((match) => `consort.editor.${match[1]}`),
+    ...[...source.matchAll(/registerCommand\('(consort\.editor\.[\w.]+)'/g)].map((match) => match[1] ?? ''),
+    ...[...(/ACTIONS = \{([^}]*)\}/.exec(source)?.[1] ?? '').matchAll(/^ {2}(\w+):/gm)].map((match) => `consort.editor.structure.${match[1]}`),
+  ])
+  assert.deepEqual([...declared].sort(), [...registered].sort())
+  for (const { category } of contributes.commands) assert.equal(category, 'Consort')
+})
+
+test('menus and keys name commands that exist, and no key twice', () => {
+  for (const entry of [...Object.values(contributes.menus).flat(), ...contributes.keybindings]) assert.ok(declared.has(entry.command), entry.command)
+  const keys = contributes.keybindings.map(({ key }) => key)
+  assert.equal(new Set(keys).size, keys.length, 'a key is bound twice')
+})
+
+test('conditions name commands of the server that are known', () => {
+  const text = JSON.stringify(contributes)
+  for (const [, name] of text.matchAll(/consort\.can\.(\w+)/g)) assert.ok((COMMANDS as readonly string[]).includes(name ?? ''), name)
+})
+
+test('files that are named exist, and the languages have all extensions', () => {
+  for (const step of contributes.walkthroughs.flatMap(({ steps }) => steps)) assert.ok(existsSync(step.media.markdown))
+  assert.deepEqual(contributes.languages.flatMap(({ extensions }) => extensions).sort(), ['.asd', '.cl', '.lisp', '.lsp', '.ros', '.sexp'])
+})
+
+test('nothing names a host to load from', () => {
+  assert.doesNotMatch(source, /https?:\/\//)
+})

@@ -1,0 +1,157 @@
+// The line editor, before a small terminal that understands what it writes.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { indentation, LineEditor } from '../src/line_editor.js'
+import { complete } from '../src/reader.js'
+
+class Screen {
+  rows = ['']
+  row = 0
+  column = 0
+  constructor(readonly columns: number) {}
+  write(text: string): void {
+    for (const [part] of text.matchAll(/\x1b\[([0-9;]*)([A-Za-z])|[\s\S]/g)) {
+      const escape = /^\x1b\[([0-9;]*)([A-Za-z])$/.exec(part)
+      const count = Number(escape?.[1] === '' ? 1 : (escape?.[1] ?? 1))
+      if (escape?.[2] === 'A') this.row = Math.max(0, this.row - count)
+      else if (escape?.[2] === 'C') this.column += count
+      else if (escape?.[2] === 'K') this.set(this.line().slice(0, this.column))
+      else if (escape?.[2] === 'J') {
+        this.set(this.line().slice(0, this.column))
+        this.rows.length = this.row + 1
+      } else if (escape !== null) continue
+      else if (part === '\r') this.column = 0
+      else if (part === '\n') this.down()
+      else {
+        if (this.column === this.columns) {
+          this.down()
+          this.column = 0
+        }
+        this.set(this.line().padEnd(this.column).slice(0, this.column) + part + this.line().slice(this.column + 1))
+        this.column++
+      }
+    }
+  }
+  private line = (): string => this.rows[this.row] ?? ''
+  private set(text: string): void {
+    this.rows[this.row] = text
+  }
+  private down(): void {
+    this.row++
+    if (this.row === this.rows.length) this.rows.push('')
+  }
+  get text(): string {
+    return this.rows.map((row) => row.trimEnd()).join('\n').trimEnd()
+  }
+}
+
+function session(columns = 40, history: string[] = []) {
+  const screen = new Screen(columns)
+  const submitted: string[] = []
+  let interrupted = 0
+  const editor = new LineEditor(
+    {
+      write: (text) => screen.write(text),
+      submit: (text) => submitted.push(text),
+      complete,
+      completions: (prefix) => ['defun', 'defmacro', 'defmethod', 'car'].filter((name) => name.startsWith(prefix)),
+      interrupt: () => interrupted++,
+      end: () => undefined,
+    },
+    history,
+  )
+  editor.resize(columns)
+  editor.begin('> ')
+  return { screen, submitted, editor, interrupted: () => interrupted }
+}
+const UP = '\x1b[A', DOWN = '\x1b[B', LEFT = '\x1b[D', HOME = '\x01', END = '\x05', RUBOUT = '\x7f'
+
+test('a whole form is submitted', () => {
+  const { editor, submitted, screen } = session()
+  editor.input('(+ 1 2)\r')
+  assert.deepEqual(submitted, ['(+ 1 2)'])
+  assert.equal(screen.text, '> (+ 1 2)')
+})
+
+test('an incomplete form goes on in the next line, indented', () => {
+  const { editor, submitted, screen } = session()
+  editor.input('(list 1\r2)')
+  assert.equal(screen.text, '> (list 1\n    2)')
+  assert.equal(screen.row, 1)
+  editor.input('\r')
+  assert.deepEqual(submitted, ['(list 1\n  2)'])
+})
+
+test('what is typed in the middle', () => {
+  const { editor, submitted } = session()
+  editor.input(`(a c)${LEFT}${LEFT}b ${HOME}'${END}${RUBOUT})\r`)
+  assert.deepEqual(submitted, ["'(a b c)"])
+})
+
+test('history, and back to the draft', () => {
+  const { editor, submitted, screen } = session(40, ['(one)', '(two\n three)'])
+  editor.input('draft')
+  editor.input(UP)
+  assert.match(screen.text, /\(two\n/)
+  editor.input(UP + UP)
+  assert.equal(screen.text, '> (one)')
+  editor.input(DOWN + DOWN + DOWN)
+  assert.equal(screen.text, '> draft')
+  editor.input(`${UP}\r`)
+  assert.deepEqual(submitted, ['(two\n three)'])
+})
+
+test('a line that wraps', () => {
+  const { editor, screen, submitted } = session(20)
+  const form = '(list 1234567890 1234567890 1234567890)'
+  editor.input(form)
+  assert.equal(screen.rows.join(''), `> ${form}`)
+  for (let i = 0; i < 30; i++) editor.input(LEFT)
+  editor.input('x')
+  assert.equal(screen.rows.join(''), `> ${form.slice(0, -30)}x${form.slice(-30)}`)
+  editor.input('\r')
+  assert.equal(submitted.length, 1)
+})
+
+test('output while one types stands above the line', () => {
+  const { editor, screen } = session()
+  editor.input('(half')
+  editor.above('from a thread\n')
+  assert.equal(screen.text, 'from a thread\n> (half')
+})
+
+test('completion: what is common, then the choices', () => {
+  const { editor, screen } = session()
+  editor.input('(de\t')
+  assert.equal(screen.text, '> (def')
+  editor.input('m\t')
+  assert.equal(screen.text, 'defmacro  defmethod\n> (defm')
+  editor.input('ac\t')
+  assert.match(screen.text, /> \(defmacro$/)
+})
+
+test('keys while it runs: Ctrl-C interrupts, text is kept for later', () => {
+  const { editor, submitted, interrupted } = session()
+  editor.input('(loop)\r')
+  editor.input('(next)\r')
+  assert.equal(submitted.length, 1)
+  editor.begin('> ')
+  assert.deepEqual(submitted, ['(loop)', '(next)'])
+  editor.input('\x03')
+  assert.equal(interrupted(), 1)
+})
+
+test('a pasted text is no command', () => {
+  const { editor, submitted } = session()
+  editor.input('\x1b[200~(a)\n(b)\x1b[201~')
+  assert.deepEqual(submitted, [])
+  editor.input('\r')
+  assert.deepEqual(submitted, ['(a)\n(b)'])
+})
+
+test('indentation', () => {
+  assert.equal(indentation('(defun f (x)'), '  ')
+  assert.equal(indentation('(a\n  (b'), '    ')
+  assert.equal(indentation('(a #\\( "("'), '  ')
+  assert.equal(indentation('(a "x'), '')
+})

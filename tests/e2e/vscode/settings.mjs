@@ -1,0 +1,11 @@
+// The user's settings, as JSON: no welcome pages, no outside hosts, a terminal whose text can be read.
+console.log(JSON.stringify({
+  'workbench.colorTheme': 'Default Dark Modern',
+  'workbench.preferredLightColorTheme': 'Default Light Modern', 'workbench.preferredDarkColorTheme': 'Default Dark Modern',
+  'telemetry.telemetryLevel': 'off', 'workbench.startupEditor': 'none', 'workbench.tips.enabled': false,
+  'security.workspace.trust.enabled': false, 'extensions.autoCheckUpdates': false, 'extensions.autoUpdate': false,
+  'extensions.ignoreRecommendations': true, 'update.mode': 'none', 'chat.disableAIFeatures': true, 'git.enabled': false,
+  'workbench.enableExperiments': false, 'workbench.secondarySideBar.defaultVisibility': 'hidden', 'editor.hover.delay': 100,
+  'files.autoSave': 'off', 'editor.minimap.enabled': false, 'terminal.integrated.gpuAcceleration': 'off', 'workbench.layoutControl.enabled': false,
+  'window.commandCenter': false,
+}, null, 1))
