@@ -12,16 +12,14 @@
 
 (defparameter *sources*
   '("package" "sbcl" "json" "wire" "timers" "streams" "backtrace" "evaluation" "workers" "dispatch" "user-package"
-    "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint"
-    "ops/symbol-kinds"
+    "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names"
     "profile/stacks" "profile/sampler" "ops/profile"
     "testing/frameworks" "testing/select" "ops/run-tests" "ops/tools"
-    "ops/names"
     "copy" "confine"
     "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
     "check/stale" "check/reading" "check/engine" "check/report" "check/system" "ops/check"
-    "symbols/names" "symbols/kinds" "symbols/complete" "symbols/describe" "symbols/definitions" "symbols/references" "ops/symbols")
-    "reload/snapshot" "reload/changes" "reload/undo" "reload/compile" "reload/report" "reload/sources" "ops/reload")
+    "symbols/names" "symbols/kinds" "symbols/complete" "symbols/describe" "symbols/definitions" "symbols/references" "ops/symbols"
+    "reload/snapshot" "reload/changes" "reload/undo" "reload/compile" "reload/report" "reload/sources" "ops/reload"
     "expand/environment" "expand/walk" "expand/text" "ops/macroexpand" "ops/find-name")
   "The files of src/, in order, without their type. A file that is named here must be there.")
 

@@ -2,7 +2,7 @@
 
 (in-package :consort)
 
-(defun symbol-kinds (symbol)
+(defun offer-kinds (symbol)
   "What SYMBOL names, as a list of words."
   (append (cond ((special-operator-p symbol) '("special-operator"))
                 ((macro-function symbol) '("macro"))
@@ -11,7 +11,7 @@
                 ((or (boundp symbol) (eq (sb-cltl2:variable-information symbol) :special)) '("variable")))
           (when (find-class symbol nil) '("class"))))
 
-(defun own-package-p (package)
+(defun never-taken-from-p (package)
   "Whether PACKAGE is none that a user would take a name from."
   (or (member package (list (find-package "CONSORT") (find-package "KEYWORD")))))
 
@@ -22,10 +22,10 @@ itself is left out."
     (dolist (package (list-all-packages))
       (multiple-value-bind (symbol status) (find-symbol name package)
         (when (and (member status '(:internal :external))
-                   (not (own-package-p package))
+                   (not (never-taken-from-p package))
                    (or (eq status :external)
                        (and (eq (symbol-package symbol) package) (not (sb-ext:package-locked-p package))))
-                   (symbol-kinds symbol))
+                   (offer-kinds symbol))
           (push (list package symbol (eq status :external)) offers))))
     ;; Those that are meant to be used come first, then those nearest to the user.
     (sort offers (lambda (a b)
@@ -44,10 +44,10 @@ itself is left out."
          (package (find-package (param params "package" 'string :default "COMMON-LISP-USER")))
          (offers (offers-of name)))
     (multiple-value-bind (symbol status) (if package (find-symbol name package) (values nil nil))
-      (object "here" (if status (symbol-kinds symbol) '())
+      (object "here" (if status (offer-kinds symbol) '())
               "known_package" (bool package)
               "offers" (loop for (package symbol external) in offers
                              repeat +offers-limit+
                              collect (object "package" (package-name package)
                                              "external" (bool external)
-                                             "kinds" (symbol-kinds symbol)))))))
+                                             "kinds" (offer-kinds symbol)))))))

@@ -15,7 +15,7 @@
       (let ((list (ignore-errors (sb-introspect:function-lambda-list symbol))))
         (if list (princ-to-string list) "()")))))
 
-(defun symbol-kinds (symbol)
+(defun naming-kinds (symbol)
   "What SYMBOL names, each kind with the documentation it has as that: a list of objects."
   (let ((class (find-class symbol nil)))
     (flet ((kind (name type)
@@ -36,7 +36,7 @@
                     (when (find-package symbol) (kind "package" t)))))))
 
 (defun exported-object (symbol)
-  (let* ((kinds (symbol-kinds symbol))
+  (let* ((kinds (naming-kinds symbol))
          (text (find-if #'stringp (mapcar (lambda (kind) (field-of kind "documentation")) kinds))))
     (object "name" (symbol-name symbol)
             "kinds" (mapcar (lambda (kind) (field-of kind "kind")) kinds)
@@ -70,7 +70,7 @@
          (name (string-left-trim ":" (if colon (subseq written colon) written))))
     (flet ((look (name)
              (cond ((null colon)
-                    (remove-if-not (lambda (symbol) (or (symbol-kinds symbol) (eq (symbol-package symbol) (find-package :cl-user))))
+                    (remove-if-not (lambda (symbol) (or (naming-kinds symbol) (eq (symbol-package symbol) (find-package :cl-user))))
                                    (remove-duplicates (find-all-symbols name))))
                    (t
                     (let* ((prefix (subseq written 0 colon))
@@ -88,7 +88,7 @@
             "package" (if home (package-name home) :null)
             "external" (bool (and home (eq :external (nth-value 1 (find-symbol (symbol-name symbol) home)))))
             "lambda_list" (or-null (printed-lambda-list symbol))
-            "kinds" (symbol-kinds symbol))))
+            "kinds" (naming-kinds symbol))))
 
 (define-operation "symbol-facts" :thread (id params)
   (let ((symbols (symbols-written (param params "name" 'string))))

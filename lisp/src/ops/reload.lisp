@@ -60,7 +60,7 @@
                  (lambda ()
                    (call-with-scratch-directory
                     (lambda (directory)
-                      (load-fasls (compile-text code directory package file line))))
+                      (load-fasls (compile-code code directory package file line))))
                    '()))))
 
 ;;; One function
@@ -130,11 +130,11 @@
                       (or (and function (symbol-package (if (consp function) (second function) function))) home)))
          (package (if (system-package-p package) home package)))
     (check-replaceable name function code package)
-    (call-reload id (format nil "the function ~A" (name-text function))
+    (call-reload id (format nil "the function ~A" (definition-name-text function))
                  (lambda ()
                    (call-with-scratch-directory
                     (lambda (directory)
-                      (load-fasls (compile-text code directory package file line))))
+                      (load-fasls (compile-code code directory package file line))))
                    '()))))
 
 ;;; Files

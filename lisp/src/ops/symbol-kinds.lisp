@@ -22,7 +22,7 @@
         ((typep (symbol-function symbol) 'generic-function) "generic-function")
         (t "function")))
 
-(defun variable-kind (symbol)
+(defun variable-word (symbol)
   (case (sb-cltl2:variable-information symbol)
     (:constant "constant")
     (:special "special")
@@ -33,7 +33,7 @@
   (let ((operator (operator-kind symbol)))
     (object "operator" (or-null operator)
             "body" (or-null (when (equal operator "macro") (arguments-before-body symbol)))
-            "variable" (or-null (variable-kind symbol))
+            "variable" (or-null (variable-word symbol))
             "class" (if (find-class symbol nil) :true :false))))
 
 (define-operation "symbol-kinds" :thread (id params)

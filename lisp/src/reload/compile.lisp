@@ -141,7 +141,7 @@
 
 (defvar *undefined-uses* '() "The undefined variables that the forms of a text were seen to use first: lists of name, file, line and column.")
 
-(defun note-undefined-use (file place)
+(defun note-undefined-place (file place)
   (let ((name (undefined-variable-use)))
     (when (and name (not (assoc name *undefined-uses*)))
       (push (list* name file place) *undefined-uses*))))
@@ -170,10 +170,10 @@
       (when (or failed (null fasl))
         (let ((*complaint* (and *complaint* (list* (first *complaint*) nil (place-after head)))))
           (fail-compilation file)))
-      (note-undefined-use file (place-after head))
+      (note-undefined-place file (place-after head))
       fasl)))
 
-(defun compile-text (text directory package file line)
+(defun compile-code (text directory package file line)
   "Compile the forms of TEXT, of which the first stands in FILE, a name or NIL, at LINE; a list of fasls with the package of each. Nothing is loaded, but what
 a form says is to be done at compile time is."
   (let ((before (file-head (and file (sb-ext:parse-native-namestring file)) line)) (number 0) (*undefined-uses* '()))

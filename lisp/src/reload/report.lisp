@@ -4,7 +4,7 @@
 
 (defconstant +names-limit+ 500 "Names in each list of a report.")
 
-(defun name-text (name)
+(defun definition-name-text (name)
   "NAME with its package, whatever package is current; those of COMMON-LISP without."
   (with-standard-io-syntax
     (let ((*package* (find-package "CONSORT")) (*print-readably* nil) (*print-length* 20) (*print-level* 6))
@@ -13,7 +13,7 @@
 
 (defun change-text (change)
   "`function MY-APP::COMPUTE`."
-  (format nil "~A ~A" (change-kind change) (name-text (change-name change))))
+  (format nil "~A ~A" (change-kind change) (definition-name-text (change-name change))))
 
 (defun bounded (texts)
   "TEXTS in order, without duplicates; of very many, the first and how many more there are."
@@ -57,7 +57,7 @@
   (let ((table (same-file-table files)) (cache (make-hash-table :test #'equal)) (gone '()))
     (flet ((look (word name old new pathname)
              (when (and old (eq old new) (from-files-p (funcall pathname) table cache))
-               (push (format nil "~A ~A" word (name-text name)) gone))))
+               (push (format nil "~A ~A" word (definition-name-text name)) gone))))
       (maphash
        (lambda (symbol old)
          (let ((new (gethash symbol (snapshot-marks after))))
@@ -112,11 +112,11 @@
                          (:links (push name links))
                          (:calls (when (gethash name inlined) (pushnew name calls :test #'equal)))
                          (:macroexpands (when (gethash name macros)
-                                          (pushnew (format nil "expanded ~A" (name-text name)) stale :test #'string=)))))
+                                          (pushnew (format nil "expanded ~A" (definition-name-text name)) stale :test #'string=)))))
                      code)
       (dolist (name calls)
         (unless (member name links :test #'equal)
-          (push (format nil "inlined ~A" (name-text name)) stale))))
+          (push (format nil "inlined ~A" (definition-name-text name)) stale))))
     stale))
 
 (defun stale-callers (changes moved after)
@@ -129,7 +129,7 @@
         (flet ((look (word name object function)
                  (unless (gethash object fresh)
                    (dolist (use (ignore-errors (stale-uses function inlined macros)))
-                     (push (format nil "~A ~A ~A" word (name-text name) use) stale)))))
+                     (push (format nil "~A ~A ~A" word (definition-name-text name) use) stale)))))
           (maphash (lambda (symbol mark)
                      (loop for (name . function) in (mark-functions mark)
                            do (look (function-word name function) name function function))

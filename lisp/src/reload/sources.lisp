@@ -39,7 +39,7 @@
       (look package))
     (reverse found)))
 
-(defun system-files (system other-systems)
+(defun system-file-pairs (system other-systems)
   "(NAME . COMPONENT) for the Lisp files of SYSTEM, with OTHER-SYSTEMS also of those it depends on, in the order of a load."
   (loop for component in (ignore-errors (asdf:required-components system :other-systems other-systems :component-type 'asdf:cl-source-file))
         for true = (ignore-errors (probe-file (asdf:component-pathname component)))
@@ -51,8 +51,8 @@
     (dolist (file files) (setf (gethash file wanted) t))
     (dolist (name (asdf:already-loaded-systems))
       (let ((system (asdf:registered-system name)))
-        (when (and system (some (lambda (pair) (gethash (car pair) wanted)) (system-files system nil)))
-          (dolist (pair (system-files system t))
+        (when (and system (some (lambda (pair) (gethash (car pair) wanted)) (system-file-pairs system nil)))
+          (dolist (pair (system-file-pairs system t))
             (when (gethash (car pair) wanted)
               (remhash (car pair) wanted)
               (push pair ordered))))))
