@@ -6,6 +6,7 @@ import re
 import sys
 import traceback
 
+import contract_symbols  # adds its checks
 from contract import CHECKS, PATIENCE
 
 
