@@ -132,7 +132,11 @@ fn toplevel_names(document: &Document) -> Vec<(String, String)> {
         let (Some(operator), Some(name)) = (tokens.next(), tokens.next()) else { continue };
         let written = |token: crate::text::scanner::Token| head.get(token.start..token.end).unwrap_or_default();
         let operator = written(operator).to_lowercase();
-        if operator.starts_with("def") && name.kind == TokenKind::Atom && name.end < head.len() && !written(name).starts_with([':', '#']) {
+        if operator.starts_with("def")
+            && name.kind == TokenKind::Atom
+            && name.end < head.len()
+            && !written(name).starts_with([':', '#'])
+        {
             names.push((operator, written(name).to_owned()));
         }
     }
@@ -162,7 +166,11 @@ mod tests {
         ] {
             let (document, offset) = at(source);
             let context = context(&document, offset).expect(source);
-            assert_eq!((context.typed.as_str(), context.operator, context.packages), (typed, operator, packages), "{source}");
+            assert_eq!(
+                (context.typed.as_str(), context.operator, context.packages),
+                (typed, operator, packages),
+                "{source}"
+            );
         }
         for source in ["(f \"a‸b\")", "; a‸b", "(f ; a‸b\n)", "(f #| a‸b |# c)", "x ;a‸"] {
             let (document, offset) = at(source);
@@ -172,7 +180,8 @@ mod tests {
 
     #[test]
     fn locals_and_what_the_text_defines() {
-        let (document, offset) = at("(defun helper (x) x)\n(defvar *hidden* 1)\n(defun f (height &aux (hue 1)) (let ((h2 1)) (g h‸)))");
+        let (document, offset) =
+            at("(defun helper (x) x)\n(defvar *hidden* 1)\n(defun f (height &aux (hue 1)) (let ((h2 1)) (g h‸)))");
         let context = context(&document, offset).expect("a context");
         let labels: Vec<String> = locals(&document, offset, &context).into_iter().map(|one| one.label).collect();
         assert_eq!(labels, ["h2", "hue", "height", "helper"]);

@@ -87,7 +87,8 @@ pub fn what(facts: &Facts) -> String {
 }
 
 fn of_package(package: &PackageFacts) -> String {
-    let nicknames = if package.nicknames.is_empty() { String::new() } else { format!(" (nicknames {})", list(&package.nicknames)) };
+    let nicknames =
+        if package.nicknames.is_empty() { String::new() } else { format!(" (nicknames {})", list(&package.nicknames)) };
     let mut text = format!(
         "package `{}`{nicknames}: {} exported symbols. Uses {}; used by {}.",
         package.name,
@@ -119,7 +120,8 @@ fn places(defined: &[Defined]) -> String {
     const SHOWN: usize = 4;
     let line = |one: &Defined| {
         let at = one.start().map_or(String::new(), |at| format!(":{}", at.line));
-        let file = one.file.file_name().map_or_else(|| one.file.to_string_lossy(), |name| name.to_string_lossy()).into_owned();
+        let file =
+            one.file.file_name().map_or_else(|| one.file.to_string_lossy(), |name| name.to_string_lossy()).into_owned();
         match one.text.as_ref() {
             Some(text) => format!("[{file}{at}]({}#L{})", text.uri, one.start().map_or(1, |at| at.line)),
             None => format!("{file}{at}"),

@@ -57,7 +57,12 @@ pub async fn all(
         }
         for span in spans {
             if seen.insert((text.path.clone(), span)) {
-                found.push(Referred { kind: reference.kind.clone(), by: reference.by.clone(), text: text.clone(), span });
+                found.push(Referred {
+                    kind: reference.kind.clone(),
+                    by: reference.by.clone(),
+                    text: text.clone(),
+                    span,
+                });
             }
         }
     }

@@ -34,7 +34,9 @@ pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
     let lists: Vec<&Node> = form.path(offset).into_iter().filter(|node| node.kind == Kind::List).collect();
     let mut sites = Vec::new();
     for (index, list) in lists.iter().enumerate().rev() {
-        let Some(head) = list.children.first().filter(|head| head.kind == Kind::Atom && head.span.end < offset) else { continue };
+        let Some(head) = list.children.first().filter(|head| head.kind == Kind::Atom && head.span.end < offset) else {
+            continue;
+        };
         if form.name(head).is_none() {
             continue;
         }
@@ -84,7 +86,13 @@ fn is_nested(parameters: &[String], index: usize) -> bool {
     plain && parameters[index].starts_with('(')
 }
 
-fn render(parameters: &[String], arguments: &[String], inner: &[Vec<String>], label: &mut String, spans: &mut Vec<(Span, bool)>) {
+fn render(
+    parameters: &[String],
+    arguments: &[String],
+    inner: &[Vec<String>],
+    label: &mut String,
+    spans: &mut Vec<(Span, bool)>,
+) {
     let at = active(parameters, arguments);
     for (index, parameter) in parameters.iter().enumerate() {
         if !label.ends_with('(') {
@@ -144,7 +152,12 @@ fn keyword(parameters: &[String], keys: usize, arguments: &[String]) -> Option<u
     let last = arguments.len().checked_sub(1)?;
     let named = if last % 2 == 0 { &arguments[last] } else { &arguments[last - 1] };
     let named = named.strip_prefix(':')?;
-    parameters.iter().enumerate().skip(keys + 1).find(|(_, one)| keyword_name(one).is_some_and(|name| name.eq_ignore_ascii_case(named))).map(|(i, _)| i)
+    parameters
+        .iter()
+        .enumerate()
+        .skip(keys + 1)
+        .find(|(_, one)| keyword_name(one).is_some_and(|name| name.eq_ignore_ascii_case(named)))
+        .map(|(i, _)| i)
 }
 
 /// The keyword of a parameter behind `&key`, without its colon: of `start`, `(end 5)`, `((:key variable) default)`.

@@ -83,7 +83,8 @@ impl Locations {
             1 => format!("{} is defined in one place:", self.symbol),
             n => format!("{} is defined in {n} places:", self.symbol),
         };
-        let text = |one: &Map<String, Value>, key: &str| one.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |one: &Map<String, Value>, key: &str| one.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         for one in &self.definitions {
             let place = match (one.get("line"), one.get("column")) {
                 (Some(line), Some(column)) => format!("{}:{line}:{column}", text(one, "file")),

@@ -67,7 +67,8 @@ async fn ask(front: &Front, context: &Context) -> Completions {
 /// The keyword arguments that the enclosing call still takes and that begin with what was typed.
 async fn keywords(front: &Front, document: &Document, offset: usize, context: &Context) -> Vec<String> {
     let wanted = context.typed.starts_with(':') || context.typed.is_empty();
-    let Some(site) = signature::call_sites(document, offset).into_iter().next().filter(|_| wanted && !context.packages) else {
+    let Some(site) = signature::call_sites(document, offset).into_iter().next().filter(|_| wanted && !context.packages)
+    else {
         return Vec::new();
     };
     let CallSite { operator, arguments, .. } = site;

@@ -20,7 +20,10 @@ pub(super) async fn definition(front: &Front, params: GotoDefinitionParams) -> R
 }
 
 /// `textDocument/implementation`: the methods of a generic function.
-pub(super) async fn implementation(front: &Front, params: GotoDefinitionParams) -> Result<Option<GotoDefinitionResponse>> {
+pub(super) async fn implementation(
+    front: &Front,
+    params: GotoDefinitionParams,
+) -> Result<Option<GotoDefinitionResponse>> {
     find(front, params.text_document_position_params, |one| one.kind == "method").await
 }
 
@@ -40,8 +43,7 @@ async fn find(
         return Ok(Some(Location { uri: place.text_document.uri, range }.into()));
     }
     let package = package_at(&document, offset);
-    let question =
-        Symbol::at(written.clone(), package.clone(), &[Want::Definitions, Want::Systems]);
+    let question = Symbol::at(written.clone(), package.clone(), &[Want::Definitions, Want::Systems]);
     let known = front.session.look(question).await;
     let mut texts = texts.await;
     let mut defined = match &known {
@@ -55,7 +57,13 @@ async fn find(
         defined.retain(|one| !is_string || matches!(one.kind.as_str(), "package" | "system"));
     }
     defined.retain(wanted);
-    let locations: Vec<Location> = defined.iter().filter_map(|one| location(one, encoding)).collect();
+    let mut locations: Vec<Location> = Vec::new();
+    // An accessor and its setf function are made in one place.
+    for location in defined.iter().filter_map(|one| location(one, encoding)) {
+        if !locations.contains(&location) {
+            locations.push(location);
+        }
+    }
     Ok((!locations.is_empty()).then_some(GotoDefinitionResponse::Array(locations)))
 }
 
@@ -86,9 +94,8 @@ pub(super) fn location(one: &Defined, encoding: PositionEncoding) -> Option<Loca
             let range = to_proto::range(text.document.text(), span, encoding);
             Some(Location { uri: Url::parse(&text.uri).ok()?, range })
         }
-        (None, _) => Some(Location {
-            uri: Url::parse(&crate::session::uri_of_path(&one.file)).ok()?,
-            range: Range::default(),
-        }),
+        (None, _) => {
+            Some(Location { uri: Url::parse(&crate::session::uri_of_path(&one.file)).ok()?, range: Range::default() })
+        }
     }
 }

@@ -23,14 +23,17 @@ pub(super) async fn hover(front: &Front, params: HoverParams) -> Result<Option<H
     let offset = to_offset(document.text(), from_proto::position(place.position), encoding);
     let Some((span, written)) = symbol_at(&document, offset) else { return Ok(None) };
     let range = Some(to_proto::range(document.text(), span, encoding));
-    let answer = |value| Ok(Some(Hover { contents: HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value }), range }));
+    let answer = |value| {
+        Ok(Some(Hover { contents: HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value }), range }))
+    };
 
     if let Some(form) = Form::at(&document, offset) {
         let scopes = Scopes::of(&form);
         if let Some(binding) = scopes.resolve(offset).map(|index| &scopes.bindings[index]) {
             let line = line_column(document.text(), binding.span.start).line;
             let parameters = binding.parameters.map(|span| document.text().slice(span.start..span.end).to_string());
-            let code = parameters.map_or(written.clone(), |list| format!("({written} {}", list.trim_start_matches('(')));
+            let code =
+                parameters.map_or(written.clone(), |list| format!("({written} {}", list.trim_start_matches('(')));
             let by = &binding.by;
             return answer(format!("```lisp\n{code}\n```\n\n{}, bound by `{by}` on line {line}", binding.kind.words()));
         }

@@ -3,8 +3,8 @@
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
 
-use super::front::Front;
 use super::from_proto;
+use super::front::Front;
 use crate::ide::signature::{self, CallSite};
 use crate::ide::texts::Texts;
 use crate::image::api::symbols::{Facts, Symbol, Want};
@@ -27,7 +27,9 @@ pub(super) async fn help(front: &Front, params: SignatureHelpParams) -> Result<O
     let sites = signature::call_sites(&document, offset);
     let mut found: Option<(CallSite, Vec<String>, Option<Facts>)> = None;
     for (depth, site) in sites.into_iter().enumerate() {
-        let Some((parameters, facts)) = parameters(front, &document, &texts, &site, package.as_deref()).await else { continue };
+        let Some((parameters, facts)) = parameters(front, &document, &texts, &site, package.as_deref()).await else {
+            continue;
+        };
         // Further out, only a macro that takes a list where the place is.
         if depth > 0 && !signature::destructures(&parameters, &site) {
             if found.is_none() {
@@ -88,7 +90,8 @@ fn answer(site: &CallSite, parameters: &[String], facts: Option<Facts>) -> Signa
     // An index past the last means none: without one, a client would take the first.
     let active = signature.active.unwrap_or(signature.parameters.len());
     let active = Some(u32::try_from(active).unwrap_or(u32::MAX));
-    let documentation = facts.and_then(|facts| facts.documentation.into_iter().next()).map(|one| Documentation::String(one.text));
+    let documentation =
+        facts.and_then(|facts| facts.documentation.into_iter().next()).map(|one| Documentation::String(one.text));
     let information = SignatureInformation {
         parameters: Some(signature.parameters.iter().map(one).collect()),
         label: signature.label.clone(),

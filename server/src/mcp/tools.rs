@@ -132,16 +132,15 @@ impl Entry {
     }
 }
 
-static TABLE: LazyLock<Vec<Entry>> =
-    LazyLock::new(|| {
-        vec![
-            entry::<compile_form::CompileForm>(),
-            entry::<evaluate_lisp::EvaluateLisp>(),
-            entry::<source_location::SourceLocation>(),
-            entry::<describe_symbol::DescribeSymbol>(),
-            entry::<apropos::Apropos>(),
-        ]
-    });
+static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    vec![
+        entry::<compile_form::CompileForm>(),
+        entry::<evaluate_lisp::EvaluateLisp>(),
+        entry::<source_location::SourceLocation>(),
+        entry::<describe_symbol::DescribeSymbol>(),
+        entry::<apropos::Apropos>(),
+    ]
+});
 
 /// All tools, in the order they are listed.
 pub(crate) fn all() -> &'static [Entry] {

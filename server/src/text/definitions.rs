@@ -68,7 +68,7 @@ pub struct Hint<'a> {
     pub specializers: Vec<String>,
     /// Of a method.
     pub qualifiers: Vec<String>,
-    /// A character of the top-level form.
+    /// A character of the top-level form, or of the white space before it.
     pub offset: Option<usize>,
     /// The number of the top-level form among those that the reader gives.
     pub form: Option<usize>,
@@ -226,7 +226,11 @@ pub fn kind_of(operator: &str) -> &str {
 /// there is no form at all to name.
 pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
     let forms = document.scan().forms();
-    let by_offset = hint.offset.and_then(|offset| document.scan().form_at(offset)).map(|form| form.span);
+    // SBCL's offset may be where reading began, behind the form before.
+    let by_offset = hint
+        .offset
+        .and_then(|offset| forms.get(forms.partition_point(|form| form.span.end <= offset)))
+        .map(|form| form.span);
     let top = by_offset.or_else(|| hint.form.and_then(|number| numbered(document, number, hint.features)));
     let exact = |one: &Defined| {
         one.key == hint.key
@@ -263,7 +267,11 @@ pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
             let name = if name.kind == Kind::List { name.children.first().unwrap_or(name) } else { name };
             Some(Place { form: form.span, name: name.span })
         })
-        .or_else(|| forms.first().map(|form| Place { form: form.span, name: Span { start: form.span.start, end: form.span.start } }))
+        .or_else(|| {
+            forms
+                .first()
+                .map(|form| Place { form: form.span, name: Span { start: form.span.start, end: form.span.start } })
+        })
 }
 
 /// All definitions in a form, however deep.
@@ -281,11 +289,17 @@ fn made_by_class(form: &Form, hint: &Hint<'_>) -> Option<Place> {
     if hint.kind == "method" && operator == "defgeneric" {
         let method = node.children.iter().find(|option| {
             form.operator(option).as_deref() == Some(":method")
-                && option.children.iter().find(|c| c.kind == Kind::List).is_some_and(|l| specializers(form, l) == hint.specializers)
+                && option
+                    .children
+                    .iter()
+                    .find(|c| c.kind == Kind::List)
+                    .is_some_and(|l| specializers(form, l) == hint.specializers)
         })?;
         return Some(Place { form: method.span, name: method.children.first()?.span });
     }
-    if !matches!(operator.as_str(), "defclass" | "define-condition") || !matches!(hint.kind, "method" | "generic function" | "setf function") {
+    if !matches!(operator.as_str(), "defclass" | "define-condition")
+        || !matches!(hint.kind, "method" | "generic function" | "setf function")
+    {
         return None;
     }
     let wanted = hint.key.trim_start_matches("(setf ").trim_end_matches(')');
@@ -296,7 +310,8 @@ fn made_by_class(form: &Form, hint: &Hint<'_>) -> Option<Place> {
             [option, name] => {
                 let option = form.name(option)?;
                 let makes = matches!(option.as_str(), ":accessor" | ":reader" | ":writer");
-                (makes && key(form.text(name)).trim_start_matches("(setf ").trim_end_matches(')') == wanted).then_some(name.span)
+                (makes && key(form.text(name)).trim_start_matches("(setf ").trim_end_matches(')') == wanted)
+                    .then_some(name.span)
             }
             _ => None,
         })?;
@@ -331,7 +346,8 @@ pub fn mentions(document: &Document, span: Span, name: &str) -> Vec<Span> {
 fn numbered(document: &Document, number: usize, features: &[String]) -> Option<Span> {
     let text = document.text();
     let given = document.scan().forms().iter().filter(|form| {
-        text.char(form.span.start) != '#' || guards_hold(&text.slice(form.span.start..form.span.end).to_string(), features)
+        text.char(form.span.start) != '#'
+            || guards_hold(&text.slice(form.span.start..form.span.end).to_string(), features)
     });
     given.map(|form| form.span).nth(number)
 }
@@ -410,14 +426,27 @@ mod tests {
         assert_eq!(at("variable", "*v*", 2).as_deref(), Some("*v* | (defvar *v* 1)"));
         assert_eq!(at("function", "s-u", 6).as_deref(), Some("s | (defstruct (s (:copier nil)) u v)"));
         assert_eq!(at("generic function", "c-a", 3).map(|text| text.starts_with("c-a | (defclass")), Some(true));
+        let behind_the_form_before = FILE.find("\n(defstruct");
+        let accessor = place(FILE, Hint { offset: behind_the_form_before, ..hint("function", "s-u") });
+        assert_eq!(accessor.as_deref(), Some("s | (defstruct (s (:copier nil)) u v)"));
         assert_eq!(at("function", "h", 8).as_deref(), Some("h | (define-thing h 1)"));
     }
 
     #[test]
     fn by_name_when_the_text_has_moved_on() {
-        assert_eq!(place(FILE, Hint { offset: Some(3), ..hint("function", "g") }).as_deref(), Some("g | (defun g () 3)"));
-        assert_eq!(place(FILE, Hint { form: Some(99), ..hint("setf function", "(setf x:g)") }).as_deref(), Some("(setf g) | (defun (setf g) (v) v)"));
-        let method = Hint { specializers: vec!["t".into(), "(eql :k)".into()], qualifiers: vec![":around".into()], ..hint("method", "m") };
+        assert_eq!(
+            place(FILE, Hint { offset: Some(3), ..hint("function", "g") }).as_deref(),
+            Some("g | (defun g () 3)")
+        );
+        assert_eq!(
+            place(FILE, Hint { form: Some(99), ..hint("setf function", "(setf x:g)") }).as_deref(),
+            Some("(setf g) | (defun (setf g) (v) v)")
+        );
+        let method = Hint {
+            specializers: vec!["t".into(), "(eql :k)".into()],
+            qualifiers: vec![":around".into()],
+            ..hint("method", "m")
+        };
         let method = Hint { specializers: method.specializers.iter().map(|one| key(one)).collect(), ..method };
         assert_eq!(place(FILE, method).map(|text| text.contains(":around")), Some(true));
     }
@@ -425,7 +454,8 @@ mod tests {
     #[test]
     fn definitions_are_seen_through_what_wraps_them() {
         let document = Document::new(FILE, 0);
-        let names: Vec<String> = all(&document).into_iter().map(|one| format!("{} {}", one.operator, one.key)).collect();
+        let names: Vec<String> =
+            all(&document).into_iter().map(|one| format!("{} {}", one.operator, one.key)).collect();
         insta::assert_snapshot!(names.join("\n"), @"
         defun f
         defun f

@@ -112,7 +112,8 @@ impl Scopes {
         found.sort_by_key(|(index, binding)| (extent(binding, offset), usize::MAX - index));
         let mut all: Vec<&Binding> = Vec::new();
         for (_, binding) in found {
-            let same = |one: &&Binding| one.name == binding.name && one.kind.is_operator() == binding.kind.is_operator();
+            let same =
+                |one: &&Binding| one.name == binding.name && one.kind.is_operator() == binding.kind.is_operator();
             if !all.iter().any(same) {
                 all.push(binding);
             }
@@ -126,7 +127,9 @@ impl Scopes {
                 && binding.kind.is_operator() == one.operator
                 && binding.scopes.iter().any(|scope| scope.start <= one.span.start && one.span.end <= scope.end)
         });
-        candidates.min_by_key(|(index, binding)| (extent(binding, one.span.start), usize::MAX - index)).map(|(index, _)| index)
+        candidates
+            .min_by_key(|(index, binding)| (extent(binding, one.span.start), usize::MAX - index))
+            .map(|(index, _)| index)
     }
 }
 
@@ -210,21 +213,28 @@ impl Walk<'_> {
             "flet" | "labels" | "macrolet" => self.local_functions(node, &operator, rest),
             "lambda" => self.function(node, "lambda", 0, rest),
             "named-lambda" => self.function(node, &operator, 1, rest),
-            "defun" | "defmacro" | "define-compiler-macro" | "deftype" | "define-setf-expander" | "define-modify-macro" => {
-                self.function(node, &operator, 1, rest)
-            }
+            "defun"
+            | "defmacro"
+            | "define-compiler-macro"
+            | "deftype"
+            | "define-setf-expander"
+            | "define-modify-macro" => self.function(node, &operator, 1, rest),
             "defmethod" | ":method" => {
                 let list = rest.iter().enumerate().skip(usize::from(operator == "defmethod"));
                 let at = list.into_iter().find(|(_, one)| one.kind == Kind::List).map(|(index, _)| index);
                 self.function(node, &operator, at.unwrap_or(rest.len()), rest);
             }
             "defgeneric" => {
-                for option in rest.iter().skip(2).filter(|option| self.form.operator(option).as_deref() == Some(":method")) {
+                for option in
+                    rest.iter().skip(2).filter(|option| self.form.operator(option).as_deref() == Some(":method"))
+                {
                     self.list(option);
                 }
             }
             "do" | "do*" => self.do_form(node, &operator, rest),
-            "dolist" | "dotimes" | "do-symbols" | "do-external-symbols" | "do-all-symbols" => self.first_of_list(node, &operator, rest),
+            "dolist" | "dotimes" | "do-symbols" | "do-external-symbols" | "do-all-symbols" => {
+                self.first_of_list(node, &operator, rest)
+            }
             "destructuring-bind" | "multiple-value-bind" => self.destructuring(node, &operator, rest),
             "with-slots" | "with-accessors" => self.slots(node, &operator, rest),
             "handler-case" | "restart-case" => self.clauses(&operator, rest),
@@ -256,8 +266,12 @@ impl Walk<'_> {
                 self.body(rest.get(1..).unwrap_or_default());
             }
             // `with-open-file`, `with-output-to-string`, and everybody's own.
-            _ if operator.starts_with("with-") && heads_with_variable(self.form, rest) => self.first_of_list(node, &operator, rest),
-            _ if operator.starts_with("do-") && heads_with_variable(self.form, rest) => self.first_of_list(node, &operator, rest),
+            _ if operator.starts_with("with-") && heads_with_variable(self.form, rest) => {
+                self.first_of_list(node, &operator, rest)
+            }
+            _ if operator.starts_with("do-") && heads_with_variable(self.form, rest) => {
+                self.first_of_list(node, &operator, rest)
+            }
             _ => {
                 self.used(head, true);
                 self.body(rest);
@@ -315,7 +329,9 @@ impl Walk<'_> {
         let Some((list, body)) = rest.split_first() else { return };
         let serial = operator == "do*";
         for clause in &list.children {
-            let Some(name) = clause.children.first().or_else(|| (clause.kind == Kind::Atom).then_some(clause)) else { continue };
+            let Some(name) = clause.children.first().or_else(|| (clause.kind == Kind::Atom).then_some(clause)) else {
+                continue;
+            };
             let mut scopes = vec![Span { start: list.span.end, end: node.span.end }];
             for other in &list.children {
                 // Steps see all the variables; with `do*`, so do the first values behind it.
@@ -410,7 +426,9 @@ impl Walk<'_> {
 /// Whether the first of an unknown macro's arguments is `(variable something ...)` .
 fn heads_with_variable(form: &Form, rest: &[Node]) -> bool {
     let list = rest.first().filter(|list| list.kind == Kind::List && list.prefix == Prefix::None);
-    list.is_some_and(|list| list.children.first().is_some_and(|name| form.name(name).is_some_and(|name| !name.starts_with(':'))))
+    list.is_some_and(|list| {
+        list.children.first().is_some_and(|name| form.name(name).is_some_and(|name| !name.starts_with(':')))
+    })
 }
 
 #[cfg(test)]

@@ -107,7 +107,12 @@ async fn a_hundred_symbols_of_cl_ppcre() {
     let loaded = editor.command("consort.loadSystem", json!({"system": "cl-ppcre"})).await.unwrap();
     assert_eq!(loaded["loaded"], true, "{loaded}");
     let outcome = editor.command("consort.eval", json!({"code": ORACLE})).await.unwrap();
-    assert_eq!((outcome["status"].as_str(), outcome["omitted"].as_u64()), (Some("ok"), Some(0)), "{}", outcome["error"]);
+    assert_eq!(
+        (outcome["status"].as_str(), outcome["omitted"].as_u64()),
+        (Some("ok"), Some(0)),
+        "{}",
+        outcome["error"]
+    );
     let facts = facts(outcome["stdout"].as_str().unwrap());
     assert!(facts.len() >= 95, "{} symbols", facts.len());
 
@@ -130,17 +135,26 @@ async fn a_hundred_symbols_of_cl_ppcre() {
         let found = editor.request("textDocument/definition", place.clone()).await.unwrap();
         let found: Vec<(String, usize)> = found.as_array().into_iter().flatten().map(|one| files.offset(one)).collect();
         for span in of("definition") {
-            assert!(found.iter().any(|(file, offset)| covers(&span, file, *offset)), "{symbol}: no definition in {span:?} but {found:?}");
+            assert!(
+                found.iter().any(|(file, offset)| covers(&span, file, *offset)),
+                "{symbol}: no definition in {span:?} but {found:?}"
+            );
             definitions += 1;
         }
         for (file, offset) in &found {
-            assert!(of("definition").iter().any(|span| covers(span, file, *offset)), "{symbol}: {file} {offset} is no definition");
+            assert!(
+                of("definition").iter().any(|span| covers(span, file, *offset)),
+                "{symbol}: {file} {offset} is no definition"
+            );
         }
 
         let found = editor.request("textDocument/references", place.clone()).await.unwrap();
         let found: Vec<(String, usize)> = found.as_array().into_iter().flatten().map(|one| files.offset(one)).collect();
         for span in of("reference").iter().filter(|span| span[0].contains("cl-ppcre")) {
-            assert!(found.iter().any(|(file, offset)| covers(span, file, *offset)), "{symbol}: no reference in {span:?} but {found:?}");
+            assert!(
+                found.iter().any(|(file, offset)| covers(span, file, *offset)),
+                "{symbol}: no reference in {span:?} but {found:?}"
+            );
             references += 1;
         }
 
@@ -152,7 +166,10 @@ async fn a_hundred_symbols_of_cl_ppcre() {
 
         let completion = &of("completion")[0];
         let at = json!({"line": 2 + 2 * index, "character": completion[0].len()});
-        let answer = editor.request("textDocument/completion", json!({"textDocument": {"uri": uri}, "position": at})).await.unwrap();
+        let answer = editor
+            .request("textDocument/completion", json!({"textDocument": {"uri": uri}, "position": at}))
+            .await
+            .unwrap();
         let labels = super::labels(&answer);
         for wanted in &completion[1..] {
             assert!(labels.contains(wanted), "{symbol}: {wanted} does not complete {}: {labels:?}", completion[0]);

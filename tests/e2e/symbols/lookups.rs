@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{ask, labels, places};
 
-const ASD: &str = "(defsystem \"zoo\" :serial t :components ((:file \"package\") (:file \"animals\") (:file \"keepers\")))\n";
+const ASD: &str =
+    "(defsystem \"zoo\" :serial t :components ((:file \"package\") (:file \"animals\") (:file \"keepers\")))\n";
 const PACKAGE: &str = "(defpackage :zoo (:use :cl) (:export #:feed #:animal #:with-cage #:*cages*))\n";
 const ANIMALS: &str = "(in-package :zoo)
 
@@ -149,7 +150,9 @@ async fn completions() {
     let count = "(let ((n 0)) (do-all-symbols (s) (when (search \"FROBNICATE\" (symbol-name s)) (incf n))) n)";
     // The form itself is read, which is no symbol of that name.
     assert_eq!(editor.eval(count).await, ["0"]);
-    for method in ["textDocument/completion", "textDocument/hover", "textDocument/definition", "textDocument/references"] {
+    for method in
+        ["textDocument/completion", "textDocument/hover", "textDocument/definition", "textDocument/references"]
+    {
         ask(&mut editor, &uri, "(frobnicate-me zoo::frobnicat‸e)", method).await;
     }
     editor.command("consort.sourceLocation", json!({"symbol": "zoo::frobnicate"})).await.unwrap();
@@ -162,7 +165,16 @@ async fn hover_and_signatures() {
     let (world, mut editor) = zoo().await;
     let uri = world.uri("use.lisp");
     for (source, parts) in [
-        ("(zoo:fe‸ed 1)", vec!["(zoo:feed animal food &key amount)", "generic function", "`ZOO` (exported)", "Feed it.", "animals.lisp:9"]),
+        (
+            "(zoo:fe‸ed 1)",
+            vec![
+                "(zoo:feed animal food &key amount)",
+                "generic function",
+                "`ZOO` (exported)",
+                "Feed it.",
+                "animals.lisp:9",
+            ],
+        ),
         ("zoo:*cag‸es*", vec!["zoo:*cages* => 3", "variable", "How many there are."]),
         ("(zoo::ani‸mal)", vec!["class", "Slots: `name`"]),
         ("(in-package :zo‸o)", vec!["package `ZOO`", "4 exported symbols"]),
@@ -216,17 +228,24 @@ async fn workspace_symbols_and_source_locations() {
         assert!(names.contains(&name), "{names:?}");
     }
     let all = editor.command("consort.sourceLocation", json!({"symbol": "feed", "package": "zoo"})).await.unwrap();
-    let lines: Vec<(String, u64, u64)> = all["definitions"].as_array().unwrap().iter()
-        .map(|one| (one["kind"].as_str().unwrap().into(), one["line"].as_u64().unwrap(), one["column"].as_u64().unwrap()))
+    let lines: Vec<(String, u64, u64)> = all["definitions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            (one["kind"].as_str().unwrap().into(), one["line"].as_u64().unwrap(), one["column"].as_u64().unwrap())
+        })
         .collect();
     assert_eq!(lines.len(), 3, "{all}");
     for expected in [("generic function", 9), ("method", 11), ("method", 14)] {
         assert!(lines.contains(&(expected.0.into(), expected.1, 1)), "{lines:?}");
     }
-    let methods = editor.command("consort.sourceLocation", json!({"symbol": "zoo:feed", "kind": "method"})).await.unwrap();
+    let methods =
+        editor.command("consort.sourceLocation", json!({"symbol": "zoo:feed", "kind": "method"})).await.unwrap();
     assert_eq!(methods["definitions"].as_array().unwrap().len(), 2);
     assert!(methods["definitions"][0]["snippet"].as_str().unwrap().starts_with("(defmethod feed"));
-    let error = editor.command("consort.sourceLocation", json!({"symbol": "x", "package": "NO-SUCH"})).await.unwrap_err();
+    let error =
+        editor.command("consort.sourceLocation", json!({"symbol": "x", "package": "NO-SUCH"})).await.unwrap_err();
     assert_eq!((error["code"].as_i64(), error["data"]["type"].as_str()), (Some(-32000), Some("PACKAGE_NOT_FOUND")));
     assert_eq!(error["message"], "Package NO-SUCH not found");
     world.end().await;

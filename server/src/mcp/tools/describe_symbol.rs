@@ -94,9 +94,7 @@ fn describe(asked: &str, known: &Known, defined: &[places::Defined]) -> Descript
         others => format!("{asked} means nothing there. Did you mean {}?", others.join(", ")),
     });
     Description {
-        lambda_list: facts
-            .and_then(|facts| facts.lambda_list.as_ref())
-            .map(|list| described::signature(&symbol, list)),
+        lambda_list: facts.and_then(|facts| facts.lambda_list.as_ref()).map(|list| described::signature(&symbol, list)),
         documentation: facts.map(|facts| facts.documentation.iter().map(entry).collect()).unwrap_or_default(),
         value: facts.and_then(|facts| facts.value.clone()),
         definitions: defined
@@ -129,7 +127,11 @@ fn render(description: &Description, known: &Known) -> String {
         out.push_str(&format!("\nValue: {value}"));
     }
     if let Some(package) = &known.package {
-        out.push_str(&format!("\nThe package exports {} symbols and uses {}.", package.external, package.uses.join(", ")));
+        out.push_str(&format!(
+            "\nThe package exports {} symbols and uses {}.",
+            package.external,
+            package.uses.join(", ")
+        ));
     }
     let text = |one: &Map<String, Value>, key: &str| match one.get(key) {
         Some(Value::String(text)) => text.clone(),

@@ -30,7 +30,9 @@ fn parameters(
     for node in &list.children {
         if node.kind == Kind::Atom {
             match walk.form.name(node) {
-                Some(name) if name.starts_with('&') => required = matches!(name.as_str(), "&whole" | "&environment") && required,
+                Some(name) if name.starts_with('&') => {
+                    required = matches!(name.as_str(), "&whole" | "&environment") && required
+                }
                 _ if node.prefix == Prefix::None => walk.bind(node, kind, by, scopes(node.span.end)),
                 _ => {}
             }
@@ -50,7 +52,8 @@ fn parameters(
         }
         match name.kind {
             Kind::List => {
-                let keyword = name.children.first().and_then(|first| walk.form.name(first)).is_some_and(|n| n.starts_with(':'));
+                let keyword =
+                    name.children.first().and_then(|first| walk.form.name(first)).is_some_and(|n| n.starts_with(':'));
                 match name.children.get(1).filter(|_| keyword) {
                     Some(variable) => walk.bind(variable, kind, by, scopes(node.span.end)),
                     None => parameters(walk, name, false, by, scopes, kind, depth + 1),

@@ -55,7 +55,10 @@ pub(super) fn walk(walk: &mut Walk<'_>, node: &Node, rest: &[Node]) {
             }
             _ => {
                 if is_word(&word) {
-                    if matches!(word.as_str(), "do" | "doing" | "while" | "until" | "when" | "if" | "unless" | "collect" | "return") {
+                    if matches!(
+                        word.as_str(),
+                        "do" | "doing" | "while" | "until" | "when" | "if" | "unless" | "collect" | "return"
+                    ) {
                         binding = false;
                     }
                 } else {
@@ -84,7 +87,10 @@ impl Walk<'_> {
     /// `into` names the same variable more than once.
     fn bind_once(&mut self, name: &Node, scope: Span) {
         let known = self.form.name(name).is_some_and(|written| {
-            self.scopes.bindings.iter().any(|binding| binding.by == "loop" && binding.name == written && binding.scopes == [scope])
+            self.scopes
+                .bindings
+                .iter()
+                .any(|binding| binding.by == "loop" && binding.name == written && binding.scopes == [scope])
         });
         if known {
             self.used(name, false);
