@@ -3,8 +3,9 @@
 (setf *compile-verbose* nil)
 (defvar cl-user::*tests-directory* *load-truename*)
 
-(dolist (file '("../src/package" "../src/sbcl" "../src/json" "harness" "json-tests" "eval-tests" "fault-tests" "operation-tests" "reload-tests" "profile-tests" "testing-tests"))
-  (handler-bind ((warning #'muffle-warning)) ; macros are defined after their first use is read
-    (load (merge-pathnames (concatenate 'string file ".lisp") cl-user::*tests-directory*))))
+(handler-bind ((warning #'muffle-warning)) ; macros are defined after their first use is read
+  (dolist (file '("../src/package" "../src/sbcl" "../src/json" "harness"))
+    (load (merge-pathnames (concatenate 'string file ".lisp") cl-user::*tests-directory*)))
+  (mapc #'load (sort (directory (merge-pathnames "*-tests.lisp" cl-user::*tests-directory*)) #'string< :key #'namestring)))
 
 (sb-ext:exit :code (consort::run-tests) :abort t)

@@ -117,10 +117,14 @@ impl Swank {
 
     /// What SLIME sends for `slime-eval-and-grab-output`.
     pub(crate) fn eval(&mut self, code: &str) -> Result<String> {
-        self.last += 1;
         let quoted = code.replace('\\', "\\\\").replace('"', "\\\"");
-        let message =
-            format!("(:emacs-rex (swank:eval-and-grab-output \"{quoted}\") \"COMMON-LISP-USER\" t {})", self.last);
+        self.ask(&format!("(swank:eval-and-grab-output \"{quoted}\")"))
+    }
+
+    /// Have Swank evaluate `form`, as SLIME does.
+    pub(crate) fn ask(&mut self, form: &str) -> Result<String> {
+        self.last += 1;
+        let message = format!("(:emacs-rex {form} \"COMMON-LISP-USER\" t {})", self.last);
         self.stream.write_all(format!("{:06x}{message}", message.len()).as_bytes())?;
         loop {
             let mut header = [0; 6];

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout)] // it is here to print
 
 mod lisp;
+mod names;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -46,6 +47,7 @@ fn measure(report: &Report, place: &Place) -> Result<()> {
     memory(report, place, "memory of the host, idle")?;
     checks(report, place, &mut editor)?;
     evaluations(report, place, &mut editor)?;
+    names::names(report, place, &mut editor)?;
     large_file(report, place, &mut editor)?;
     memory(report, place, "memory of the host, after all this")?;
     editor.close()

@@ -29,7 +29,13 @@ pub fn signature(operator: &str, lambda_list: &[String]) -> String {
 pub fn markdown(described: &Described<'_>) -> Option<String> {
     let known = described.known?;
     let mut parts = Vec::new();
-    if let Some(facts) = known.facts.as_ref().filter(|facts| !facts.kinds.is_empty()) {
+    // A keyword that names a package stands for it.
+    let means = |facts: &&Facts| match facts.kinds.as_slice() {
+        [] => false,
+        [only] => only != "keyword" || known.package.is_none(),
+        _ => true,
+    };
+    if let Some(facts) = known.facts.as_ref().filter(means) {
         parts.push(code(facts));
         parts.push(what(facts));
         for one in &facts.documentation {

@@ -57,7 +57,13 @@ async fn find(
         defined.retain(|one| !is_string || matches!(one.kind.as_str(), "package" | "system"));
     }
     defined.retain(wanted);
-    let locations: Vec<Location> = defined.iter().filter_map(|one| location(one, encoding)).collect();
+    let mut locations: Vec<Location> = Vec::new();
+    // An accessor and its setf function are made in one place.
+    for location in defined.iter().filter_map(|one| location(one, encoding)) {
+        if !locations.contains(&location) {
+            locations.push(location);
+        }
+    }
     Ok((!locations.is_empty()).then_some(GotoDefinitionResponse::Array(locations)))
 }
 

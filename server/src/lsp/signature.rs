@@ -62,12 +62,9 @@ async fn parameters(
         }
     }
     let question = Symbol::at(site.operator.clone(), package.map(str::to_owned), &[Want::Facts]);
-    if let Ok(known) = front.session.look(question).await {
-        if let Some(facts) = known.facts {
-            if let Some(parameters) = facts.lambda_list.clone() {
-                return Some((parameters, Some(facts)));
-            }
-        }
+    let facts = front.session.look(question).await.ok().and_then(|known| known.facts);
+    if let Some(parameters) = facts.as_ref().and_then(|facts| facts.lambda_list.clone()) {
+        return Some((parameters, facts));
     }
     let key = definitions::key(&site.operator);
     texts.known().find_map(|text| {

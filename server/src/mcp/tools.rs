@@ -205,6 +205,9 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<run_tests::RunTests>(),
         entry::<profile_code::ProfileCode>(),
         entry::<image::Image>(),
+        entry::<source_location::SourceLocation>(),
+        entry::<describe_symbol::DescribeSymbol>(),
+        entry::<apropos::Apropos>(),
     ]
 });
 

@@ -5,6 +5,7 @@ use super::datum::{Form, Kind, Node, Prefix, symbol_name};
 use super::document::Document;
 use super::forms::package_at;
 use super::scanner::{Scanner, Token, TokenKind};
+use super::toplevel::TopForm;
 
 /// Operators whose bodies are top-level forms when they are, or that people wrap definitions in.
 const WRAPPERS: [&str; 12] = [
@@ -68,7 +69,7 @@ pub struct Hint<'a> {
     pub specializers: Vec<String>,
     /// Of a method.
     pub qualifiers: Vec<String>,
-    /// A character of the top-level form.
+    /// A character of the top-level form, or of the white space before it.
     pub offset: Option<usize>,
     /// The number of the top-level form among those that the reader gives.
     pub form: Option<usize>,
@@ -226,7 +227,10 @@ pub fn kind_of(operator: &str) -> &str {
 /// there is no form at all to name.
 pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
     let forms = document.scan().forms();
-    let by_offset = hint.offset.and_then(|offset| document.scan().form_at(offset)).map(|form| form.span);
+    // SBCL's offset may be where reading began: behind the form before, and before what `#+` takes out.
+    let given = |form: &&TopForm| hint.features.is_empty() || is_given(document, form, hint.features);
+    let from = |offset: usize| forms.partition_point(|form| form.span.end <= offset);
+    let by_offset = hint.offset.and_then(|offset| forms[from(offset)..].iter().find(given)).map(|form| form.span);
     let top = by_offset.or_else(|| hint.form.and_then(|number| numbered(document, number, hint.features)));
     let exact = |one: &Defined| {
         one.key == hint.key
@@ -340,12 +344,15 @@ pub fn mentions(document: &Document, span: Span, name: &str) -> Vec<Span> {
 
 /// The form of that number: those that `#+` and `#-` take out are not counted, as the reader does not give them.
 fn numbered(document: &Document, number: usize, features: &[String]) -> Option<Span> {
-    let text = document.text();
-    let given = document.scan().forms().iter().filter(|form| {
-        text.char(form.span.start) != '#'
-            || guards_hold(&text.slice(form.span.start..form.span.end).to_string(), features)
-    });
+    let given = document.scan().forms().iter().filter(|form| is_given(document, form, features));
     given.map(|form| form.span).nth(number)
+}
+
+/// Whether the reader gives a form where these features are.
+fn is_given(document: &Document, form: &TopForm, features: &[String]) -> bool {
+    let text = document.text();
+    text.get_char(form.span.start) != Some('#')
+        || guards_hold(&text.slice(form.span.start..form.span.end).to_string(), features)
 }
 
 /// Whether all the guards before a form hold.
@@ -422,6 +429,12 @@ mod tests {
         assert_eq!(at("variable", "*v*", 2).as_deref(), Some("*v* | (defvar *v* 1)"));
         assert_eq!(at("function", "s-u", 6).as_deref(), Some("s | (defstruct (s (:copier nil)) u v)"));
         assert_eq!(at("generic function", "c-a", 3).map(|text| text.starts_with("c-a | (defclass")), Some(true));
+        let before_what_is_out = Some("(in-package :x)".len());
+        let function = Hint { offset: before_what_is_out, features: &features, ..hint("function", "f") };
+        assert_eq!(place(FILE, function).as_deref(), Some("f | (defun f () 2)"));
+        let behind_the_form_before = FILE.find("\n(defstruct");
+        let accessor = place(FILE, Hint { offset: behind_the_form_before, ..hint("function", "s-u") });
+        assert_eq!(accessor.as_deref(), Some("s | (defstruct (s (:copier nil)) u v)"));
         assert_eq!(at("function", "h", 8).as_deref(), Some("h | (define-thing h 1)"));
     }
 

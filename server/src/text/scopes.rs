@@ -395,10 +395,9 @@ impl Walk<'_> {
         for slot in rest.get(2).map(|slots| slots.children.as_slice()).unwrap_or_default() {
             let options = slot.children.get(1..).unwrap_or_default();
             for pair in options.chunks(2) {
-                if let [name, value] = pair {
-                    if self.form.name(name).as_deref() == Some(":initform") {
-                        self.expression(value);
-                    }
+                match pair {
+                    [name, value] if self.form.name(name).as_deref() == Some(":initform") => self.expression(value),
+                    _ => {}
                 }
             }
         }

@@ -6,7 +6,8 @@ import re
 import sys
 import traceback
 
-import macroexpand_form  # noqa: F401 (its checks are among CHECKS)
+import contract_symbols  # noqa: F401 (adds its checks to CHECKS, as the next ones do)
+import macroexpand_form  # noqa: F401
 from contract import CHECKS, PATIENCE
 
 

@@ -63,7 +63,7 @@ async fn definitions_of_every_kind() {
         ("(in-package :zoo) (fe‸ed 1 2)", vec!["animals.lisp:8:12", "animals.lisp:10:11", "animals.lisp:13:11"]),
         ("(print zoo:*cag‸es*)", vec!["animals.lisp:2:8"]),
         ("(make-instance 'zoo:ani‸mal)", vec!["animals.lisp:4:10"]),
-        ("(zoo::animal-na‸me x)", vec!["animals.lisp:4:57"]),
+        ("(zoo::animal-na‸me x)", vec!["animals.lisp:4:52"]),
         ("(zoo:with-ca‸ge (c) 1)", vec!["animals.lisp:17:10"]),
         ("(zoo::keeper-bad‸ge k)", vec!["animals.lisp:20:11"]),
         ("(setf (zoo::loudn‸ess x) 1)", vec!["animals.lisp:22:7"]),
@@ -101,7 +101,7 @@ async fn references_are_the_names_themselves() {
         ("zoo:fe‸ed", vec!["keepers.lisp:5:7", "keepers.lisp:7:12"]),
         ("zoo:*cag‸es*", vec!["keepers.lisp:5:33", "keepers.lisp:6:8"]),
         ("zoo:with-ca‸ge", vec!["keepers.lisp:3:3"]),
-        ("zoo:ani‸mal", vec!["animals.lisp:10:24", "animals.lisp:13:32"]),
+        ("zoo:ani‸mal", vec!["animals.lisp:10:25", "animals.lisp:13:33"]),
         ("zoo::keeper-bad‸ge", vec!["keepers.lisp:9:26"]),
     ] {
         let found = places(&ask(&mut editor, &uri, source, "textDocument/references").await);

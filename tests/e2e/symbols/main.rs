@@ -25,7 +25,7 @@ async fn ask(editor: &mut Editor, uri: &str, source: &str, method: &str) -> Valu
     let mut params = json!({"textDocument": {"uri": uri}, "position": position});
     params["context"] = match method {
         "textDocument/references" => json!({"includeDeclaration": true}),
-        _ => json!({"triggerKind": 1}),
+        _ => json!({"triggerKind": 1, "isRetrigger": false}),
     };
     let answer = editor.request(method, params).await.unwrap();
     editor.notify("textDocument/didClose", json!({"textDocument": {"uri": uri}})).await;

@@ -7,14 +7,14 @@ use super::{BindingKind, Walk};
 /// Bind the parameters of `list`, in force from where each stands to `end`; what they default to is walked. `typed`: `(name class)` are required
 /// ones of a method.
 pub(super) fn bind(walk: &mut Walk<'_>, list: &Node, typed: bool, by: &str, end: usize) {
-    parameters(walk, list, typed, by, &|behind| vec![Span { start: behind, end }], BindingKind::Parameter, 0);
+    parameters(walk, list, typed, by, &|behind| vec![Span { start: behind, end }], BindingKind::Parameter);
 }
 
 /// Bind the variables of a destructuring list, in force from `from` on, and within the list behind each.
 pub(super) fn bind_from(walk: &mut Walk<'_>, list: &Node, by: &str, from: usize, end: usize) {
     let inside = list.span.end;
     let scopes = |behind| vec![Span { start: behind, end: inside }, Span { start: from, end }];
-    parameters(walk, list, false, by, &scopes, BindingKind::Variable, 0);
+    parameters(walk, list, false, by, &scopes, BindingKind::Variable);
 }
 
 fn parameters(
@@ -24,7 +24,6 @@ fn parameters(
     by: &str,
     scopes: &dyn Fn(usize) -> Vec<Span>,
     kind: BindingKind,
-    depth: usize,
 ) {
     let mut required = true;
     for node in &list.children {
@@ -43,7 +42,7 @@ fn parameters(
         }
         let Some((name, more)) = node.children.split_first() else { continue };
         if required && !typed {
-            parameters(walk, node, false, by, scopes, kind, depth + 1); // destructuring
+            parameters(walk, node, false, by, scopes, kind); // destructuring
             continue;
         }
         // `(name default supplied-p)`, `((:key name) default supplied-p)`, `((a b) default)`.
@@ -56,7 +55,7 @@ fn parameters(
                     name.children.first().and_then(|first| walk.form.name(first)).is_some_and(|n| n.starts_with(':'));
                 match name.children.get(1).filter(|_| keyword) {
                     Some(variable) => walk.bind(variable, kind, by, scopes(node.span.end)),
-                    None => parameters(walk, name, false, by, scopes, kind, depth + 1),
+                    None => parameters(walk, name, false, by, scopes, kind),
                 }
             }
             _ => walk.bind(name, kind, by, scopes(node.span.end)),
