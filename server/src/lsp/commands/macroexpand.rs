@@ -77,7 +77,9 @@ impl Command for Macroexpand {
                 Place::of_document(document.ok_or_else(|| no_document(uri))?, uri, &argument, encoding)?
             }
             _ => {
-                return Err(wrong("it takes a `uri` or a `text`, and only what is at a `uri` can be expanded in place"));
+                return Err(wrong(
+                    "it takes a `uri` or a `text`, and only what is at a `uri` can be expanded in place",
+                ));
             }
         };
         let request = ExpandRequest {
