@@ -18,4 +18,4 @@
                              (:file "report") (:file "system")))
                (:module "checking" :pathname "ops/" :serial t :components ((:file "check")))
                (:module "expand" :serial t :components ((:file "environment") (:file "walk") (:file "text")))
-               (:module "expanding" :pathname "ops/" :serial t :components ((:file "macroexpand") (:file "find-name")))))
+               (:module "expanding" :pathname "ops/" :serial t :components ((:file "macroexpand") (:file "plain" :pathname #p"../expand/plain.lisp") (:file "find-name")))))
