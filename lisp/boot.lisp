@@ -16,7 +16,7 @@
     "copy" "confine"
     "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
     "check/stale" "check/reading" "check/engine" "check/report" "check/system" "ops/check"
-    "expand/environment" "expand/walk" "expand/text" "ops/macroexpand" "expand/plain" "ops/find-name")
+    "expand/environment" "expand/walk" "expand/text" "expand/plain" "ops/macroexpand" "ops/find-name")
   "The files of src/, in order, without their type. A file that is named here must be there.")
 
 (defvar *sources-directory* (merge-pathnames "src/" *load-truename*))

@@ -17,5 +17,5 @@
                              (:file "observe") (:file "undefined") (:file "stale") (:file "reading") (:file "engine")
                              (:file "report") (:file "system")))
                (:module "checking" :pathname "ops/" :serial t :components ((:file "check")))
-               (:module "expand" :serial t :components ((:file "environment") (:file "walk") (:file "text")))
-               (:module "expanding" :pathname "ops/" :serial t :components ((:file "macroexpand") (:file "plain" :pathname #p"../expand/plain.lisp") (:file "find-name")))))
+               (:module "expand" :serial t :components ((:file "environment") (:file "walk") (:file "text") (:file "plain")))
+               (:module "expanding" :pathname "ops/" :serial t :components ((:file "macroexpand") (:file "find-name")))))

@@ -16,8 +16,8 @@
 (define-global *plain-macros*
     (mapcar (lambda (name) (cons name (macro-function name)))
             '(and case ccase cond decf defun destructuring-bind do do* dolist dotimes ecase handler-bind handler-case ignore-errors incf lambda loop
-    multiple-value-bind multiple-value-list multiple-value-setq nth-value or pop prog prog* prog1 prog2 psetf psetq push pushnew return rotatef setf shiftf
-    unless when with-input-from-string with-open-file with-open-stream with-output-to-string with-slots))
+              multiple-value-bind multiple-value-list multiple-value-setq nth-value or pop prog prog* prog1 prog2 psetf psetq push pushnew return
+              rotatef setf shiftf unless when with-input-from-string with-open-file with-open-stream with-output-to-string with-slots))
   "Macros of the standard whose expansion reads and changes nothing, with what they are where nobody redefined them.")
 
 (defvar *stand-ins* '() "Symbols of no package that stand for names that nobody has used.")

@@ -226,6 +226,10 @@
       (gethash 'symbol-macrolet *walkers*) #'walk-symbol-macrolet
       (gethash 'setq *walkers*) #'walk-setq)
 
+(defun expanded (form environment full)
+  "FORM, in ENVIRONMENT, with every macro in it expanded, or the outermost, once."
+  (if full (walk form environment) (values (expand-once form environment))))
+
 ;;; A form inside another
 
 (defun environments-of (sought form environment)
