@@ -20,3 +20,16 @@
                (:file "reload/changes") (:file "reload/undo") (:file "reload/compile") (:file "reload/report")
                (:file "reload/sources") (:file "ops/reload") (:file "expand/environment") (:file "expand/walk")
                (:file "expand/text") (:file "ops/macroexpand") (:file "ops/find-name")))
+  :components ((:file "package") (:file "sbcl") (:file "json") (:file "wire") (:file "timers") (:file "streams") (:file "backtrace")
+               (:file "evaluation") (:file "workers") (:file "dispatch") (:file "user-package")
+               (:module "ops" :serial t
+                :components ((:file "status") (:file "interrupt") (:file "eval") (:file "load-file") (:file "load-system")
+                             (:file "fingerprint")))
+               (:file "copy") (:file "confine")
+               (:module "check" :serial t
+                :components ((:file "state") (:file "source") (:file "positions") (:file "message") (:file "kinds") (:file "narrow")
+                             (:file "observe") (:file "undefined") (:file "stale") (:file "reading") (:file "engine")
+                             (:file "report") (:file "system")))
+               (:module "checking" :pathname "ops/" :serial t :components ((:file "check")))
+               (:module "expand" :serial t :components ((:file "environment") (:file "walk") (:file "text") (:file "plain")))
+               (:module "expanding" :pathname "ops/" :serial t :components ((:file "macroexpand") (:file "find-name")))))

@@ -208,4 +208,54 @@ b\")" '(:contains "\"a b\" \"a b\""))
   (expect (null (find-symbol "A-NEW-NAME" :expand-tests)) "what is read is not interned")
   (expect (null (probe-file "/tmp/consort-expand-test")) "no file is written"))
 
+;; Without a copy: what that gives is what a copy gives, and nothing is left in the image.
+
+(defun plain-answer (text &rest more)
+  (let ((*package* (find-package :common-lisp-user)))
+    (plain-expansion (apply #'object "text" text "package" "EXPAND-TESTS" more))))
+
+(defun names-of-image ()
+  "How many symbols and which packages there are."
+  (let ((count 0))
+    (do-all-symbols (symbol) (declare (ignorable symbol)) (incf count))
+    (list count (length (list-all-packages)))))
+
+(let ((before (names-of-image)) (plain 0))
+  (dolist (text '("(loop for plain-i from 1 to 10 collect (* plain-i plain-i))" "(when plain-a (push 1 plain-b) \"str\" ':key)" "(setf (gethash plain-a plain-b) 1)"
+                  "(incf (plain-place 1 2))" "(defun plain-f (plain-x &optional (y 1)) (1+ plain-x))" "(with-open-file (s \"test.txt\") (read s))" "(+ 1 2)" "(case plain-x (:test 1) ((nil) 2))"
+                  "(dolist (plain-x '(1 2)) (print plain-x))" "(push item list)" "(cond ((plain-a) (plain-b)) (t 2))" "(handler-case (plain-f) (error (e) e))"
+                  "(multiple-value-bind (plain-q r) (floor 1 2) (list r))" "plain-alone"))
+    (dolist (how '("one" "full"))
+      (let ((here (plain-answer text "how" how)) (there (answer-of text "how" how)))
+        (when here
+          (incf plain)
+          (expect (equal (list (field here "form") (field here "expansion") (field here "expanded"))
+                         (list (field there "form") (field there "expansion") (field there "expanded")))
+                  (format nil "~A, ~A: here~%~A~%and in a copy~%~A" text how (field here "expansion") (field there "expansion"))))
+        (when (string= how "one")
+          (expect here (format nil "~A takes no copy" text))))))
+  (expect (> plain 20) "most of them take no copy")
+  (expect (equal before (names-of-image)) "no name is left behind")
+  (expect (null (find-symbol "PLAIN-I" :expand-tests)) "what is read is not interned"))
+
+;; What may run code of the user's, or is more than this reader knows, takes a copy.
+(with-definitions ("(defmacro plain-macro () (incf *seen*))" "(deftype plain-type () (incf *seen*) 'integer)" "(defsetf plain-set (x) (v) (incf *seen*) `(list ,x ,v))"
+                   "(define-symbol-macro plain-symbol-macro (plain-macro))" "(defclass plain-class () ())" "(defun (setf plain-setter) (v x) (list v x))")
+  (dolist (text '("(plain-macro)" "(when (plain-macro) 1)" "(incf (plain-macro))" "(setf (plain-set 1) 2)" "(loop for x of-type plain-type from 1 collect x)" "(incf plain-symbol-macro)"
+                  "(macrolet ((m () (incf *seen*))) (m))" "(defstruct plain-struct a)" "(defclass plain-class-2 () ())" "(when 1.5 2)" "(when #.(incf *seen*) 1)" "(when cl-user::x 1)"
+                  "(when a ; b
+ c)" "(when `(a) 1)" "(when |a| 1)" "(when a 1) (when b 2)" "(when a" ")" "(when :no-such-keyword-here 1)" "(handler-case 1 (plain-class () 2))" "(when 1/2 3)" "(in-package :cl-user)"
+                  "(when (plain-setter 1) 2)" "(loop for)"))
+    (dolist (how '("one" "full"))
+      (expect (null (plain-answer text "how" how)) (format nil "~A takes a copy" text))))
+  (let ((*macroexpand-hook* (lambda (&rest arguments) (apply #'funcall arguments))))
+    (expect (null (plain-answer "(when a b)")) "so does all while there is a hook"))
+  (let ((*readtable* (copy-readtable)))
+    (expect (null (plain-answer "(when a b)")) "or another readtable"))
+  (unwind-protect
+       (progn (set-macro-character #\! (lambda (stream char) (declare (ignore stream char)) 1) nil *image-readtable*)
+              (expect (null (plain-answer "(when !a b)")) "or other syntax"))
+    (set-syntax-from-char #\! #\a *image-readtable*))
+  (expect (eql 0 (symbol-value (find-symbol "*SEEN*" :expand-tests))) "and nothing of it ran"))
+
 (finish-tests "expansion")

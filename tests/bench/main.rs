@@ -48,6 +48,7 @@ fn measure(report: &Report, place: &Place) -> Result<()> {
     checks(report, place, &mut editor)?;
     evaluations(report, place, &mut editor)?;
     names::names(report, place, &mut editor)?;
+    expansions(report, place)?;
     large_file(report, place, &mut editor)?;
     memory(report, place, "memory of the host, after all this")?;
     editor.close()
@@ -146,6 +147,28 @@ fn evaluations(report: &Report, place: &Place, editor: &mut Editor) -> Result<()
     report.ratio("eval (+ 1 2), p50: through LSP", median(&mut lsp), base, "1.0 or less");
     report.ratio("eval (+ 1 2), p50: through MCP", median(&mut mcp), base, "1.2 or less");
     Ok(())
+}
+
+/// `macroexpand-form`, of a macro of the standard and of one of the user's.
+fn expansions(report: &Report, place: &Place) -> Result<()> {
+    let mut agent = Agent::open(&mut place.command(&["mcp"]))?;
+    agent.evaluate("(defmacro bench-twice (form) `(progn ,form ,form))")?;
+    for (what, form, rounds, aim) in [
+        ("of a LOOP", "(loop for i from 1 to 10 collect (* i i))", MANY, "peers, in the image, 0.2-1.2 ms"),
+        ("of a user's macro, in a copy", "(bench-twice (f))", 10 * ROUNDS, ""),
+    ] {
+        let mut times = Vec::new();
+        for round in 0..rounds + 10 {
+            let begun = Instant::now();
+            let answer = agent.call("macroexpand-form", json!({"form": form}))?;
+            ensure!(answer["structuredContent"]["expanded"] == json!(true), "no expansion: {answer}");
+            if round >= 10 {
+                times.push(milliseconds(begun));
+            }
+        }
+        report.time(&format!("macroexpand-form {what}, p50"), median(&mut times), aim);
+    }
+    agent.close()
 }
 
 /// Keystrokes in a file of 10,000 lines.

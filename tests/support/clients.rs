@@ -144,6 +144,11 @@ impl Agent {
         Ok(text.trim_end().to_owned())
     }
 
+    /// A tool's result, whole.
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Result<Value> {
+        self.client.request("tools/call", json!({"name": tool, "arguments": arguments}))
+    }
+
     /// The end of `consort mcp`.
     pub fn close(self) -> Result<()> {
         let status = self.client.close()?;

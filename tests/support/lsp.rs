@@ -187,6 +187,7 @@ impl Editor {
                 {
                     let result = match method {
                         "workspace/configuration" => json!([self.settings]),
+                        "workspace/applyEdit" => json!({"applied": true}),
                         _ => Value::Null,
                     };
                     self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result})).await;

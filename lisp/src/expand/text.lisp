@@ -134,14 +134,16 @@
 
 (defconstant +margin+ 80)
 
-(defun code-text (form &key (column 0) (limit +text-limit+))
-  "FORM as a person writes it, pretty and in lower case, as *PACKAGE* sees it, to stand at COLUMN, 0-based; and how many characters were left out."
+(defun code-text (form &key (column 0) (limit +text-limit+) dispatch)
+  "FORM as a person writes it, pretty and in lower case, as *PACKAGE* sees it, to stand at COLUMN, 0-based; and how many characters were left out. DISPATCH:
+ instead of the standard's pprint dispatch table."
   (let* ((readtable *readtable*)
          (package *package*)
          (clipped (with-standard-io-syntax
                     (let ((*readtable* readtable) (*package* package)
                           (*print-readably* nil) (*print-pretty* t) (*print-case* :downcase)
                           (*print-circle* (circular-p form))
+                          (*print-pprint-dispatch* (or dispatch *print-pprint-dispatch*))
                           (*print-right-margin* (+ +margin+ (ash column -1)))
                           (indentation (make-string column :initial-element #\Space)))
                       (print-safely form (+ limit column)

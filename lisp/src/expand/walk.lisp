@@ -8,8 +8,11 @@
 (defvar *sought* '() "The forms whose environments are wanted, the most wanted first. Walks for their sake are not ended by a macro that fails.")
 (defvar *found* nil "Where *SOUGHT* is not empty: an EQ table from those that the walk met to the environments it met them in.")
 
+(defvar *before-expansion* nil "A function that is called with each form whose macro is about to be expanded, and its environment; it may throw.")
+
 (defun expand-once (form environment)
   "As MACROEXPAND-1, and counted."
+  (when *before-expansion* (funcall (the function *before-expansion*) form environment))
   (multiple-value-bind (expansion expanded)
       (if *sought*
           (handler-case (macroexpand-1 form environment)
@@ -177,6 +180,7 @@
             (t `(progn ,@forms))))))
 
 (defun walk-macrolet (form environment)
+  (when *before-expansion* (funcall (the function *before-expansion*) form environment))
   (destructuring-bind (&optional definitions &rest body) (rest form)
     (if (and (proper-list-p definitions) (every #'definition-p definitions))
         (let ((macros (if *sought*
@@ -221,6 +225,10 @@
 (setf (gethash 'macrolet *walkers*) #'walk-macrolet
       (gethash 'symbol-macrolet *walkers*) #'walk-symbol-macrolet
       (gethash 'setq *walkers*) #'walk-setq)
+
+(defun expanded (form environment full)
+  "FORM, in ENVIRONMENT, with every macro in it expanded, or the outermost, once."
+  (if full (walk form environment) (values (expand-once form environment))))
 
 ;;; A form inside another
 

@@ -19,10 +19,6 @@
                        (error 'nothing-there :message "What stands here is not evaluated as it stands: it is data, or part of a macro call that keeps none of it."))))
         (values found environment (find found candidates :key #'place-list :test #'eq))))))
 
-(defun expanded (form environment full)
-  "FORM, in ENVIRONMENT, with every macro in it expanded, or the outermost, once."
-  (if full (walk form environment) (values (expand-once form environment))))
-
 (defun offset-at (text line column unit)
   "The character of TEXT at LINE and COLUMN, 0-based, where UNIT, an encoding's name, is what columns count."
   (let ((start (loop with start = 0

@@ -3,4 +3,6 @@
 
 mod commands;
 mod documents;
+mod fixes;
 mod image;
+mod macroexpand;

@@ -92,7 +92,8 @@ impl Binder<'_> {
             let documents =
                 documented && element.kind == NodeKind::String && !element.prefixed && index + 1 < body.len();
             documented &= !documents;
-            if !documents && !(element.is_list() && tree.operator(element) == "declare") {
+            let declares = element.is_list() && tree.operator(element) == "declare";
+            if !documents && !declares {
                 break;
             }
             count += 1;
@@ -113,7 +114,7 @@ fn declare(tree: &Tree, binder: &Binder, name: &str) -> Option<Fix> {
         Fix::new(title.clone(), vec![Change { span: tree.span(byte, byte), text }]).preferred()
     };
     // One that says the same of others.
-    let mut specifiers = before[binder.body..].iter().flat_map(Node::elements).skip(0);
+    let mut specifiers = before[binder.body..].iter().flat_map(Node::elements);
     if let Some(same) = specifiers.find(|list| list.is_list() && tree.operator(list) == binder.declaration) {
         let last = same.elements().last().filter(|last| !last.is_guarded())?;
         return Some(at(last.end, format!(" {name}")));

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Operation;
 use crate::text::Span;
 use crate::text::position::PositionEncoding;
 
@@ -60,6 +61,29 @@ pub struct ExpandParams {
     /// Bytes of private memory for the copy.
     #[serde(skip)]
     pub memory: u64,
+}
+
+impl ExpandRequest {
+    /// It may be answered without a copy: nothing is asked for but the expansion of the first form.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.offset.is_none() && self.column.is_none() && self.steps.is_empty() && !(self.printed || self.writable)
+    }
+}
+
+/// `macroexpand-plain`: an expansion that takes no copy, because it runs no code of the user's (`lisp/src/expand/plain.lisp`).
+#[derive(Debug, Clone, Serialize)]
+pub struct ExpandPlain(pub ExpandRequest);
+
+impl Operation for ExpandPlain {
+    const NAME: &'static str = "macroexpand-plain";
+    type Answer = PlainAnswer;
+}
+
+/// The answer to `macroexpand-plain`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct PlainAnswer {
+    /// `None`: it takes a copy.
+    pub answer: Option<Expansion>,
 }
 
 /// The answer to `macroexpand`.

@@ -1,0 +1,167 @@
+;;;; Expansions that need no copy: of macros of the standard, over names that mean nothing to anybody. A copy costs some milliseconds; most of what is asked
+;;;; for is LOOP, SETF, WITH-OPEN-FILE.
+;;;;
+;;;; Why this runs no code of the user's and leaves no trace:
+;;;;  1. The text is read by the reader below, which knows lists, integers, strings, quotes and symbols, and gives up at anything else; and only while the
+;;;;     readtable in force reads each of its characters as the standard's does. It interns nothing: a name that the package has no symbol of is made a
+;;;;     symbol of no package, which is printed as it was written.
+;;;;  2. A symbol that exists must be of the standard, or inert: neither macro, symbol macro, type nor class, without a way to be set. So the standard's
+;;;;     expanders, which may ask for any of these, find nothing of the user's.
+;;;;  3. Only macros in *PLAIN-MACROS* are expanded, whose expanders change nothing, and those of SBCL's own that they expand to; SBCL locks both, and of the
+;;;;     first it is seen that they are still SBCL's. A MACROLET, which
+;;;;     would have to be compiled, is left to a copy, and so is all else while there is a *MACROEXPAND-HOOK*.
+
+(in-package :consort)
+
+(define-global *plain-macros*
+    (mapcar (lambda (name) (cons name (macro-function name)))
+            '(and case ccase cond decf defun destructuring-bind do do* dolist dotimes ecase handler-bind handler-case ignore-errors incf lambda loop
+              multiple-value-bind multiple-value-list multiple-value-setq nth-value or pop prog prog* prog1 prog2 psetf psetq push pushnew return
+              rotatef setf shiftf unless when with-input-from-string with-open-file with-open-stream with-output-to-string with-slots))
+  "Macros of the standard whose expansion reads and changes nothing, with what they are where nobody redefined them.")
+
+(defvar *stand-ins* '() "Symbols of no package that stand for names that nobody has used.")
+
+(defun stand-in-p (object)
+  (and (symbolp object) (member object *stand-ins* :test #'eq) t))
+
+(define-global *plain-dispatch*
+    (let ((table (copy-pprint-dispatch nil)))
+      (set-pprint-dispatch '(and symbol (satisfies stand-in-p))
+                           (lambda (stream symbol)
+                             (write-string (if (eq *print-case* :downcase) (string-downcase (symbol-name symbol)) (symbol-name symbol)) stream))
+                           0 table)
+      table)
+  "The standard's, and stand-ins without a prefix.")
+
+(define-global *image-readtable* *readtable* "The one in force where user code set none.")
+
+(defun give-up () (throw 'not-plain nil))
+
+(defun standard-syntax-p (text)
+  "Whether each character of TEXT is read as in standard syntax, as far as the reader below has it."
+  (let ((standard (load-time-value (copy-readtable nil))))
+    (and (eq *readtable* *image-readtable*)
+         (eq (readtable-case *readtable*) :upcase)
+         (= *read-base* 10)
+         (loop for char across (remove-duplicates text)
+               always (and (eq (get-macro-character char) (get-macro-character char standard))
+                           (or (member char '(#\Space #\Newline #\( #\) #\' #\"))
+                               ;; One that white space was made of would end the token.
+                               (= 3 (nth-value 1 (let ((*read-suppress* t))
+                                                   (read-from-string (coerce (list #\x char #\x) 'string)))))))))))
+
+(defun inert-p (symbol)
+  "Whether SYMBOL means nothing to an expander."
+  (not (or (macro-function symbol)
+           (special-operator-p symbol)
+           (info :type :kind symbol)    ; VALID-TYPE-SPECIFIER-P would run its expander
+           (find-class symbol nil)
+           (compiler-macro-function symbol)
+           (fboundp `(setf ,symbol))
+           (info :setf :expander symbol)
+           (nth-value 1 (macroexpand-1 symbol))
+           (info :function :inlining-data symbol))))
+
+(defun plain-symbol (name package)
+  "The symbol that NAME, upper-case, is in PACKAGE, or a stand-in."
+  (multiple-value-bind (symbol status) (find-symbol name package)
+    (cond ((null status)
+           (or (find name *stand-ins* :key #'symbol-name :test #'string=)
+               (let ((symbol (make-symbol name)))
+                 (push symbol *stand-ins*)
+                 symbol)))
+          ((eq (symbol-package symbol) (load-time-value (find-package "COMMON-LISP"))) symbol)
+          ((inert-p symbol) symbol)
+          (t (give-up)))))
+
+(defun plain-token (token package)
+  "What TOKEN is read as."
+  (cond ((and (every #'digit-char-p token) (< (length token) 100)) (parse-integer token))
+        ((member token '("+" "-" "*" "/" "1+" "1-") :test #'string=) (plain-symbol token package))
+        ;; What may be a number, or a name with a package.
+        ((or (find (char token 0) "0123456789+-.") (find #\: token :start 1)) (give-up))
+        ((char= (char token 0) #\:) (or (find-symbol (string-upcase (subseq token 1)) "KEYWORD") (give-up)))
+        (t (plain-symbol (string-upcase token) package))))
+
+(defun read-plain (text package)
+  "The one form in TEXT."
+  (let ((at 0) (depth 0))
+    (declare (type fixnum at depth))
+    (labels ((peek () (if (< at (length text)) (char text at) (give-up)))
+             (skip () (loop while (and (< at (length text)) (member (char text at) '(#\Space #\Newline))) do (incf at)))
+             (form ()
+               (skip)
+               (case (peek)
+                 (#\( (incf at) (if (> (incf depth) 100) (give-up) (prog1 (elements) (decf depth))))
+                 (#\' (incf at) (list 'quote (form)))
+                 (#\" (let ((end (or (position #\" text :start (1+ at)) (give-up))))
+                        (prog1 (subseq text (1+ at) end) (setf at (1+ end)))))
+                 (#\) (give-up))
+                 (t (let ((end (or (position-if (lambda (char) (find char " ()'\"
+")) text :start at)
+                                   (length text))))
+                      (prog1 (plain-token (subseq text at end) package) (setf at end))))))
+             (elements ()
+               (loop do (skip)
+                     until (char= (peek) #\))
+                     collect (form)
+                     finally (incf at))))
+      (prog1 (form)
+        (skip)
+        (when (< at (length text)) (give-up))))))
+
+(defun plain-macro-p (symbol)
+  "Whether SYMBOL's macro may be expanded here."
+  (let ((package (symbol-package symbol)))
+    (if (eq package (load-time-value (find-package "COMMON-LISP")))
+        (let ((known (assoc symbol *plain-macros* :test #'eq)))
+          (and known (eq (cdr known) (macro-function symbol))))
+        (and package
+             (sb-ext:package-locked-p package)
+             (eql 0 (search "SB-" (package-name package)))))))
+
+(defun check-plain (form environment)
+  "Give up where expanding FORM would be more than expanding a plain macro."
+  (let ((operator (and (consp form) (first form))))
+    (when (or (eq operator 'macrolet)
+              (and operator (symbolp operator) (macro-function operator environment) (not (plain-macro-p operator))))
+      (give-up))))
+
+(defun plain-expansion (params)
+  "The JSON of the answer, as EXPANSION-FACTS gives it, made here; NIL when it takes a copy."
+  (let* ((text (field params "text"))
+         (package (find-package-named (field params "package" "COMMON-LISP-USER")))
+         (full (equal (field params "how") "full"))
+         (*package* package)
+         (*stand-ins* '())
+         (*expansions* 0)
+         (*gensym-counter* 1))
+    (catch 'not-plain
+      (handler-case
+          (progn
+            (unless (and (< (length text) 2000)
+                         (every (lambda (char) (or (char= char #\Newline) (and (char<= #\Space char #\~) (not (find char "#;`,|\\"))))) text)
+                         (eq *macroexpand-hook* 'funcall)
+                         (standard-syntax-p text))
+              (give-up))
+            (let* ((form (read-plain text package))
+                   (expansion (let ((*before-expansion* #'check-plain))
+                                (expanded form nil full)))
+                   (expanded (plusp *expansions*)))
+              (with-standard-io-syntax
+                (let ((*package* package)
+                      (*print-pprint-dispatch* *plain-dispatch*))
+                  (object "form" (abbreviate form)
+                          "expansion" (code-text expansion :dispatch *plain-dispatch*)
+                          "omitted" 0
+                          "expanded" (bool expanded)
+                          "writable" (bool t)
+                          "span" (span-json 0 (length text))
+                          "more" (bool nil))))))
+        ;; What is wrong is told by a copy, in the words it always has.
+        (error () nil)))))
+
+(define-operation "macroexpand-plain" :thread (id params)
+  (param params "text" 'string)
+  (object "answer" (or-null (plain-expansion params))))

@@ -1,0 +1,167 @@
+//! `consort.macroexpand` and the actions that lead to it.
+
+use consort_tests::lsp::Editor;
+use consort_tests::world::World;
+use serde_json::{Value, json};
+
+const TEXT: &str = "(defpackage :expanding (:use :cl))
+(in-package :expanding)
+
+(defun f (x)
+  (macrolet ((m (form) `(first ,form)))
+    (when x
+      (list (m x) (unless x 1)
+            '(when a)))))
+";
+
+async fn editor(world: &World) -> Editor {
+    let literals = json!({"codeActionKind": {"valueSet": ["quickfix"]}});
+    let capabilities = json!({
+        "textDocument": {"codeAction": {"codeActionLiteralSupport": literals}},
+        "workspace": {"applyEdit": true, "workspaceEdit": {"documentChanges": true}},
+    });
+    let mut editor = Editor::start(&world.session, capabilities).await;
+    editor.eval("(defpackage :expanding (:use :cl))").await;
+    editor
+}
+
+fn at(line: u32, character: u32) -> Value {
+    json!({"line": line, "character": character})
+}
+
+fn flat(result: &Value) -> String {
+    result["expansion"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_form_at_the_cursor_is_expanded_in_its_lexical_environment() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world).await;
+    let uri = world.uri("a.lisp");
+    editor.open(&uri, TEXT).await;
+    let result = editor.command("consort.macroexpand", json!({"uri": uri, "position": at(6, 13)})).await.unwrap();
+    assert_eq!(
+        (&result["expansion"], &result["expanded"], &result["form"], &result["package"], &result["error"]),
+        (&json!("(first x)"), &json!(true), &json!("(M X)"), &json!("EXPANDING"), &Value::Null)
+    );
+    assert_eq!(result["range"], json!({"start": at(6, 12), "end": at(6, 17)}));
+
+    let full = json!({"uri": uri, "position": at(5, 5), "how": "full"});
+    let full = editor.command("consort.macroexpand", full).await.unwrap();
+    let text = flat(&full);
+    assert!(text.starts_with("(if x") && text.contains("(first x)") && text.contains("'(when a)"), "{text}");
+    assert!(!text.contains("unless") && !text.contains("macrolet"), "{text}");
+
+    // Around what is expanded, and on from there: each further step is a place of what is shown.
+    let step = json!({"uri": uri, "position": at(6, 13), "how": "step"});
+    let step = editor.command("consort.macroexpand", step).await.unwrap();
+    assert!(
+        flat(&step).starts_with("(defun f (x) (macrolet ((m (form) `(first ,form))) (when x (list (first x)"),
+        "{step}"
+    );
+    let shown = step["expansion"].as_str().unwrap();
+    let place = shown.lines().position(|line| line.contains("(when x")).unwrap();
+    let column = shown.lines().nth(place).unwrap().find("(when x").unwrap();
+    let steps = json!([at(u32::try_from(place).unwrap(), u32::try_from(column).unwrap())]);
+    let further = json!({"uri": uri, "position": at(6, 13), "how": "step", "steps": steps});
+    let further = editor.command("consort.macroexpand", further).await.unwrap();
+    assert!(flat(&further).contains("(if x (list (first x) (unless x 1)"), "{further}");
+
+    // A text alone: what was shown.
+    let text = json!({"text": step["expansion"], "package": "EXPANDING", "position": steps[0], "how": "step"});
+    let text = editor.command("consort.macroexpand", text).await.unwrap();
+    assert_eq!(text["expansion"], further["expansion"]);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_expanded_is_told_as_data() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world).await;
+    let uri = world.uri("a.lisp");
+    editor.open(&uri, "(loop for)\n(list 1)\n(no-such:thing)\n").await;
+    let failed = editor.command("consort.macroexpand", json!({"uri": uri, "position": at(0, 3)})).await.unwrap();
+    assert_eq!((&failed["expansion"], &failed["error"]["stage"]), (&Value::Null, &json!("expand")), "{failed}");
+    let function = editor.command("consort.macroexpand", json!({"uri": uri, "position": at(1, 3)})).await.unwrap();
+    assert_eq!((&function["expansion"], &function["expanded"]), (&json!("(list 1)"), &json!(false)));
+    let unread = editor.command("consort.macroexpand", json!({"uri": uri, "position": at(2, 3)})).await.unwrap();
+    assert_eq!(unread["error"]["message"], "Package NO-SUCH not found");
+    for (argument, why) in [
+        (json!({}), "a `uri` or a `text`"),
+        (json!({"uri": uri}), "a `position`"),
+        (json!({"text": "1", "inPlace": true}), "expanded in place"),
+        (json!({"uri": world.uri("other.lisp"), "position": at(0, 0)}), "is not open"),
+        (json!({"text": "1", "how": "much"}), "unknown variant"),
+    ] {
+        let error = editor.command("consort.macroexpand", argument).await.unwrap_err();
+        assert_eq!(error["code"], -32602, "{error}");
+        assert!(error["message"].as_str().unwrap().contains(why), "{error}");
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expansion_takes_the_place_of_its_form() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world).await;
+    let uri = world.uri("a.lisp");
+    editor.open(&uri, TEXT).await;
+    let params = json!({
+        "textDocument": {"uri": uri}, "range": {"start": at(5, 6), "end": at(5, 6)},
+        "context": {"diagnostics": [], "only": ["refactor"]},
+    });
+    let actions = editor.request("textDocument/codeAction", params).await.unwrap();
+    let titles: Vec<&str> =
+        actions.as_array().unwrap().iter().map(|action| action["title"].as_str().unwrap()).collect();
+    assert_eq!(titles, ["Macroexpand", "Macroexpand fully", "Macroexpand in place"]);
+    assert_eq!(actions[2]["kind"], "refactor.rewrite");
+    // One that only shows, shows: an editor may do nothing with the result.
+    editor.request("workspace/executeCommand", actions[0]["command"].clone()).await.unwrap();
+    let shown = editor.wait_for("window/showMessage", |_| true).await;
+    assert!(shown["message"].as_str().unwrap().starts_with("(if x"), "{shown}");
+
+    let result = editor.request("workspace/executeCommand", actions[2]["command"].clone()).await.unwrap();
+    assert_eq!(result["applied"], true, "{result}");
+    let asked = editor.wait_for("workspace/applyEdit", |_| true).await;
+    let change = &asked["edit"]["documentChanges"][0];
+    assert_eq!(change["textDocument"], json!({"uri": uri, "version": 1}));
+    let edit = &change["edits"][0];
+    assert_eq!(edit["range"], json!({"start": at(5, 4), "end": at(7, 23)}));
+    let lines: Vec<&str> = edit["newText"].as_str().unwrap().lines().collect();
+    assert_eq!(lines[0], "(if x");
+    // Indented for where it stands.
+    assert!(lines[1].starts_with("        (list") || lines[1].starts_with("        (progn"), "{lines:?}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_down_is_the_same_when_it_is_read() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world).await;
+    let uri = world.uri("a.lisp");
+    editor.open(&uri, "(loop for i below 3 collect (loop repeat 2 sum i))\n").await;
+    let argument = json!({"uri": uri, "position": at(0, 0), "how": "full", "inPlace": true});
+    editor.command("consort.macroexpand", argument).await.unwrap();
+    let asked = editor.wait_for("workspace/applyEdit", |_| true).await;
+    let code = asked["edit"]["documentChanges"][0]["edits"][0]["newText"].as_str().unwrap().to_owned();
+    assert!(!code.contains("#:"), "{code}");
+    assert_eq!(editor.eval(&code).await, ["(0 2 4)"]);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_light_bulb_shines_on_macro_calls_only() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world).await;
+    let uri = world.uri("a.lisp");
+    editor.open(&uri, "(when a b)\n(list 1)\n(let ((a 1)) a)\n").await;
+    for (line, trigger, expected) in [(0, 2, 3), (1, 2, 0), (1, 1, 1), (2, 2, 0)] {
+        let params = json!({
+            "textDocument": {"uri": uri}, "range": {"start": at(line, 2), "end": at(line, 2)},
+            "context": {"diagnostics": [], "triggerKind": trigger, "only": ["refactor"]},
+        });
+        let actions = editor.request("textDocument/codeAction", params).await.unwrap();
+        assert_eq!(actions.as_array().map(Vec::len), Some(expected), "{actions}");
+    }
+    world.end().await;
+}
