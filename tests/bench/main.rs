@@ -50,6 +50,7 @@ fn measure(report: &Report, place: &Place) -> Result<()> {
     names::names(report, place, &mut editor)?;
     expansions(report, place)?;
     large_file(report, place, &mut editor)?;
+    profiles(report, &mut editor)?;
     memory(report, place, "memory of the host, after all this")?;
     editor.close()
 }
@@ -218,6 +219,37 @@ fn large_file(report: &Report, place: &Place, editor: &mut Editor) -> Result<()>
     }
     report.time("a parenthesis too many in 10,000 lines: until the editor is told", median(&mut told), "50 ms or less");
     editor.close_document(&file)
+}
+
+/// What profiling costs: processor time that the same work takes with and without it, in turns.
+fn profiles(report: &Report, editor: &mut Editor) -> Result<()> {
+    let define = "(defun bench-work () (let ((all '())) (dotimes (i 60) (push (sort (loop for n below 20000 collect (random n-max)) #'<) all) (setf all (last all))) all)) \
+                  (defun bench-time () (let ((start (get-internal-run-time))) (bench-work) (- (get-internal-run-time) start)))";
+    editor.eval(&define.replace("n-max", "1000000"), "CL-USER")?;
+    let units = |value: &serde_json::Value| -> Result<f64> {
+        let text = value["values"][0].as_str().context("no time was told")?;
+        Ok(text.parse::<f64>()? / 1000.0)
+    };
+    let modes = ["cpu", "time", "alloc"];
+    let (mut plain, mut profiled) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
+    for _ in 0..ROUNDS {
+        plain.push(units(&editor.command("consort.eval", json!({"code": "(bench-time)"}))?)?);
+        for (mode, times) in modes.iter().zip(&mut profiled) {
+            let answer = editor.command("consort.profileForm", json!({"code": "(bench-time)", "mode": mode}))?;
+            times.push(units(&answer["profile"])?);
+        }
+    }
+    let base = median(&mut plain);
+    report.time("sorting, processor time without a profile", base, "");
+    for ((mode, mut times), aim) in modes.iter().zip(profiled).zip(["1.05 to 1.10", "1.05 to 1.10", "1.10 to 1.20"]) {
+        report.ratio(
+            &format!("the same, profiled in mode {mode}"),
+            median(&mut times),
+            base,
+            &format!("{aim} or less"),
+        );
+    }
+    Ok(())
 }
 
 fn memory(report: &Report, place: &Place, what: &str) -> Result<()> {

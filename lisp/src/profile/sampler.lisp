@@ -138,25 +138,28 @@
     (setf *profiling* nil)))
 
 (defun call-profiled (profile function)
-  "Call FUNCTION, which runs the user's code, as what PROFILE is of. Nothing of the profiler runs any more when it is left, however it is."
-  (encapsulate 'sb-thread:make-thread 'consort-profile #'make-thread-recorded)
-  (let ((start (now-ms)) (bytes (sb-ext:get-bytes-consed)) (sprof (or (eq (profile-mode profile) :alloc) (not (timers-p)))))
-    (setf (profile-active profile) t)
-    (unwind-protect
-         (progn
-           (if sprof
-               (sb-sprof:start-profiling :mode (profile-mode profile) :threads (list sb-thread:*current-thread*)
-                                         :sample-interval (profile-interval profile)
-                                         :max-samples (if (eq (profile-mode profile) :alloc) +allocation-samples+ (profile-limit profile)))
-               (enable-interrupt +sample-signal+ #'take-sample))
-           (setf start (now-ms) bytes (sb-ext:get-bytes-consed))
-           (call-recorded profile function))
-      (setf (profile-bytes profile) (- (sb-ext:get-bytes-consed) bytes)
-            (profile-milliseconds profile) (max 0 (- (now-ms) start))
-            (profile-active profile) nil)
-      (when sprof (sb-sprof:stop-profiling))
-      (mapc #'stop-recorder (profile-recorders profile))
-      (unencapsulate 'sb-thread:make-thread 'consort-profile))))
+  "Call FUNCTION, which runs the user's code, as what PROFILE is of. Nothing of the profiler runs any more when it is left, however it is: a
+deadline does not interrupt the end."
+  (let ((start 0) (bytes 0)
+        (sprof (or (eq (profile-mode profile) :alloc) (not (timers-p)))))
+    (without-interrupts
+      (encapsulate 'sb-thread:make-thread 'consort-profile #'make-thread-recorded)
+      (setf (profile-active profile) t)
+      (unwind-protect
+           (with-local-interrupts
+             (if sprof
+                 (sb-sprof:start-profiling :mode (profile-mode profile) :threads (list sb-thread:*current-thread*)
+                                           :sample-interval (profile-interval profile)
+                                           :max-samples (if (eq (profile-mode profile) :alloc) +allocation-samples+ (profile-limit profile)))
+                 (enable-interrupt +sample-signal+ #'take-sample))
+             (setf start (now-ms) bytes (sb-ext:get-bytes-consed))
+             (call-recorded profile function))
+        (setf (profile-bytes profile) (- (sb-ext:get-bytes-consed) bytes)
+              (profile-milliseconds profile) (max 0 (- (now-ms) start))
+              (profile-active profile) nil)
+        (when sprof (sb-sprof:stop-profiling))
+        (mapc #'stop-recorder (profile-recorders profile))
+        (unencapsulate 'sb-thread:make-thread 'consort-profile)))))
 
 ;;; What came of it
 

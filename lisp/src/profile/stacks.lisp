@@ -33,11 +33,14 @@
   (and (> pointer above) (< pointer (- end 16)) (zerop (logand pointer 7))))
 
 (defun behind-call-p (place)
-  "Whether the instruction before PLACE, in code, is a call: E8 and four bytes, or FF /2 in one of its lengths."
+  "Whether the instruction before PLACE, in Lisp code, calls what is no Lisp function: E8 or FF 15 and four bytes, or FF 14 25 and four. Before a
+call of a Lisp function the frame pointer is set (8B EC); places behind such calls are left over on the stack from frames that are gone."
   (flet ((octet (before) (ldb (byte 8 0) (word-at (- place before)))))
-    (or (= (octet 5) #xE8)
-        (loop for length in '(2 3 4 6 7)
-                thereis (and (= (octet length) #xFF) (= (ldb (byte 3 3) (octet (1- length))) 2))))))
+    (flet ((without-frame-p (length)
+             (not (and (= (octet (+ length 2)) #x8B) (= (octet (+ length 1)) #xEC)))))
+      (cond ((= (octet 5) #xE8) (without-frame-p 5))
+            ((and (= (octet 6) #xFF) (= (octet 5) #x15)) (without-frame-p 6))
+            ((and (= (octet 7) #xFF) (= (octet 6) #x14) (= (octet 5) #x25)) (without-frame-p 7))))))
 
 (defun calling-place (stack end)
   "Where Lisp called what is no Lisp function: the address of the first word from STACK on that is a return address in Lisp code; NIL."

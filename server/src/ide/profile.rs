@@ -47,9 +47,12 @@ pub struct Asked {
 pub struct Row {
     /// Its name.
     pub function: String,
-    /// Samples in which it ran itself.
+    /// Samples in which it ran itself, or what the compiler calls for its arithmetic.
     pub samples: u64,
-    /// Those of a hundred.
+    /// Samples in which it ran itself, as in the call tree.
+    #[serde(skip)]
+    pub own: u64,
+    /// `samples` of a hundred.
     pub self_percent: f64,
     /// Of this row and those before it.
     pub cumulative_percent: f64,
@@ -178,12 +181,20 @@ fn name(profile: &Profile, index: usize) -> &str {
     profile.names.get(index).map_or("?", String::as_str)
 }
 
+/// Whether a function is what the compiler calls for arithmetic on numbers of unknown type. In the table that is the caller's own time: the
+/// call tree and the folded stacks have it under its name.
+fn is_arithmetic(name: &str) -> bool {
+    name.starts_with("SB-VM::GENERIC-") || name.starts_with("SB-KERNEL:TWO-ARG-")
+}
+
 fn rows(profile: &Profile, samples: u64, bytes: Option<u64>) -> Vec<Row> {
-    let (mut own, mut inclusive): (HashMap<usize, u64>, HashMap<usize, u64>) = Default::default();
+    let (mut own, mut pure, mut inclusive): (HashMap<usize, u64>, HashMap<usize, u64>, HashMap<usize, u64>) =
+        Default::default();
     for stack in &profile.stacks {
-        if let Some(leaf) = stack.frames.last() {
-            *own.entry(*leaf).or_default() += stack.count;
-        }
+        let Some(leaf) = stack.frames.last() else { continue };
+        *pure.entry(*leaf).or_default() += stack.count;
+        let caller = stack.frames.iter().rev().find(|frame| !is_arithmetic(name(profile, **frame)));
+        *own.entry(*caller.unwrap_or(leaf)).or_default() += stack.count;
         // A recursive function counts once.
         for frame in stack.frames.iter().collect::<HashSet<_>>() {
             *inclusive.entry(*frame).or_default() += stack.count;
@@ -203,6 +214,7 @@ fn rows(profile: &Profile, samples: u64, bytes: Option<u64>) -> Vec<Row> {
             Row {
                 function: name(profile, index).to_owned(),
                 samples: own,
+                own: pure.get(&index).copied().unwrap_or(0),
                 self_percent: percent(own, samples),
                 cumulative_percent: percent(sum, samples),
                 inclusive_percent: percent(total, samples),

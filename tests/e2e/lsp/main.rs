@@ -6,3 +6,4 @@ mod documents;
 mod fixes;
 mod image;
 mod macroexpand;
+mod tools;

@@ -389,3 +389,6 @@ async def progress_is_told_to_those_who_ask(agent):
     amounts = [progress for progress, _ in told]
     assert len(told) >= 2 and amounts == sorted(set(amounts)), told
     assert any("step" in (message or "") for _, message in told), told
+
+
+import profile_checks  # noqa: E402,F401 its checks use what is above

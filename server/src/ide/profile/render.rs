@@ -222,8 +222,8 @@ fn details(facts: &Profiled) -> String {
                 "  {}: {:.1}% inclusive, {:.1}% exclusive ({} samples)",
                 label(&row.function),
                 row.inclusive_percent,
-                row.self_percent,
-                row.samples
+                percent(row.own, facts.samples),
+                row.own
             )
         })
         .collect();

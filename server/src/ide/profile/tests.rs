@@ -126,6 +126,17 @@ fn recursion_counts_once_and_is_one_node() {
     assert_eq!(facts.folded, ["F;F;F 5", "F;F;F;F;G;F 5"]);
 }
 
+#[test]
+fn arithmetic_is_its_caller_s_own_in_the_table_and_itself_in_the_tree() {
+    let stacks = [("HOT", 5), ("HOT;SB-VM::GENERIC-+;SB-KERNEL:TWO-ARG-+", 4), ("HOT;SB-KERNEL:TWO-ARG-*", 1)];
+    let facts = Profiled::new(answer(&stacks), &asked(ProfileMode::Cpu, Report::Graph));
+    assert_eq!((facts.rows[0].function.as_str(), facts.rows[0].self_percent), ("HOT", 100.0));
+    assert_eq!((facts.tree[0].own, facts.tree[0].children.len()), (5, 2));
+    let graph = text(&stacks, &asked(ProfileMode::Cpu, Report::Graph));
+    assert!(graph.contains("HOT: 100.0% inclusive, 50.0% exclusive (5 samples)"), "{graph}");
+    assert!(graph.contains("SB-KERNEL:TWO-ARG-+ [40.0%]"), "{graph}");
+}
+
 fn adds_up(node: &Node) -> bool {
     node.own + node.children.iter().map(|child| child.samples).sum::<u64>() == node.samples
         && node.children.iter().all(adds_up)

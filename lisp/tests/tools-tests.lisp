@@ -1,0 +1,35 @@
+;;;; `describe`, `disassemble`, `trace`, `untrace`, `reference-count`.
+
+(in-package :consort)
+
+(deftest names-are-told-of
+  (with-image (image)
+    (evaluated image "(defpackage :tools (:use :cl)) (in-package :tools) (defvar *limit* 7 \"How many.\") (defun twice (x) (* 2 x)) (defun four () (list *limit* (twice 2) (twice 3)))
+                      (defun (setf twice) (new x) (list new x))")
+    (flet ((text (op name) (path (call image op "name" name "package" "TOOLS" "session" "s") "result" "stdout" "text")))
+      (ok (text-contains "How many." (text "describe" "*limit*")))
+      (ok (text-contains "TWICE" (text "describe" "twice")))
+      (ok (text-contains "disassembly" (text "disassemble" "tools::twice")))
+      (ok (text-contains "disassembly" (text "disassemble" "(setf twice)"))))
+    (is equal 2 (path (call image "reference-count" "name" "twice" "package" "TOOLS" "session" "") "result" "count"))
+    (is equal 1 (path (call image "reference-count" "name" "*limit*" "package" "TOOLS" "session" "") "result" "count"))
+    (is equal "not-found" (path (call image "describe" "name" "no-such-name" "session" "s") "error" "kind"))
+    (is equal "not-found" (path (call image "disassemble" "name" "tools::*limit*" "session" "s") "error" "kind"))
+    (is equal "NIL" (first-value image "(find-symbol \"NO-SUCH-NAME\")"))))
+
+(deftest a-trace-reaches-who-asked
+  (with-image (image)
+    (evaluated image "(defun traced-one (x) (* 2 x))" :session "mine")
+    (is equal "ok" (path (call image "trace" "name" "traced-one" "session" "mine") "result" "status"))
+    (let ((own (evaluated image "(traced-one 4)" :session "mine")))
+      (ok (text-contains "0: (TRACED-ONE 4)" (path own "stderr" "text")))
+      (ok (text-contains "0: TRACED-ONE returned 8" (path own "stderr" "text")))
+      (ok (null (event-named image "trace"))))
+    (let ((other (evaluated image "(traced-one 5)" :session "other")))
+      (ok (text-contains "(TRACED-ONE 5)" (path other "stderr" "text")))
+      (is equal "mine" (field (await-event image "trace") "session"))
+      (ok (text-contains "(TRACED-ONE 5)" (field (find "trace" (reverse (image-events image)) :key (lambda (event) (field event "event")) :test #'equal) "text"))))
+    (evaluated image "(dotimes (i 2000) (traced-one i))" :session "other")
+    (ok (< (count "trace" (image-events image) :key (lambda (event) (field event "event")) :test #'equal) 2000))
+    (ok (text-contains "TRACED-ONE" (path (call image "untrace" "session" "mine") "result" "stdout" "text")))
+    (is equal "" (path (evaluated image "(traced-one 6)" :session "mine") "stderr" "text"))))
