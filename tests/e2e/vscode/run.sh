@@ -47,4 +47,4 @@ for _ in $(seq 150); do
   sleep 0.2
 done
 export NODE_PATH=$tools/driver/node_modules
-timeout 400 "$node" "$here/e2e.mjs" "http://127.0.0.1:$port" "$place" "$out"
+timeout 900 "$node" "$here/e2e.mjs" "http://127.0.0.1:$port" "$place" "$out"
