@@ -7,9 +7,13 @@ npx --no-install tsc -p .
 npx --no-install tsc -p src/webview
 node build.mjs tests
 status=0
-node --test --test-reporter=spec dist/test/ || status=$?
-npx --no-install vsce package --no-dependencies --out consort.vsix >/dev/null
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+node --test --test-reporter=spec dist/test/ >"$log" || status=$?
+cat "$log"
+npm run --silent package >/dev/null
 size=$(wc -c <consort.vsix)
 echo "consort.vsix: $size bytes"
 [ "$size" -lt 5000000 ] || { echo "the package is larger than 5 MB"; status=1; }
+awk '/^ℹ pass /{p=$3} /^ℹ fail /{f=$3} /^ℹ skipped /{s=$3} END{print p+0 " passed, " f+0 " failed" (s > 0 ? ", " s " skipped" : "")}' "$log"
 exit $status

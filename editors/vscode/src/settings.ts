@@ -4,7 +4,7 @@
 export const SERVER_KEYS = [
   'lisp.command', 'lisp.heap', 'lisp.init_file', 'check.debounce_ms', 'check.deadline_s', 'check.memory_mb', 'check.notes',
   'check.unreachable', 'check.confine', 'approval.eval', 'approval.compile-file', 'approval.modify-running-code', 'approval.edit-file',
-  'approval.restart-image', 'eval.timeout_s', 'host.linger_s',
+  'approval.restart-image', 'lenses.tests', 'lenses.references', 'eval.timeout_s', 'host.linger_s',
 ] as const
 
 /** Keys that are read when the host starts, before an editor is asked, or that no editor may set: they belong into a file. */

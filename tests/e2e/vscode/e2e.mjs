@@ -34,11 +34,23 @@ async function step(name, run, needs) {
   }
 }
 
+/** A new text in scratch.lisp. */
+async function scratch(text) {
+  await workbench.file('scratch.lisp')
+  await workbench.editor('scratch.lisp').locator('.view-line').first().click()
+  await page.keyboard.press('Control+a')
+  await page.keyboard.press('Delete')
+  // As a paste: nothing is closed or indented by itself.
+  await page.evaluate((text) => navigator.clipboard.writeText(text), text)
+  await page.keyboard.press('Control+v')
+}
+
 await workbench.folder('telegraph')
+await workbench.file('mistakes.lisp')
+// The first start saves a core.
+await workbench.status().locator('.codicon-circle-filled').waitFor({ timeout: 120_000 })
 
 await step('a file with mistakes: squiggles under the names that are meant, and rows in Problems', async () => {
-  await workbench.file('mistakes.lisp')
-  await workbench.status().filter({ hasText: 'MISTAKES' }).or(workbench.status().filter({ hasText: 'CL-USER' })).or(workbench.status().filter({ hasText: 'Lisp' })).first().waitFor()
   await workbench.editor('mistakes.lisp').locator('.squiggly-warning, .squiggly-error').first().waitFor({ timeout: 90_000 })
   await page.keyboard.press('Control+Shift+M')
   const row = (text) => page.locator('.markers-panel .monaco-list-row', { hasText: text })
@@ -180,24 +192,12 @@ await step('the image is killed, and comes back by itself', async () => {
 await step('the window is reloaded, and the image is still what it was', async () => {
   await page.reload()
   await workbench.status().filter({ hasText: 'Lisp' }).waitFor({ timeout: 60_000 })
-  await workbench.file('scratch.lisp')
+  await scratch('(telegraph:encode "sos")')
   await workbench.status().filter({ hasText: 'COMMON-LISP-USER' }).waitFor({ timeout: 60_000 })
-  await page.keyboard.press('Control+a')
-  await page.keyboard.type('(telegraph:encode "sos")')
   await page.keyboard.press('Alt+Enter')
   await workbench.shows('scratch.lisp', '... --- ...')
 })
 
-/** A new text in scratch.lisp. */
-async function scratch(text) {
-  await workbench.file('scratch.lisp')
-  await workbench.editor('scratch.lisp').locator('.view-line').first().click()
-  await page.keyboard.press('Control+a')
-  await page.keyboard.press('Delete')
-  // As a paste: nothing is closed or indented by itself.
-  await page.evaluate((text) => navigator.clipboard.writeText(text), text)
-  await page.keyboard.press('Control+v')
-}
 const shown = (uri) => page.locator(`.monaco-editor[data-uri*="${uri}"]`)
 const text = async (uri) => (await shown(uri).locator('.view-line').allTextContents()).join('\n').replaceAll('\u00a0', ' ')
 

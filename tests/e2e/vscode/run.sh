@@ -25,10 +25,9 @@ finish() {
 trap finish EXIT
 
 export HOME=$place/home XDG_CONFIG_HOME=$place/home/.config XDG_DATA_HOME=$place/home/.local/share TMPDIR=$place/tmp
-mkdir -p "$HOME" "$TMPDIR" "$place/user/User" "$XDG_CONFIG_HOME/consort"
+mkdir -p "$HOME" "$TMPDIR" "$place/user/User"
 # No gallery: the workbench asks no outside host then.
 export EXTENSIONS_GALLERY='{"serviceUrl":""}'
-printf '[host]\nlinger_s = 5\n' >"$XDG_CONFIG_HOME/consort/config.toml"
 cp -r "$root/examples/telegraph" "$place/telegraph"
 cp "$here"/workspace/*.lisp "$place/telegraph/"
 # Not on PATH, which a login shell makes anew for the extension host: where `cargo install` puts it.
@@ -48,4 +47,4 @@ for _ in $(seq 150); do
   sleep 0.2
 done
 export NODE_PATH=$tools/driver/node_modules
-timeout 400 "$node" "$here/e2e.mjs" "http://127.0.0.1:$port" "$place" "$out"
+timeout 900 "$node" "$here/e2e.mjs" "http://127.0.0.1:$port" "$place" "$out"

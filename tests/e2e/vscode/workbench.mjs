@@ -24,7 +24,7 @@ export class Workbench {
 
   constructor(context, page, base, place, out) {
     Object.assign(this, { context, page, base, place, out, outside: new Set() })
-    page.setDefaultTimeout(20_000)
+    page.setDefaultTimeout(30_000)
     // A reload with unsaved text asks.
     page.on('dialog', (dialog) => void dialog.accept())
     page.on('request', (request) => {
@@ -35,8 +35,8 @@ export class Workbench {
   }
 
   async folder(name) {
-    await this.page.goto(`${this.base}/?folder=${encodeURIComponent(join(this.place, name))}`)
-    await this.page.locator('.explorer-folders-view').waitFor({ timeout: 60_000 })
+    await this.page.goto(`${this.base}/?folder=${encodeURIComponent(join(this.place, name))}`, { waitUntil: 'commit', timeout: 90_000 })
+    await this.page.locator('.explorer-folders-view').waitFor({ timeout: 90_000 })
   }
   shot(name) {
     return this.page.screenshot({ path: join(this.out, `${name}.png`) })
@@ -101,7 +101,7 @@ export class Workbench {
         .filter((content) => content !== 'none' && content !== '' && content !== 'normal' && content !== '""')
         .map((content) => JSON.parse(`"${content.slice(1, -1).replaceAll('\\"', '"').replaceAll('"', '\\"')}"`).replaceAll('\u00a0', ' ').trim()))
   }
-  async until(what, condition, timeout = 20_000) {
+  async until(what, condition, timeout = 30_000) {
     const end = Date.now() + timeout
     for (;;) {
       const got = await condition()

@@ -28,8 +28,9 @@ p.warning { color: var(--vscode-editorWarning-foreground); }
 table { border-collapse: collapse; width: 100%; margin-top: 16px; }
 th { text-align: left; font-weight: 600; border-bottom: 1px solid var(--vscode-widget-border, #8884); padding: 4px 8px; }
 td { padding: 3px 8px; white-space: nowrap; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; width: 6em; }
-td.name { width: 40%; overflow: hidden; text-overflow: ellipsis; max-width: 0; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; width: 4em; }
+td.name { overflow: hidden; text-overflow: ellipsis; max-width: 12em; }
+td.share { width: 25%; min-width: 4em; }
 tr:hover td { background: var(--vscode-list-hoverBackground); }
 a { color: var(--vscode-textLink-foreground); text-decoration: none; cursor: pointer; font-family: var(--vscode-editor-font-family); }
 a:hover { text-decoration: underline; }
@@ -55,7 +56,7 @@ main.append(element('h1', `Profile: ${modes[profile.mode] ?? profile.mode}`))
 const facts = [`${profile.samples} samples`, `${profile.seconds.toFixed(2)} s`, ...(profile.values?.[0] === undefined ? [] : [`value: ${profile.values[0].slice(0, 80)}`])]
 main.append(element('p', facts.join(' · ')))
 if (profile.samples < 100)
-  main.append(element('p', 'Few samples: for reliable figures the code should run for half a second or more.', 'warning'))
+  main.append(element('p', 'Few samples: the figures are rough. Let the code run longer.', 'warning'))
 
 if (tree.value > 0) {
   const holder = element('div')
@@ -99,7 +100,7 @@ for (const row of rows.slice(0, 200)) {
   link.title = row.name
   link.addEventListener('click', () => api.postMessage({ symbol: row.name }))
   name.append(link)
-  const bar = element('td')
+  const bar = element('td', '', 'share')
   const fill = element('div', '', 'bar')
   fill.style.width = percent(row.self, all).replace(' ', '')
   bar.append(fill)
