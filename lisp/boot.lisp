@@ -15,7 +15,7 @@
     "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint"
     "copy" "confine"
     "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
-    "check/stale" "check/reading" "check/engine" "check/report" "check/system" "ops/check")
+    "check/stale" "check/reading" "check/engine" "check/report" "check/system" "check/parked" "ops/check")
   "The files of src/, in order, without their type. A file that is named here must be there.")
 
 (defvar *sources-directory* (merge-pathnames "src/" *load-truename*))

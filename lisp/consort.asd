@@ -15,5 +15,5 @@
                (:module "check" :serial t
                 :components ((:file "state") (:file "source") (:file "positions") (:file "message") (:file "kinds") (:file "narrow")
                              (:file "observe") (:file "undefined") (:file "stale") (:file "reading") (:file "engine")
-                             (:file "report") (:file "system")))
+                             (:file "report") (:file "system") (:file "parked")))
                (:module "checking" :pathname "ops/" :serial t :components ((:file "check")))))
