@@ -1,26 +1,27 @@
 //! A check: a copy of the image is asked for, followed and, when it passes a limit or nobody wants it any more, killed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde::Serialize;
 use serde::de::IgnoredAny;
-use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
-use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::api::{CheckParams, CheckReport, CheckSystemParams, FileFacts};
-use super::findings::{Findings, LINE_LIMIT, Limit, Taken};
+use super::api::{CheckParams, CheckReport, CheckSystemParams};
+use super::findings::{Findings, LINE_LIMIT, Limit};
 use super::frames::CopyEnd;
 use super::handle::lost;
 use super::lines::Lines;
 use super::link::{Call, CallError, Listener};
 use super::live::Live;
 use super::memory;
+use super::order::{AFTERWARDS, Files, Look, Order, Wire};
+use super::parked;
 use super::process::{Quarry, describe_signal};
 use super::scratch::Scratch;
 use super::state::{ImageError, Progress};
@@ -39,11 +40,9 @@ const CONNECT: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 /// How often limits are looked at.
 const WATCH: Duration = Duration::from_millis(50);
-/// What the last lines, or the news of a copy's end, may take.
-const AFTERWARDS: Duration = Duration::from_secs(5);
 
 /// Why an attempt gave no report.
-enum Failed {
+pub(super) enum Failed {
     /// The image could not fork now.
     Busy(String),
     /// The copy did not connect, or died before it did; why, for a person.
@@ -54,47 +53,8 @@ enum Failed {
     Error(ImageError),
 }
 
-/// Tells what a copy must know of a file, `None` when it cannot be read. May block. The path is the copy's word.
-pub type Look = Arc<dyn Fn(&Path) -> Option<FileFacts> + Send + Sync>;
-
-/// What a copy is asked for.
-struct Order<P> {
-    op: &'static str,
-    params: P,
-    deadline: f64,
-    memory: u64,
-    /// What is checked first, with its length.
-    first: (PathBuf, usize),
-    files: Option<Files>,
-}
-
-/// What the copy of a system's check asks and tells beside findings.
-struct Files {
-    look: Look,
-    progress: Option<mpsc::UnboundedSender<Progress>>,
-}
-
-impl<P> Order<P> {
-    fn findings(&self) -> Findings {
-        Findings::new(self.first.0.clone(), self.first.1)
-    }
-}
-
-/// What goes over the wire.
-#[derive(Serialize)]
-struct Wire<'a, P> {
-    #[serde(flatten)]
-    params: &'a P,
-    socket: &'a Path,
-    token: &'a str,
-    scratch: &'a Path,
-    /// The copy of a system's check is answered when it names a file.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    withhold: bool,
-}
-
-/// `check`; see [`super::Image::check`].
-pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams) -> Result<CheckReport, ImageError> {
+/// `check`; see [`super::Image::check`]. `more`: others like it will follow, so a copy is kept ready for the next.
+pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams, more: bool) -> Result<CheckReport, ImageError> {
     let order = Order {
         op: "check",
         deadline: params.deadline,
@@ -103,7 +63,14 @@ pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams) -> Result<C
         params,
         files: None,
     };
-    let report = run(shared, &order).await?.pop();
+    let reports = match if more { check_parked(shared, &order).await? } else { None } {
+        Some(reports) => reports,
+        None => run(shared, &order).await?,
+    };
+    if more {
+        parked::prepare(shared, &order.params);
+    }
+    let report = reports.into_iter().next_back();
     report.map(|(_, report)| report).ok_or_else(|| ImageError::Unavailable("The check gave no report.".into()))
 }
 
@@ -129,15 +96,32 @@ pub(super) async fn check_system(
     run(shared, &order).await
 }
 
+/// Check in the copy that is kept ready. `None`: there is none, or it did not serve.
+async fn check_parked(
+    shared: &Arc<Shared>,
+    order: &Order<CheckParams>,
+) -> Result<Option<Vec<(PathBuf, CheckReport)>>, ImageError> {
+    let (deadline, permit) = (order.within()?, turn(shared).await?);
+    let Some((mut hunt, lines, answers)) = parked::claim(shared, &order.params, &permit).await else { return Ok(None) };
+    let findings = order.findings().trusted();
+    // What ended it may have been the image's end: then it is checked as if there had been none.
+    Ok(hunt
+        .follow(lines, answers, findings, deadline, order.memory, None)
+        .await
+        .ok()
+        .inspect(|_| hunt.finish_if_ended()))
+}
+
+/// Leave to use a copy.
+async fn turn(shared: &Arc<Shared>) -> Result<Arc<OwnedSemaphorePermit>, ImageError> {
+    match timeout(TURN, shared.copies.clone().acquire_owned()).await {
+        Ok(Ok(permit)) => Ok(Arc::new(permit)),
+        _ => Err(ImageError::Busy("Other checks are still running; try again in a moment.".into())),
+    }
+}
+
 async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
-    let Ok(deadline) = Duration::try_from_secs_f64(order.deadline) else {
-        let message = format!("The deadline must be a number of seconds, and not {}.", order.deadline);
-        return Err(ImageError::Refused { kind: "bad-params".into(), message });
-    };
-    let permit = match timeout(TURN, shared.copies.clone().acquire_owned()).await {
-        Ok(Ok(permit)) => Arc::new(permit),
-        _ => return Err(ImageError::Busy("Other checks are still running; try again in a moment.".into())),
-    };
+    let (deadline, permit) = (order.within()?, turn(shared).await?);
     let (mut busy, mut mute, mut again) = (0, 0, true);
     loop {
         match attempt(shared, order, deadline, CONNECT[mute], permit.clone()).await {
@@ -167,51 +151,16 @@ async fn attempt<P: Serialize>(
     connect: Duration,
     permit: Arc<OwnedSemaphorePermit>,
 ) -> Result<Vec<(PathBuf, CheckReport)>, Failed> {
-    let mut hunt = Hunt::start(shared, order, permit).await?;
-    let stream = hunt.connection(connect).await?;
-    let reports = hunt.follow(stream, order.findings(), deadline, order.memory, order.files.as_ref()).await?;
-    if hunt.end.is_some() {
-        hunt.finish();
-    }
+    let mut hunt = Hunt::start(shared, order, Some(permit)).await?;
+    let (read, answers) = hunt.connection(connect).await?.into_split();
+    let lines = Lines::new(read, LINE_LIMIT);
+    let reports = hunt.follow(lines, answers, order.findings(), deadline, order.memory, order.files.as_ref()).await?;
+    hunt.finish_if_ended();
     Ok(reports)
 }
 
-impl Files {
-    /// Do what a line asks. `Err`: the copy cannot go on; for a person.
-    async fn serve(&self, taken: Taken, findings: &mut Findings, answers: &mut OwnedWriteHalf) -> Result<(), String> {
-        match taken {
-            Taken::Noted => Ok(()),
-            Taken::Step(message) => {
-                self.tell(message);
-                Ok(())
-            }
-            Taken::File { path, silent } => {
-                self.tell(format!("checking {}", path.display()));
-                let (look, looked) = (self.look.clone(), path.clone());
-                let facts = timeout(AFTERWARDS, tokio::task::spawn_blocking(move || look(&looked))).await;
-                let facts = facts.map_err(|_| format!("{} could not be read in time", path.display()))?;
-                let facts = facts.ok().flatten().unwrap_or_default();
-                findings.begin(path, facts.length, silent)?;
-                let answer = format!("{}\n", serde_json::json!({"withheld": facts.withheld}));
-                match timeout(AFTERWARDS, answers.write_all(answer.as_bytes())).await {
-                    // One that has ended is told by how it ended.
-                    Ok(_) => Ok(()),
-                    Err(_) => Err("it asked for something and did not read the answer".into()),
-                }
-            }
-        }
-    }
-
-    fn tell(&self, message: String) {
-        if let Some(progress) = &self.progress {
-            // Whoever asked for it may have gone.
-            let _ = progress.send(Progress { message, done: 0, total: None });
-        }
-    }
-}
-
 /// A copy that is asked for or runs. Dropped, it is killed as soon as it is known.
-struct Hunt {
+pub(super) struct Hunt {
     shared: Arc<Shared>,
     live: Arc<Live>,
     call: Option<Call>,
@@ -226,10 +175,10 @@ struct Hunt {
 
 impl Hunt {
     /// Ask for a copy.
-    async fn start<P: Serialize>(
+    pub(super) async fn start<P: Serialize>(
         shared: &Arc<Shared>,
         order: &Order<P>,
-        permit: Arc<OwnedSemaphorePermit>,
+        permit: Option<Arc<OwnedSemaphorePermit>>,
     ) -> Result<Hunt, Failed> {
         let live = shared.live().await.map_err(Failed::Error)?;
         let scratch = Scratch::new(&shared.private).map_err(|error| {
@@ -256,12 +205,12 @@ impl Hunt {
             pid: 0,
             end: None,
             scratch: Some(scratch),
-            permit: Some(permit),
+            permit,
         })
     }
 
     /// Wait for the fork and for the copy to connect.
-    async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
+    pub(super) async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
         let (Some(call), Some(copied), Some(scratch)) = (&mut self.call, &mut self.copied, &mut self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
@@ -301,7 +250,8 @@ impl Hunt {
     /// its memory takes it as long as checking a small text.
     async fn follow(
         &mut self,
-        stream: UnixStream,
+        mut lines: Lines<OwnedReadHalf>,
+        mut answers: OwnedWriteHalf,
         mut findings: Findings,
         within: Duration,
         memory: u64,
@@ -312,8 +262,6 @@ impl Hunt {
         };
         let quarry = self.quarry.clone();
         let deadline = Instant::now() + within.min(LONGEST);
-        let (stream, mut answers) = stream.into_split();
-        let mut lines = Lines::new(stream, LINE_LIMIT);
         let mut ticks = interval(WATCH);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut passed: Option<(Limit, String)> = None;
@@ -380,8 +328,33 @@ impl Hunt {
         Ok(reports)
     }
 
-    /// The copy has ended and was reaped.
-    fn finish(mut self) {
+    /// Whether it is a copy of this image.
+    pub(super) fn is_of(&self, live: &Arc<Live>) -> bool {
+        Arc::ptr_eq(&self.live, live)
+    }
+
+    /// What it must say first.
+    pub(super) fn token(&self) -> Option<&str> {
+        self.scratch.as_ref().map(|scratch| scratch.token.as_str())
+    }
+
+    /// Keep this leave while it runs.
+    pub(super) fn hold(&mut self, permit: Arc<OwnedSemaphorePermit>) {
+        self.permit = Some(permit);
+    }
+
+    /// Resolves when it has ended, or the image has. May be dropped and called again.
+    pub(super) async fn ended(&mut self) {
+        if let Some(call) = &mut self.call {
+            let _ = call.result::<IgnoredAny>().await; // as it may
+        }
+    }
+
+    /// If the copy has ended and was reaped, there is nothing to wait for.
+    fn finish_if_ended(&mut self) {
+        if self.end.is_none() {
+            return;
+        }
         self.live.forget(self.pid);
         self.call = None;
         if let Some(mut scratch) = self.scratch.take() {

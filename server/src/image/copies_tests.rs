@@ -110,7 +110,7 @@ impl Double {
             memory: 1 << 30,
         };
         change(&mut params);
-        tokio::time::timeout(Duration::from_secs(60), check(&self.shared, params)).await.unwrap()
+        tokio::time::timeout(Duration::from_secs(60), check(&self.shared, params, false)).await.unwrap()
     }
 
     /// All copies are gone, and their directories.

@@ -132,6 +132,12 @@ impl Findings {
         }
     }
 
+    /// Of a copy that has said its token.
+    pub(super) fn trusted(mut self) -> Findings {
+        self.trusted = true;
+        self
+    }
+
     /// What comes now is of this file.
     pub(super) fn begin(&mut self, path: PathBuf, length: usize, silent: bool) -> Result<(), String> {
         if self.texts.len() >= FILES_LIMIT {
