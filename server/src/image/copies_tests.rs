@@ -141,6 +141,7 @@ fn play(stream: StdUnixStream, scripts: &[&'static str], seen: &Arc<Seen>) {
         let write = |frame: Value| writeln!(lock(&writer), "{frame}").unwrap();
         match script {
             "busy" => write(json!({"id": id, "error": {"kind": "busy", "message": "compiling"}})),
+            "cannot fork" => write(json!({"id": id, "error": {"kind": "cannot-fork", "message": "no fork here"}})),
             "die" => return lock(&writer).shutdown(std::net::Shutdown::Both).unwrap(),
             _ => {
                 let child = start_copy(script, &request["params"]);
@@ -201,6 +202,15 @@ async fn a_good_copy_gives_its_findings_and_an_image_that_was_busy_is_asked_agai
     double.nothing_left().await;
     let double = Double::new(&["busy"]);
     assert!(matches!(double.check(|_| {}).await, Err(ImageError::Busy(message)) if message == "compiling"));
+    double.nothing_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_that_cannot_fork_is_not_asked_again() {
+    let double = Double::new(&["cannot fork"]);
+    let refused = double.check(|_| {}).await;
+    assert!(matches!(&refused, Err(ImageError::Refused { kind, .. }) if kind == "cannot-fork"), "{refused:?}");
+    assert_eq!(double.seen.asked.load(Ordering::SeqCst), 1);
     double.nothing_left().await;
 }
 
