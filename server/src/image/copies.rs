@@ -65,7 +65,7 @@ pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams, more: bool)
     };
     let reports = match if more { check_parked(shared, &order).await? } else { None } {
         Some(reports) => reports,
-        None => run(shared, &order).await?,
+        None => run(shared, &order, more).await?,
     };
     if more {
         parked::prepare(shared, &order.params);
@@ -93,7 +93,7 @@ pub(super) async fn check_system(
         params,
         files: Some(Files { look, progress }),
     };
-    run(shared, &order).await
+    run(shared, &order, false).await
 }
 
 /// Check in the copy that is kept ready. `None`: there is none, or it did not serve.
@@ -101,7 +101,7 @@ async fn check_parked(
     shared: &Arc<Shared>,
     order: &Order<CheckParams>,
 ) -> Result<Option<Vec<(PathBuf, CheckReport)>>, ImageError> {
-    let (deadline, permit) = (order.within()?, turn(shared).await?);
+    let (deadline, permit) = (order.within()?, turn(shared, true).await?);
     let Some((mut hunt, lines, answers)) = parked::claim(shared, &order.params, &permit).await else { return Ok(None) };
     let findings = order.findings().trusted();
     // What ended it may have been the image's end: then it is checked as if there had been none.
@@ -112,16 +112,27 @@ async fn check_parked(
         .inspect(|_| hunt.finish_if_ended()))
 }
 
-/// Leave to use a copy.
-async fn turn(shared: &Arc<Shared>) -> Result<Arc<OwnedSemaphorePermit>, ImageError> {
-    match timeout(TURN, shared.copies.clone().acquire_owned()).await {
+/// Leave to use a copy. What is `edited` does not wait until what agents and terminals asked for has ended.
+async fn turn(shared: &Arc<Shared>, edited: bool) -> Result<Arc<OwnedSemaphorePermit>, ImageError> {
+    let leave = async {
+        tokio::select! {
+            biased;
+            leave = shared.copies.clone().acquire_owned() => leave,
+            leave = shared.reserved.clone().acquire_owned(), if edited => leave,
+        }
+    };
+    match timeout(TURN, leave).await {
         Ok(Ok(permit)) => Ok(Arc::new(permit)),
         _ => Err(ImageError::Busy("Other checks are still running; try again in a moment.".into())),
     }
 }
 
-async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
-    let (deadline, permit) = (order.within()?, turn(shared).await?);
+async fn run<P: Serialize>(
+    shared: &Arc<Shared>,
+    order: &Order<P>,
+    edited: bool,
+) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
+    let (deadline, permit) = (order.within()?, turn(shared, edited).await?);
     let (mut busy, mut mute, mut again) = (0, 0, true);
     loop {
         match attempt(shared, order, deadline, CONNECT[mute], permit.clone()).await {

@@ -83,6 +83,8 @@ pub(super) struct Shared {
     pub(super) tasks: TaskTracker,
     /// Leave to make a copy, first come first served.
     pub(super) copies: Arc<Semaphore>,
+    /// Leave that only texts being edited take.
+    pub(super) reserved: Arc<Semaphore>,
     /// A copy that is kept ready, if one is.
     pub(super) parked: Mutex<Option<Claims>>,
     /// One evaluation of a session at a time.
@@ -112,6 +114,7 @@ impl Shared {
             last: Mutex::default(),
             tasks: TaskTracker::new(),
             copies: Arc::new(Semaphore::new(COPIES)),
+            reserved: Arc::new(Semaphore::new(1)),
             parked: Mutex::default(),
             turns: Turns::default(),
         }
