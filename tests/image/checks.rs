@@ -178,7 +178,12 @@ async fn a_copy_kept_ready_is_used_only_while_the_image_is_the_same() {
     let killed = rustix::process::Pid::from_raw(third.cast_signed()).unwrap();
     rustix::process::kill_process(killed, rustix::process::Signal::KILL).unwrap();
     assert_eq!(codes(&edited(code).await), []);
+    // Also after one that was given up.
     let fourth = kept_ready(pid, &[first, second, third]).await;
+    let endless = house.image.check_edited(text("(eval-when (:compile-toplevel) (loop))"));
+    assert!(tokio::time::timeout(Duration::from_millis(100), endless).await.is_err());
+    soon(async { while lives(fourth) {} }).await;
+    let fourth = kept_ready(pid, &[first, second, third, fourth]).await;
     soon(house.image.shutdown()).await;
     assert!(!lives(pid) && !lives(fourth));
     house.close().await;

@@ -63,13 +63,11 @@ pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams, more: bool)
         params,
         files: None,
     };
+    let _next = more.then(|| parked::Next::after(shared, &order.params));
     let reports = match if more { check_parked(shared, &order).await? } else { None } {
         Some(reports) => reports,
         None => run(shared, &order, more).await?,
     };
-    if more {
-        parked::prepare(shared, &order.params);
-    }
     let report = reports.into_iter().next_back();
     report.map(|(_, report)| report).ok_or_else(|| ImageError::Unavailable("The check gave no report.".into()))
 }

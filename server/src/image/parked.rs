@@ -90,15 +90,39 @@ pub(super) async fn claim(
     Some((hunt, lines, answers))
 }
 
-/// Have a copy ready for the next check, which will probably be as this one was.
-pub(super) fn prepare(shared: &Arc<Shared>, params: &CheckParams) {
-    let room = (params.text.len() as u64 * ROOM).clamp(ROOM_BOUNDS.0, ROOM_BOUNDS.1);
-    if lock(&shared.parked).is_some() || room * 2 > params.memory {
+/// Has a copy made ready for the next check, which will probably be as this one was, when it is dropped: also when this check was given
+/// up, because the text has changed.
+pub(super) struct Next {
+    shared: Arc<Shared>,
+    confine: bool,
+    /// Bytes of memory to have ready; `None`: more than a check may take.
+    room: Option<u64>,
+}
+
+impl Next {
+    /// After a check with these parameters.
+    pub(super) fn after(shared: &Arc<Shared>, params: &CheckParams) -> Next {
+        let room = (params.text.len() as u64 * ROOM).clamp(ROOM_BOUNDS.0, ROOM_BOUNDS.1);
+        let room = (room * 2 <= params.memory).then_some(room);
+        Next { shared: shared.clone(), confine: params.confine, room }
+    }
+}
+
+impl Drop for Next {
+    fn drop(&mut self) {
+        if let Some(room) = self.room {
+            prepare(&self.shared, Park { parked: true, text: "", confine: self.confine, room });
+        }
+    }
+}
+
+fn prepare(shared: &Arc<Shared>, wanted: Park) {
+    if lock(&shared.parked).is_some() {
         return;
     }
     let (claims, claimed) = mpsc::channel(1);
     *lock(&shared.parked) = Some(claims.clone());
-    let order = Order::parked(Park { parked: true, text: "", confine: params.confine, room });
+    let order = Order::parked(wanted);
     let keep = {
         let shared = shared.clone();
         async move {
