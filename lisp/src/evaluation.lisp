@@ -25,6 +25,13 @@ was in use in that last case."
 (define-global *running-lock* (sb-thread:make-mutex :name "consort running")
   "Held while *RUNNING* is replaced.")
 
+(define-global *world* (list 0)
+  "Counts what may have changed the image: user code that began and that ended, and collections, after which finalizers and hooks run. A cons of the number.")
+
+(defun world-changed ()
+  "Note that the image may not be what it was. User code in evaluations does; whatever else changes the image must call this."
+  (sb-ext:atomic-incf (car *world*)))
+
 (defun in-user-code-p ()
   "Whether user code is running in this thread."
   (let ((evaluation *evaluation*))
@@ -155,11 +162,13 @@ heap is, now, since only now it knows its sizes, but briefly."
         (evaluation-started evaluation) (get-internal-real-time))
   (with-lock (*running-lock*)
     (push evaluation *running*))
+  (world-changed)
   (when timeout
     (schedule *deadlines* timeout (lambda () (stop-evaluation evaluation :timeout)))))
 
 (defun end (evaluation timer)
   (setf (evaluation-state evaluation) :ended)
+  (world-changed)
   (with-lock (*running-lock*)
     (setf *running* (remove evaluation *running* :test #'eq)))
   (when timer
@@ -262,6 +271,7 @@ returned, its value. Nothing else comes out of it, but the end of the thread."
 
 (defun guard-heap ()
   "After each collection, in whatever thread: stop what runs when little heap is left. Conses next to nothing and takes no lock of ours."
+  (world-changed)
   (when (and *running* (heap-nearly-full-p))
     (dolist (evaluation *running*)
       (setf (evaluation-usage evaluation) (dynamic-usage))

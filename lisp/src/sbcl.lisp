@@ -252,6 +252,7 @@ end (runtime: interrupt.c, handle_guard_page_triggered; thread.c, init_new_threa
 
 ;;; Room for the collector (code/gc.lisp, runtime/gencgc-internal.h): it copies small objects, so it needs as much free room as they take.
 
+(define-internal free-pointer :function "having memory ready for a check" ("SB-KERNEL" "DYNAMIC-SPACE-FREE-POINTER"))
 (define-internal page-bytes :variable "stopping evaluations before the heap is full" ("SB-VM" "GENCGC-PAGE-BYTES") ("SB-VM" "GENCGC-CARD-BYTES"))
 
 (defun movable-bytes ()

@@ -35,13 +35,23 @@
   "Send an event; FIELDS as in OBJECT."
   (send-frame (list* :object "event" name fields)))
 
+(defvar *own-thread* nil "Bound to true in the threads that Consort started, and not in those that user code started.")
+
 (defun start-thread (name function &rest arguments)
   "A thread of ours."
-  (sb-thread:make-thread (lambda ()
+  (sb-thread:make-thread (lambda (&aux (*own-thread* t))
                            (restore-stack-guards)
                            (unwind-protect (apply function arguments)
                              (restore-stack-guards)))
                          :name name))
+
+(defun own-thread-p (thread)
+  "Whether THREAD is Consort's, or the one that serves, and not the user's."
+  (or (sb-thread:main-thread-p thread)
+      (eq thread sb-thread:*current-thread*)
+      (not (sb-thread:thread-alive-p thread))
+      (handler-case (sb-thread:symbol-value-in-thread '*own-thread* thread nil)
+        (error () nil))))
 
 ;;; The dispatcher must go on reading, and so see the end of the link, when the host does not read: what it says is then said by
 ;;; another thread.

@@ -80,8 +80,8 @@
                                              (field diagnostic "message")
                                              related)))))))
 
-(defun rendered-check (text options)
-  "TEXT as the check with OPTIONS marks it, as lines."
+(defun rendered-check (text options &key parked)
+  "TEXT as the check with OPTIONS marks it, as lines; PARKED: by a copy that was made before."
   (flet ((option (name) (cdr (assoc name options :test #'string=))))
     (let ((text (if (equal (option "lines") "crlf")
                     (format nil "~{~A~^~C~%~}" (loop for (line . more) on (split-lines text)
@@ -96,7 +96,8 @@
                        :package (option "package")
                        :notes (option "notes")
                        :unreachable (option "unreachable")
-                       :deadline 120)
+                       :deadline 120
+                       :parked parked)
         (if (and (eql code 0) (null signal))
             (rendering text (diagnostics-of lines))
             (list (format nil "the copy ended with code ~A, signal ~A" code signal)))))))
@@ -137,7 +138,11 @@
            (format t "~&accepted ~A~%" (pathname-name file)))
           (t
            (incf *failures*)
-           (format t "~&FAILED ~A: found~%~A~%" (pathname-name file) (join-lines found))))))
+           (format t "~&FAILED ~A: found~%~A~%" (pathname-name file) (join-lines found))))
+    (let ((again (rendered-check text options :parked t)))
+      (unless (equal again found)
+        (incf *failures*)
+        (format t "~&FAILED ~A: a parked copy found~%~A~%" (pathname-name file) (join-lines again))))))
 
 (let ((files (remove-if-not (lambda (file)
                               (search (or (sb-posix:getenv "CONSORT_ONLY") "") (pathname-name file)))

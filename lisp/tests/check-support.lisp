@@ -43,9 +43,22 @@
              (when (eql ended pid)
                (error "The copy ended, with status ~D, before it connected." status)))))
 
+(defun parked-params (params)
+  "What a copy is asked that is to wait for what PARAMS say."
+  (object "text" "" "parked" :true "room" 10000000 "world" (car *world*) "confine" (field params "confine")
+          "socket" (field params "socket") "token" (field params "token") "scratch" (field params "scratch")))
+
+(defun tell-parked (stream params)
+  "Tell the copy at the other end of STREAM what PARAMS say, once it is parked: it may be warm by then, or not."
+  (loop repeat 3 ; token, confined, parked
+        do (loop until (= 10 (read-byte stream))))
+  (multiple-value-bind (octets end) (json-line params)
+    (write-sequence octets stream :end end)
+    (finish-output stream)))
+
 (defun check-lines (text &key path (mode "file") package notes unreachable (withheld #()) asd-files (confine t) (deadline 60) more
-                           (runner 'check-in-copy))
-  "What a copy that checks TEXT sends, each line read; and its exit code and signal."
+                           (runner 'check-in-copy) parked)
+  "What a copy that checks TEXT sends, each line read; and its exit code and signal. PARKED: it is made, and warm, before it has the text."
   (call-with-scratch
    (lambda (directory)
      (let* ((socket-name (concatenate 'string directory "s"))
@@ -59,12 +72,13 @@
        (sb-bsd-sockets:socket-listen listener 1)
        (let ((pid (call-in-copy (lambda ()
                                   (refuse-exits #'refuse-exit) ; as the image does when it serves
-                                  (funcall runner params))
+                                  (funcall runner (if parked (parked-params params) params)))
                                 :patience 30)))
          (unwind-protect
               (let* ((connection (progn (await-connection listener pid) (sb-bsd-sockets:socket-accept listener)))
-                     (stream (sb-bsd-sockets:socket-make-stream connection :input t :element-type '(unsigned-byte 8) :buffering :full))
-                     (octets (loop with all = (make-array 0 :element-type '(unsigned-byte 8) :adjustable t :fill-pointer t)
+                     (stream (sb-bsd-sockets:socket-make-stream connection :input t :output t :element-type '(unsigned-byte 8) :buffering :full))
+                     (octets (loop initially (when parked (tell-parked stream params))
+                                   with all = (make-array 0 :element-type '(unsigned-byte 8) :adjustable t :fill-pointer t)
                                    for octet = (read-byte stream nil) while octet do (vector-push-extend octet all)
                                    finally (return (coerce all 'octets)))))
                 (close stream)

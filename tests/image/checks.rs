@@ -140,3 +140,75 @@ async fn copies_do_not_outlive_their_image() {
     assert!(matches!(ended, Err(ImageError::Lost { .. } | ImageError::Unavailable(_))), "{ended:?}");
     house.close().await;
 }
+
+/// The copy that is kept ready, once it is there.
+async fn kept_ready(pid: u32, other_than: &[u32]) -> u32 {
+    soon(async {
+        loop {
+            if let Some(copy) = children(pid).into_iter().find(|copy| !other_than.contains(copy)) {
+                return copy;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_kept_ready_is_used_only_while_the_image_is_the_same() {
+    let mut house = House::new();
+    let pid = house.ready().await;
+    let edited = |code: &str| {
+        let (image, params) = (house.image.clone(), text(code));
+        async move { soon(image.check_edited(params)).await.unwrap() }
+    };
+    let code = "(defun f () (later))";
+    assert_eq!(codes(&edited(code).await), [("undefined-function", 13, 18)]);
+    let first = kept_ready(pid, &[]).await;
+    // It serves the next check, whatever that is of, and another is made.
+    assert_eq!(codes(&edited("(defun f (x) (later))").await).len(), 2);
+    soon(async { while lives(first) {} }).await;
+    let second = kept_ready(pid, &[first]).await;
+    // The image changes behind its back.
+    house.eval("(defun later () 1)").await;
+    assert_eq!(codes(&edited(code).await), []);
+    soon(async { while lives(second) {} }).await;
+    // One that leaves, or is killed, costs nothing.
+    let third = kept_ready(pid, &[first, second]).await;
+    let killed = rustix::process::Pid::from_raw(third.cast_signed()).unwrap();
+    rustix::process::kill_process(killed, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(codes(&edited(code).await), []);
+    // Also after one that was given up.
+    let fourth = kept_ready(pid, &[first, second, third]).await;
+    let endless = house.image.check_edited(text("(eval-when (:compile-toplevel) (loop))"));
+    assert!(tokio::time::timeout(Duration::from_millis(100), endless).await.is_err());
+    soon(async { while lives(fourth) {} }).await;
+    let fourth = kept_ready(pid, &[first, second, third, fourth]).await;
+    soon(house.image.shutdown()).await;
+    assert!(!lives(pid) && !lives(fourth));
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_thread_of_the_user_does_is_seen_by_the_next_check() {
+    let mut house = House::new();
+    let pid = house.ready().await;
+    let directory = tempfile::tempdir().unwrap();
+    let (go, gone) = (directory.path().join("go"), directory.path().join("gone"));
+    house
+        .eval(&format!(
+            "(sb-thread:make-thread (lambda ()
+               (loop until (probe-file {go:?}) do (sleep 0.01))
+               (setf (fdefinition 'later) (lambda () 1))
+               (with-open-file (out {gone:?} :direction :output))
+               (loop (sleep 1))))"
+        ))
+        .await;
+    let edited = || async { soon(house.image.check_edited(text("(defun f () (later))"))).await.unwrap() };
+    assert_eq!(codes(&edited().await).len(), 1);
+    fs::write(&go, "").unwrap();
+    soon(async { while !gone.exists() {} }).await;
+    assert_eq!(codes(&edited().await), []);
+    soon(async { while !children(pid).is_empty() {} }).await;
+    house.close().await;
+}

@@ -34,12 +34,20 @@
   (let ((name (field params "scratch")))
     (sb-ext:parse-native-namestring (string-right-trim "/" name) nil *default-pathname-defaults* :as-directory t)))
 
+(defun parked-p (params)
+  "Whether the copy is made before there is a text."
+  (eq (field params "parked") :true))
+
+(defun begin-deadline (params)
+  "From now on the time that the check may take counts."
+  (limit-copy (field params "deadline" 10))
+  (set-check-end (field params "deadline" 10)))
+
 (defun begin-in-copy (params)
   "What a copy does first: connect, say who it is, and take over the compiler. The REPORT."
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
-    (limit-copy (field params "deadline" 10))
-    (set-check-end (field params "deadline" 10))
+    (unless (parked-p params) (begin-deadline params))
     (redirect-asdf (scratch-directory params))
     (setf *checking* t)
     report))
@@ -60,14 +68,31 @@
 
 (defun check-in-copy (params)
   "What the copy of a check does: everything after the fork."
-  (let* ((report (begin-in-copy params))
-         (check (check-of-params params report (field params "path") (field params "text"))))
-    (put-source check)
-    (cond ((confine-copy params report)
-           (with-checks () (run-check check))
-           (settle-names check))
-          (t (funcall (check-emit check) (cannot-confine))))
-    (send-line report (object "done" (object "forms" (check-forms check) "unloaded_system" (or-null (check-unloaded-system check)))) :flush t)))
+  (if (parked-p params)
+      (check-when-told params)
+      (let* ((report (begin-in-copy params))
+             (check (check-of-params params report (field params "path") (field params "text"))))
+        (put-source check)
+        (finish-check check report (confine-copy params report)))))
+
+(defun check-when-told (params)
+  "What a parked copy does."
+  (let ((report (begin-in-copy params)))
+    ;; Where it cannot be confined, or not while files can still be opened, there is nothing to win.
+    (unless (or (not (confined-p params)) (plusp (landlock-abi))) (leave 0))
+    (unless (confine-copy params report) (leave 0))
+    (send-line report (object "parked" (world-json (field params "world"))) :flush t)
+    (let ((params (await-text params report)))
+      (begin-deadline params)
+      (finish-check (check-of-params params report (field params "path") (field params "text")) report t))))
+
+(defun finish-check (check report confined)
+  "Run CHECK, if code is CONFINED as it should be, and tell the end."
+  (cond (confined
+         (with-checks () (run-check check))
+         (settle-names check))
+        (t (funcall (check-emit check) (cannot-confine))))
+  (send-line report (object "done" (object "forms" (check-forms check) "unloaded_system" (or-null (check-unloaded-system check)))) :flush t))
 
 (defun withheld-answer (reader)
   "The spans that the host withholds of the file it was just told of. A host that is gone needs no copy."
@@ -160,6 +185,10 @@ diagnostic has its file too."
 (define-operation "check" :thread (id params)
   (param params "text" 'string)
   (check-check-params params)
+  (when (parked-p params)
+    (let ((world (and (quiet-p) (car *world*))))
+      (unless world (refuse "busy" "The image is not at rest"))
+      (setf params (append params (list "world" world)))))
   (answer-from-copy id params 'check-in-copy))
 
 (define-operation "check-system" :thread (id params)

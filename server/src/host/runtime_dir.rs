@@ -105,6 +105,12 @@ impl RuntimeDir {
         std::fs::write(self.dir.join("host.json"), serde_json::to_vec(file)?)
     }
 
+    /// Remove it: a host that is gone while it is there was killed.
+    pub fn remove_host_file(&self) {
+        // It is removed with the rest in any case.
+        let _ = std::fs::remove_file(self.dir.join("host.json"));
+    }
+
     /// Make the directory if need be, and make sure that it is ours alone.
     ///
     /// # Errors

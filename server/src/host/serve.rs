@@ -178,6 +178,8 @@ async fn accept(
             () = lifetime.stop.notified() => { tracing::info!("told to leave"); break }
         }
     }
+    // Before the bridges see the end: a host that leaves is not replaced by them.
+    elected.runtime.remove_host_file();
     doors.shutdown().await;
     Ok(())
 }

@@ -1,27 +1,28 @@
 //! A check: a copy of the image is asked for, followed and, when it passes a limit or nobody wants it any more, killed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde::Serialize;
 use serde::de::IgnoredAny;
-use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
-use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::api::expand::{ExpandAnswer, ExpandParams};
-use super::api::{CheckEnd, CheckParams, CheckReport, CheckSystemParams, FileFacts};
-use super::findings::{Findings, LINE_LIMIT, Limit, Taken};
+use super::api::{CheckEnd, CheckParams, CheckReport, CheckSystemParams};
+use super::findings::{Findings, LINE_LIMIT, Limit};
 use super::frames::CopyEnd;
 use super::handle::lost;
 use super::lines::Lines;
 use super::link::{Call, CallError, Listener};
 use super::live::Live;
 use super::memory;
+use super::order::{AFTERWARDS, Files, Look, Order, Wire};
+use super::parked;
 use super::process::{Quarry, describe_signal};
 use super::scratch::Scratch;
 use super::state::{ImageError, Progress};
@@ -40,11 +41,9 @@ const CONNECT: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 /// How often limits are looked at.
 const WATCH: Duration = Duration::from_millis(50);
-/// What the last lines, or the news of a copy's end, may take.
-const AFTERWARDS: Duration = Duration::from_secs(5);
 
 /// Why an attempt gave no report.
-enum Failed {
+pub(super) enum Failed {
     /// The image could not fork now.
     Busy(String),
     /// The copy did not connect, or died before it did; why, for a person.
@@ -55,49 +54,8 @@ enum Failed {
     Error(ImageError),
 }
 
-/// Tells what a copy must know of a file, `None` when it cannot be read. May block. The path is the copy's word.
-pub type Look = Arc<dyn Fn(&Path) -> Option<FileFacts> + Send + Sync>;
-
-/// What a copy is asked for.
-struct Order<P> {
-    op: &'static str,
-    /// What it is, for a person: `a check`.
-    what: &'static str,
-    params: P,
-    deadline: f64,
-    memory: u64,
-    /// What is checked first, with its length.
-    first: (PathBuf, usize),
-    files: Option<Files>,
-}
-
-/// What the copy of a system's check asks and tells beside findings.
-struct Files {
-    look: Look,
-    progress: Option<mpsc::UnboundedSender<Progress>>,
-}
-
-impl<P> Order<P> {
-    fn findings(&self) -> Findings {
-        Findings::new(self.first.0.clone(), self.first.1)
-    }
-}
-
-/// What goes over the wire.
-#[derive(Serialize)]
-struct Wire<'a, P> {
-    #[serde(flatten)]
-    params: &'a P,
-    socket: &'a Path,
-    token: &'a str,
-    scratch: &'a Path,
-    /// The copy of a system's check is answered when it names a file.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    withhold: bool,
-}
-
-/// `check`; see [`super::Image::check`].
-pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams) -> Result<CheckReport, ImageError> {
+/// `check`; see [`super::Image::check`]. `more`: others like it will follow, so a copy is kept ready for the next.
+pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams, more: bool) -> Result<CheckReport, ImageError> {
     let order = Order {
         op: "check",
         what: "a check",
@@ -107,7 +65,12 @@ pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams) -> Result<C
         params,
         files: None,
     };
-    let report = run(shared, &order).await?.reports.pop();
+    let _next = more.then(|| parked::Next::after(shared, &order.params));
+    let reports = match if more { check_parked(shared, &order).await? } else { None } {
+        Some(reports) => reports,
+        None => run(shared, &order, more).await?.reports,
+    };
+    let report = reports.into_iter().next_back();
     report.map(|(_, report)| report).ok_or_else(|| ImageError::Unavailable("The check gave no report.".into()))
 }
 
@@ -131,7 +94,7 @@ pub(super) async fn check_system(
         params,
         files: Some(Files { look, progress }),
     };
-    Ok(run(shared, &order).await?.reports)
+    Ok(run(shared, &order, false).await?.reports)
 }
 
 /// `macroexpand`; see [`super::Image::expand`].
@@ -145,7 +108,7 @@ pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result
         params,
         files: None,
     };
-    let mut told = run(shared, &order).await?;
+    let mut told = run(shared, &order, false).await?;
     let why = match told.answer.map(serde_json::from_value) {
         Some(Ok(answer)) => return Ok(answer),
         Some(Err(error)) => format!("The copy of the image gave an answer that means nothing: {error}"),
@@ -163,15 +126,36 @@ struct Told {
     answer: Option<serde_json::Value>,
 }
 
-async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>) -> Result<Told, ImageError> {
-    let Ok(deadline) = Duration::try_from_secs_f64(order.deadline) else {
-        let message = format!("The deadline must be a number of seconds, and not {}.", order.deadline);
-        return Err(ImageError::Refused { kind: "bad-params".into(), message });
+/// Check in the copy that is kept ready. `None`: there is none, or it did not serve.
+async fn check_parked(
+    shared: &Arc<Shared>,
+    order: &Order<CheckParams>,
+) -> Result<Option<Vec<(PathBuf, CheckReport)>>, ImageError> {
+    let (deadline, permit) = (order.within()?, turn(shared, true).await?);
+    let Some((mut hunt, lines, answers)) = parked::claim(shared, &order.params, &permit).await else { return Ok(None) };
+    let findings = order.findings().trusted();
+    // What ended it may have been the image's end: then it is checked as if there had been none.
+    let told = hunt.follow(lines, answers, findings, order, deadline).await.ok();
+    Ok(told.inspect(|_| hunt.finish_if_ended()).map(|told| told.reports))
+}
+
+/// Leave to use a copy. What is `edited` does not wait until what agents and terminals asked for has ended.
+async fn turn(shared: &Arc<Shared>, edited: bool) -> Result<Arc<OwnedSemaphorePermit>, ImageError> {
+    let leave = async {
+        tokio::select! {
+            biased;
+            leave = shared.copies.clone().acquire_owned() => leave,
+            leave = shared.reserved.clone().acquire_owned(), if edited => leave,
+        }
     };
-    let permit = match timeout(TURN, shared.copies.clone().acquire_owned()).await {
-        Ok(Ok(permit)) => Arc::new(permit),
-        _ => return Err(ImageError::Busy("Other checks are still running; try again in a moment.".into())),
-    };
+    match timeout(TURN, leave).await {
+        Ok(Ok(permit)) => Ok(Arc::new(permit)),
+        _ => Err(ImageError::Busy("Other checks are still running; try again in a moment.".into())),
+    }
+}
+
+async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>, edited: bool) -> Result<Told, ImageError> {
+    let (deadline, permit) = (order.within()?, turn(shared, edited).await?);
     let (mut busy, mut mute, mut again) = (0, 0, true);
     loop {
         match attempt(shared, order, deadline, CONNECT[mute], permit.clone()).await {
@@ -203,51 +187,16 @@ async fn attempt<P: Serialize>(
     connect: Duration,
     permit: Arc<OwnedSemaphorePermit>,
 ) -> Result<Told, Failed> {
-    let mut hunt = Hunt::start(shared, order, permit).await?;
-    let stream = hunt.connection(connect).await?;
-    let told = hunt.follow(stream, order, deadline).await?;
-    if hunt.end.is_some() {
-        hunt.finish();
-    }
+    let mut hunt = Hunt::start(shared, order, Some(permit)).await?;
+    let (read, answers) = hunt.connection(connect).await?.into_split();
+    let lines = Lines::new(read, LINE_LIMIT);
+    let told = hunt.follow(lines, answers, order.findings(), order, deadline).await?;
+    hunt.finish_if_ended();
     Ok(told)
 }
 
-impl Files {
-    /// Do what a line asks. `Err`: the copy cannot go on; for a person.
-    async fn serve(&self, taken: Taken, findings: &mut Findings, answers: &mut OwnedWriteHalf) -> Result<(), String> {
-        match taken {
-            Taken::Noted => Ok(()),
-            Taken::Step(message) => {
-                self.tell(message);
-                Ok(())
-            }
-            Taken::File { path, silent } => {
-                self.tell(format!("checking {}", path.display()));
-                let (look, looked) = (self.look.clone(), path.clone());
-                let facts = timeout(AFTERWARDS, tokio::task::spawn_blocking(move || look(&looked))).await;
-                let facts = facts.map_err(|_| format!("{} could not be read in time", path.display()))?;
-                let facts = facts.ok().flatten().unwrap_or_default();
-                findings.begin(path, facts.length, silent)?;
-                let answer = format!("{}\n", serde_json::json!({"withheld": facts.withheld}));
-                match timeout(AFTERWARDS, answers.write_all(answer.as_bytes())).await {
-                    // One that has ended is told by how it ended.
-                    Ok(_) => Ok(()),
-                    Err(_) => Err("it asked for something and did not read the answer".into()),
-                }
-            }
-        }
-    }
-
-    fn tell(&self, message: String) {
-        if let Some(progress) = &self.progress {
-            // Whoever asked for it may have gone.
-            let _ = progress.send(Progress { message, done: 0, total: None });
-        }
-    }
-}
-
 /// A copy that is asked for or runs. Dropped, it is killed as soon as it is known.
-struct Hunt {
+pub(super) struct Hunt {
     shared: Arc<Shared>,
     live: Arc<Live>,
     call: Option<Call>,
@@ -262,10 +211,10 @@ struct Hunt {
 
 impl Hunt {
     /// Ask for a copy.
-    async fn start<P: Serialize>(
+    pub(super) async fn start<P: Serialize>(
         shared: &Arc<Shared>,
         order: &Order<P>,
-        permit: Arc<OwnedSemaphorePermit>,
+        permit: Option<Arc<OwnedSemaphorePermit>>,
     ) -> Result<Hunt, Failed> {
         let live = shared.live().await.map_err(Failed::Error)?;
         let scratch = Scratch::new(&shared.private).map_err(|error| {
@@ -292,12 +241,12 @@ impl Hunt {
             pid: 0,
             end: None,
             scratch: Some(scratch),
-            permit: Some(permit),
+            permit,
         })
     }
 
     /// Wait for the fork and for the copy to connect.
-    async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
+    pub(super) async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
         let (Some(call), Some(copied), Some(scratch)) = (&mut self.call, &mut self.copied, &mut self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
@@ -335,15 +284,20 @@ impl Hunt {
 
     /// Read what the copy finds until it is done or has ended, within its limits. Nobody waits for a copy that is done to leave: giving back
     /// its memory takes it as long as checking a small text.
-    async fn follow<P>(&mut self, stream: UnixStream, order: &Order<P>, within: Duration) -> Result<Told, Failed> {
-        let (mut findings, files) = (order.findings(), order.files.as_ref());
+    async fn follow<P>(
+        &mut self,
+        mut lines: Lines<OwnedReadHalf>,
+        mut answers: OwnedWriteHalf,
+        mut findings: Findings,
+        order: &Order<P>,
+        within: Duration,
+    ) -> Result<Told, Failed> {
+        let files = order.files.as_ref();
         let (Some(call), Some(scratch)) = (&mut self.call, &self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
         let quarry = self.quarry.clone();
         let deadline = Instant::now() + within.min(LONGEST);
-        let (stream, mut answers) = stream.into_split();
-        let mut lines = Lines::new(stream, LINE_LIMIT);
         let mut ticks = interval(WATCH);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut passed: Option<(Limit, String)> = None;
@@ -411,8 +365,33 @@ impl Hunt {
         Ok(Told { reports, answer })
     }
 
-    /// The copy has ended and was reaped.
-    fn finish(mut self) {
+    /// Whether it is a copy of this image.
+    pub(super) fn is_of(&self, live: &Arc<Live>) -> bool {
+        Arc::ptr_eq(&self.live, live)
+    }
+
+    /// What it must say first.
+    pub(super) fn token(&self) -> Option<&str> {
+        self.scratch.as_ref().map(|scratch| scratch.token.as_str())
+    }
+
+    /// Keep this leave while it runs.
+    pub(super) fn hold(&mut self, permit: Arc<OwnedSemaphorePermit>) {
+        self.permit = Some(permit);
+    }
+
+    /// Resolves when it has ended, or the image has. May be dropped and called again.
+    pub(super) async fn ended(&mut self) {
+        if let Some(call) = &mut self.call {
+            let _ = call.result::<IgnoredAny>().await; // as it may
+        }
+    }
+
+    /// If the copy has ended and was reaped, there is nothing to wait for.
+    fn finish_if_ended(&mut self) {
+        if self.end.is_none() {
+            return;
+        }
         self.live.forget(self.pid);
         self.call = None;
         if let Some(mut scratch) = self.scratch.take() {

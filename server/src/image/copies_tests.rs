@@ -96,6 +96,14 @@ impl Double {
     }
 
     async fn check(&self, change: impl FnOnce(&mut CheckParams)) -> Result<CheckReport, ImageError> {
+        self.check_as(false, change).await
+    }
+
+    async fn check_edited(&self) -> Result<CheckReport, ImageError> {
+        self.check_as(true, |_| {}).await
+    }
+
+    async fn check_as(&self, edited: bool, change: impl FnOnce(&mut CheckParams)) -> Result<CheckReport, ImageError> {
         let mut params = CheckParams {
             text: "(a)\n(b c)\n".into(),
             path: None,
@@ -110,7 +118,7 @@ impl Double {
             memory: 1 << 30,
         };
         change(&mut params);
-        tokio::time::timeout(Duration::from_secs(60), check(&self.shared, params)).await.unwrap()
+        tokio::time::timeout(Duration::from_secs(60), check(&self.shared, params, edited)).await.unwrap()
     }
 
     /// All copies are gone, and their directories.
@@ -141,6 +149,7 @@ fn play(stream: StdUnixStream, scripts: &[&'static str], seen: &Arc<Seen>) {
         let write = |frame: Value| writeln!(lock(&writer), "{frame}").unwrap();
         match script {
             "busy" => write(json!({"id": id, "error": {"kind": "busy", "message": "compiling"}})),
+            "cannot fork" => write(json!({"id": id, "error": {"kind": "cannot-fork", "message": "no fork here"}})),
             "die" => return lock(&writer).shutdown(std::net::Shutdown::Both).unwrap(),
             _ => {
                 let child = start_copy(script, &request["params"]);
@@ -201,6 +210,32 @@ async fn a_good_copy_gives_its_findings_and_an_image_that_was_busy_is_asked_agai
     double.nothing_left().await;
     let double = Double::new(&["busy"]);
     assert!(matches!(double.check(|_| {}).await, Err(ImageError::Busy(message)) if message == "compiling"));
+    double.nothing_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_edited_does_not_wait_for_what_others_asked() {
+    let double = Arc::new(Double::new(&["hang", "hang", "good"]));
+    let other = || {
+        let double = double.clone();
+        tokio::spawn(async move { double.check(|_| {}).await })
+    };
+    let others = [other(), other()];
+    while double.seen.asked.load(Ordering::SeqCst) < others.len() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let report = double.check_edited().await.unwrap();
+    assert_eq!(report.end, CheckEnd::Complete);
+    others.iter().for_each(tokio::task::JoinHandle::abort);
+    double.nothing_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_that_cannot_fork_is_not_asked_again() {
+    let double = Double::new(&["cannot fork"]);
+    let refused = double.check(|_| {}).await;
+    assert!(matches!(&refused, Err(ImageError::Refused { kind, .. }) if kind == "cannot-fork"), "{refused:?}");
+    assert_eq!(double.seen.asked.load(Ordering::SeqCst), 1);
     double.nothing_left().await;
 }
 

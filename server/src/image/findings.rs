@@ -142,6 +142,12 @@ impl Findings {
         self.answer.take()
     }
 
+    /// Of a copy that has said its token.
+    pub(super) fn trusted(mut self) -> Findings {
+        self.trusted = true;
+        self
+    }
+
     /// What comes now is of this file.
     pub(super) fn begin(&mut self, path: PathBuf, length: usize, silent: bool) -> Result<(), String> {
         if self.texts.len() >= FILES_LIMIT {

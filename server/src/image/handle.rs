@@ -15,6 +15,7 @@ use super::api::{
 use super::core::Cache;
 use super::link::{CallError, lock};
 use super::live::Live;
+use super::order::Look;
 use super::state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 use super::supervisor::{Command, LEAVING, Phase, Shared, Supervisor};
 use super::{copies, evaluate};
@@ -158,7 +159,12 @@ impl Image {
 
     /// Check a text in a throw-away copy. Dropping the future kills the copy.
     pub async fn check(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copies::check(&self.shared, params).await
+        copies::check(&self.shared, params, false).await
+    }
+
+    /// [`Image::check`], of a text that is being edited: a copy is kept ready for the next check, which then does not wait for a fork.
+    pub async fn check_edited(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
+        copies::check(&self.shared, params, true).await
     }
 
     /// Check the files of a system in a throw-away copy, in which they and what they depend on are loaded; each file's report, in the order
@@ -166,7 +172,7 @@ impl Image {
     pub async fn check_system(
         &self,
         params: CheckSystemParams,
-        look: copies::Look,
+        look: Look,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
         copies::check_system(&self.shared, params, look, progress).await

@@ -465,7 +465,8 @@ impl Call {
                 let message = format!("The image's answer to {} cannot be read: {error}", self.op);
                 CallError::Refused(ImageError::Refused { kind: "internal".into(), message })
             }),
-            Err(NoResult::Refused(refusal)) if matches!(refusal.kind.as_str(), "busy" | "cannot-fork") => {
+            // Not `cannot-fork`: trying again would not help.
+            Err(NoResult::Refused(refusal)) if refusal.kind == "busy" => {
                 Err(CallError::Refused(ImageError::Busy(refusal.message)))
             }
             Err(NoResult::Refused(Refusal { kind, message })) => Err(CallError::Refused(ImageError::Refused { kind, message })),

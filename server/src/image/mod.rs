@@ -27,6 +27,8 @@ mod lines;
 mod link;
 mod live;
 mod memory;
+mod order;
+mod parked;
 mod pipes;
 mod process;
 mod program;
@@ -38,6 +40,6 @@ mod state;
 mod supervisor;
 mod turns;
 
-pub use copies::Look;
 pub use handle::Image;
+pub use order::Look;
 pub use state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};

@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use super::core::{Cache, Start};
 use super::link::lock;
 use super::live::Live;
+use super::parked::Claims;
 use super::program::{self, Program};
 use super::restore::{Plan, Restoration, restore};
 use super::running::{NotReady, Running};
@@ -82,6 +83,10 @@ pub(super) struct Shared {
     pub(super) tasks: TaskTracker,
     /// Leave to make a copy, first come first served.
     pub(super) copies: Arc<Semaphore>,
+    /// Leave that only texts being edited take.
+    pub(super) reserved: Arc<Semaphore>,
+    /// A copy that is kept ready, if one is.
+    pub(super) parked: Mutex<Option<Claims>>,
     /// One evaluation of a session at a time.
     pub(super) turns: Turns,
 }
@@ -109,6 +114,8 @@ impl Shared {
             last: Mutex::default(),
             tasks: TaskTracker::new(),
             copies: Arc::new(Semaphore::new(COPIES)),
+            reserved: Arc::new(Semaphore::new(1)),
+            parked: Mutex::default(),
             turns: Turns::default(),
         }
     }

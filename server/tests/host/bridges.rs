@@ -74,11 +74,83 @@ fn an_editors_requests_are_answered_when_the_host_is_killed() {
     });
     kill(house.host_pid());
     assert_eq!(editor.answer(call)["error"]["code"], -32603);
-    assert_eq!(editor.receive().unwrap()["method"], "window/showMessage");
-    assert_eq!(editor.receive(), None);
+    let told = editor.receive().unwrap();
+    assert_eq!(told["method"], "window/showMessage");
+    assert!(told["params"]["message"].as_str().unwrap().contains("A new one is running"), "{told}");
+    let eval = json!({"command": "consort.eval", "arguments": [{"code": "(+ 40 2)"}]});
+    assert_eq!(editor.request("workspace/executeCommand", eval)["result"]["values"], json!(["42"]));
+    assert_eq!(editor.request("shutdown", Value::Null)["result"], Value::Null);
+    editor.send(&json!({"method": "exit"}));
+    assert_eq!(editor.finish().0, Some(0));
+}
+
+/// Wait until a document's diagnostics are those of these codes.
+fn await_codes(editor: &mut Process, uri: &str, version: i64, codes: &[&str]) {
+    loop {
+        let message = editor.receive().expect("diagnostics, and not the end");
+        let params = &message["params"];
+        if message["method"] != "textDocument/publishDiagnostics" || params["uri"] != uri {
+            continue;
+        }
+        let found: Vec<_> = params["diagnostics"].as_array().unwrap().iter().map(|found| &found["code"]).collect();
+        if params["version"] == version && found == codes {
+            return;
+        }
+    }
+}
+
+#[test]
+fn an_editors_documents_are_checked_again_when_the_host_was_killed() {
+    let house = House::new();
+    let uri = file_uri(&house.file("x.lisp", "on disk, and older"));
+    let mut editor = editor(&house);
+    let document = json!({"uri": uri, "languageId": "commonlisp", "version": 1, "text": "(defun f (x) 1)\n"});
+    editor.send(&json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
+    await_codes(&mut editor, &uri, 1, &["unused-variable"]);
+    let change = |editor: &mut Process, version: i64, text: &str| {
+        let at = json!({"line": 1, "character": 0});
+        let changes = json!([{"range": {"start": at, "end": at}, "text": text}]);
+        let params = json!({"textDocument": {"uri": uri, "version": version}, "contentChanges": changes});
+        editor.send(&json!({"method": "textDocument/didChange", "params": params}));
+    };
+    change(&mut editor, 2, "(defun g () (nowhere))\n");
+    await_codes(&mut editor, &uri, 2, &["unused-variable", "undefined-function"]);
+    let before = house.host_pid();
+    kill(before);
+    await_codes(&mut editor, &uri, 2, &["unused-variable", "undefined-function"]);
+    assert_ne!(house.host_pid(), before);
+    change(&mut editor, 3, "(defun nowhere () 1)\n");
+    await_codes(&mut editor, &uri, 3, &["unused-variable"]);
+    // Again and again, it is left to the editor.
+    for _ in 0..3 {
+        kill(house.host_pid());
+        wait_until("another host has come, or the bridge has gone", || {
+            house.status().is_some_and(|status| status["clients"].as_array().is_some_and(|here| !here.is_empty()))
+                || editor.child.try_wait().unwrap().is_some()
+        });
+    }
+    let code = loop {
+        if editor.receive().is_none() {
+            break editor.finish().0;
+        }
+    };
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn a_host_that_is_told_to_leave_is_not_replaced_by_editors() {
+    let house = House::new();
+    let mut editor = editor(&house);
+    assert!(house.run(&["stop"]).status.success());
+    let mut last = Value::Null;
+    while let Some(message) = editor.receive() {
+        last = message;
+    }
+    assert_eq!(last["method"], "window/showMessage");
+    assert!(house.status().is_none());
     let (code, said) = editor.finish();
     assert_eq!(code, Some(1));
-    assert!(said.contains("The Consort host ended"), "{said}");
+    assert!(said.contains("was told to leave"), "{said}");
 }
 
 #[test]

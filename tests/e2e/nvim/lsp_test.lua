@@ -101,6 +101,30 @@ T.it('consort.eval evaluates in the image', function()
   T.eq('"forty-two"', answer.result.values[1])
 end)
 
+T.it('a host that is killed is replaced, and nobody has to do anything', function()
+  local function host()
+    local status = vim.system({ 'consort', 'status', '--json' }, { cwd = workspace }):wait(30000)
+    return status.code == 0 and vim.json.decode(status.stdout).host_pid
+  end
+  vim.api.nvim_buf_set_lines(buf, 3, -1, false, { '(defun lasting () (missing-still))' })
+  expect({ at(3, 'missing-still', 'undefined-function') })
+  local before = host()
+  local published = 0
+  local publish = vim.lsp.handlers['textDocument/publishDiagnostics']
+  client.handlers['textDocument/publishDiagnostics'] = function(err, result, context)
+    published = published + #result.diagnostics
+    return publish(err, result, context)
+  end
+  vim.uv.kill(before, 'sigkill')
+  T.wait('diagnostics of another host', function() return published > 0 end, diagnostics)
+  client.handlers['textDocument/publishDiagnostics'] = nil
+  expect({ at(3, 'missing-still', 'undefined-function') })
+  T.eq(false, host() == before)
+  T.eq(client.id, vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1].id)
+  vim.api.nvim_buf_set_lines(buf, 3, -1, false, { '(defun lasting () 1)' })
+  expect({})
+end)
+
 T.it('closing the buffer clears its diagnostics', function()
   vim.api.nvim_buf_set_lines(buf, 3, -1, false, { '(defun again () (missing-again))' })
   T.wait('a diagnostic', function() return #vim.diagnostic.get(buf) == 1 end, diagnostics)

@@ -31,12 +31,16 @@ impl Frames {
                     self.body = None;
                 }
                 Some(_) => break,
-                None => match header(rest)? {
-                    Some((header, body)) => {
+                None => match header(rest) {
+                    Ok(Some((header, body))) => {
                         done += header;
                         self.body = Some(body);
                     }
-                    None => break,
+                    Ok(None) => break,
+                    Err(error) => {
+                        self.buffer.drain(..done);
+                        return Err(error);
+                    }
                 },
             }
         }
@@ -74,8 +78,14 @@ fn header(bytes: &[u8]) -> Result<Option<(usize, usize)>, NotFramed> {
 
 /// A message with its header.
 pub(super) fn framed(message: &serde_json::Value) -> Vec<u8> {
-    let body = message.to_string();
-    format!("Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    with_header(message.to_string().as_bytes())
+}
+
+/// A message's bytes with a header.
+pub(super) fn with_header(body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
+    bytes.extend_from_slice(body);
+    bytes
 }
 
 #[cfg(test)]

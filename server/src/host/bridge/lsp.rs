@@ -1,20 +1,26 @@
-//! `consort lsp`: learns the workspace from the client's `initialize`, then copies bytes.
+//! `consort lsp`: learns the workspace from the client's `initialize`, then copies messages.
 //!
-//! When the host is killed, every unanswered request is answered with an error, the person is told, and the exit code is 1, so that the
-//! editor starts the server anew and opens its documents there: only the editor knows them.
+//! When the host is killed, every unanswered request is answered with an error, the person is told, and another host is started, which is told
+//! what this one remembers: `initialize`, the settings, and the documents as they are now. Where that cannot be done, and when the host was told
+//! to leave, the exit code is 1, and the editor decides.
 
+mod memory;
+mod talk;
+
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::frames::{Frames, framed};
-use super::pending::{Peek, Pending};
+use self::talk::{Passed, Talk};
+use super::frames::{Frames, framed, with_header};
+use super::pending::Peek;
 use crate::host::election::Place;
 use crate::host::hello::{DoorKind, Hello};
 use crate::host::workspace;
@@ -24,13 +30,57 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// One read of either side, bytes.
 const PIECE: usize = 1 << 16;
 
-/// What both copies know of the conversation.
-#[derive(Debug, Default)]
-struct Talk {
-    pending: Pending,
-    shutdown: bool,
-    /// The client said `exit` or closed its end.
-    over: bool,
+/// So many hosts may be killed in so much time before the editor is left to decide.
+const OFTEN: (usize, Duration) = (3, Duration::from_secs(60));
+
+const LOST: &str = "The Consort host ended, and the Lisp image with it. What was defined only in the image is lost.";
+const RESTART: &str = "Your editor starts Consort again; if it does not, restart its language server.";
+const LEFT: &str =
+    "The Consort host was told to leave, and the Lisp image with it. To go on, restart your editor's language server.";
+
+/// What both copies share. Whoever takes both locks takes `host` first.
+struct Shared {
+    host: Mutex<Host>,
+    talk: Mutex<Talk>,
+}
+
+/// The host that there is.
+struct Host {
+    stream: UnixStream,
+    pid: u32,
+}
+
+impl Host {
+    /// A failure is the host's end, which the other copy sees.
+    fn write(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+}
+
+impl Shared {
+    fn host(&self) -> MutexGuard<'_, Host> {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn talk(&self) -> MutexGuard<'_, Talk> {
+        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Pass a message of the client's on, and remember what it says.
+    fn pass_up(&self, message: &[u8]) {
+        let mut host = self.host();
+        let Some(peek) = Peek::of(message) else { return host.write(&with_header(message)) };
+        // Known before it is passed on, so that no answer comes first.
+        let changed = self.talk().outgoing(&peek, message);
+        match changed {
+            Some(changed) if changed.is_empty() => {}
+            Some(changed) => host.write(&with_header(&changed)),
+            None => host.write(&with_header(message)),
+        }
+        if let Some(method) = &peek.method {
+            self.talk().memory.note(method, message);
+        }
+    }
 }
 
 /// Run until the client or the host leaves.
@@ -44,23 +94,24 @@ pub fn run() -> io::Result<ExitCode> {
     let Some(opening) = await_initialize(&mut stdin, &mut stdout)? else { return Ok(ExitCode::FAILURE) };
     let connected = root(&opening.params).and_then(|root| {
         let place = Place::of(&root).map_err(|error| error.to_string())?;
-        place.connect_or_start(&Hello::new(DoorKind::Lsp)).map_err(|error| error.to_string())
+        let connected = place.connect_or_start(&Hello::new(DoorKind::Lsp)).map_err(|error| error.to_string())?;
+        Ok((place, connected))
     });
-    let stream = match connected {
-        Ok(connected) => connected.stream,
+    let (place, connected) = match connected {
+        Ok(connected) => connected,
         Err(message) => {
             eprintln!("consort lsp: {message}");
             stdout.write_all(&framed(&error_answer(&opening.id, -32603, &message)))?;
             return Ok(ExitCode::FAILURE);
         }
     };
-    let talk = Arc::new(Mutex::new(Talk::default()));
-    let upstream = stream.try_clone()?;
+    let host = Host { stream: connected.stream.try_clone()?, pid: connected.ack.host_pid };
+    let shared = Arc::new(Shared { host: Mutex::new(host), talk: Mutex::default() });
     std::thread::spawn({
-        let talk = talk.clone();
-        move || copy_up(stdin, upstream, &opening.bytes, &talk)
+        let shared = shared.clone();
+        move || copy_up(stdin, &opening.bytes, &shared)
     });
-    copy_down(stream, stdout, &talk)
+    copy_down(connected.stream, stdout, &place, &shared)
 }
 
 /// What the client said up to and including `initialize`, to be passed on.
@@ -150,102 +201,126 @@ fn root(params: &Value) -> Result<PathBuf, String> {
     }
 }
 
-fn copy_up(mut stdin: File, mut stream: UnixStream, first: &[u8], talk: &Mutex<Talk>) {
-    let mut frames = Some(Frames::default());
+/// The client's side: from its messages to the host that there is.
+fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
+    let mut frames = Frames::default();
     let mut piece = vec![0; PIECE];
-    let mut copy = |bytes: &[u8]| {
-        // Known before it is passed on, so that no answer comes first.
-        note(
-            &mut frames,
-            bytes,
-            |talk, peek| {
-                if let Some((id, method)) = peek.request() {
-                    talk.shutdown |= method == "shutdown";
-                    talk.pending.insert(id, method);
-                } else if peek.method.as_deref() == Some("exit") {
-                    talk.over = true;
-                }
-            },
-            talk,
-        );
-        stream.write_all(bytes)
-    };
-    let mut result = copy(first);
-    while result.is_ok() {
-        result = match stdin.read(&mut piece) {
-            Ok(0) => break,
-            Ok(read) => copy(&piece[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(error),
-        };
-    }
-    // An error means that the host has gone, which the other copy sees; or that the client has, as has its end of file.
-    if result.is_ok() {
-        talk.lock().unwrap_or_else(PoisonError::into_inner).over = true;
-        // The timeout is the whole socket's, so it bounds the other copy's wait.
-        let _ = stream.set_read_timeout(Some(FAREWELL));
-        let _ = stream.shutdown(std::net::Shutdown::Write);
-    }
-}
-
-fn copy_down(mut stream: UnixStream, mut stdout: File, talk: &Mutex<Talk>) -> io::Result<ExitCode> {
-    let mut frames = Some(Frames::default());
-    let mut piece = vec![0; PIECE];
+    let mut bytes = first.to_vec();
     loop {
-        match stream.read(&mut piece) {
+        let framing = frames.push(&bytes, |message| shared.pass_up(message));
+        if framing.is_err() {
+            // Bytes that are no messages are the host's to complain of.
+            shared.talk().memory.give_up();
+            shared.host().write(&frames.unfinished());
+            frames = Frames::default();
+        }
+        match stdin.read(&mut piece) {
             Ok(0) => break,
-            Ok(read) => {
-                stdout.write_all(&piece[..read])?;
-                note(
-                    &mut frames,
-                    &piece[..read],
-                    |talk, peek| {
-                        if let Some(id) = peek.answer() {
-                            talk.pending.remove(id);
-                        }
-                    },
-                    talk,
-                );
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(read) => bytes = piece[..read].to_vec(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => bytes.clear(),
             Err(_) => break,
         }
     }
-    let mut talk = talk.lock().unwrap_or_else(PoisonError::into_inner);
-    if talk.over {
-        // LSP 3.17, "Exit Notification".
-        return Ok(if talk.shutdown { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    let host = shared.host();
+    shared.talk().over = true;
+    // The timeout is the whole socket's, so it bounds the other copy's wait.
+    let _ = host.stream.set_read_timeout(Some(FAREWELL));
+    let _ = host.stream.shutdown(std::net::Shutdown::Write);
+}
+
+/// The hosts' side: from one after another to the client.
+fn copy_down(mut stream: UnixStream, mut stdout: File, place: &Place, shared: &Shared) -> io::Result<ExitCode> {
+    // Held while a new host has not been told all: until then the client's messages wait.
+    let mut telling: Option<MutexGuard<'_, Host>> = None;
+    let mut taken: VecDeque<Instant> = VecDeque::new();
+    loop {
+        listen(&mut stream, &mut stdout, shared, &mut telling)?;
+        // Nothing of the client's is passed on, or changes what is remembered, from here on.
+        let mut host = telling.take().unwrap_or_else(|| shared.host());
+        let mut talk = shared.talk();
+        if talk.over {
+            // LSP 3.17, "Exit Notification".
+            return Ok(if talk.shutdown { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        for message in talk.settle(LOST) {
+            stdout.write_all(&framed(&message))?;
+        }
+        taken.retain(|at| at.elapsed() < OFTEN.1);
+        let killed = place.runtime.read_host_file().is_some_and(|file| file.pid == host.pid);
+        let opening = talk.memory.opening().map(<[u8]>::to_vec).filter(|_| killed && taken.len() < OFTEN.0);
+        let Some(opening) = opening else {
+            let text = if killed { format!("{LOST} {RESTART}") } else { LEFT.to_owned() };
+            return give_up(&mut stdout, &text);
+        };
+        let connected = match place.connect_or_start(&Hello::new(DoorKind::Lsp)) {
+            Ok(connected) => connected,
+            Err(error) => {
+                return give_up(&mut stdout, &format!("{LOST} No new one could be started: {error}. {RESTART}"));
+            }
+        };
+        taken.push_back(Instant::now());
+        if let Some(message) = talk.next_host(&opening) {
+            stdout.write_all(&framed(&message))?;
+        }
+        stdout.write_all(&framed(&shown(&format!("{LOST} A new one is running, and has your open documents."))))?;
+        stream = connected.stream;
+        *host = Host { stream: stream.try_clone()?, pid: connected.ack.host_pid };
+        host.write(&with_header(&opening));
+        drop(talk);
+        telling = Some(host);
     }
-    report_loss(&mut stdout, &mut talk.pending)?;
+}
+
+/// Pass a host's messages on until it ends.
+fn listen(
+    stream: &mut UnixStream,
+    stdout: &mut File,
+    shared: &Shared,
+    telling: &mut Option<MutexGuard<'_, Host>>,
+) -> io::Result<()> {
+    let mut frames = Frames::default();
+    let mut piece = vec![0; PIECE];
+    loop {
+        let read = match stream.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return Ok(()),
+        };
+        let (mut out, mut refused) = (Vec::with_capacity(read + 64), false);
+        let framing = frames.push(&piece[..read], |message| {
+            let Some(peek) = Peek::of(message) else { return out.extend(with_header(message)) };
+            let mut talk = shared.talk();
+            match talk.incoming(&peek, message) {
+                Passed::AsItIs => out.extend(with_header(message)),
+                Passed::Instead(message) => out.extend(framed(&message)),
+                Passed::Greeted(false) => refused = true,
+                Passed::Greeted(true) => {
+                    if let Some(mut host) = telling.take() {
+                        for message in talk.memory.replay() {
+                            host.write(&with_header(&message));
+                        }
+                    }
+                }
+            }
+        });
+        stdout.write_all(&out)?;
+        if framing.is_err() || refused {
+            return Ok(());
+        }
+    }
+}
+
+/// The editor must start the server anew.
+#[allow(clippy::print_stderr)] // the editor's log of the server
+fn give_up(stdout: &mut File, text: &str) -> io::Result<ExitCode> {
+    eprintln!("consort lsp: {text}");
+    stdout.write_all(&framed(&shown(text)))?;
     Ok(ExitCode::FAILURE)
 }
 
-/// Answer everything unanswered and tell the person.
-#[allow(clippy::print_stderr)] // the editor's log of the server
-fn report_loss(stdout: &mut File, pending: &mut Pending) -> io::Result<()> {
-    let text = "The Consort host ended, and the Lisp image with it. What was defined only in the image is lost. Your editor starts Consort again; \
-                if it does not, restart its language server.";
-    eprintln!("consort lsp: {text}");
-    for (id, _) in pending.take() {
-        stdout.write_all(&framed(&error_answer(&id, -32603, text)))?;
-    }
-    stdout.write_all(&framed(
-        &json!({"jsonrpc": "2.0", "method": "window/showMessage", "params": {"type": 2, "message": text}}),
-    ))
-}
-
-/// Look at the messages that `bytes` completes. Bytes that are no messages are the other side's to complain of; they are only copied from then on.
-fn note(frames: &mut Option<Frames>, bytes: &[u8], mut see: impl FnMut(&mut Talk, &Peek<'_>), talk: &Mutex<Talk>) {
-    let Some(found) = frames else { return };
-    let mut talk = talk.lock().unwrap_or_else(PoisonError::into_inner);
-    let framing = found.push(bytes, |message| {
-        if let Some(peek) = Peek::of(message) {
-            see(&mut talk, &peek);
-        }
-    });
-    if framing.is_err() {
-        *frames = None;
-    }
+fn shown(text: &str) -> Value {
+    json!({"jsonrpc": "2.0", "method": "window/showMessage", "params": {"type": 2, "message": text}})
 }
 
 fn error_answer(id: &Value, code: i32, message: &str) -> Value {

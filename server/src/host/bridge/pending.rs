@@ -40,8 +40,9 @@ impl Pending {
         self.0.insert(id.to_string(), (id.clone(), method.into()));
     }
 
-    pub(super) fn remove(&mut self, id: &Value) {
-        self.0.remove(&id.to_string());
+    /// It is answered; its method, if it was pending.
+    pub(super) fn remove(&mut self, id: &Value) -> Option<String> {
+        self.0.remove(&id.to_string()).map(|(_, method)| method)
     }
 
     /// All of them, which are then no longer pending.

@@ -60,7 +60,7 @@ impl Actor {
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
             let abort = self.jobs.start_check(job, async move {
                 let request = CheckRequest { text: text.to_string(), ..request };
-                image.check(check_params(&config, request, withheld, &asd)).await
+                image.check_edited(check_params(&config, request, withheld, &asd)).await
             });
             if let Some(open) = self.documents.get_mut(&key) {
                 open.running = Some(Running { abort, since: now, announced: false });

@@ -1,0 +1,77 @@
+;;;; A parked copy: forked, confined and warm before there is a text to check, so that the fork, the confinement and the faults of its
+;;;; first pages are not waited for. It may be used only while the image is what it was: the host asks `world` of the image.
+
+(in-package :consort)
+
+(defun quiet-p ()
+  "Whether nothing but requests can change the image: no user code runs, no thread or timer of the user's is there that might."
+  (and (null *running*)
+       (null (sb-ext:list-all-timers))
+       (every #'own-thread-p (sb-thread:list-all-threads))))
+
+(defun world-json (world)
+  "The WORLD of a copy or of the image, or null when it may change at any moment."
+  (or-null (and (quiet-p) (= world (car *world*)) world)))
+
+(define-operation "world" :dispatcher (id params)
+  (object "world" (world-json (car *world*))))
+
+;;; In the copy
+
+(defparameter *warming-text*
+  (coerce "(in-package :consort)
+(defmacro warming-macro (place &body body) `(let ((place ,place)) (declare (ignorable place)) ,@body))
+(defun warming-function (list &key (test #'eql) (count 1))
+  \"As good as any.\"
+  (declare (type fixnum count))
+  (let ((table (make-hash-table :test 'equal)))
+    (flet ((note (item) (incf (gethash item table 0) count)))
+      (loop for item in list do (when (funcall test item item) (note item))))
+    (handler-case (warming-macro table (format nil \"~A~%\" (hash-table-count place)))
+      (error (condition) (princ-to-string condition)))))
+" 'text)
+  "A text that has most of the compiler touched; its names are ours.")
+
+(defun warm-copy (scratch)
+  "Check a text of ours, so that the pages that every check changes are copied already. Never fails."
+  (let ((directory (merge-pathnames "warm/" scratch)))
+    (handler-case
+        (with-standard-io-syntax
+          (ensure-directories-exist directory)
+          (set-check-end 5)
+          (with-checks ()
+            (run-check (make-check :text *warming-text* :scratch directory :confined t)))
+          (uiop:delete-directory-tree directory :validate t))
+      (error () nil)))
+  (setf *check-end* nil))
+
+(defconstant +madv-populate-write+ 23)
+(defconstant +room-step+ (* 4 1024 1024) "How much memory is made ready between two looks at whether there is work.")
+
+(defun make-room-ready (from octets)
+  "Have the system give OCTETS of memory behind address FROM, where the next objects are put. False where it cannot."
+  (zerop (call-c "madvise" sb-alien:int (sb-alien:unsigned-long from) (sb-alien:unsigned-long octets)
+                 (sb-alien:int +madv-populate-write+))))
+
+(defun room-left-p (octets)
+  "Whether OCTETS are so little of the free heap that they may be made ready."
+  (< (* 4 octets) (- (sb-ext:dynamic-space-size) (dynamic-usage))))
+
+(defun prepare-room (room asked-p)
+  "Make ROOM octets of memory ready, a step at a time, until ASKED-P is true."
+  (when (and #+linux t #-linux nil (internal-p 'free-pointer) (room-left-p room))
+    (let ((start (sap-integer (free-pointer))))
+      (loop for done from 0 below room by +room-step+
+            until (funcall asked-p)
+            while (make-room-ready (+ start done) +room-step+)))))
+
+(defun await-text (params report)
+  "Wait, parked and ready, for the text: the params with what the host then says. A host that wants nothing closes the socket."
+  (let* ((descriptor (report-descriptor report))
+         (reader (make-line-reader descriptor)))
+    (flet ((asked-p () (wait-until-fd-usable descriptor :input 0 nil)))
+      (unless (asked-p) (warm-copy (scratch-directory params)))
+      (prepare-room (field params "room" 0) #'asked-p))
+    (multiple-value-bind (octets start end) (next-line reader)
+      (unless (typep octets 'octets) (leave 0))
+      (append (parse-json octets start end) (rest params)))))

@@ -1,0 +1,246 @@
+//! What a new host must be told to take up where a killed one left off: the client's `initialize`, its settings, and its documents as they
+//! are now. Seen in passing; the rest of the conversation is only copied.
+
+use ropey::Rope;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::text::position::{Position, PositionEncoding, to_offset};
+
+/// Bytes of documents that are remembered; of an editor that has more open, none are.
+const LIMIT: usize = 256 << 20;
+/// Changes of workspace folders that are remembered.
+const FOLDERS: usize = 1000;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    initialize: Option<Vec<u8>>,
+    /// `initialize` has been answered.
+    answered: bool,
+    initialized: Option<Vec<u8>>,
+    settings: Option<Vec<u8>>,
+    folders: Vec<Vec<u8>>,
+    encoding: PositionEncoding,
+    documents: Vec<Open>,
+    bytes: usize,
+    /// Something passed that could not be followed.
+    lost: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    uri: String,
+    language: String,
+    version: i64,
+    text: Rope,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    params: Params,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Params {
+    text_document: TextDocument,
+    #[serde(default)]
+    content_changes: Vec<Change>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TextDocument {
+    uri: String,
+    #[serde(default)]
+    language_id: String,
+    #[serde(default)]
+    version: i64,
+    #[serde(default)]
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Change {
+    #[serde(default)]
+    range: Option<Range>,
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Range {
+    start: Place,
+    end: Place,
+}
+
+#[derive(Deserialize)]
+struct Place {
+    line: u32,
+    character: u32,
+}
+
+impl From<Place> for Position {
+    fn from(place: Place) -> Position {
+        Position { line: place.line, column: place.character }
+    }
+}
+
+impl Memory {
+    /// A message of the client's with this method.
+    pub(super) fn note(&mut self, method: &str, message: &[u8]) {
+        match method {
+            "initialize" => self.initialize = Some(message.to_vec()),
+            "initialized" => self.initialized = Some(message.to_vec()),
+            "workspace/didChangeConfiguration" => self.settings = Some(message.to_vec()),
+            "workspace/didChangeWorkspaceFolders" if self.folders.len() < FOLDERS => {
+                self.folders.push(message.to_vec());
+            }
+            "workspace/didChangeWorkspaceFolders" => self.lost = true,
+            "textDocument/didOpen" | "textDocument/didChange" | "textDocument/didClose" if !self.lost => {
+                match serde_json::from_slice::<Message>(message) {
+                    Ok(message) => self.document(method, message.params),
+                    // The host complains of it, and knows what it knew; we do not.
+                    Err(_) => self.lost = true,
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn document(&mut self, method: &str, params: Params) {
+        let TextDocument { uri, language_id, version, text } = params.text_document;
+        let at = self.documents.iter().position(|open| open.uri == uri);
+        match (method, at) {
+            ("textDocument/didChange", Some(at)) => {
+                let open = &mut self.documents[at];
+                self.bytes -= open.text.len_bytes();
+                for change in params.content_changes {
+                    change.apply(&mut open.text, self.encoding);
+                }
+                open.version = version;
+                self.bytes += open.text.len_bytes();
+            }
+            ("textDocument/didChange", None) => {}
+            (_, at) => {
+                if let Some(at) = at {
+                    self.bytes -= self.documents.remove(at).text.len_bytes();
+                }
+                if method == "textDocument/didOpen" {
+                    self.bytes += text.len();
+                    self.documents.push(Open { uri, language: language_id, version, text: Rope::from_str(&text) });
+                }
+            }
+        }
+        if self.bytes > LIMIT {
+            self.give_up();
+        }
+    }
+
+    /// Something passed that is not understood: nothing can be taken up again.
+    pub(super) fn give_up(&mut self) {
+        self.lost = true;
+        self.documents = Vec::new();
+    }
+
+    /// The host's answer to `initialize`.
+    pub(super) fn agreed(&mut self, answer: &[u8]) {
+        let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
+        self.answered = answer["result"].is_object();
+        self.encoding = match answer["result"]["capabilities"]["positionEncoding"].as_str() {
+            Some("utf-8") => PositionEncoding::Utf8,
+            Some("utf-32") => PositionEncoding::Utf32,
+            _ => PositionEncoding::Utf16,
+        };
+    }
+
+    /// The `initialize` to repeat; `None` when another host could not be told all.
+    pub(super) fn opening(&self) -> Option<&[u8]> {
+        if self.answered && !self.lost { self.initialize.as_deref() } else { None }
+    }
+
+    /// What comes after the answer to it.
+    pub(super) fn replay(&self) -> Vec<Vec<u8>> {
+        let mut messages: Vec<Vec<u8>> =
+            self.initialized.iter().chain(&self.folders).chain(&self.settings).cloned().collect();
+        messages.extend(self.documents.iter().map(|open| {
+            let document = json!({"uri": open.uri, "languageId": open.language, "version": open.version, "text": open.text.to_string()});
+            let params = json!({"textDocument": document});
+            json!({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": params}).to_string().into_bytes()
+        }));
+        messages
+    }
+}
+
+impl Change {
+    /// As the host does; a range that ends before it starts changes nothing there either.
+    fn apply(self, text: &mut Rope, encoding: PositionEncoding) {
+        let Some(Range { start, end }) = self.range else {
+            *text = Rope::from_str(&self.text);
+            return;
+        };
+        let (start, end) = (to_offset(text, start.into(), encoding), to_offset(text, end.into(), encoding));
+        if start <= end {
+            text.remove(start..end);
+            text.insert(start, &self.text);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn note(memory: &mut Memory, method: &str, params: Value) {
+        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        memory.note(method, message.to_string().as_bytes());
+    }
+
+    fn open(memory: &mut Memory, uri: &str, text: &str) {
+        let document = json!({"uri": uri, "languageId": "commonlisp", "version": 1, "text": text});
+        note(memory, "textDocument/didOpen", json!({"textDocument": document}));
+    }
+
+    fn replayed(memory: &Memory) -> Vec<Value> {
+        memory.replay().iter().map(|message| serde_json::from_slice(message).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_new_host_is_told_the_documents_as_they_are_now() {
+        let mut memory = Memory::default();
+        note(&mut memory, "initialize", json!({"capabilities": {}}));
+        assert!(memory.opening().is_none(), "not before it was answered");
+        memory.agreed(br#"{"id": 1, "result": {"capabilities": {"positionEncoding": "utf-16"}}}"#);
+        note(&mut memory, "initialized", json!({}));
+        note(&mut memory, "workspace/didChangeConfiguration", json!({"settings": 1}));
+        note(&mut memory, "workspace/didChangeConfiguration", json!({"settings": 2}));
+        open(&mut memory, "file:///a.lisp", "(a \u{1D11E} b)\n");
+        open(&mut memory, "file:///b.lisp", "(b)");
+        let range = json!({"start": {"line": 0, "character": 6}, "end": {"line": 0, "character": 7}});
+        let changes = json!([{"range": range, "text": "changed"}]);
+        let document = json!({"uri": "file:///a.lisp", "version": 7});
+        note(&mut memory, "textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
+        note(&mut memory, "textDocument/didClose", json!({"textDocument": {"uri": "file:///b.lisp"}}));
+        assert!(memory.opening().is_some());
+        let told = replayed(&memory);
+        let methods: Vec<_> = told.iter().map(|message| message["method"].as_str().unwrap()).collect();
+        assert_eq!(methods, ["initialized", "workspace/didChangeConfiguration", "textDocument/didOpen"]);
+        assert_eq!(told[1]["params"]["settings"], 2);
+        let document = &told[2]["params"]["textDocument"];
+        assert_eq!(
+            (document["text"].as_str(), document["version"].as_i64()),
+            (Some("(a \u{1D11E} changed)\n"), Some(7))
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_not_taken_up_again() {
+        let mut memory = Memory::default();
+        note(&mut memory, "initialize", json!({}));
+        memory.agreed(br#"{"id": 1, "result": {"capabilities": {}}}"#);
+        assert!(memory.opening().is_some());
+        note(&mut memory, "textDocument/didOpen", json!({"textDocument": 3}));
+        assert!(memory.opening().is_none());
+    }
+}
