@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use crate::text::decode;
 use crate::text::document::Document;
@@ -54,18 +55,45 @@ impl Texts {
             self.known.insert(path.to_owned(), known.clone());
             return known;
         }
-        let text = read(&real).await.map(|text| {
-            Arc::new(Text { uri: (self.uri_of)(path), path: path.to_owned(), document: Document::new(&text, 0) })
-        });
+        let text = read(&real)
+            .await
+            .map(|document| Arc::new(Text { uri: (self.uri_of)(path), path: path.to_owned(), document }));
         self.known.insert(real, text.clone());
         text
     }
 }
 
-async fn read(path: &Path) -> Option<String> {
+/// Files that were read before, the last one last: who looks at names looks into the same files again.
+static READ: Mutex<Vec<Remembered>> = Mutex::new(Vec::new());
+/// How many files are remembered.
+const REMEMBERED: usize = 16;
+
+#[derive(Debug)]
+struct Remembered {
+    path: PathBuf,
+    written: SystemTime,
+    bytes: u64,
+    document: Document,
+}
+
+async fn read(path: &Path) -> Option<Document> {
     let facts = tokio::fs::metadata(path).await.ok()?;
     if facts.len() > LARGEST || !facts.is_file() {
         return None;
     }
-    tokio::fs::read(path).await.ok().map(decode)
+    let (written, bytes) = (facts.modified().ok()?, facts.len());
+    // Nothing is changed in two steps while it is locked.
+    let lock = || READ.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = |one: &Remembered| one.path == path && one.written == written && one.bytes == bytes;
+    if let Some(known) = lock().iter().find(|one| same(one)) {
+        return Some(known.document.clone());
+    }
+    let document = Document::new(&decode(tokio::fs::read(path).await.ok()?), 0);
+    let mut all = lock();
+    all.retain(|one| one.path != path);
+    if all.len() >= REMEMBERED {
+        all.remove(0);
+    }
+    all.push(Remembered { path: path.to_owned(), written, bytes, document: document.clone() });
+    Some(document)
 }
