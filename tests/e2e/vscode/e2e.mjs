@@ -302,7 +302,7 @@ await step('without the program: one notification, and the walkthrough with the 
   await notice.waitFor()
   assert.equal(await page.locator('.notification-toast').count(), 1)
   await notice.locator('.monaco-button', { hasText: 'Show What to Do' }).click()
-  await page.locator('.gettingStartedContainer', { hasText: 'Install SBCL' }).first().waitFor()
+  await page.locator('.gettingStartedContainer', { hasText: 'sudo apt-get install sbcl' }).first().waitFor()
   await workbench.both('9-walkthrough', () => page.waitForTimeout(500))
   renameSync(`${program}.away`, program)
   await workbench.command('Consort: Restart the Connection')
