@@ -34,15 +34,19 @@ async function step(name, run, needs) {
   }
 }
 
+const shown = (uri) => page.locator(`.monaco-editor[data-uri*="${uri}"]`)
+const text = async (uri) => (await shown(uri).locator('.view-line').allTextContents()).join('\n').replaceAll('\u00a0', ' ')
+
 /** A new text in scratch.lisp. */
-async function scratch(text) {
+async function scratch(wanted) {
   await workbench.file('scratch.lisp')
   await workbench.editor('scratch.lisp').locator('.view-line').first().click()
   await page.keyboard.press('Control+a')
   await page.keyboard.press('Delete')
   // As a paste: nothing is closed or indented by itself.
-  await page.evaluate((text) => navigator.clipboard.writeText(text), text)
+  await page.evaluate((text) => navigator.clipboard.writeText(text), wanted)
   await page.keyboard.press('Control+v')
+  await workbench.until('the paste', async () => (await text('scratch.lisp')).split('\n').length === wanted.split('\n').length && (await text('scratch.lisp')).startsWith(wanted.split('\n')[0]))
 }
 
 await workbench.folder('telegraph')
@@ -198,9 +202,6 @@ await step('the window is reloaded, and the image is still what it was', async (
   await workbench.shows('scratch.lisp', '... --- ...')
 })
 
-const shown = (uri) => page.locator(`.monaco-editor[data-uri*="${uri}"]`)
-const text = async (uri) => (await shown(uri).locator('.view-line').allTextContents()).join('\n').replaceAll('\u00a0', ' ')
-
 await step('a macro call is expanded beside the editor, further, and back', async () => {
   await scratch('(defmacro twice (form) `(progn ,form (when (oddp 3) ,form)))\n\n(twice (print 1))')
   await workbench.cursor('scratch.lisp', 'defmacro')
@@ -302,7 +303,7 @@ await step('without the program: one notification, and the walkthrough with the 
   await notice.waitFor()
   assert.equal(await page.locator('.notification-toast').count(), 1)
   await notice.locator('.monaco-button', { hasText: 'Show What to Do' }).click()
-  await page.locator('.gettingStartedContainer', { hasText: 'Install SBCL' }).first().waitFor()
+  await page.locator('.gettingStartedContainer', { hasText: 'sudo apt-get install sbcl' }).first().waitFor()
   await workbench.both('9-walkthrough', () => page.waitForTimeout(500))
   renameSync(`${program}.away`, program)
   await workbench.command('Consort: Restart the Connection')

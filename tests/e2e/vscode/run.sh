@@ -21,6 +21,8 @@ finish() {
   if [ -n "$group" ]; then kill -- "-$group" 2>/dev/null || true; wait "$group" 2>/dev/null || true; fi
   (cd "$place/telegraph" && "$CONSORT_BIN" stop >/dev/null 2>&1) || true
   rm -rf "$place"
+  # What VS Code and Chromium leave where the session keeps its sockets; only in a place that is the test's own.
+  if [ -n "${CONSORT_TEST_PLACE:-}" ]; then rm -rf "$CONSORT_TEST_PLACE"/runtime/vscode-*.sock "$CONSORT_TEST_PLACE"/runtime/dconf; fi
 }
 trap finish EXIT
 

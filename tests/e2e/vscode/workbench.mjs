@@ -70,11 +70,20 @@ export class Workbench {
   }
   /** Run a command of the palette by its title. */
   async command(title) {
-    await this.page.keyboard.press('F1')
     const input = this.page.locator('.quick-input-widget input').first()
-    await input.waitFor()
-    await input.fill(`>${title}`)
-    await this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().waitFor()
+    const row = this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first()
+    await this.until(`the palette with ${title}`, async () => {
+      await this.page.keyboard.press('F1')
+      // What was done before may take the focus, and close it again.
+      try {
+        await input.fill(`>${title}`, { timeout: 3000 })
+        await row.waitFor({ timeout: 3000 })
+        return true
+      } catch {
+        await this.page.keyboard.press('Escape')
+        return false
+      }
+    })
     await this.page.keyboard.press('Enter')
   }
   async offered(title) {
