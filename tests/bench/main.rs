@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use consort_tests::clients::{Agent, Editor};
+use consort_tests::clients::{Agent, Editor, uri};
 use consort_tests::place::Place;
 use lisp::{Lisp, Swank};
 use report::{Report, median};
@@ -46,6 +46,7 @@ fn measure(report: &Report, place: &Place) -> Result<()> {
     memory(report, place, "memory of the host, idle")?;
     checks(report, place, &mut editor)?;
     evaluations(report, place, &mut editor)?;
+    outline(report, place, &mut editor)?;
     large_file(report, place, &mut editor)?;
     memory(report, place, "memory of the host, after all this")?;
     editor.close()
@@ -144,6 +145,27 @@ fn evaluations(report: &Report, place: &Place, editor: &mut Editor) -> Result<()
     report.ratio("eval (+ 1 2), p50: through LSP", median(&mut lsp), base, "1.0 or less");
     report.ratio("eval (+ 1 2), p50: through MCP", median(&mut mcp), base, "1.2 or less");
     Ok(())
+}
+
+/// The outline of a file, as an editor asks for it after every pause.
+fn outline(report: &Report, place: &Place, editor: &mut Editor) -> Result<()> {
+    let file = place.workspace().join("cl-ppcre/api.lisp");
+    let text = std::fs::read_to_string(&file)?;
+    editor.open_document(&file, &text)?;
+    let params = json!({"textDocument": {"uri": uri(&file)}});
+    let mut times = Vec::new();
+    for round in 0..220 {
+        let time = timed(|| {
+            let symbols = editor.client.request("textDocument/documentSymbol", params.clone())?;
+            ensure!(symbols.as_array().is_some_and(|symbols| symbols.len() > 10), "{symbols}");
+            Ok(())
+        })?;
+        if round >= 20 {
+            times.push(time);
+        }
+    }
+    report.time("cl-ppcre/api.lisp: documentSymbol, p50", median(&mut times), "Alive 67 ms");
+    editor.close_document(&file)
 }
 
 /// Keystrokes in a file of 10,000 lines.

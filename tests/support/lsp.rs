@@ -159,6 +159,7 @@ impl Editor {
                 if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
                     let result = match method {
                         "workspace/configuration" => json!([self.settings]),
+                        "workspace/applyEdit" => json!({"applied": true}),
                         _ => Value::Null,
                     };
                     self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result})).await;

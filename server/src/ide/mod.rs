@@ -13,6 +13,7 @@ pub mod outline;
 pub mod ranges;
 pub mod read_file;
 pub mod render;
+pub mod semantic;
 pub mod structural;
 pub mod structure;
 pub mod symbols;

@@ -13,6 +13,7 @@ mod progress;
 mod pull;
 mod texts;
 mod to_proto;
+mod tokens;
 mod transport;
 
 use tokio::io::{AsyncRead, AsyncWrite};

@@ -4,3 +4,4 @@
 mod commands;
 mod documents;
 mod image;
+mod texts;
