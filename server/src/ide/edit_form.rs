@@ -62,7 +62,11 @@ pub fn edit(text: &str, operator: &str, name: &str, operation: Operation, conten
     let all = definitions(&tree);
     let target = target(&all, operator, name, &tree)?;
     let outer = tree.node(target.outer);
-    if scan.forms().iter().any(|form| form.fault.is_some() && form.bytes.start <= outer.start && outer.start < form.bytes.end) {
+    if scan
+        .forms()
+        .iter()
+        .any(|form| form.fault.is_some() && form.bytes.start <= outer.start && outer.start < form.bytes.end)
+    {
         return refusal(
             "form-broken",
             format!(
@@ -99,11 +103,16 @@ fn one_form(content: &str) -> Result<&str, Refusal> {
         [] => Some("it has no form".to_owned()),
         [form] if form.fault.is_some() => Some(format!("its form is broken ({})", words(form.fault))),
         [_] => unreadable(&tree),
-        forms if forms.iter().any(|form| form.fault.is_some()) => Some("its parentheses or strings do not balance".to_owned()),
+        forms if forms.iter().any(|form| form.fault.is_some()) => {
+            Some("its parentheses or strings do not balance".to_owned())
+        }
         forms => Some(format!("it has {} forms", forms.len())),
     };
     if let Some(problem) = problem {
-        return refusal("content-unreadable", format!("`content` must be exactly one form, and {problem}. Nothing was changed."));
+        return refusal(
+            "content-unreadable",
+            format!("`content` must be exactly one form, and {problem}. Nothing was changed."),
+        );
     }
     let children = &tree.node(ROOT).children;
     let start = children.first().map_or(0, |first| tree.node(*first).start);
@@ -132,14 +141,22 @@ fn unreadable(tree: &Tree) -> Option<String> {
         let text = tree.text_of(id);
         let at = |what: &str| Some(format!("{what} on its line {}", line(tree.text, node.start)));
         match node.kind {
-            Kind::Prefixed if tree.text[node.start..node.inner].starts_with("#<") => return at("there is a `#<`, which cannot be read,"),
-            Kind::Prefixed if text.starts_with(',') && !in_backquote(tree, id) => return at("there is a comma outside of any backquote"),
+            Kind::Prefixed if tree.text[node.start..node.inner].starts_with("#<") => {
+                return at("there is a `#<`, which cannot be read,");
+            }
+            Kind::Prefixed if text.starts_with(',') && !in_backquote(tree, id) => {
+                return at("there is a comma outside of any backquote");
+            }
             Kind::Prefixed | Kind::Guarded if !node.whole => return at("a prefix has nothing behind it"),
             Kind::Atom if !text.is_empty() && text.bytes().all(|byte| byte == b'.') && !is_dot_of_pair(tree, id) => {
                 return at("there is a dot that makes no pair");
             }
-            Kind::Atom if matches!(text, "#" | "#<") || text.starts_with("#<") => return at("there is a `#` with nothing it could mean"),
-            Kind::Atom if !text.starts_with('#') && bad_colons(text) => return at(&format!("`{text}` has too many or misplaced colons")),
+            Kind::Atom if matches!(text, "#" | "#<") || text.starts_with("#<") => {
+                return at("there is a `#` with nothing it could mean");
+            }
+            Kind::Atom if !text.starts_with('#') && bad_colons(text) => {
+                return at(&format!("`{text}` has too many or misplaced colons"));
+            }
             _ => {}
         }
     }
@@ -152,7 +169,10 @@ fn bad_colons(text: &str) -> bool {
         return false;
     }
     let (package, name) = text.split_at(prefix);
-    name.is_empty() || names::prefix_length(name) > 0 || package.ends_with(":::") || (package.len() == 2 && package == "::")
+    name.is_empty()
+        || names::prefix_length(name) > 0
+        || package.ends_with(":::")
+        || (package.len() == 2 && package == "::")
 }
 
 fn in_backquote(tree: &Tree, id: NodeId) -> bool {
@@ -186,9 +206,12 @@ fn target<'a>(all: &'a [Definition], operator: &str, name: &str, tree: &Tree) ->
     match found.as_slice() {
         [one] => Ok(one),
         [] => {
-            let same = |definition: &&Definition| definition.operator == operator.rsplit(':').next().unwrap_or_default().to_lowercase();
+            let same = |definition: &&Definition| {
+                definition.operator == operator.rsplit(':').next().unwrap_or_default().to_lowercase()
+            };
             let bare = name.trim().rsplit(':').next().unwrap_or_default().to_lowercase();
-            let mut near: Vec<&Definition> = all.iter().filter(|definition| !bare.is_empty() && definition.name.contains(&bare)).collect();
+            let mut near: Vec<&Definition> =
+                all.iter().filter(|definition| !bare.is_empty() && definition.name.contains(&bare)).collect();
             if near.is_empty() {
                 near = all.iter().filter(same).collect();
             }
@@ -197,7 +220,10 @@ fn target<'a>(all: &'a [Definition], operator: &str, name: &str, tree: &Tree) ->
             } else {
                 format!("There are:\n{}", listed(&near, all, tree))
             };
-            refusal("form-not-found", format!("The file has no `{operator} {}`. Nothing was changed. {hint}", name.trim()))
+            refusal(
+                "form-not-found",
+                format!("The file has no `{operator} {}`. Nothing was changed. {hint}", name.trim()),
+            )
         }
         several => refusal(
             "form-ambiguous",
@@ -218,7 +244,11 @@ fn listed(definitions: &[&Definition], all: &[Definition], tree: &Tree) -> Strin
         .iter()
         .take(MOST)
         .map(|definition| {
-            let selector = all.iter().zip(&selectors).find(|(one, _)| one.node == definition.node).map_or("", |(_, name)| name.as_str());
+            let selector = all
+                .iter()
+                .zip(&selectors)
+                .find(|(one, _)| one.node == definition.node)
+                .map_or("", |(_, name)| name.as_str());
             let guard = &tree.text[tree.node(definition.outer).start..tree.node(definition.node).start];
             let guard = if guard.trim().is_empty() { String::new() } else { format!(", behind {}", guard.trim()) };
             let at = line(tree.text, tree.node(definition.node).start);
@@ -260,7 +290,8 @@ fn replacement(tree: &Tree, target: NodeId, content: String) -> Change {
 /// The content with a line break behind it where it ends in a comment that would swallow what follows.
 fn guarded_end(tree: &Tree, content: String, at: usize) -> String {
     let parsed = Tree::parse(&content);
-    let ends_in_comment = parsed.node(ROOT).children.last().is_some_and(|last| parsed.node(*last).kind == Kind::LineComment);
+    let ends_in_comment =
+        parsed.node(ROOT).children.last().is_some_and(|last| parsed.node(*last).kind == Kind::LineComment);
     let rest = tree.text[at..].split('\n').next().unwrap_or_default();
     if ends_in_comment && !rest.trim().is_empty() { content + line_break(tree.text) } else { content }
 }
@@ -285,7 +316,8 @@ fn before(tree: &Tree, outer: NodeId, content: &str) -> Change {
         let node = tree.node(*comment);
         let between = &text[node.end..at];
         let own_line = node.start == 0 || text[..node.start].trim_end_matches([' ', '\t']).ends_with('\n');
-        let attached = tree.is_comment(*comment) && between.trim().is_empty() && between.matches('\n').count() == 1 && own_line;
+        let attached =
+            tree.is_comment(*comment) && between.trim().is_empty() && between.matches('\n').count() == 1 && own_line;
         if !attached || tree.text_of(*comment).starts_with(";;;;") {
             break;
         }
@@ -380,12 +412,21 @@ mod tests {
     #[test]
     fn what_is_no_single_form_is_refused() {
         for content in [
-            "", "; only", "(a) (b)", "(a", "(a))", "\"a", "(a '|b)", "(a ')", "(a . )", "(. a)", "(a ,b)", "(a:::b)", "(a:b:c)", "#<x>", "(foo: 1)",
+            "", "; only", "(a) (b)", "(a", "(a))", "\"a", "(a '|b)", "(a ')", "(a . )", "(. a)", "(a ,b)", "(a:::b)",
+            "(a:b:c)", "#<x>", "(foo: 1)",
         ] {
             let refused = edit(TEXT, "defun", "f", Operation::Replace, content).unwrap_err();
             assert_eq!(refused.kind, "content-unreadable", "{content}: {refused}");
         }
-        for content in ["(a . b)", "`(a ,@b)", "'a", "#+x (a)", "; c\n(a)", "(a . ,b)".replace("(a", "`(a").as_str(), "(#\\( |a:b| :k cl:car)"] {
+        for content in [
+            "(a . b)",
+            "`(a ,@b)",
+            "'a",
+            "#+x (a)",
+            "; c\n(a)",
+            "(a . ,b)".replace("(a", "`(a").as_str(),
+            "(#\\( |a:b| :k cl:car)",
+        ] {
             assert!(edit(TEXT, "defun", "f", Operation::Replace, content).is_ok(), "{content}");
         }
     }

@@ -84,11 +84,15 @@ impl<'a> Lines<'a> {
             .iter()
             .map(|start| start + text[*start..].bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count())
             .collect();
-        let indent = starts.iter().zip(&first).map(|(start, first)| width(&text[*start..*first], 0, tab_size)).collect();
+        let indent =
+            starts.iter().zip(&first).map(|(start, first)| width(&text[*start..*first], 0, tab_size)).collect();
         let mut protected = vec![false; starts.len()];
         for id in tree.ids().skip(1) {
             let node = tree.node(id);
-            if node.children.is_empty() && !matches!(node.kind, Kind::List | Kind::Prefixed | Kind::Guarded) && text[node.start..node.end].contains('\n') {
+            if node.children.is_empty()
+                && !matches!(node.kind, Kind::List | Kind::Prefixed | Kind::Guarded)
+                && text[node.start..node.end].contains('\n')
+            {
                 let from = starts.partition_point(|start| *start <= node.start);
                 let to = starts.partition_point(|start| *start <= node.end);
                 protected[from..to].fill(true);
@@ -104,7 +108,8 @@ impl<'a> Lines<'a> {
     /// The column of a byte, as it will be.
     pub(super) fn column(&self, at: usize) -> usize {
         let line = self.line(at);
-        let (from, column) = if self.protected[line] { (self.starts[line], 0) } else { (self.first[line].min(at), self.indent[line]) };
+        let (from, column) =
+            if self.protected[line] { (self.starts[line], 0) } else { (self.first[line].min(at), self.indent[line]) };
         width(&self.tree.text[from..at], column, self.tab_size)
     }
 
@@ -174,7 +179,8 @@ impl<'a> Lines<'a> {
             }
             (self.line(self.tree.node(before).start) == above).then_some(before)
         });
-        if let Some(above) = above.filter(|above| self.old_column(self.tree.node(*above).start) == column && column > 0) {
+        if let Some(above) = above.filter(|above| self.old_column(self.tree.node(*above).start) == column && column > 0)
+        {
             let of_code = !self.begins_line(above) || self.old_column(self.tree.node(above).start) >= FAR;
             if of_code {
                 return Some(self.column_of(above));
@@ -242,7 +248,8 @@ impl<'a> Lines<'a> {
 
 /// The column behind `text` that begins at a column.
 fn width(text: &str, from: usize, tab_size: usize) -> usize {
-    text.chars().fold(from, |column, char| if char == '\t' { column / tab_size * tab_size + tab_size } else { column + 1 })
+    text.chars()
+        .fold(from, |column, char| if char == '\t' { column / tab_size * tab_size + tab_size } else { column + 1 })
 }
 
 #[cfg(test)]

@@ -121,7 +121,10 @@ pub fn normal(text: &str) -> String {
 
 fn name_node(tree: &Tree, id: NodeId, definer: bool) -> NodeId {
     let datum = tree.datum(id);
-    if definer && tree.node(datum).kind == Kind::List && tree.operator(datum).is_none_or(|head| head != "setf" && head != "cas") {
+    if definer
+        && tree.node(datum).kind == Kind::List
+        && tree.operator(datum).is_none_or(|head| head != "setf" && head != "cas")
+    {
         // `(defstruct (name ...))` and the like.
         return tree.elements(datum).next().unwrap_or(datum);
     }
@@ -250,7 +253,8 @@ impl Wanted {
 /// `(square t)` or `((shape square) x)`.
 fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
     let lambda_list = tree.elements(list).any(|id| {
-        tree.node(id).kind == Kind::List && tree.operator(id).is_none_or(|head| head != "eql") || tree.text_of(id).starts_with('&')
+        tree.node(id).kind == Kind::List && tree.operator(id).is_none_or(|head| head != "eql")
+            || tree.text_of(id).starts_with('&')
     });
     if lambda_list { specializers(tree, list) } else { tree.elements(list).map(|id| specializer(tree, id)).collect() }
 }
@@ -259,12 +263,14 @@ fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
 pub fn selectors(definitions: &[Definition], tree: &Tree) -> Vec<String> {
     let mut counts: HashMap<(&str, String), usize> = HashMap::new();
     for definition in definitions {
-        let written = definition.name_node.map(|id| normal(tree.text_of(id))).filter(|written| *written != definition.name);
+        let written =
+            definition.name_node.map(|id| normal(tree.text_of(id))).filter(|written| *written != definition.name);
         for name in written.into_iter().chain([definition.name.clone()]) {
             *counts.entry((&definition.operator, name)).or_default() += 1;
         }
     }
-    let is_plain = |name: &str| !name.is_empty() && !name.contains(['(', '[', '"', '|', ' ', ':', '\\', '#', ';', '\'']);
+    let is_plain =
+        |name: &str| !name.is_empty() && !name.contains(['(', '[', '"', '|', ' ', ':', '\\', '#', ';', '\'']);
     let alone = |written: &str, definition: &Definition| {
         if is_plain(written) && written == definition.name {
             return counts.get(&(definition.operator.as_str(), written.to_owned())) == Some(&1);

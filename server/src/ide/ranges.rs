@@ -29,7 +29,8 @@ pub fn selections(tree: &Tree, at: usize) -> Vec<Range<usize>> {
             _ => None,
         };
         for range in contents.into_iter().chain([node.start..node.end]) {
-            let holds = ranges.last().is_none_or(|last| range.start <= last.start && last.end <= range.end && range != *last);
+            let holds =
+                ranges.last().is_none_or(|last| range.start <= last.start && last.end <= range.end && range != *last);
             if holds && range.start <= at && at <= range.end && !range.is_empty() {
                 ranges.push(range);
             }
@@ -105,7 +106,9 @@ pub fn occurrences(tree: &Tree, at: usize, package: impl Fn(usize) -> Option<Str
     let own = |id: NodeId, symbol: &Symbol| symbol.package.clone().or_else(|| package(tree.node(id).start));
     let home = own(target, &symbol);
     let same = |id: NodeId, other: &Symbol| {
-        if other.name != symbol.name || (other.package.as_deref() == Some("")) != (symbol.package.as_deref() == Some("")) {
+        if other.name != symbol.name
+            || (other.package.as_deref() == Some("")) != (symbol.package.as_deref() == Some(""))
+        {
             return false;
         }
         (other.package.is_none() && symbol.package.is_none()) || own(id, other) == home
@@ -152,7 +155,9 @@ mod tests {
     fn a_symbol_occurs_where_the_reader_reads_it() {
         let text = "(defun foo (x) (FOO |FOO| |foo| \"foo\" :foo b:foo a:foo #\\f)) ; foo\n";
         let tree = Tree::parse(text);
-        let at = |at| -> Vec<&str> { occurrences(&tree, at, |_| Some("A".into())).into_iter().map(|(range, _)| &text[range]).collect() };
+        let at = |at| -> Vec<&str> {
+            occurrences(&tree, at, |_| Some("A".into())).into_iter().map(|(range, _)| &text[range]).collect()
+        };
         assert_eq!(at(8), ["foo", "FOO", "|FOO|", "a:foo"]);
         assert_eq!(at(text.find("b:foo").unwrap_or(0)), ["b:foo"]);
         assert_eq!(at(text.find(":foo").unwrap_or(0) + 1), [":foo"]);

@@ -30,11 +30,19 @@ pub fn collapsed(text: &str, pattern: Option<&str>, offset: usize, limit: usize)
     let shown: Vec<Form> = all
         .iter()
         .zip(names)
-        .filter(|(definition, name)| definition.depth == 0 || pattern.as_ref().is_some_and(|pattern| pattern.accepts(name)))
+        .filter(|(definition, name)| {
+            definition.depth == 0 || pattern.as_ref().is_some_and(|pattern| pattern.accepts(name))
+        })
         .map(|(definition, form_name)| {
             let node = tree.node(definition.outer);
-            let whole = pattern.as_ref().is_some_and(|pattern| pattern.accepts(&form_name) || pattern.accepts(&definition.name));
-            let text = if whole { tree.text_of(definition.outer).replace("\r\n", "\n") } else { head(&tree, definition.outer) };
+            let whole = pattern
+                .as_ref()
+                .is_some_and(|pattern| pattern.accepts(&form_name) || pattern.accepts(&definition.name));
+            let text = if whole {
+                tree.text_of(definition.outer).replace("\r\n", "\n")
+            } else {
+                head(&tree, definition.outer)
+            };
             let (from, to) = (line(tree.text, node.start), line(tree.text, node.end));
             Form { form_type: definition.operator.clone(), form_name, line: from, end_line: to, text }
         })
@@ -65,7 +73,10 @@ fn head(tree: &Tree, outer: NodeId) -> String {
     let most = if operator == "defmethod" { 6 } else { 3 };
     for (index, id) in tree.elements(tree.unguarded(outer)).enumerate() {
         let text = tree.text_of(id).split_whitespace().collect::<Vec<_>>().join(" ");
-        if index >= most || shown.chars().count() + text.chars().count() > WIDE || (index > 1 && tree.node(id).kind == Kind::String) {
+        if index >= most
+            || shown.chars().count() + text.chars().count() > WIDE
+            || (index > 1 && tree.node(id).kind == Kind::String)
+        {
             break;
         }
         if index > 0 {

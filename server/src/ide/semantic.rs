@@ -38,7 +38,17 @@ pub enum Kind {
 
 /// LSP's `SemanticTokenTypes` for [`Kind`].
 pub const LEGEND: [&str; 11] = [
-    "comment", "string", "number", "keyword", "macro", "function", "variable", "parameter", "class", "namespace", "enumMember",
+    "comment",
+    "string",
+    "number",
+    "keyword",
+    "macro",
+    "function",
+    "variable",
+    "parameter",
+    "class",
+    "namespace",
+    "enumMember",
 ];
 /// LSP's `SemanticTokenModifiers`, by bit.
 pub const MODIFIERS: [&str; 2] = ["definition", "readonly"];
@@ -60,13 +70,60 @@ pub struct Token {
 
 /// The special operators (CLHS 3.1.2.1.2.1), for when there is no image.
 const SPECIAL: [&str; 25] = [
-    "block", "catch", "eval-when", "flet", "function", "go", "if", "labels", "let", "let*", "load-time-value", "locally", "macrolet", "multiple-value-call",
-    "multiple-value-prog1", "progn", "progv", "quote", "return-from", "setq", "symbol-macrolet", "tagbody", "the", "throw", "unwind-protect",
+    "block",
+    "catch",
+    "eval-when",
+    "flet",
+    "function",
+    "go",
+    "if",
+    "labels",
+    "let",
+    "let*",
+    "load-time-value",
+    "locally",
+    "macrolet",
+    "multiple-value-call",
+    "multiple-value-prog1",
+    "progn",
+    "progv",
+    "quote",
+    "return-from",
+    "setq",
+    "symbol-macrolet",
+    "tagbody",
+    "the",
+    "throw",
+    "unwind-protect",
 ];
 /// Standard macros without a body, for when there is no image.
 const MACROS: [&str; 26] = [
-    "and", "assert", "check-type", "cond", "decf", "declaim", "defmethod", "formatter", "incf", "loop", "multiple-value-list", "multiple-value-setq", "nth-value",
-    "or", "pop", "prog", "prog*", "psetf", "psetq", "push", "pushnew", "remf", "return", "rotatef", "setf", "shiftf",
+    "and",
+    "assert",
+    "check-type",
+    "cond",
+    "decf",
+    "declaim",
+    "defmethod",
+    "formatter",
+    "incf",
+    "loop",
+    "multiple-value-list",
+    "multiple-value-setq",
+    "nth-value",
+    "or",
+    "pop",
+    "prog",
+    "prog*",
+    "psetf",
+    "psetq",
+    "push",
+    "pushnew",
+    "remf",
+    "return",
+    "rotatef",
+    "setf",
+    "shiftf",
 ];
 
 /// All words of a text, in order. `known`: what the image knows, by symbols as written.
@@ -145,7 +202,9 @@ fn word(tree: &Tree, id: NodeId, bodies: &Bodies, known: &HashMap<String, Symbol
     }
     if around.kind == Node::List {
         let place = tree.elements(parent).position(|element| element == id).unwrap_or(0);
-        if let Some(operator) = tree.operator(parent).filter(|operator| place == 1 && is_definer(operator) && !quoted(tree, parent)) {
+        if let Some(operator) =
+            tree.operator(parent).filter(|operator| place == 1 && is_definer(operator) && !quoted(tree, parent))
+        {
             return Some((defined(&operator), DEFINITION));
         }
         if let Some(kind) = in_lambda_list(tree, parent, place, bodies) {
@@ -220,7 +279,9 @@ fn is_lambda_list(tree: &Tree, list: NodeId, bodies: &Bodies) -> bool {
     }
     let place = tree.elements(around).position(|id| id == list);
     match tree.operator(around).as_deref() {
-        Some("defun" | "defmacro" | "defgeneric" | "deftype" | "define-compiler-macro" | "named-lambda") => place == Some(2),
+        Some("defun" | "defmacro" | "defgeneric" | "deftype" | "define-compiler-macro" | "named-lambda") => {
+            place == Some(2)
+        }
         Some("lambda" | "destructuring-bind" | "multiple-value-bind") => place == Some(1),
         Some("defmethod") => place >= Some(2) && role(tree, list, bodies) == Role::Data,
         _ => place == Some(1) && role(tree, around, bodies) == Role::Function,
@@ -268,14 +329,36 @@ mod tests {
         assert_eq!(
             shown(text, &HashMap::new()),
             [
-                "defun Macro", "f Function!", "x Parameter!", "&key Keyword", "y Parameter!", "if Keyword", "cl: Namespace", "car Function", "1F Number",
-                "1.5 Number", "#+nil (h) Comment", "#\\a String", ":k Constant", "*z* Variable", "\"s\" String", "; c Comment",
+                "defun Macro",
+                "f Function!",
+                "x Parameter!",
+                "&key Keyword",
+                "y Parameter!",
+                "if Keyword",
+                "cl: Namespace",
+                "car Function",
+                "1F Number",
+                "1.5 Number",
+                "#+nil (h) Comment",
+                "#\\a String",
+                ":k Constant",
+                "*z* Variable",
+                "\"s\" String",
+                "; c Comment",
             ]
         );
         assert_eq!(
             shown("(defmethod m ((s shape) o) (let ((a 1)) (dolist (i a) #'b)))", &HashMap::new()),
             [
-                "defmethod Macro", "m Function!", "s Parameter!", "shape Class", "o Parameter!", "let Keyword", "1 Number", "dolist Macro", "b Function",
+                "defmethod Macro",
+                "m Function!",
+                "s Parameter!",
+                "shape Class",
+                "o Parameter!",
+                "let Keyword",
+                "1 Number",
+                "dolist Macro",
+                "b Function",
             ]
         );
     }
@@ -288,7 +371,10 @@ mod tests {
             variable: variable.map(str::to_owned),
             class: false,
         };
-        let known = HashMap::from([("foo".to_owned(), kind(Some("macro"), None)), ("pi".to_owned(), kind(None, Some("constant")))]);
+        let known = HashMap::from([
+            ("foo".to_owned(), kind(Some("macro"), None)),
+            ("pi".to_owned(), kind(None, Some("constant"))),
+        ]);
         assert_eq!(shown("(foo pi bar)", &known), ["foo Macro", "pi Variable"]);
     }
 }

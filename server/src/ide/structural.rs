@@ -106,7 +106,12 @@ fn shifted(at: usize, edits: &[(Range<usize>, String)]) -> usize {
 fn is_sound(before: &Scan, old: &str, new: &str, killed: bool) -> bool {
     fn tokens(text: &str) -> Vec<&str> {
         let mut tokens: Vec<&str> = Scanner::new(text)
-            .filter(|token| !matches!(token.kind, TokenKind::Open | TokenKind::Close | TokenKind::LineComment | TokenKind::BlockComment))
+            .filter(|token| {
+                !matches!(
+                    token.kind,
+                    TokenKind::Open | TokenKind::Close | TokenKind::LineComment | TokenKind::BlockComment
+                )
+            })
             .map(|token| text[token.start..token.end].trim_matches(['[', ']']))
             .collect();
         tokens.sort_unstable();
@@ -265,7 +270,12 @@ impl Editor<'_> {
         let target = match exact {
             Some(id) => inner(id),
             // The contents of a list.
-            None => self.tree.ids().skip(1).find(|id| self.span(*id).start == start && self.span(*id).end < end).map(|id| self.span(id)),
+            None => self
+                .tree
+                .ids()
+                .skip(1)
+                .find(|id| self.span(*id).start == start && self.span(*id).end < end)
+                .map(|id| self.span(id)),
         };
         let target = target.filter(|target| *target != self.selection).unwrap_or(start..start);
         Some((Vec::new(), Wanted::At(target)))
@@ -295,11 +305,12 @@ impl Editor<'_> {
         let opening = self.span(outer).start..node.inner;
         let text = self.tree.text[opening.clone()].to_owned();
         let at = self.span(previous).start;
-        let removed = if node.children.is_empty() && self.tree.text[self.span(previous).end..opening.start].trim().is_empty() {
-            (self.span(previous).end..opening.end, String::new())
-        } else {
-            self.delete(opening)
-        };
+        let removed =
+            if node.children.is_empty() && self.tree.text[self.span(previous).end..opening.start].trim().is_empty() {
+                (self.span(previous).end..opening.end, String::new())
+            } else {
+                self.delete(opening)
+            };
         let moved = (at..at, text);
         let selection = if self.at() < node.inner { Wanted::At(at..at) } else { Wanted::Keep };
         Some((vec![moved, removed], selection))
@@ -343,10 +354,13 @@ impl Editor<'_> {
         if self.selection.is_empty() {
             return self.current().or_else(|| self.next()).map(|id| self.span(id));
         }
-        let touched = |id: &NodeId| self.span(*id).start < self.selection.end && self.selection.start < self.span(*id).end;
+        let touched =
+            |id: &NodeId| self.span(*id).start < self.selection.end && self.selection.start < self.span(*id).end;
         let container = self.container();
         let elements: Vec<NodeId> = self.elements(container).into_iter().filter(touched).collect();
-        let inside = |at: usize| container == ROOT || self.tree.node(container).inner <= at && at < self.tree.node(container).end;
+        let inside = |at: usize| {
+            container == ROOT || self.tree.node(container).inner <= at && at < self.tree.node(container).end
+        };
         let (first, last) = (elements.first()?, elements.last()?);
         inside(self.selection.end).then(|| self.span(*first).start..self.span(*last).end)
     }
@@ -449,7 +463,10 @@ impl Editor<'_> {
     }
 
     fn down(&self) -> Option<usize> {
-        let lists = self.elements(self.container()).into_iter().filter(|id| self.span(*id).start >= self.at() || self.current() == Some(*id));
+        let lists = self
+            .elements(self.container())
+            .into_iter()
+            .filter(|id| self.span(*id).start >= self.at() || self.current() == Some(*id));
         let datum = |id: NodeId| self.tree.datum(id);
         lists.map(datum).find(|id| self.tree.node(*id).kind == Kind::List).map(|id| self.tree.node(id).inner)
     }

@@ -131,7 +131,8 @@ fn headings(tree: &Tree) -> Vec<(String, Range<usize>)> {
         if !form_seen || !text.starts_with(";;;;") {
             continue;
         }
-        let words = text.trim_matches(|char: char| char == ';' || char.is_whitespace() || matches!(char, '-' | '=' | '*' | '#'));
+        let words = text
+            .trim_matches(|char: char| char == ';' || char.is_whitespace() || matches!(char, '-' | '=' | '*' | '#'));
         match headings.last_mut() {
             Some((name, range)) if tree.text[range.end..node.start].trim().is_empty() => {
                 range.end = node.end;
@@ -188,7 +189,8 @@ mod tests {
         symbols
             .iter()
             .map(|symbol| {
-                let inner = if symbol.children.is_empty() { String::new() } else { format!(" {:?}", shown(&symbol.children)) };
+                let inner =
+                    if symbol.children.is_empty() { String::new() } else { format!(" {:?}", shown(&symbol.children)) };
                 format!("{:?} {}{inner}", symbol.kind, symbol.name)
             })
             .collect()

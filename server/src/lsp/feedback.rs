@@ -8,8 +8,8 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::capabilities::Negotiated;
 use super::actions;
+use super::capabilities::Negotiated;
 use super::ext;
 use super::progress::{Bar, Bars};
 use super::to_proto::{self, Diagnostics};

@@ -54,7 +54,8 @@ async fn indented(front: &Front, text: &Text, wanted: &Wanted, options: Options)
         let tree = text.tree();
         let bodies = Bodies::of(&tree);
         let unknown = bodies.unknown(&tree);
-        let in_packages = by_package(text, &tree, |written| unknown.binary_search_by(|name| name.as_str().cmp(written)).is_ok());
+        let in_packages =
+            by_package(text, &tree, |written| unknown.binary_search_by(|name| name.as_str().cmp(written)).is_ok());
         (bodies, in_packages)
     };
     for (written, kind) in kinds(front, asked).await {
@@ -77,7 +78,10 @@ pub(super) fn by_package(text: &Text, tree: &Tree, wanted: impl Fn(&str) -> bool
     let mut package = None;
     for id in tree.ids().skip(1) {
         let node = tree.node(id);
-        if node.parent == ROOT && node.start < node.end && tree.operator(tree.unguarded(id)).as_deref() == Some("in-package") {
+        if node.parent == ROOT
+            && node.start < node.end
+            && tree.operator(tree.unguarded(id)).as_deref() == Some("in-package")
+        {
             package = text.package(node.end);
         }
         let written = tree.text_of(id);
@@ -106,7 +110,8 @@ pub(super) async fn kinds(front: &Front, asked: Asked) -> Vec<(String, SymbolKin
                 continue;
             }
             match front.session.look(SymbolKindsParams { package, symbols }).await {
-                Ok(answer) => known.extend(written.into_iter().zip(answer.kinds).filter_map(|(written, kind)| Some((written, kind?)))),
+                Ok(answer) => known
+                    .extend(written.into_iter().zip(answer.kinds).filter_map(|(written, kind)| Some((written, kind?)))),
                 Err(error) => {
                     tracing::debug!("symbol-kinds: {error}");
                     return known;

@@ -71,7 +71,10 @@ impl Text {
 }
 
 /// `textDocument/documentSymbol`: a tree of what the document defines.
-pub(super) async fn document_symbol(front: &Front, params: DocumentSymbolParams) -> Result<Option<DocumentSymbolResponse>> {
+pub(super) async fn document_symbol(
+    front: &Front,
+    params: DocumentSymbolParams,
+) -> Result<Option<DocumentSymbolResponse>> {
     let text = Text::of(front, &params.text_document.uri).await?;
     let symbols = symbols::symbols(&text.tree()).into_iter().map(|symbol| shown(&text, symbol)).collect();
     Ok(Some(DocumentSymbolResponse::Nested(symbols)))
@@ -108,7 +111,10 @@ fn shown(text: &Text, symbol: symbols::Symbol) -> DocumentSymbol {
 }
 
 /// `textDocument/documentHighlight`: where the symbol occurs; where it is defined as what is written.
-pub(super) async fn document_highlight(front: &Front, params: DocumentHighlightParams) -> Result<Option<Vec<DocumentHighlight>>> {
+pub(super) async fn document_highlight(
+    front: &Front,
+    params: DocumentHighlightParams,
+) -> Result<Option<Vec<DocumentHighlight>>> {
     let place = params.text_document_position_params;
     let text = Text::of(front, &place.text_document.uri).await?;
     let found = ranges::occurrences(&text.tree(), text.byte(place.position), |byte| text.package(byte));
@@ -141,7 +147,10 @@ pub(super) async fn folding_range(front: &Front, params: FoldingRangeParams) -> 
 }
 
 /// `textDocument/selectionRange`.
-pub(super) async fn selection_range(front: &Front, params: SelectionRangeParams) -> Result<Option<Vec<SelectionRange>>> {
+pub(super) async fn selection_range(
+    front: &Front,
+    params: SelectionRangeParams,
+) -> Result<Option<Vec<SelectionRange>>> {
     let text = Text::of(front, &params.text_document.uri).await?;
     let tree = text.tree();
     let around = |position: Position| {

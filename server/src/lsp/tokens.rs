@@ -33,7 +33,10 @@ pub(super) async fn full(front: &Front, params: SemanticTokensParams) -> Result<
 }
 
 /// `textDocument/semanticTokens/range`.
-pub(super) async fn range(front: &Front, params: SemanticTokensRangeParams) -> Result<Option<SemanticTokensRangeResult>> {
+pub(super) async fn range(
+    front: &Front,
+    params: SemanticTokensRangeParams,
+) -> Result<Option<SemanticTokensRangeResult>> {
     let tokens = tokens(front, &params.text_document.uri, Some(params.range)).await?;
     Ok(Some(SemanticTokens { result_id: None, data: tokens }.into()))
 }
@@ -65,7 +68,8 @@ fn relative(text: &Text, tokens: &[Token]) -> Vec<SemanticToken> {
                 continue;
             }
             let delta_line = range.start.line - last.line;
-            let delta_start = if delta_line == 0 { range.start.character - last.character } else { range.start.character };
+            let delta_start =
+                if delta_line == 0 { range.start.character - last.character } else { range.start.character };
             data.push(SemanticToken {
                 delta_line,
                 delta_start,

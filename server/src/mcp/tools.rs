@@ -131,15 +131,14 @@ impl Entry {
     }
 }
 
-static TABLE: LazyLock<Vec<Entry>> =
-    LazyLock::new(|| {
-        vec![
-            entry::<compile_form::CompileForm>(),
-            entry::<evaluate_lisp::EvaluateLisp>(),
-            entry::<lisp_read_file::LispReadFile>(),
-            entry::<lisp_edit_form::LispEditForm>(),
-        ]
-    });
+static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    vec![
+        entry::<compile_form::CompileForm>(),
+        entry::<evaluate_lisp::EvaluateLisp>(),
+        entry::<lisp_read_file::LispReadFile>(),
+        entry::<lisp_edit_form::LispEditForm>(),
+    ]
+});
 
 /// All tools, in the order they are listed.
 pub(crate) fn all() -> &'static [Entry] {

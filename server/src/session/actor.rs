@@ -156,7 +156,9 @@ impl Actor {
                 self.load_system(client, system, force, progress, reply);
             }
             Event::Run { client, what, start } => self.run_operation(client, what, start),
-            Event::ApplyEdit { client, uri, version, edits, reply } => self.apply_edit(client, uri, version, edits, reply),
+            Event::ApplyEdit { client, uri, version, edits, reply } => {
+                self.apply_edit(client, uri, version, edits, reply)
+            }
             Event::OpenDocuments { reply } => drop(reply.send(self.documents.all())),
             Event::Interrupt { client, everything, reply } => self.interrupt(client, everything, reply),
             Event::Restart { client, reply } => {

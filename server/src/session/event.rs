@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::jobs::{Finished, Job, Jobs};
 use super::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Part, Selected, Snapshot, Status,
-    SystemReport,
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Part, Selected,
+    Snapshot, Status, SystemReport,
 };
 use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
 use crate::image::{ImageError, ImageEvent, Progress};

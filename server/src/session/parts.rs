@@ -81,10 +81,8 @@ impl Actor {
             Part::Form(at) => {
                 let string = text.to_string();
                 let tree = Tree::of(&string, document.scan());
-                evaluate_part::form(&tree, text.char_to_byte(offset(at))).map(|bytes| Span {
-                    start: text.byte_to_char(bytes.start),
-                    end: text.byte_to_char(bytes.end),
-                })
+                evaluate_part::form(&tree, text.char_to_byte(offset(at)))
+                    .map(|bytes| Span { start: text.byte_to_char(bytes.start), end: text.byte_to_char(bytes.end) })
             }
             Part::TopLevel(at) => toplevel_form(&document, offset(at)),
             Part::Region(start, end) => Some(Span { start: offset(start), end: offset(end).max(offset(start)) }),

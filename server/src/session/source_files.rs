@@ -89,7 +89,13 @@ impl SourceFile {
             return Ok((bom + text).into_bytes());
         }
         text.chars().map(u8::try_from).collect::<Result<Vec<u8>, _>>().map_err(|_| {
-            error("encoding", format!("{} is in Latin-1, which has no place for some character of the new text. Nothing was changed.", self.relative))
+            error(
+                "encoding",
+                format!(
+                    "{} is in Latin-1, which has no place for some character of the new text. Nothing was changed.",
+                    self.relative
+                ),
+            )
         })
     }
 }
@@ -120,7 +126,10 @@ impl Session {
             _ => {
                 return Err(error(
                     "editor",
-                    format!("{} has unsaved changes in more than one editor. Save it in one of them first.", file.relative),
+                    format!(
+                        "{} has unsaved changes in more than one editor. Save it in one of them first.",
+                        file.relative
+                    ),
                 ));
             }
         }
@@ -132,7 +141,12 @@ impl Session {
     ///
     /// # Errors
     /// Nothing was changed, and why.
-    pub async fn edit_source_file(&self, file: &SourceFile, range: std::ops::Range<usize>, by: &str) -> Result<(), FileError> {
+    pub async fn edit_source_file(
+        &self,
+        file: &SourceFile,
+        range: std::ops::Range<usize>,
+        by: &str,
+    ) -> Result<(), FileError> {
         match &file.editor {
             Some(editor) => {
                 let chars = |byte: usize| file.text[..byte].chars().count();
@@ -160,7 +174,13 @@ impl Session {
     ///
     /// # Errors
     /// Why it did not.
-    pub async fn apply_edit(&self, client: ClientId, uri: &str, version: i32, edits: Vec<(Span, String)>) -> Result<(), String> {
+    pub async fn apply_edit(
+        &self,
+        client: ClientId,
+        uri: &str,
+        version: i32,
+        edits: Vec<(Span, String)>,
+    ) -> Result<(), String> {
         let (reply, mut answer) = mpsc::unbounded_channel();
         self.send(Event::ApplyEdit { client, uri: uri.to_owned(), version, edits, reply });
         match tokio::time::timeout(APPLY, answer.recv()).await {
@@ -195,13 +215,18 @@ fn is_same(open: &Path, resolved: &Path) -> bool {
 }
 
 fn resolve(workspace: &Path, path: &str) -> Result<(PathBuf, String), FileError> {
-    let root = workspace.canonicalize().map_err(|why| error("not-found", format!("The workspace cannot be read: {why}")))?;
+    let root =
+        workspace.canonicalize().map_err(|why| error("not-found", format!("The workspace cannot be read: {why}")))?;
     let resolved = root.join(path).canonicalize().map_err(|why| {
         let hint = format!("Paths are absolute or start at the workspace, {}.", root.display());
         error("not-found", format!("{path} cannot be read: {why}. {hint}"))
     })?;
     let Ok(relative) = resolved.strip_prefix(&root) else {
-        let message = format!("{path} is {}, which lies outside of the workspace, {}. Only files within may be read or edited.", resolved.display(), root.display());
+        let message = format!(
+            "{path} is {}, which lies outside of the workspace, {}. Only files within may be read or edited.",
+            resolved.display(),
+            root.display()
+        );
         return Err(error("outside-workspace", message));
     };
     let relative = relative.display().to_string();
@@ -259,16 +284,27 @@ fn identity(directory: impl AsFd, name: &std::ffi::OsStr) -> Result<Identity, ru
 fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileError> {
     let mut number = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     *number += 1;
-    let failed = |why: String| error("not-written", format!("{} could not be written: {why}. Nothing was changed.", file.relative));
-    let changed = || error("file-changed", format!("{} was changed or replaced by somebody else meanwhile. Nothing was changed: read it again.", file.relative));
+    let failed = |why: String| {
+        error("not-written", format!("{} could not be written: {why}. Nothing was changed.", file.relative))
+    };
+    let changed = || {
+        error(
+            "file-changed",
+            format!(
+                "{} was changed or replaced by somebody else meanwhile. Nothing was changed: read it again.",
+                file.relative
+            ),
+        )
+    };
     let (name_given, _) = resolve(workspace, &file.path.to_string_lossy())?;
     let (parent, name) = split(&file.path)?;
     let parent = directory(parent).map_err(|_| changed())?;
     if name_given != file.path || identity(parent.as_fd(), name) != Ok(file.identity) {
         return Err(changed());
     }
-    let old = rustix::fs::openat(parent.as_fd(), name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|why| failed(why.to_string()))?;
+    let old =
+        rustix::fs::openat(parent.as_fd(), name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|why| failed(why.to_string()))?;
     let mut old = std::fs::File::from(old);
     let mut now = Vec::new();
     old.read_to_end(&mut now).map_err(|why| failed(why.to_string()))?;
@@ -277,11 +313,13 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
     }
     let mode = old.metadata().map_err(|why| failed(why.to_string()))?.permissions();
     // A file that is written to itself must be one that we may write.
-    rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty()).map_err(|why| failed(why.to_string()))?;
+    rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty())
+        .map_err(|why| failed(why.to_string()))?;
     let temporary = [b".", name.as_bytes(), format!(".consort-{}-{number}", std::process::id()).as_bytes()].concat();
     let temporary = std::ffi::OsStr::from_bytes(&temporary);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let new = rustix::fs::openat(parent.as_fd(), temporary, flags, Mode::RUSR | Mode::WUSR).map_err(|why| failed(why.to_string()))?;
+    let new = rustix::fs::openat(parent.as_fd(), temporary, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|why| failed(why.to_string()))?;
     let mut new = std::fs::File::from(new);
     let written = new
         .write_all(bytes)

@@ -14,7 +14,8 @@ pub fn symbol(written: &str) -> Option<Symbol> {
     if let Some(name) = written.strip_prefix("#:") {
         return Some(Symbol { package: None, name: unescaped(name) });
     }
-    if written.starts_with('#') || written.is_empty() || is_number(written) || written.bytes().all(|byte| byte == b'.') {
+    if written.starts_with('#') || written.is_empty() || is_number(written) || written.bytes().all(|byte| byte == b'.')
+    {
         return None;
     }
     match colon(written) {

@@ -39,7 +39,8 @@ async fn the_text_answers_without_an_image() {
     let options = json!({"tabSize": 8, "insertSpaces": true});
     let edits = ask(&mut editor, "formatting", &uri, json!({"options": options})).await;
     assert_eq!(edits, json!([{"range": {"start": at(2, 0), "end": at(2, 0)}, "newText": "  "}]));
-    let typed = ask(&mut editor, "onTypeFormatting", &uri, json!({"options": options, "position": at(3, 0), "ch": "\n"})).await;
+    let typed =
+        ask(&mut editor, "onTypeFormatting", &uri, json!({"options": options, "position": at(3, 0), "ch": "\n"})).await;
     assert_eq!(typed, json!([]));
 
     let structure = |action: &str| json!({"uri": uri, "position": at(3, 2), "action": action});
@@ -71,7 +72,8 @@ async fn bodies_of_live_macros_are_indented_as_bodies() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_stands_in_a_document_is_evaluated_and_remembered_to_stand_there() {
     let world = World::ready(&[("a.lisp", TEXT)]).await;
-    let mut editor = Editor::start(&world.session, json!({"workspace": {"workspaceEdit": {"documentChanges": true}}})).await;
+    let mut editor =
+        Editor::start(&world.session, json!({"workspace": {"workspaceEdit": {"documentChanges": true}}})).await;
     let uri = world.uri("a.lisp");
     editor.open(&uri, TEXT).await;
     let form = json!({"uri": uri, "position": at(2, 3), "topLevel": true});
@@ -82,7 +84,10 @@ async fn what_stands_in_a_document_is_evaluated_and_remembered_to_stand_there() 
         .eval("(let ((s (sb-introspect:find-definition-source #'cl-user::f))) (file-namestring (sb-introspect:definition-source-pathname s)))")
         .await;
     assert_eq!(source, ["\"a.lisp\""]);
-    let called = editor.command("consort.evalForm", json!({"uri": uri, "position": at(3, 6), "captureTime": true})).await.unwrap();
+    let called = editor
+        .command("consort.evalForm", json!({"uri": uri, "position": at(3, 6), "captureTime": true}))
+        .await
+        .unwrap();
     assert_eq!((&called["values"], called["timing"].is_null()), (&json!(["42"]), false));
     let inner = editor.command("consort.evalForm", json!({"uri": uri, "position": at(3, 5)})).await.unwrap();
     assert_eq!(inner["values"], json!(["21"]));
@@ -109,7 +114,8 @@ async fn what_stands_in_a_document_is_evaluated_and_remembered_to_stand_there() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_with_unsaved_changes_is_edited_through_its_editor() {
     let world = World::with(&[("a.lisp", "(a)\n(é)\n")]).await;
-    let mut editor = Editor::start(&world.session, json!({"workspace": {"workspaceEdit": {"documentChanges": true}}})).await;
+    let mut editor =
+        Editor::start(&world.session, json!({"workspace": {"workspaceEdit": {"documentChanges": true}}})).await;
     let uri = world.uri("a.lisp");
     editor.open(&uri, "(a)\n(é)\n").await;
     let clean = world.session.source_file("a.lisp").await.unwrap();
@@ -121,8 +127,10 @@ async fn a_file_with_unsaved_changes_is_edited_through_its_editor() {
     assert_eq!((dirty.text.as_str(), dirty.editor.is_some()), ("(new)\n(a)\n(é)\n", true));
     assert!(!clean.is_still(&dirty));
     let start = dirty.text.find("(é)").unwrap();
-    world.session.edit_source_file(&dirty, start..start + "(é)".len(), "(b)").await.unwrap();
-    let asked = editor.wait_for("workspace/applyEdit", |_| true).await;
+    let edited = world.session.edit_source_file(&dirty, start..start + "(é)".len(), "(b)");
+    // The editor answers while somebody reads what it is sent.
+    let (edited, asked) = tokio::join!(edited, editor.wait_for("workspace/applyEdit", |_| true));
+    edited.unwrap();
     let change = &asked["edit"]["documentChanges"][0];
     assert_eq!(change["textDocument"], json!({"uri": uri, "version": 2}));
     assert_eq!(change["edits"], json!([{"range": {"start": at(2, 0), "end": at(2, 3)}, "newText": "(b)"}]));

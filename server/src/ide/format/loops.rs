@@ -5,11 +5,41 @@ use crate::text::tree::{NodeId, Tree};
 
 const CONDITIONS: [&str; 4] = ["when", "if", "unless", "else"];
 const ACTIONS: [&str; 19] = [
-    "collect", "collecting", "append", "appending", "nconc", "nconcing", "count", "counting", "sum", "summing", "maximize", "maximizing", "minimize",
-    "minimizing", "do", "doing", "return", "vconcat", "adjoin",
+    "collect",
+    "collecting",
+    "append",
+    "appending",
+    "nconc",
+    "nconcing",
+    "count",
+    "counting",
+    "sum",
+    "summing",
+    "maximize",
+    "maximizing",
+    "minimize",
+    "minimizing",
+    "do",
+    "doing",
+    "return",
+    "vconcat",
+    "adjoin",
 ];
 const OTHERS: [&str; 14] = [
-    "for", "as", "with", "repeat", "while", "until", "always", "never", "thereis", "initially", "finally", "named", "and", "end",
+    "for",
+    "as",
+    "with",
+    "repeat",
+    "while",
+    "until",
+    "always",
+    "never",
+    "thereis",
+    "initially",
+    "finally",
+    "named",
+    "and",
+    "end",
 ];
 
 fn keyword(tree: &Tree, id: NodeId) -> Option<String> {
@@ -32,7 +62,11 @@ pub(super) fn column(lines: &Lines, list: NodeId, before: &[NodeId], next: Optio
     let line_column = |id: NodeId| if lines.begins_line(id) { lines.column_of(id) } else { base };
     let last = clauses.last();
     match next.and_then(|id| keyword(tree, id)).as_deref() {
-        Some("and") => clauses.iter().rev().find(|(_, id, _)| lines.begins_line(*id)).map_or(base, |(_, id, _)| lines.column_of(*id)),
+        Some("and") => clauses
+            .iter()
+            .rev()
+            .find(|(_, id, _)| lines.begins_line(*id))
+            .map_or(base, |(_, id, _)| lines.column_of(*id)),
         Some("else" | "end") => {
             let condition = clauses.iter().rev().find(|(_, _, name)| matches!(name.as_str(), "when" | "if" | "unless"));
             condition.map_or(base, |(_, id, _)| line_column(*id))
@@ -43,10 +77,12 @@ pub(super) fn column(lines: &Lines, list: NodeId, before: &[NodeId], next: Optio
         },
         Some(_) => base,
         None => match last {
-            Some((at, id, name)) if matches!(name.as_str(), "do" | "doing" | "initially" | "finally") => match before.get(at + 1) {
-                Some(form) if lines.same_line(*id, *form) => lines.column_of(*form),
-                _ => lines.column_of(*id) + 2,
-            },
+            Some((at, id, name)) if matches!(name.as_str(), "do" | "doing" | "initially" | "finally") => {
+                match before.get(at + 1) {
+                    Some(form) if lines.same_line(*id, *form) => lines.column_of(*form),
+                    _ => lines.column_of(*id) + 2,
+                }
+            }
             Some((_, id, _)) => lines.column_of(*id) + 2,
             None => base,
         },

@@ -114,7 +114,8 @@ impl Bodies {
             .filter(|id| *id != ROOT && tree.node(*id).kind == Kind::List)
             .filter_map(|id| {
                 let name = tree.operator(id)?;
-                let known = self.own.contains_key(&name) || STANDARD.iter().any(|(known, _)| *known == name) || special(&name);
+                let known =
+                    self.own.contains_key(&name) || STANDARD.iter().any(|(known, _)| *known == name) || special(&name);
                 let head = tree.elements(id).next()?;
                 (!known && !tree.text_of(head).starts_with([':', '&'])).then(|| tree.text_of(head).to_owned())
             })
@@ -145,7 +146,10 @@ impl Bodies {
 
 /// Whether the rules for it are code of their own.
 pub fn special(name: &str) -> bool {
-    matches!(name, "loop" | "defmethod" | "cond" | "if" | "setf" | "setq" | "tagbody" | "prog" | "prog*" | "and" | "or" | "not")
+    matches!(
+        name,
+        "loop" | "defmethod" | "cond" | "if" | "setf" | "setq" | "tagbody" | "prog" | "prog*" | "and" | "or" | "not"
+    )
 }
 
 /// The number of arguments before `&body`.
@@ -202,7 +206,10 @@ pub fn role(tree: &Tree, list: NodeId, bodies: &Bodies) -> Role {
     let place = tree.elements(around).position(|id| id == list).unwrap_or(0);
     if let Some(operator) = tree.operator(around) {
         return match (operator.as_str(), place) {
-            ("let" | "let*" | "flet" | "labels" | "macrolet" | "symbol-macrolet" | "do" | "do*" | "prog" | "prog*", 1)
+            (
+                "let" | "let*" | "flet" | "labels" | "macrolet" | "symbol-macrolet" | "do" | "do*" | "prog" | "prog*",
+                1,
+            )
             | ("do" | "do*", 2)
             | ("eval-when" | "lambda" | "destructuring-bind" | "multiple-value-bind", 1)
             | ("defclass" | "define-condition" | "named-lambda", 2)
@@ -212,7 +219,9 @@ pub fn role(tree: &Tree, list: NodeId, bodies: &Bodies) -> Role {
             ("handler-case" | "restart-case", 2..) => Role::Function,
             ("defmethod", 2..) if is_lambda_list(tree, around, list) => Role::Data,
             ("defgeneric", 3..) if tree.operator(list).as_deref() == Some("method") => Role::Method,
-            (definer, 2) if definer.starts_with("def") && bodies.get(definer).is_some_and(|body| body >= 2) => Role::Data,
+            (definer, 2) if definer.starts_with("def") && bodies.get(definer).is_some_and(|body| body >= 2) => {
+                Role::Data
+            }
             _ => Role::Code,
         };
     }
@@ -259,7 +268,9 @@ mod tests {
     fn the_text_s_own_macros_tell_their_bodies() {
         let text = "(defmacro m (a (b c) &body body) 1)\n(defmacro n (&whole w a &rest r) 1)\n(defmacro when (&environment e &optional a &body b) 1)";
         let bodies = Bodies::of(&Tree::parse(text));
-        for (name, body) in [("m", Some(2)), ("n", None), ("when", Some(1)), ("let", Some(1)), ("with-foo", Some(1)), ("list", None)] {
+        for (name, body) in
+            [("m", Some(2)), ("n", None), ("when", Some(1)), ("let", Some(1)), ("with-foo", Some(1)), ("list", None)]
+        {
             assert_eq!(bodies.get(name), body, "{name}");
         }
     }

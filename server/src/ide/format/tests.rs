@@ -181,7 +181,10 @@ fn strings_symbols_and_characters_are_not_touched() {
 fn tabs_crlf_blank_lines_and_what_is_broken() {
     assert_eq!(formatted("(progn\r\n(a\r\n  \r\nb))\r\n", SPACES), "(progn\r\n  (a\r\n\r\n   b))\r\n");
     let tabs = Options { tab_size: 4, tabs: true };
-    assert_eq!(formatted("(defun foo (a b c d)\n  (let ((a 1)\n   (b 2))\n a))", tabs), "(defun foo (a b c d)\n  (let ((a 1)\n\t\t(b 2))\n\ta))");
+    assert_eq!(
+        formatted("(defun foo (a b c d)\n  (let ((a 1)\n   (b 2))\n a))", tabs),
+        "(defun foo (a b c d)\n  (let ((a 1)\n\t\t(b 2))\n\ta))"
+    );
     let broken = "(defun f (\n x\n\n(a\nb)";
     assert_eq!(formatted(broken, SPACES), "(defun f (\n x\n\n(a\n b)");
     assert_eq!(formatted("\u{c}\n(a)\n  \u{c}\n", SPACES), "\u{c}\n(a)\n  \u{c}\n");

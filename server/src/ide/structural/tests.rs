@@ -163,7 +163,10 @@ fn moving_datums() {
 
 #[test]
 fn moving_the_cursor_and_selecting() {
-    all(MoveForward, &[("‸(a b) c", "(a b)‸ c"), ("(a‸)", "(a)‸"), ("(fo‸o)", "(foo‸)"), ("‸ #+x 'a b", " #+x 'a‸ b"), ("a‸", "")]);
+    all(
+        MoveForward,
+        &[("‸(a b) c", "(a b)‸ c"), ("(a‸)", "(a)‸"), ("(fo‸o)", "(foo‸)"), ("‸ #+x 'a b", " #+x 'a‸ b"), ("a‸", "")],
+    );
     all(MoveBackward, &[("(a b)‸ c", "‸(a b) c"), ("(‸a)", "‸(a)"), ("(a 'b‸)", "(a ‸'b)")]);
     all(MoveUp, &[("(a (b ‸c))", "(a ‸(b c))"), ("‸a", "")]);
     all(MoveDown, &[("‸(a)", "(‸a)"), ("(‸a '(b))", "(a '(‸b))"), ("(a‸ b)", "")]);
@@ -181,12 +184,29 @@ fn moving_the_cursor_and_selecting() {
 }
 
 const ACTIONS: [Action; 18] = [
-    Select, SelectContract, SlurpForward, SlurpBackward, BarfForward, BarfBackward, Raise, Wrap, WrapSquare, Splice, DragForward, DragBackward, KillSexp,
-    Transpose, MoveForward, MoveBackward, MoveUp, MoveDown,
+    Select,
+    SelectContract,
+    SlurpForward,
+    SlurpBackward,
+    BarfForward,
+    BarfBackward,
+    Raise,
+    Wrap,
+    WrapSquare,
+    Splice,
+    DragForward,
+    DragBackward,
+    KillSexp,
+    Transpose,
+    MoveForward,
+    MoveBackward,
+    MoveUp,
+    MoveDown,
 ];
 
 fn datum() -> impl Strategy<Value = String> {
-    let leaf = prop::sample::select(vec!["a", "bb", "\"s ) (\"", "#\\(", "|a (b|", "12", ":k", "#:g", "é𝄞", "a\\)b"]).prop_map(str::to_owned);
+    let leaf = prop::sample::select(vec!["a", "bb", "\"s ) (\"", "#\\(", "|a (b|", "12", ":k", "#:g", "é𝄞", "a\\)b"])
+        .prop_map(str::to_owned);
     leaf.prop_recursive(4, 24, 4, |inner| {
         let gap = prop::sample::select(vec![" ", "\n", "  ", " ; c )\n", " #| ( |# ", ""]);
         let prefix = prop::sample::select(vec!["", "", "'", "`", "#'", "#+x ", "#(", "#1="]);

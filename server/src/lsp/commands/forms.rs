@@ -122,7 +122,8 @@ impl Command for EvalToComment {
 
     async fn execute(front: &Front, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
         let part = argument.part();
-        let Some((selected, outcome)) = evaluate(front, Self::NAME, &argument.uri, part, argument.how(), token).await? else {
+        let Some((selected, outcome)) = evaluate(front, Self::NAME, &argument.uri, part, argument.how(), token).await?
+        else {
             return nothing(front, &argument.uri).await;
         };
         let mut value = told(front, &selected, &outcome);
@@ -139,7 +140,8 @@ impl Command for EvalToComment {
         let now = front.session.document(front.client, argument.uri.as_str()).await;
         let applied = match now {
             Some(now) if now.version() == selected.version => {
-                let edit = actions::edit(&argument.uri, selected.version, front.negotiated().document_changes, vec![edit]);
+                let edit =
+                    actions::edit(&argument.uri, selected.version, front.negotiated().document_changes, vec![edit]);
                 feedback::apply(&front.peer, "Value as comment", edit).await
             }
             _ => Err("the text was changed while it was evaluated.".into()),
@@ -150,7 +152,14 @@ impl Command for EvalToComment {
     }
 }
 
-async fn answer(front: &Front, name: &str, uri: &Url, part: Part, how: How, token: Option<ProgressToken>) -> Result<Value> {
+async fn answer(
+    front: &Front,
+    name: &str,
+    uri: &Url,
+    part: Part,
+    how: How,
+    token: Option<ProgressToken>,
+) -> Result<Value> {
     match evaluate(front, name, uri, part, how, token).await? {
         Some((selected, outcome)) => Ok(told(front, &selected, &outcome)),
         None => nothing(front, uri).await,

@@ -74,15 +74,23 @@ Unbalanced content is refused. It loads nothing into the image.";
 
 async fn edit(call: &Call, input: &Input) -> Result<Reply<Output>, Failure> {
     let failed = |kind: &'static str, message: String| Failure { kind: kind.into(), message };
-    let read = async || call.session.source_file(&input.file_path).await.map_err(|error| failed(error.kind, error.message));
+    let read =
+        async || call.session.source_file(&input.file_path).await.map_err(|error| failed(error.kind, error.message));
     let file = read().await?;
     let edit = edit_form::edit(&file.text, &input.form_type, &input.form_name, input.operation, &input.content)
         .map_err(|refusal| failed(refusal.kind, refusal.message))?;
     if input.dry_run == Some(true) {
         let by = edit.by.replace("\r\n", "\n");
         let old = file.text[edit.start..edit.end].replace("\r\n", "\n");
-        let what = if old.is_empty() { format!("Inserted would be:\n{by}") } else { format!("Replaced would be:\n{old}\n\nBy:\n{by}") };
-        let text = format!("Dry run, nothing was changed. {}, line {}, at {}.\n\n{what}", file.relative, edit.lines.0, edit.title);
+        let what = if old.is_empty() {
+            format!("Inserted would be:\n{by}")
+        } else {
+            format!("Replaced would be:\n{old}\n\nBy:\n{by}")
+        };
+        let text = format!(
+            "Dry run, nothing was changed. {}, line {}, at {}.\n\n{what}",
+            file.relative, edit.lines.0, edit.title
+        );
         return Ok(Reply { text, facts: facts(&file, &edit, false), failed: false });
     }
     if edit.text == file.text {
@@ -104,7 +112,10 @@ async fn edit(call: &Call, input: &Input) -> Result<Reply<Output>, Failure> {
     permitted.map_err(|message| failed("refused", message))?;
     let now = read().await?;
     if !file.is_still(&now) {
-        let message = format!("{} was changed or moved while a person was asked. Nothing was changed: read it again.", file.relative);
+        let message = format!(
+            "{} was changed or moved while a person was asked. Nothing was changed: read it again.",
+            file.relative
+        );
         return Err(failed("file-changed", message));
     }
     let edited = call.session.edit_source_file(&file, edit.start..edit.end, &edit.by).await;
@@ -114,9 +125,20 @@ async fn edit(call: &Call, input: &Input) -> Result<Reply<Output>, Failure> {
         Operation::InsertBefore => format!("Inserted before {}", edit.title),
         Operation::InsertAfter => format!("Inserted after {}", edit.title),
     };
-    let lines = if edit.lines.0 == edit.lines.1 { format!("line {}", edit.lines.0) } else { format!("lines {}-{}", edit.lines.0, edit.lines.1) };
-    let note = if file.editor.is_some() { " The editor has unsaved changes in this file, so the edit was made there; it is not saved." } else { "" };
-    let text = format!("{done} in {}: {lines}.{note} The image still has the old definition until it is loaded.", file.relative);
+    let lines = if edit.lines.0 == edit.lines.1 {
+        format!("line {}", edit.lines.0)
+    } else {
+        format!("lines {}-{}", edit.lines.0, edit.lines.1)
+    };
+    let note = if file.editor.is_some() {
+        " The editor has unsaved changes in this file, so the edit was made there; it is not saved."
+    } else {
+        ""
+    };
+    let text = format!(
+        "{done} in {}: {lines}.{note} The image still has the old definition until it is loaded.",
+        file.relative
+    );
     Ok(Reply { text, facts: facts(&file, &edit, true), failed: false })
 }
 

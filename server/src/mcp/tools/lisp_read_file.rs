@@ -93,7 +93,11 @@ each, those you name in full, with the names that lisp-edit-form takes.";
 
 fn counted(what: &str, offset: usize, shown: usize, total: usize) -> String {
     let s = if total == 1 { "" } else { "s" };
-    if shown == total { format!("{total} {what}{s}") } else { format!("{what}s {}-{} of {total}", offset + 1, offset + shown) }
+    if shown == total {
+        format!("{total} {what}{s}")
+    } else {
+        format!("{what}s {}-{} of {total}", offset + 1, offset + shown)
+    }
 }
 
 impl JsonSchema for Output {
