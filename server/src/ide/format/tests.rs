@@ -117,9 +117,7 @@ fn control() {
   (tagbody
    a
      (foo)))
-"#
-        .replace("     (foo)))", "     (foo)))")
-        .as_str(),
+"#,
     );
 }
 
