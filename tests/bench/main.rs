@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use consort_tests::clients::{Agent, Editor};
+use consort_tests::clients::{Agent, Editor, uri};
 use consort_tests::place::Place;
 use lisp::{Lisp, Swank};
 use report::{Report, median};
@@ -49,6 +49,7 @@ fn measure(report: &Report, place: &Place) -> Result<()> {
     evaluations(report, place, &mut editor)?;
     names::names(report, place, &mut editor)?;
     expansions(report, place)?;
+    outline(report, place, &mut editor)?;
     large_file(report, place, &mut editor)?;
     profiles(report, &mut editor)?;
     memory(report, place, "memory of the host, after all this")?;
@@ -170,6 +171,25 @@ fn expansions(report: &Report, place: &Place) -> Result<()> {
         report.time(&format!("macroexpand-form {what}, p50"), median(&mut times), aim);
     }
     agent.close()
+/// The outline of a file, as an editor asks for it after every pause.
+fn outline(report: &Report, place: &Place, editor: &mut Editor) -> Result<()> {
+    let file = place.workspace().join("cl-ppcre/api.lisp");
+    let text = std::fs::read_to_string(&file)?;
+    editor.open_document(&file, &text)?;
+    let params = json!({"textDocument": {"uri": uri(&file)}});
+    let mut times = Vec::new();
+    for round in 0..220 {
+        let time = timed(|| {
+            let symbols = editor.client.request("textDocument/documentSymbol", params.clone())?;
+            ensure!(symbols.as_array().is_some_and(|symbols| symbols.len() > 10), "{symbols}");
+            Ok(())
+        })?;
+        if round >= 20 {
+            times.push(time);
+        }
+    }
+    report.time("cl-ppcre/api.lisp: documentSymbol, p50", median(&mut times), "Alive 67 ms");
+    editor.close_document(&file)
 }
 
 /// Keystrokes in a file of 10,000 lines.

@@ -206,7 +206,9 @@ impl<'a> Lines<'a> {
         let next = tree.elements(list).find(|id| tree.node(*id).start == at);
         let Some(&head) = before.first() else { return open + (node.inner - node.start) };
         let role = role(tree, list, bodies);
-        let Some(operator) = tree.operator(list).filter(|_| role != Role::Data) else { return self.column_of(head) };
+        let Some(operator) = tree.operator(list).filter(|_| role != Role::Data) else {
+            return self.column_in_data(&before, next).unwrap_or_else(|| self.column_of(head));
+        };
         let number = before.len();
         let body = |arguments: usize| if number <= arguments { open + 4 } else { open + 2 };
         match role {
@@ -232,6 +234,17 @@ impl<'a> Lines<'a> {
             }
             _ => bodies.get(&operator).map_or_else(|| self.as_function(open, &before), body),
         }
+    }
+
+    /// In a lambda list, below the parameter behind the last `&key` or the like.
+    fn column_in_data(&self, before: &[NodeId], next: Option<NodeId>) -> Option<usize> {
+        let is_keyword = |id: &NodeId| self.tree.text_of(*id).starts_with('&');
+        if next.as_ref().is_some_and(is_keyword) {
+            return None;
+        }
+        let keyword = before.iter().rposition(is_keyword)?;
+        let parameter = *before.get(keyword + 1)?;
+        self.same_line(before[keyword], parameter).then(|| self.column_of(parameter))
     }
 
     /// The place of the first list from `from` on; of all there is when there is none yet.

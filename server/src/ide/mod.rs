@@ -23,6 +23,7 @@ pub mod reload;
 pub mod render;
 pub mod signature;
 pub mod source_location;
+pub mod semantic;
 pub mod structural;
 pub mod structure;
 pub mod symbols;

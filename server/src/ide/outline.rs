@@ -1,6 +1,8 @@
 //! What a text defines: its top-level forms, and those within `progn`, `eval-when` and the like, each with its operator, its name and, of
 //! a method, its qualifiers and specializers. Offsets are bytes of the text.
 
+use std::collections::HashMap;
+
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
 /// A top-level form.
@@ -259,7 +261,20 @@ fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
 
 /// By what name each definition is found alone, with its operator: its name, the name with specializers, or a number behind it.
 pub fn selectors(definitions: &[Definition], tree: &Tree) -> Vec<String> {
+    let mut counts: HashMap<(&str, String), usize> = HashMap::new();
+    for definition in definitions {
+        let written =
+            definition.name_node.map(|id| normal(tree.text_of(id))).filter(|written| *written != definition.name);
+        for name in written.into_iter().chain([definition.name.clone()]) {
+            *counts.entry((&definition.operator, name)).or_default() += 1;
+        }
+    }
+    let is_plain =
+        |name: &str| !name.is_empty() && !name.contains(['(', '[', '"', '|', ' ', ':', '\\', '#', ';', '\'']);
     let alone = |written: &str, definition: &Definition| {
+        if is_plain(written) && written == definition.name {
+            return counts.get(&(definition.operator.as_str(), written.to_owned())) == Some(&1);
+        }
         let found = Wanted::new(written).among(definitions, &definition.operator, tree);
         matches!(found.as_slice(), [one] if one.node == definition.node)
     };

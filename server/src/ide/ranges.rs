@@ -28,7 +28,7 @@ pub fn selections(tree: &Tree, at: usize) -> Vec<Range<usize>> {
             }
             _ => None,
         };
-        for range in contents.into_iter().chain([node.start..node.end]) {
+        for range in contents.into_iter().chain(std::iter::once(node.start..node.end)) {
             let holds =
                 ranges.last().is_none_or(|last| range.start <= last.start && last.end <= range.end && range != *last);
             if holds && range.start <= at && at <= range.end && !range.is_empty() {

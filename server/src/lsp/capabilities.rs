@@ -139,6 +139,7 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
             references_provider: Some(OneOf::Left(true)),
             workspace_symbol_provider: Some(OneOf::Left(true)),
             document_symbol_provider: Some(OneOf::Left(true)),
+            semantic_tokens_provider: Some(super::tokens::capability()),
             document_highlight_provider: Some(OneOf::Left(true)),
             folding_range_provider: Some(FoldingRangeProviderCapability::Simple(true)),
             selection_range_provider: Some(SelectionRangeProviderCapability::Simple(true)),

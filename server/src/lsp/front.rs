@@ -16,6 +16,7 @@ use super::progress::Bars;
 use super::pull;
 use super::transport::Peer;
 use super::{actions, commands, formatting, from_proto, lenses, texts, to_proto};
+use super::{actions, commands, formatting, from_proto, texts, to_proto, tokens};
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
 
 /// One editor.
@@ -271,6 +272,17 @@ impl LanguageServer for Front {
 
     async fn selection_range(&self, params: SelectionRangeParams) -> Result<Option<Vec<SelectionRange>>> {
         texts::selection_range(self, params).await
+    }
+
+    async fn semantic_tokens_full(&self, params: SemanticTokensParams) -> Result<Option<SemanticTokensResult>> {
+        tokens::full(self, params).await
+    }
+
+    async fn semantic_tokens_range(
+        &self,
+        params: SemanticTokensRangeParams,
+    ) -> Result<Option<SemanticTokensRangeResult>> {
+        tokens::range(self, params).await
     }
 
     async fn formatting(&self, params: DocumentFormattingParams) -> Result<Option<Vec<TextEdit>>> {

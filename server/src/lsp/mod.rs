@@ -20,6 +20,7 @@ mod references;
 mod signature;
 mod texts;
 mod to_proto;
+mod tokens;
 mod transport;
 mod workspace_symbols;
 

@@ -208,6 +208,8 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<source_location::SourceLocation>(),
         entry::<describe_symbol::DescribeSymbol>(),
         entry::<apropos::Apropos>(),
+        entry::<lisp_read_file::LispReadFile>(),
+        entry::<lisp_edit_form::LispEditForm>(),
     ]
 });
 

@@ -5,6 +5,8 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio::sync::mpsc;
@@ -16,6 +18,15 @@ use crate::text::Span;
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 16 << 20;
 const BOM: char = '\u{feff}';
+/// How long an editor may take to apply an edit.
+const APPLY: Duration = Duration::from_secs(20);
+/// How directories on the way are opened: one may be allowed to pass through what one may not list.
+#[cfg(target_os = "linux")]
+const LOOK: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const LOOK: OFlags = OFlags::RDONLY;
+/// One write at a time, so that no two are between their last look and their rename.
+static WRITING: Mutex<u64> = Mutex::new(0);
 
 /// Why a file was not read or not written: a stable kind, and words that say what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -172,7 +183,10 @@ impl Session {
     ) -> Result<(), String> {
         let (reply, mut answer) = mpsc::unbounded_channel();
         self.send(Event::ApplyEdit { client, uri: uri.to_owned(), version, edits, reply });
-        answer.recv().await.unwrap_or_else(|| Err("the editor went away.".into()))
+        match tokio::time::timeout(APPLY, answer.recv()).await {
+            Ok(answer) => answer.unwrap_or_else(|| Err("it went away.".into())),
+            Err(_) => Err(format!("it did not answer within {} s.", APPLY.as_secs())),
+        }
     }
 }
 
@@ -221,11 +235,11 @@ fn resolve(workspace: &Path, path: &str) -> Result<(PathBuf, String), FileError>
 
 /// A directory, by a path without links; nothing that took its place can be meant later.
 fn directory(path: &Path) -> Result<OwnedFd, rustix::io::Errno> {
-    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let mut at = rustix::fs::open("/", flags | OFlags::RDONLY, Mode::empty())?;
+    let flags = LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut at = rustix::fs::open("/", flags, Mode::empty())?;
     for part in path.components() {
         if let std::path::Component::Normal(name) = part {
-            at = rustix::fs::openat(at.as_fd(), name, flags | OFlags::RDONLY, Mode::empty())?;
+            at = rustix::fs::openat(at.as_fd(), name, flags, Mode::empty())?;
         }
     }
     Ok(at)
@@ -268,6 +282,8 @@ fn identity(directory: impl AsFd, name: &std::ffi::OsStr) -> Result<Identity, ru
 
 /// Write beside the file and rename, in its directory as it was resolved, after a last look that it is the same file still.
 fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileError> {
+    let mut number = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    *number += 1;
     let failed = |why: String| {
         error("not-written", format!("{} could not be written: {why}. Nothing was changed.", file.relative))
     };
@@ -299,7 +315,7 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
     // A file that is written to itself must be one that we may write.
     rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty())
         .map_err(|why| failed(why.to_string()))?;
-    let temporary = [b".", name.as_bytes(), format!(".consort-{}", std::process::id()).as_bytes()].concat();
+    let temporary = [b".", name.as_bytes(), format!(".consort-{}-{number}", std::process::id()).as_bytes()].concat();
     let temporary = std::ffi::OsStr::from_bytes(&temporary);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let new = rustix::fs::openat(parent.as_fd(), temporary, flags, Mode::RUSR | Mode::WUSR)

@@ -7,3 +7,4 @@ mod fixes;
 mod image;
 mod macroexpand;
 mod tools;
+mod texts;

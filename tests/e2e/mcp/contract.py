@@ -8,6 +8,7 @@ Each check takes an agent (see client_v1.py, client_v2.py) with
 """
 
 import asyncio
+import os
 import re
 
 from jsonschema import Draft202012Validator
@@ -392,3 +393,27 @@ async def progress_is_told_to_those_who_ask(agent):
 
 
 import profile_checks  # noqa: E402,F401 its checks use what is above
+# lisp-read-file and lisp-edit-form.
+
+
+@check
+async def forms_are_read_and_edits_tried_without_asking_anybody(agent):
+    path = os.path.join(os.environ["CONSORT_WORKSPACE"], "forms.lisp")
+    source = "(in-package :cl-user)\n(defun f (x)\n  \"(\" x)\n(defmethod m ((x list)) 1)\n(defmethod m ((x null)) 2)\n"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(source)
+    read = await agent.call("lisp-read-file", {"path": "forms.lisp", "name_pattern": "^f$"})
+    assert not read.get("isError"), text(read)
+    assert 'L2-3 (defun f (x)\n  "(" x)' in text(read), text(read)
+    same([form["form_name"] for form in facts(read)["forms"]], ["cl-user", "f", "m (list)", "m (null)"])
+    edit = {"file_path": "forms.lisp", "form_type": "defmethod", "operation": "replace", "content": "(defmethod m (x) 3)", "dry_run": True}
+    dry = await agent.call("lisp-edit-form", {**edit, "form_name": "m (null)"})
+    assert not dry.get("isError") and facts(dry)["changed"] is False, text(dry)
+    several = await agent.call("lisp-edit-form", {**edit, "form_name": "m"})
+    assert several["isError"] and "form_name m (list)" in text(several), text(several)
+    unbalanced = await agent.call("lisp-edit-form", {**edit, "form_name": "m (null)", "content": "(defmethod m (x) 3"})
+    assert unbalanced["isError"] and "never closed" in text(unbalanced), text(unbalanced)
+    outside = await agent.call("lisp-read-file", {"path": "/etc/passwd"})
+    assert outside["isError"] and "outside" in text(outside), text(outside)
+    with open(path, encoding="utf-8") as file:
+        same(file.read(), source)

@@ -80,10 +80,12 @@ pub(super) fn column(lines: &Lines, list: NodeId, before: &[NodeId], next: Optio
             Some((at, id, name)) if matches!(name.as_str(), "do" | "doing" | "initially" | "finally") => {
                 match before.get(at + 1) {
                     Some(form) if lines.same_line(*id, *form) => lines.column_of(*form),
-                    _ => lines.column_of(*id) + 2,
+                    _ if lines.begins_line(*id) => lines.column_of(*id) + 2,
+                    // At the end of a line: a body like any other.
+                    _ => open + 2,
                 }
             }
-            Some((_, id, _)) => lines.column_of(*id) + 2,
+            Some((_, id, _)) => line_column(*id) + 2,
             None => base,
         },
     }

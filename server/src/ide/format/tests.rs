@@ -29,7 +29,9 @@ fn definitions_and_bodies() {
     stays(
         r#"
 (defun f (a b
-          &key c)
+          &key c
+               d
+          &aux e)
   "Doc."
   (let ((x 1)
         (y (list 1
@@ -115,9 +117,7 @@ fn control() {
   (tagbody
    a
      (foo)))
-"#
-        .replace("     (foo)))", "     (foo)))")
-        .as_str(),
+"#,
     );
 }
 
@@ -134,6 +134,10 @@ fn loops_quotes_guards_and_macros() {
         do (foo)
            (bar)
       finally (return 1))
+
+(loop for x in y do
+  (foo)
+  (bar))
 
 (loop
   (foo)

@@ -1,0 +1,84 @@
+//! `textDocument/semanticTokens`: what each word is, for its colours.
+
+use std::collections::HashMap;
+
+use lsp_types::*;
+use tower_lsp::jsonrpc::Result;
+
+use super::formatting::{by_package, kinds};
+use super::front::Front;
+use super::texts::Text;
+use crate::ide::format::rules::Bodies;
+use crate::ide::semantic::{self, LEGEND, MODIFIERS, Token};
+
+/// What is advertised.
+pub(super) fn capability() -> SemanticTokensServerCapabilities {
+    let legend = SemanticTokensLegend {
+        token_types: LEGEND.iter().map(|name| SemanticTokenType::new(name)).collect(),
+        token_modifiers: MODIFIERS.iter().map(|name| SemanticTokenModifier::new(name)).collect(),
+    };
+    SemanticTokensOptions {
+        legend,
+        range: Some(true),
+        full: Some(SemanticTokensFullOptions::Bool(true)),
+        ..SemanticTokensOptions::default()
+    }
+    .into()
+}
+
+/// `textDocument/semanticTokens/full`.
+pub(super) async fn full(front: &Front, params: SemanticTokensParams) -> Result<Option<SemanticTokensResult>> {
+    let tokens = tokens(front, &params.text_document.uri, None).await?;
+    Ok(Some(SemanticTokens { result_id: None, data: tokens }.into()))
+}
+
+/// `textDocument/semanticTokens/range`.
+pub(super) async fn range(
+    front: &Front,
+    params: SemanticTokensRangeParams,
+) -> Result<Option<SemanticTokensRangeResult>> {
+    let tokens = tokens(front, &params.text_document.uri, Some(params.range)).await?;
+    Ok(Some(SemanticTokens { result_id: None, data: tokens }.into()))
+}
+
+async fn tokens(front: &Front, uri: &Url, range: Option<Range>) -> Result<Vec<SemanticToken>> {
+    let text = Text::of(front, uri).await?;
+    let asked = by_package(&text, &text.tree(), |written| !written.starts_with([':', '&', '#']));
+    let known: HashMap<_, _> = kinds(front, asked).await.into_iter().collect();
+    let tree = text.tree();
+    let mut tokens = semantic::tokens(&tree, &Bodies::of(&tree), &known);
+    if let Some(range) = range {
+        let wanted = text.bytes(range);
+        tokens.retain(|token| token.range.start < wanted.end && wanted.start < token.range.end);
+    }
+    Ok(relative(&text, &tokens))
+}
+
+/// Each token where it is behind the one before, one for each line (LSP 3.17, "Semantic Tokens").
+fn relative(text: &Text, tokens: &[Token]) -> Vec<SemanticToken> {
+    let mut data = Vec::new();
+    let mut last = Position::default();
+    for token in tokens {
+        let mut start = token.range.start;
+        for line in text.string[token.range.clone()].split_inclusive('\n') {
+            let content = line.trim_end_matches(['\n', '\r']);
+            let range = text.range(&(start..start + content.len()));
+            start += line.len();
+            if range.start.line != range.end.line || range.start == range.end {
+                continue;
+            }
+            let delta_line = range.start.line - last.line;
+            let delta_start =
+                if delta_line == 0 { range.start.character - last.character } else { range.start.character };
+            data.push(SemanticToken {
+                delta_line,
+                delta_start,
+                length: range.end.character - range.start.character,
+                token_type: token.kind as u32,
+                token_modifiers_bitset: token.modifiers,
+            });
+            last = range.start;
+        }
+    }
+    data
+}
