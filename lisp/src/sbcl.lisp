@@ -307,7 +307,7 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
 (defparameter *moving-internals*
   '("*CODE-SERIALNO*" "*COMPILE-ELAPSED-TIME*" "*COMPILE-FILE-ELAPSED-TIME*" "*EVAL-CALLS*" "*GC-EPOCH*" "*N-BYTES-FREED-OR-PURIFIED*" "*TYPE-CACHE-NONCE*"
     "*IMMOBILE-CODEBLOB-TREE*" "*DYNSPACE-CODEBLOB-TREE*" "*STORE-BARRIERS-EMITTED*" "*STORE-BARRIERS-POTENTIALLY-EMITTED*"
-    "*CODE-ALLOC-COUNT*" "*GC-REAL-TIME*" "*RUN-GC-HOOKS*" "*FINALIZERS-TRIGGERED*" "*FINALIZER-THREAD*"
+    "*CODE-ALLOC-COUNT*" "*PACKAGE-NAMES-COOKIE*" "*GC-REAL-TIME*" "*RUN-GC-HOOKS*" "*FINALIZERS-TRIGGERED*" "*FINALIZER-THREAD*"
     "*UNCOMPACTED-FUN-MAPS*" "*COMPILED-DEBUG-FUNS*" "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*" "*AVAILABLE-BUFFERS*")
   "Names of internal variables whose values change without anybody having changed anything.")
 
@@ -489,6 +489,15 @@ SBCL's own REAL-ADD-METHOD, which is to be called next, has it decided anew; by 
     (funcall (fdefinition `(setf ,set-method-function)) nil old)
     (dolist (specializer (sb-mop:method-specializers old))
       (sb-mop:remove-direct-method specializer old))))
+
+(defun observe-compiler-errors (observe)
+  "From now on OBSERVE is called with each error that the compiler reports, a condition or a string, where it reports it."
+  (when (internal-p 'print-compiler-message-name)
+    (encapsulate print-compiler-message-name 'consort-reload
+                 (lambda (function stream control arguments &rest more)
+                   (when (and (stringp control) (search "caught ERROR" control))
+                     (funcall observe (first arguments)))
+                   (apply function stream control arguments more)))))
 
 (defun replace-methods-in-place (wanted-p)
   "From now on, where WANTED-P returns true, a method that takes the place of another does so at no moment when there is neither."

@@ -48,6 +48,8 @@
 
 (defvar *complaint* nil "The first thing that the compiler said that makes the compilation fail: a list of condition, line and column.")
 
+(defvar *compiling* nil "Whether this thread compiles for a reload.")
+
 (defun place-in-file (file offset)
   "Line and column, 1-based, of the first thing at or after OFFSET in FILE, or NIL."
   (ignore-errors
@@ -70,13 +72,16 @@
     (setf *complaint* (list* condition (namestring *compile-file-truename*) (place-of-form)))))
 
 (defun note-compiler-error (condition)
-  "The same for an error in a macro or a special form, of which the compiler then says that it is one."
-  (when (and *compile-file-truename* (null *complaint*) (typep condition compiler-error-type))
-    (setf *complaint* (list* (or (ignore-errors (encapsulated-condition condition)) condition) (namestring *compile-file-truename*) (place-of-form)))))
+  "The same for what the compiler itself reports as an error: in a macro, a special form, or reading."
+  (when (and *compiling* *compile-file-truename* (null *complaint*))
+    (setf *complaint* (list* condition (namestring *compile-file-truename*) (place-of-form)))))
+
+(observe-compiler-errors 'note-compiler-error)
 
 (defun settle-reload (condition)
   "A definition that cannot stand beside the old one takes its place: a structure of another layout, a constant of another value."
-  (when (or (find-restart 'recklessly-continue* condition) (typep condition 'sb-ext:defconstant-uneql))
+  (when (or (typep condition 'sb-ext:defconstant-uneql)
+            (find "RECKLESSLY-CONTINUE" (compute-restarts condition) :key #'restart-name :test #'string=))
     (let ((restart (find-restart 'continue condition)))
       (when restart (invoke-restart restart)))))
 
@@ -90,10 +95,9 @@
 
 (defun call-compiling (function)
   "Call FUNCTION, which compiles and loads. What is said of redefinitions is not passed on: the report says it."
-  (let ((*complaint* nil))
+  (let ((*complaint* nil) (*compiling* t))
     (handler-bind ((warning #'muffle-stale)
                    (error #'settle-reload)
-                   (error #'note-compiler-error)
                    (condition #'note-complaint))
       (with-compilation-unit ()
         (prog1 (call-replacing-in-place function)
@@ -109,7 +113,12 @@
   "Signal that what was compiled failed; FILE is where the text came from, if it is not the file that was compiled."
   (destructuring-bind (&optional condition compiled line column) *complaint*
     (error 'reload-failed :kind "COMPILATION_ERROR"
-                          :message (if condition (condition-message condition) say)
+                          :message (cond ((typep condition 'condition)
+                                          (condition-message (or (and (typep condition compiler-error-type)
+                                                                      (ignore-errors (encapsulated-condition condition)))
+                                                                 condition)))
+                                         (condition (princ-to-string condition))
+                                         (t say))
                           :file (or file compiled) :line line :column column)))
 
 (defun call-with-scratch-directory (function)

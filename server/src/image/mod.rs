@@ -40,4 +40,5 @@ mod turns;
 
 pub use copies::Look;
 pub use handle::Image;
+pub use restore::Replay;
 pub use state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
