@@ -157,7 +157,7 @@
       (refuse "not-a-fasl" "~A is no compiled file of SBCL" path))
     (call-reload id (format nil "the file ~A" path)
                  (lambda ()
-                   (load pathname)
+                   (call-loading (lambda () (load pathname)))
                    '()))))
 
 (define-operation "reload-package" :thread (id params)

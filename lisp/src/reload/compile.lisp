@@ -78,12 +78,28 @@
 
 (observe-compiler-errors 'note-compiler-error)
 
+(defvar *load-again* nil "Whether what is being loaded changed a structure.")
+
+(defun call-loading (load)
+  "Call LOAD, which loads one file; twice when that changes a structure: what the file loaded before SBCL took the new layout is of the old one."
+  (let ((*load-again* nil))
+    (funcall load)
+    (when *load-again*
+      (funcall load))))
+
+(defmethod asdf:perform :around ((operation asdf:load-op) (component asdf:cl-source-file))
+  (if *compiling*
+      (call-loading (lambda () (call-next-method)))
+      (call-next-method)))
+
 (defun settle-reload (condition)
   "A definition that cannot stand beside the old one takes its place: a structure of another layout, a constant of another value."
   (when (or (typep condition 'sb-ext:defconstant-uneql)
             (find "RECKLESSLY-CONTINUE" (compute-restarts condition) :key #'restart-name :test #'string=))
     (let ((restart (find-restart 'continue condition)))
-      (when restart (invoke-restart restart)))))
+      (when restart
+        (setf *load-again* t)
+        (invoke-restart restart)))))
 
 (defun muffle-stale (warning)
   "Pass over what is said of redefinitions and changed layouts: the report says it."
@@ -195,4 +211,4 @@ a form says is to be done at compile time is."
 
 (defun load-fasls (fasls)
   (loop for (fasl . package) in fasls
-        do (let ((*package* package)) (load fasl))))
+        do (let ((*package* package)) (call-loading (lambda () (load fasl))))))

@@ -6,6 +6,7 @@ import re
 import sys
 import traceback
 
+import hot_reload  # noqa: F401 - its checks join those of the contract
 from contract import CHECKS, PATIENCE
 
 
