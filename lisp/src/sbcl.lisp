@@ -473,7 +473,6 @@ calling it goes on as before."
 (define-internal fast-method-function :function "finding stale callers" ("SB-PCL" "%METHOD-FUNCTION-FAST-FUNCTION"))
 (define-internal real-add-method :symbol "replacing methods that other threads call" ("SB-PCL" "REAL-ADD-METHOD"))
 (define-internal generic-function-lock :function "replacing methods that other threads call" ("SB-PCL" "GF-LOCK"))
-(define-internal with-system-lock :macro "replacing methods that other threads call" ("SB-THREAD" "WITH-RECURSIVE-SYSTEM-LOCK"))
 (define-internal set-methods :symbol "replacing methods that other threads call" ("SB-PCL" "GENERIC-FUNCTION-METHODS"))
 (define-internal set-method-function :symbol "replacing methods that other threads call" ("SB-PCL" "METHOD-GENERIC-FUNCTION"))
 
@@ -482,13 +481,14 @@ calling it goes on as before."
 (defun put-method-in-place (generic-function new old)
   "Have NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. What is decided by the old list of methods goes on to be called until
 SBCL's own REAL-ADD-METHOD, which is to be called next, has it decided anew; by itself that removes OLD first, and a caller in between finds no method."
-  (with-system-lock ((generic-function-lock generic-function))
-    (funcall (fdefinition `(setf ,set-methods))
-             (cons new (remove old (sb-mop:generic-function-methods generic-function)))
-             generic-function)
-    (funcall (fdefinition `(setf ,set-method-function)) nil old)
-    (dolist (specializer (sb-mop:method-specializers old))
-      (sb-mop:remove-direct-method specializer old))))
+  (without-interrupts
+    (sb-thread:with-recursive-lock ((generic-function-lock generic-function))
+      (funcall (fdefinition `(setf ,set-methods))
+               (cons new (remove old (sb-mop:generic-function-methods generic-function)))
+               generic-function)
+      (funcall (fdefinition `(setf ,set-method-function)) nil old)
+      (dolist (specializer (sb-mop:method-specializers old))
+        (sb-mop:remove-direct-method specializer old)))))
 
 (defun observe-compiler-errors (observe)
   "From now on OBSERVE is called with each error that the compiler reports, a condition or a string, where it reports it."

@@ -98,7 +98,8 @@
             (find "RECKLESSLY-CONTINUE" (compute-restarts condition) :key #'restart-name :test #'string=))
     (let ((restart (find-restart 'continue condition)))
       (when restart
-        (setf *load-again* t)
+        (unless (typep condition 'sb-ext:defconstant-uneql)
+          (setf *load-again* t))
         (invoke-restart restart)))))
 
 (defun muffle-stale (warning)
