@@ -463,11 +463,6 @@ calling it goes on as before."
 (define-internal function-code :function "finding stale callers" ("SB-KERNEL" "FUN-CODE-HEADER"))
 (define-internal code-entries :function "finding stale callers" ("SB-KERNEL" "CODE-N-ENTRIES"))
 (define-internal code-entry :function "finding stale callers" ("SB-KERNEL" "%CODE-ENTRY-POINT"))
-(define-internal code-words :function "finding stale callers" ("SB-KERNEL" "CODE-HEADER-WORDS"))
-(define-internal code-word :function "finding stale callers" ("SB-KERNEL" "CODE-HEADER-REF"))
-(define-internal first-constant :variable "finding stale callers" ("SB-VM" "CODE-CONSTANTS-OFFSET"))
-(define-internal fdefn-p :function "finding stale callers" ("SB-KERNEL" "FDEFN-P"))
-(define-internal fdefn-name :function "finding stale callers" ("SB-KERNEL" "FDEFN-NAME"))
 (define-internal function-xrefs :function "finding stale callers" ("SB-KERNEL" "%SIMPLE-FUN-XREFS"))
 (define-internal map-xrefs :function "finding stale callers" ("SB-C" "MAP-PACKED-XREF-DATA"))
 (define-internal fast-method-function :function "finding stale callers" ("SB-PCL" "%METHOD-FUNCTION-FAST-FUNCTION"))
@@ -553,11 +548,7 @@ definition: the function itself, how often it was called, what is assumed of it.
   (ignore-errors (function-code (simple-function function))))
 
 (defun map-code-uses (function code)
-  "Call FUNCTION with :CALLS or :MACROEXPANDS and a name for each function called and macro expanded in CODE, and with :LINKS and the name of each function
-that CODE calls by its name when it runs."
-  (loop for i from first-constant below (code-words code)
-        do (let ((word (code-word code i)))
-             (when (fdefn-p word) (funcall function :links (fdefn-name word)))))
+  "Call FUNCTION with :CALLS or :MACROEXPANDS and a name for each function called, or inlined, and macro expanded in CODE."
   (dotimes (i (code-entries code))
     (let ((xrefs (function-xrefs (code-entry code i))))
       (when xrefs

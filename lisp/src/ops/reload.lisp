@@ -62,7 +62,7 @@
                  (lambda ()
                    (call-with-scratch-directory
                     (lambda (directory)
-                      (load-fasls (compile-text code directory package file line))))
+                      (load-fasls (compile-forms-of-text code directory package file line))))
                    '()))))
 
 ;;; One function
@@ -136,7 +136,7 @@
                  (lambda ()
                    (call-with-scratch-directory
                     (lambda (directory)
-                      (load-fasls (compile-text code directory package file line))))
+                      (load-fasls (compile-forms-of-text code directory package file line))))
                    '()))))
 
 ;;; Files

@@ -165,16 +165,16 @@
   "Line and column, 1-based, of what comes after HEAD."
   (list (1+ (count #\Newline head)) (- (length head) (or (position #\Newline head :from-end t) -1))))
 
-(defvar *undefined-uses* '() "The undefined variables that the forms of a text were seen to use first: lists of name, file, line and column.")
+(defvar *missing-variables* '() "The undefined variables that the forms of a text were seen to use first: lists of name, file, line and column.")
 
-(defun note-undefined-use (file place)
+(defun note-missing-variable (file place)
   (let ((name (undefined-variable-use)))
-    (when (and name (not (assoc name *undefined-uses*)))
-      (push (list* name file place) *undefined-uses*))))
+    (when (and name (not (assoc name *missing-variables*)))
+      (push (list* name file place) *missing-variables*))))
 
-(defun check-undefined-uses ()
+(defun check-missing-variables ()
   "Fail when the text uses a variable that it does not define either."
-  (let* ((name (undefined-variable-use)) (use (assoc name *undefined-uses*)))
+  (let* ((name (undefined-variable-use)) (use (assoc name *missing-variables*)))
     (when name
       (fail-undefined name (second use) (cddr use)))))
 
@@ -196,19 +196,19 @@
       (when (or failed (null fasl))
         (let ((*complaint* (and *complaint* (list* (first *complaint*) nil (place-after head)))))
           (fail-compilation file)))
-      (note-undefined-use file (place-after head))
+      (note-missing-variable file (place-after head))
       fasl)))
 
-(defun compile-text (text directory package file line)
+(defun compile-forms-of-text (text directory package file line)
   "Compile the forms of TEXT, of which the first stands in FILE, a name or NIL, at LINE; a list of fasls with the package of each. Nothing is loaded, but what
 a form says is to be done at compile time is."
-  (let ((before (file-head (and file (sb-ext:parse-native-namestring file)) line)) (number 0) (*undefined-uses* '()))
+  (let ((before (file-head (and file (sb-ext:parse-native-namestring file)) line)) (number 0) (*missing-variables* '()))
     (prog1 (loop for (start . end) in (split-forms text)
                  for piece = (subseq text start end)
                  collect (let ((head (concatenate 'string before (blanks-like (subseq text 0 start)))))
                            (cons (compile-piece piece head (incf number) directory file package) package))
                  do (setf package (package-after piece package)))
-      (check-undefined-uses))))
+      (check-missing-variables))))
 
 (defun load-fasls (fasls)
   (loop for (fasl . package) in fasls

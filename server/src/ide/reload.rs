@@ -79,7 +79,13 @@ pub fn fatal(code: &str, items: &[Diagnostic], file: Option<&str>, line: usize) 
     let fails = |item: &&Diagnostic| match item.severity {
         Severity::Error => !matches!(
             item.code.as_str(),
-            "confined" | "cannot-confine" | "out-of-time" | "out-of-memory" | "check-stopped" | "exhausted" | "compile-time-error"
+            "confined"
+                | "cannot-confine"
+                | "out-of-time"
+                | "out-of-memory"
+                | "check-stopped"
+                | "exhausted"
+                | "compile-time-error"
         ),
         Severity::Warning => item.condition.as_deref() == Some("WARNING") && !item.code.starts_with("undefined-"),
         _ => false,
@@ -109,7 +115,8 @@ pub fn settle(outcome: ReloadOutcome) -> Result<ReloadOutcome, Failure> {
                 "INTERRUPTED" => "INTERRUPTED",
                 _ => "LOAD_ERROR",
             };
-            let message = format!("Loading failed, and what it had changed was put back: {}: {}", error.kind, error.message);
+            let message =
+                format!("Loading failed, and what it had changed was put back: {}: {}", error.kind, error.message);
             Failure::new(kind, message)
         }
         (None, None) => Failure::new("LOAD_ERROR", "Loading failed, and what it had changed was put back."),

@@ -93,6 +93,18 @@ impl Plan {
         }
     }
 
+    /// Before a new image gets what there is: what it will be able to take back is what is replayed in it. Of the replacements of one function
+    /// the last is enough.
+    fn keep_what_is_replayed(&mut self) {
+        let all: Vec<Replay> = self.reloads.drain(..).flatten().collect();
+        let superseded = |at: usize, replay: &Replay| {
+            replay.operation == "replace-function"
+                && all[at + 1..].iter().any(|later| replay.names.iter().all(|name| later.names.contains(name)))
+        };
+        let kept = all.iter().enumerate().filter(|(at, replay)| !superseded(*at, replay));
+        self.reloads = kept.map(|(_, replay)| Some(replay.clone())).collect();
+    }
+
     /// The last reload was taken back.
     pub(super) fn undone(&mut self) {
         self.reloads.pop();
@@ -156,6 +168,7 @@ pub(super) async fn restore(shared: &Shared, live: &Live, init: bool, say: impl 
     let files = if init { init_files(shared) } else { Vec::new() };
     let steps: Vec<Step> = {
         let mut plan = lock(&shared.plan);
+        plan.keep_what_is_replayed();
         let files = files.into_iter().filter(|step| !matches!(step, Step::File(path, _) if plan.is_fatal(path)));
         let replays = plan.reloads.iter().flatten().cloned().map(Step::Replay);
         let steps = files.chain(plan.systems.iter().cloned().map(Step::System)).chain(replays).collect();
@@ -166,8 +179,6 @@ pub(super) async fn restore(shared: &Shared, live: &Live, init: bool, say: impl 
         plan.fatal.retain(|(step, _)| matches!(step, Step::File(..)));
         steps
     };
-    // What a new image can take back is what is replayed in it.
-    lock(&shared.plan).reloads.retain(Option::is_some);
     for step in steps {
         if let Step::File(path, false) = &step
             && !path.exists()

@@ -8,10 +8,10 @@ use tokio::sync::mpsc;
 use super::{CheckRequest, ClientId, Session};
 use crate::ide::asd::AsdFiles;
 use crate::ide::reload::{Failure, fatal, settle};
-use crate::image::api::{CheckMode, LoadSystemParams, Operation};
 use crate::image::api::reload::{
     CompileString, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSystem, ReplaceFunction, UndoReload,
 };
+use crate::image::api::{CheckMode, LoadSystemParams, Operation};
 use crate::image::{ImageError, Progress, Replay};
 
 /// What code that was compiled may take to be loaded when nobody says how long, seconds.
@@ -208,7 +208,8 @@ impl Session {
         if real.starts_with(&workspace) {
             Ok(real)
         } else {
-            let message = format!("{given} is not in the workspace {}; only its files are loaded.", workspace.display());
+            let message =
+                format!("{given} is not in the workspace {}; only its files are loaded.", workspace.display());
             Err(Failure::new("OUTSIDE_WORKSPACE", message))
         }
     }
@@ -228,20 +229,20 @@ enum Change {
 impl Change {
     fn again<O: Operation>(what: &str, operation: &O) -> Change {
         match serde_json::to_value(operation) {
-            Ok(params) => {
-                Change::Code(Replay { operation: O::NAME, params, what: what.to_owned(), names: Vec::new() })
-            }
+            Ok(params) => Change::Code(Replay { operation: O::NAME, params, what: what.to_owned(), names: Vec::new() }),
             Err(_) => Change::None, // it could not be sent either
         }
     }
 }
 
-/// The package that a name is written with: `my-app` of `my-app:compute` and of `(setf my-app::place)`.
+/// The package that a name is written with: `MY-APP` of `my-app:compute` and of `(setf my-app::place)`.
 fn home_of(function: &str) -> Option<String> {
     let name = function.trim().trim_start_matches("#'").trim_start_matches('(').trim_end_matches(')');
     let name = name.split_whitespace().last()?;
     let (package, _) = name.split_once(':')?;
-    (!package.is_empty()).then(|| package.to_owned())
+    // As the reader has it.
+    let bars = package.strip_prefix('|').and_then(|rest| rest.strip_suffix('|'));
+    (!package.is_empty()).then(|| bars.map_or_else(|| package.to_uppercase(), str::to_owned))
 }
 
 fn refused(failure: crate::image::api::reload::ReloadFailure) -> ReloadOutcome {
@@ -282,9 +283,9 @@ mod tests {
     #[test]
     fn a_name_tells_its_package() {
         for (name, home) in [
-            ("my-app:compute", Some("my-app")),
+            ("my-app:compute", Some("MY-APP")),
             ("MY-APP::compute", Some("MY-APP")),
-            ("(setf my-app::place)", Some("my-app")),
+            ("(setf my-app::place)", Some("MY-APP")),
             ("compute", None),
             (":key", None),
             ("", None),

@@ -200,7 +200,8 @@ async def what_was_compiled_is_there_again_after_a_restart(agent):
     same(facts(status)["image"]["state"], "ready")
     restarted = await agent.call("image", {"action": "restart"})
     assert not restarted.get("isError"), text(restarted)
-    same(await value(agent, "(list (hr-kept) (fboundp 'hr-undone))", package="CL-USER"), "=> (:KEPT NIL)")
+    again = await value(agent, "(list (hr-kept) (fboundp 'hr-undone))", package="CL-USER")
+    assert again.startswith("=> (:KEPT NIL)"), again
 
 
 @check

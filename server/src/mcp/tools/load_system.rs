@@ -59,8 +59,7 @@ loaded again after an image restart. For edited code of a loaded one: code_reloa
                 let facts = Evaluation::from(outcome.outcome);
                 let warnings = facts.warnings.len();
                 let error = facts.error.as_ref().map(|error| error.message.clone());
-                let mut text =
-                    if loaded { format!("Loaded {system}.") } else { format!("Loading {system} failed.") };
+                let mut text = if loaded { format!("Loaded {system}.") } else { format!("Loading {system} failed.") };
                 let more = evaluate::render(&facts);
                 if facts.status != Ending::Ok || more != "; No value" {
                     text += &format!("\n{more}");

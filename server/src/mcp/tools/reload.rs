@@ -170,7 +170,8 @@ impl Tool for ReloadPackage {
 
     const NAME: &'static str = "code_reload_package";
     const TITLE: &'static str = "Reload a package";
-    const DESCRIPTION: &'static str = "Reload all source files in package, in their systems' order, after editing them.";
+    const DESCRIPTION: &'static str =
+        "Reload all source files in package, in their systems' order, after editing them.";
     const HINTS: Hints = HINTS;
 
     fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
@@ -244,7 +245,12 @@ code. Takes one DEFUN or DEFMACRO; methods: code_compile_string. The file stays 
     const HINTS: Hints = HINTS;
 
     fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
-        asking(Class::ModifyRunningCode, format!("replace the function {}", input.function), None, Some(&input.new_code))
+        asking(
+            Class::ModifyRunningCode,
+            format!("replace the function {}", input.function),
+            None,
+            Some(&input.new_code),
+        )
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
