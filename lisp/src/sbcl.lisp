@@ -308,7 +308,7 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
 (defparameter *moving-internals*
   '("*CODE-SERIALNO*" "*COMPILE-ELAPSED-TIME*" "*COMPILE-FILE-ELAPSED-TIME*" "*EVAL-CALLS*" "*GC-EPOCH*" "*N-BYTES-FREED-OR-PURIFIED*" "*TYPE-CACHE-NONCE*"
     "*IMMOBILE-CODEBLOB-TREE*" "*DYNSPACE-CODEBLOB-TREE*" "*STORE-BARRIERS-EMITTED*" "*STORE-BARRIERS-POTENTIALLY-EMITTED*"
-    "*CODE-ALLOC-COUNT*" "*GC-REAL-TIME*" "*RUN-GC-HOOKS*" "*FINALIZERS-TRIGGERED*" "*FINALIZER-THREAD*"
+    "*CODE-ALLOC-COUNT*" "*PACKAGE-NAMES-COOKIE*" "*GC-REAL-TIME*" "*RUN-GC-HOOKS*" "*FINALIZERS-TRIGGERED*" "*FINALIZER-THREAD*"
     "*UNCOMPACTED-FUN-MAPS*" "*COMPILED-DEBUG-FUNS*" "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*" "*AVAILABLE-BUFFERS*")
   "Names of internal variables whose values change without anybody having changed anything.")
 
@@ -498,11 +498,14 @@ calling it goes on as before."
 (define-internal first-constant :variable "finding stale callers" ("SB-VM" "CODE-CONSTANTS-OFFSET"))
 (define-internal fdefn-p :function "finding stale callers" ("SB-KERNEL" "FDEFN-P"))
 (define-internal fdefn-name :function "finding stale callers" ("SB-KERNEL" "FDEFN-NAME"))
+(define-internal function-code :function "finding stale callers" ("SB-KERNEL" "FUN-CODE-HEADER"))
+(define-internal code-entries :function "finding stale callers" ("SB-KERNEL" "CODE-N-ENTRIES"))
+(define-internal code-entry :function "finding stale callers" ("SB-KERNEL" "%CODE-ENTRY-POINT"))
+(define-internal function-xrefs :function "finding stale callers" ("SB-KERNEL" "%SIMPLE-FUN-XREFS"))
 (define-internal map-xrefs :function "finding stale callers" ("SB-C" "MAP-PACKED-XREF-DATA"))
 (define-internal fast-method-function :function "finding stale callers" ("SB-PCL" "%METHOD-FUNCTION-FAST-FUNCTION"))
 (define-internal real-add-method :symbol "replacing methods that other threads call" ("SB-PCL" "REAL-ADD-METHOD"))
 (define-internal generic-function-lock :function "replacing methods that other threads call" ("SB-PCL" "GF-LOCK"))
-(define-internal with-system-lock :macro "replacing methods that other threads call" ("SB-THREAD" "WITH-RECURSIVE-SYSTEM-LOCK"))
 (define-internal set-methods :symbol "replacing methods that other threads call" ("SB-PCL" "GENERIC-FUNCTION-METHODS"))
 (define-internal set-method-function :symbol "replacing methods that other threads call" ("SB-PCL" "METHOD-GENERIC-FUNCTION"))
 
@@ -511,13 +514,23 @@ calling it goes on as before."
 (defun put-method-in-place (generic-function new old)
   "Have NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. What is decided by the old list of methods goes on to be called until
 SBCL's own REAL-ADD-METHOD, which is to be called next, has it decided anew; by itself that removes OLD first, and a caller in between finds no method."
-  (with-system-lock ((generic-function-lock generic-function))
-    (funcall (fdefinition `(setf ,set-methods))
-             (cons new (remove old (sb-mop:generic-function-methods generic-function)))
-             generic-function)
-    (funcall (fdefinition `(setf ,set-method-function)) nil old)
-    (dolist (specializer (sb-mop:method-specializers old))
-      (sb-mop:remove-direct-method specializer old))))
+  (without-interrupts
+    (sb-thread:with-recursive-lock ((generic-function-lock generic-function))
+      (funcall (fdefinition `(setf ,set-methods))
+               (cons new (remove old (sb-mop:generic-function-methods generic-function)))
+               generic-function)
+      (funcall (fdefinition `(setf ,set-method-function)) nil old)
+      (dolist (specializer (sb-mop:method-specializers old))
+        (sb-mop:remove-direct-method specializer old)))))
+
+(defun observe-compiler-errors (observe)
+  "From now on OBSERVE is called with each error that the compiler reports, a condition or a string, where it reports it."
+  (when (internal-p 'print-compiler-message-name)
+    (encapsulate print-compiler-message-name 'consort-reload
+                 (lambda (function stream control arguments &rest more)
+                   (when (and (stringp control) (search "caught ERROR" control))
+                     (funcall observe (first arguments)))
+                   (apply function stream control arguments more)))))
 
 (defun replace-methods-in-place (wanted-p)
   "From now on, where WANTED-P returns true, a method that takes the place of another does so at no moment when there is neither."
@@ -573,11 +586,7 @@ definition: the function itself, how often it was called, what is assumed of it.
   (ignore-errors (function-code (simple-function function))))
 
 (defun map-code-uses (function code)
-  "Call FUNCTION with :CALLS or :MACROEXPANDS and a name for each function called and macro expanded in CODE, and with :LINKS and the name of each function
-that CODE calls by its name when it runs."
-  (loop for i from first-constant below (code-words code)
-        do (let ((word (code-word code i)))
-             (when (fdefn-p word) (funcall function :links (fdefn-name word)))))
+  "Call FUNCTION with :CALLS or :MACROEXPANDS and a name for each function called, or inlined, and macro expanded in CODE."
   (dotimes (i (code-entries code))
     (let ((xrefs (function-xrefs (code-entry code i))))
       (when xrefs

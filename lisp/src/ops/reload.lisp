@@ -14,7 +14,7 @@
 
 (defun call-reload (id what work)
   "Call WORK, which compiles and loads; it returns the names of the files it loaded, if whole files. The JSON of ReloadOutcome. WHAT: a few words."
-  (let ((report nil) (failure nil) (notes '()))
+  (let ((report nil) (failure nil) (notes '()) (recorded nil))
     (flet ((compare (before)
              (let ((after (take-snapshot)))
                (multiple-value-call #'values after (compare-snapshots before after)))))
@@ -30,7 +30,8 @@
                             (multiple-value-bind (after changes moved regrouped) (compare before)
                               (setf report (report-of what files before after changes moved))
                               (when (or moved regrouped)
-                                (remember-reload (make-reload what moved regrouped times))))
+                                (setf recorded t)
+                                (remember-reload (make-reload what moved regrouped (times-without files times)))))
                             (setf done t))
                         (reload-failed (condition)
                           (setf failure condition)))
@@ -44,6 +45,7 @@
                 (list "reloaded" (bool (and (eq how :ok) report))
                       "report" (or-null report)
                       "failure" (if failure (failure-object failure) :null)
+                      "recorded" (bool recorded)
                       "not_undone" (coerce notes 'vector)
                       "undoable" (length *reloads*)))))))
 
@@ -60,7 +62,7 @@
                  (lambda ()
                    (call-with-scratch-directory
                     (lambda (directory)
-                      (load-fasls (compile-code code directory package file line))))
+                      (load-fasls (compile-forms-of-text code directory package file line))))
                    '()))))
 
 ;;; One function
@@ -134,7 +136,7 @@
                  (lambda ()
                    (call-with-scratch-directory
                     (lambda (directory)
-                      (load-fasls (compile-code code directory package file line))))
+                      (load-fasls (compile-forms-of-text code directory package file line))))
                    '()))))
 
 ;;; Files
@@ -155,7 +157,7 @@
       (refuse "not-a-fasl" "~A is no compiled file of SBCL" path))
     (call-reload id (format nil "the file ~A" path)
                  (lambda ()
-                   (load pathname)
+                   (call-loading (lambda () (load pathname)))
                    '()))))
 
 (define-operation "reload-package" :thread (id params)

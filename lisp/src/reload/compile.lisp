@@ -48,6 +48,8 @@
 
 (defvar *complaint* nil "The first thing that the compiler said that makes the compilation fail: a list of condition, line and column.")
 
+(defvar *compiling* nil "Whether this thread compiles for a reload.")
+
 (defun place-in-file (file offset)
   "Line and column, 1-based, of the first thing at or after OFFSET in FILE, or NIL."
   (ignore-errors
@@ -70,15 +72,35 @@
     (setf *complaint* (list* condition (namestring *compile-file-truename*) (place-of-form)))))
 
 (defun note-compiler-error (condition)
-  "The same for an error in a macro or a special form, of which the compiler then says that it is one."
-  (when (and *compile-file-truename* (null *complaint*) (typep condition compiler-error-type))
-    (setf *complaint* (list* (or (ignore-errors (encapsulated-condition condition)) condition) (namestring *compile-file-truename*) (place-of-form)))))
+  "The same for what the compiler itself reports as an error: in a macro, a special form, or reading."
+  (when (and *compiling* *compile-file-truename* (null *complaint*))
+    (setf *complaint* (list* condition (namestring *compile-file-truename*) (place-of-form)))))
+
+(observe-compiler-errors 'note-compiler-error)
+
+(defvar *load-again* nil "Whether what is being loaded changed a structure.")
+
+(defun call-loading (load)
+  "Call LOAD, which loads one file; twice when that changes a structure: what the file loaded before SBCL took the new layout is of the old one."
+  (let ((*load-again* nil))
+    (funcall load)
+    (when *load-again*
+      (funcall load))))
+
+(defmethod asdf:perform :around ((operation asdf:load-op) (component asdf:cl-source-file))
+  (if *compiling*
+      (call-loading (lambda () (call-next-method)))
+      (call-next-method)))
 
 (defun settle-reload (condition)
   "A definition that cannot stand beside the old one takes its place: a structure of another layout, a constant of another value."
-  (when (or (find-restart 'recklessly-continue* condition) (typep condition 'sb-ext:defconstant-uneql))
+  (when (or (typep condition 'sb-ext:defconstant-uneql)
+            (find "RECKLESSLY-CONTINUE" (compute-restarts condition) :key #'restart-name :test #'string=))
     (let ((restart (find-restart 'continue condition)))
-      (when restart (invoke-restart restart)))))
+      (when restart
+        (unless (typep condition 'sb-ext:defconstant-uneql)
+          (setf *load-again* t))
+        (invoke-restart restart)))))
 
 (defun muffle-stale (warning)
   "Pass over what is said of redefinitions and changed layouts: the report says it."
@@ -90,10 +112,9 @@
 
 (defun call-compiling (function)
   "Call FUNCTION, which compiles and loads. What is said of redefinitions is not passed on: the report says it."
-  (let ((*complaint* nil))
+  (let ((*complaint* nil) (*compiling* t))
     (handler-bind ((warning #'muffle-stale)
                    (error #'settle-reload)
-                   (error #'note-compiler-error)
                    (condition #'note-complaint))
       (with-compilation-unit ()
         (prog1 (call-replacing-in-place function)
@@ -109,7 +130,12 @@
   "Signal that what was compiled failed; FILE is where the text came from, if it is not the file that was compiled."
   (destructuring-bind (&optional condition compiled line column) *complaint*
     (error 'reload-failed :kind "COMPILATION_ERROR"
-                          :message (if condition (condition-message condition) say)
+                          :message (cond ((typep condition 'condition)
+                                          (condition-message (or (and (typep condition compiler-error-type)
+                                                                      (ignore-errors (encapsulated-condition condition)))
+                                                                 condition)))
+                                         (condition (princ-to-string condition))
+                                         (t say))
                           :file (or file compiled) :line line :column column)))
 
 (defun call-with-scratch-directory (function)
@@ -139,16 +165,16 @@
   "Line and column, 1-based, of what comes after HEAD."
   (list (1+ (count #\Newline head)) (- (length head) (or (position #\Newline head :from-end t) -1))))
 
-(defvar *undefined-uses* '() "The undefined variables that the forms of a text were seen to use first: lists of name, file, line and column.")
+(defvar *missing-variables* '() "The undefined variables that the forms of a text were seen to use first: lists of name, file, line and column.")
 
-(defun note-undefined-place (file place)
+(defun note-missing-variable (file place)
   (let ((name (undefined-variable-use)))
-    (when (and name (not (assoc name *undefined-uses*)))
-      (push (list* name file place) *undefined-uses*))))
+    (when (and name (not (assoc name *missing-variables*)))
+      (push (list* name file place) *missing-variables*))))
 
-(defun check-undefined-uses ()
+(defun check-missing-variables ()
   "Fail when the text uses a variable that it does not define either."
-  (let* ((name (undefined-variable-use)) (use (assoc name *undefined-uses*)))
+  (let* ((name (undefined-variable-use)) (use (assoc name *missing-variables*)))
     (when name
       (fail-undefined name (second use) (cddr use)))))
 
@@ -170,20 +196,20 @@
       (when (or failed (null fasl))
         (let ((*complaint* (and *complaint* (list* (first *complaint*) nil (place-after head)))))
           (fail-compilation file)))
-      (note-undefined-place file (place-after head))
+      (note-missing-variable file (place-after head))
       fasl)))
 
-(defun compile-code (text directory package file line)
+(defun compile-forms-of-text (text directory package file line)
   "Compile the forms of TEXT, of which the first stands in FILE, a name or NIL, at LINE; a list of fasls with the package of each. Nothing is loaded, but what
 a form says is to be done at compile time is."
-  (let ((before (file-head (and file (sb-ext:parse-native-namestring file)) line)) (number 0) (*undefined-uses* '()))
+  (let ((before (file-head (and file (sb-ext:parse-native-namestring file)) line)) (number 0) (*missing-variables* '()))
     (prog1 (loop for (start . end) in (split-forms text)
                  for piece = (subseq text start end)
                  collect (let ((head (concatenate 'string before (blanks-like (subseq text 0 start)))))
                            (cons (compile-piece piece head (incf number) directory file package) package))
                  do (setf package (package-after piece package)))
-      (check-undefined-uses))))
+      (check-missing-variables))))
 
 (defun load-fasls (fasls)
   (loop for (fasl . package) in fasls
-        do (let ((*package* package)) (load fasl))))
+        do (let ((*package* package)) (call-loading (lambda () (load fasl))))))

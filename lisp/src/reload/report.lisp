@@ -105,18 +105,19 @@
 
 (defun stale-uses (function inlined macros)
   "What FUNCTION has of old code in it: strings."
-  (let ((code (code-of function)) (links '()) (calls '()) (stale '()))
+  (let ((code (code-of function)) (calls '()) (stale '()))
     (when code
       (map-code-uses (lambda (kind name)
                        (ecase kind
-                         (:links (push name links))
                          (:calls (when (gethash name inlined) (pushnew name calls :test #'equal)))
                          (:macroexpands (when (gethash name macros)
                                           (pushnew (format nil "expanded ~A" (definition-name-text name)) stale :test #'string=)))))
                      code)
-      (dolist (name calls)
-        (unless (member name links :test #'equal)
-          (push (format nil "inlined ~A" (definition-name-text name)) stale))))
+      (when calls
+        (let ((called (sb-introspect:find-function-callees function))) ; when it runs
+          (dolist (name calls)
+            (unless (member (global-function name) called :test #'eq)
+              (push (format nil "inlined ~A" (definition-name-text name)) stale))))))
     stale))
 
 (defun stale-callers (changes moved after)

@@ -72,7 +72,7 @@
         (declare (ignore warnings))
         (when (or failed (null fasl))
           (fail-compilation nil (format nil "~A could not be compiled" name)))
-        (load fasl))))
+        (call-loading (lambda () (load fasl))))))
 
 (defun reload-files (id pairs)
   "Compile and load the files of PAIRS, as IN-LOAD-ORDER gives them, one after another; progress is told for request ID."

@@ -3,7 +3,7 @@
 (in-package :consort)
 
 (defstruct (reload (:constructor make-reload (what moved regrouped times)))
-  "What one reload changed, so that it can be taken back. TIMES: what ASDF remembered of when it did what, (TABLE . ALIST)."
+  "What one reload changed, so that it can be taken back. TIMES: what ASDF remembered of when it did what."
   (what "" :type string) moved regrouped times)
 
 (define-global *reloads* '() "The reloads that can be taken back, the last first.")
@@ -185,13 +185,13 @@
 ;;; What ASDF remembers: after a reload is taken back, the next load is to notice that the sources are newer.
 
 (defun operation-times ()
-  "What ASDF remembers of every component, (TABLE . ALIST) for each."
+  "What ASDF remembers of every component, (COMPONENT TABLE . ALIST) for each."
   (let ((times (find-symbol "COMPONENT-OPERATION-TIMES" "ASDF/COMPONENT")) (result '()))
     (when times
       (labels ((look (component)
                  (let ((table (funcall times component)) (alist '()))
                    (maphash (lambda (key value) (push (cons key value) alist)) table)
-                   (push (cons table alist) result))
+                   (push (list* component table alist) result))
                  (when (typep component 'asdf:parent-component)
                    (mapc #'look (asdf:component-children component)))))
         (dolist (name (asdf:registered-systems))
@@ -199,7 +199,14 @@
             (when system (look system))))))
     result))
 
+(defun times-without (files times)
+  "TIMES, but as if FILES, names, had never been loaded: times are whole seconds, and a file may be newer by less."
+  (let ((table (same-file-table files)))
+    (loop for (component times . alist) in times
+          for true = (and (typep component 'asdf:cl-source-file) (ignore-errors (probe-file (asdf:component-pathname component))))
+          collect (list* component times (if (and true (gethash (namestring true) table)) '() alist)))))
+
 (defun restore-times (times)
-  (loop for (table . alist) in times
+  (loop for (nil table . alist) in times
         do (clrhash table)
            (loop for (key . value) in alist do (setf (gethash key table) value))))

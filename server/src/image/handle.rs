@@ -16,6 +16,7 @@ use super::core::Cache;
 use super::link::{CallError, lock};
 use super::live::Live;
 use super::order::Look;
+use super::restore::Replay;
 use super::state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 use super::supervisor::{Command, LEAVING, Phase, Shared, Supervisor};
 use super::{copies, evaluate};
@@ -231,6 +232,26 @@ impl Image {
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<O::Answer, ImageError> {
         evaluate::run(&self.shared, operation, session, within, progress).await
+    }
+
+    /// Code was reloaded: a new image gets it too, in order.
+    pub fn replay_later(&self, replay: Replay) {
+        lock(&self.shared.plan).replay(replay);
+    }
+
+    /// Files were reloaded that define `names`; of a system when `system` says so, which a new image gets too. `recorded`: it can be
+    /// taken back.
+    pub fn reloaded_files(&self, system: Option<LoadSystemParams>, names: &[String], recorded: bool) {
+        let mut plan = lock(&self.shared.plan);
+        if let Some(system) = system {
+            plan.remember(system);
+        }
+        plan.reloaded_files(names, recorded);
+    }
+
+    /// The last reload was taken back: a new image is not to get it.
+    pub fn reload_undone(&self) {
+        lock(&self.shared.plan).undone();
     }
 
     /// What the image says of itself; answers while Lisp loops.

@@ -42,4 +42,5 @@ mod turns;
 
 pub use handle::Image;
 pub use order::Look;
+pub use restore::Replay;
 pub use state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};

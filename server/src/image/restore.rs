@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::api::{EvalOutcome, EvalStatus, LoadSystemOutcome, LoadSystemParams};
+use super::api::reload::ReloadOutcome;
+use super::api::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome, LoadSystemParams};
 use super::link::{CallError, Listener, lock};
 use super::live::Live;
 use super::supervisor::Shared;
@@ -25,6 +26,21 @@ pub(super) enum Step {
     File(PathBuf, bool),
     /// A system.
     System(LoadSystemParams),
+    /// Code that was compiled into the image.
+    Replay(Replay),
+}
+
+/// A hot reload of code that no system has on disk: the request, to be made again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay {
+    /// The operation (docs/wire.md).
+    pub operation: &'static str,
+    /// Its parameters.
+    pub params: serde_json::Value,
+    /// What a person calls it.
+    pub what: String,
+    /// The definitions it made, as the report names them.
+    pub names: Vec<String>,
 }
 
 impl Step {
@@ -33,6 +49,7 @@ impl Step {
         match self {
             Step::File(path, _) => path.display().to_string(),
             Step::System(params) => params.system.clone(),
+            Step::Replay(replay) => replay.what.clone(),
         }
     }
 }
@@ -41,6 +58,8 @@ impl Step {
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     systems: Vec<LoadSystemParams>,
+    /// The reloads that the image can take back, the last at the end; `None` for those of files, which are loaded with their systems.
+    reloads: Vec<Option<Replay>>,
     /// The step that is being taken: when the image dies of it, it is not taken again.
     taking: Option<Step>,
     /// Steps that an image died of, each with why.
@@ -57,11 +76,47 @@ impl Plan {
         }
     }
 
+    /// Code was reloaded.
+    pub(super) fn replay(&mut self, replay: Replay) {
+        self.reloads.push(Some(replay));
+    }
+
+    /// Files were reloaded, which defined `names`: code that had been reloaded before and defined nothing else is not to take their place again.
+    pub(super) fn reloaded_files(&mut self, names: &[String], recorded: bool) {
+        for entry in &mut self.reloads {
+            if entry.as_ref().is_some_and(|replay| replay.names.iter().all(|name| names.contains(name))) {
+                *entry = None;
+            }
+        }
+        if recorded {
+            self.reloads.push(None);
+        }
+    }
+
+    /// Before a new image gets what there is: what it will be able to take back is what is replayed in it. Of the replacements of one function
+    /// the last is enough.
+    fn keep_what_is_replayed(&mut self) {
+        let all: Vec<Replay> = self.reloads.drain(..).flatten().collect();
+        let superseded = |at: usize, replay: &Replay| {
+            replay.operation == "replace-function"
+                && all[at + 1..].iter().any(|later| replay.names.iter().all(|name| later.names.contains(name)))
+        };
+        let kept = all.iter().enumerate().filter(|(at, replay)| !superseded(*at, replay));
+        self.reloads = kept.map(|(_, replay)| Some(replay.clone())).collect();
+    }
+
+    /// The last reload was taken back.
+    pub(super) fn undone(&mut self) {
+        self.reloads.pop();
+    }
+
     /// The image died; if a step was being taken, it died of that.
     pub(super) fn died(&mut self, reason: &str) {
         if let Some(step) = self.taking.take() {
-            if let Step::System(params) = &step {
-                self.systems.retain(|known| known.system != params.system);
+            match &step {
+                Step::System(params) => self.systems.retain(|known| known.system != params.system),
+                Step::Replay(fatal) => self.reloads.retain(|known| known.as_ref() != Some(fatal)),
+                Step::File(..) => {}
             }
             self.fatal.push((step, format!("the image died of it: {reason}")));
         }
@@ -113,8 +168,10 @@ pub(super) async fn restore(shared: &Shared, live: &Live, init: bool, say: impl 
     let files = if init { init_files(shared) } else { Vec::new() };
     let steps: Vec<Step> = {
         let mut plan = lock(&shared.plan);
+        plan.keep_what_is_replayed();
         let files = files.into_iter().filter(|step| !matches!(step, Step::File(path, _) if plan.is_fatal(path)));
-        let steps = files.chain(plan.systems.iter().cloned().map(Step::System)).collect();
+        let replays = plan.reloads.iter().flatten().cloned().map(Step::Replay);
+        let steps = files.chain(plan.systems.iter().cloned().map(Step::System)).chain(replays).collect();
         for (step, why) in &plan.fatal {
             result.failed.push((step.name(), why.clone()));
         }
@@ -134,7 +191,12 @@ pub(super) async fn restore(shared: &Shared, live: &Live, init: bool, say: impl 
         match taken {
             Ok(()) if matches!(step, Step::File(_, false)) => {}
             Ok(()) => result.restored.push(step.name()),
-            Err(Some(why)) => result.failed.push((step.name(), why)),
+            Err(Some(why)) => {
+                if let Step::Replay(failed) = &step {
+                    lock(&shared.plan).reloads.retain(|known| known.as_ref() != Some(failed));
+                }
+                result.failed.push((step.name(), why));
+            }
             Err(None) => return Err(()), // the supervisor sees the end, and that the step was being taken
         }
         lock(&shared.plan).taking = None;
@@ -148,6 +210,16 @@ struct LoadFile<'a> {
     if_missing: &'static str,
 }
 
+/// A reload's outcome as any other's: what the compiler refused is an error.
+fn replayed(outcome: ReloadOutcome) -> EvalOutcome {
+    let ReloadOutcome { failure, mut outcome, .. } = outcome;
+    if let Some(failure) = failure {
+        outcome.status = EvalStatus::Error;
+        outcome.error = Some(EvalError { kind: failure.kind, message: failure.message, backtrace: Vec::new() });
+    }
+    outcome
+}
+
 /// Take one step. `Err(None)`: the image died.
 async fn take(live: &Live, step: &Step) -> Result<(), Option<String>> {
     let (call, limit) = match step {
@@ -156,12 +228,14 @@ async fn take(live: &Live, step: &Step) -> Result<(), Option<String>> {
             (live.link.call("load-file", &params, None, Listener::None), INIT_LIMIT)
         }
         Step::System(params) => (live.link.call("load-system", params, None, Listener::None), SYSTEM_LIMIT),
+        Step::Replay(replay) => (live.link.call(replay.operation, &replay.params, None, Listener::None), INIT_LIMIT),
     };
     let mut call = call.map_err(|error| Some(error.to_string()))?;
     let outcome = async {
         match step {
             Step::File(..) => call.result::<EvalOutcome>().await,
             Step::System(_) => call.result::<LoadSystemOutcome>().await.map(|loaded| loaded.outcome),
+            Step::Replay(_) => call.result::<ReloadOutcome>().await.map(replayed),
         }
     };
     tokio::pin!(outcome);

@@ -8,11 +8,11 @@ use tokio::sync::mpsc;
 use super::{CheckRequest, ClientId, Session};
 use crate::ide::asd::AsdFiles;
 use crate::ide::reload::{Failure, fatal, settle};
-use crate::image::api::CheckMode;
 use crate::image::api::reload::{
     CompileString, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSystem, ReplaceFunction, UndoReload,
 };
-use crate::image::{ImageError, Progress};
+use crate::image::api::{CheckMode, LoadSystemParams, Operation};
+use crate::image::{ImageError, Progress, Replay};
 
 /// What code that was compiled may take to be loaded when nobody says how long, seconds.
 const LOAD: f64 = 30.0;
@@ -103,31 +103,65 @@ impl Session {
                 self.run(client, what, move |_| operation, within, progress).await
             }};
         }
+        let change;
         let outcome = match reload {
             Reload::Code { code, package, file, line } => {
                 let file = file.map(|file| self.absolute(&file));
                 self.check_first(client, &code, package.as_deref(), file.as_deref(), line).await?;
-                run!(CompileString { code, package, file, line })
+                let operation = CompileString { code, package, file, line };
+                change = Change::again("code", &operation);
+                run!(operation)
             }
             Reload::Function { function, code, package, file, line } => {
                 let file = file.map(|file| self.absolute(&file));
                 let home = package.clone().or_else(|| home_of(&function));
                 self.check_first(client, &code, home.as_deref(), file.as_deref(), line).await?;
-                run!(ReplaceFunction { function, code, package, file, line })
+                let what = format!("the function {function}");
+                let operation = ReplaceFunction { function, code, package, file, line };
+                change = Change::again(&what, &operation);
+                run!(operation)
             }
             Reload::Fasl(path) => {
                 let path = self.in_workspace(&path).await?;
-                run!(LoadFasl { path })
+                let what = path.display().to_string();
+                let operation = LoadFasl { path };
+                change = Change::again(&what, &operation);
+                run!(operation)
             }
-            Reload::Package { package, recursive } => run!(ReloadPackage { package, recursive }),
+            Reload::Package { package, recursive } => {
+                change = Change::Files(None);
+                run!(ReloadPackage { package, recursive })
+            }
             Reload::System { system, force } => {
                 let workspace = self.workspace().to_owned();
                 let asd_files = tokio::task::spawn_blocking(move || AsdFiles::new(workspace).all()).await;
-                run!(ReloadSystem { system, asd_files: asd_files.unwrap_or_default(), force })
+                let asd_files = asd_files.unwrap_or_default();
+                let params = LoadSystemParams { system: system.clone(), asd_files: asd_files.clone(), force: false };
+                change = Change::Files(Some(params));
+                run!(ReloadSystem { system, asd_files, force })
             }
-            Reload::Undo => run!(UndoReload {}),
+            Reload::Undo => {
+                change = Change::Undo;
+                run!(UndoReload {})
+            }
         };
-        settle(outcome.map_err(failure)?)
+        let outcome = settle(outcome.map_err(failure)?)?;
+        self.remember(change, &outcome);
+        Ok(outcome)
+    }
+
+    /// Have a new image get what this one has, after a crash.
+    fn remember(&self, change: Change, outcome: &ReloadOutcome) {
+        let report = outcome.report.clone().unwrap_or_default();
+        let names: Vec<String> = report.redefined.into_iter().chain(report.new).collect();
+        let image = &self.inner.image;
+        match change {
+            Change::None => {}
+            Change::Undo => image.reload_undone(),
+            Change::Code(replay) if outcome.recorded => image.replay_later(Replay { names, ..replay }),
+            Change::Code(_) => {}
+            Change::Files(system) => image.reloaded_files(system, &names, outcome.recorded),
+        }
     }
 
     /// Fail with what the compiler says of the code in a copy of the image. Where there can be no copy, the image's own compiler has to tell.
@@ -181,12 +215,34 @@ impl Session {
     }
 }
 
-/// The package that a name is written with: `my-app` of `my-app:compute` and of `(setf my-app::place)`.
+/// What a reload means for a new image.
+enum Change {
+    None,
+    /// It is made again.
+    Code(Replay),
+    /// Files are loaded with their system.
+    Files(Option<LoadSystemParams>),
+    /// The last one is not made again.
+    Undo,
+}
+
+impl Change {
+    fn again<O: Operation>(what: &str, operation: &O) -> Change {
+        match serde_json::to_value(operation) {
+            Ok(params) => Change::Code(Replay { operation: O::NAME, params, what: what.to_owned(), names: Vec::new() }),
+            Err(_) => Change::None, // it could not be sent either
+        }
+    }
+}
+
+/// The package that a name is written with: `MY-APP` of `my-app:compute` and of `(setf my-app::place)`.
 fn home_of(function: &str) -> Option<String> {
     let name = function.trim().trim_start_matches("#'").trim_start_matches('(').trim_end_matches(')');
     let name = name.split_whitespace().last()?;
     let (package, _) = name.split_once(':')?;
-    (!package.is_empty()).then(|| package.to_owned())
+    // As the reader has it.
+    let bars = package.strip_prefix('|').and_then(|rest| rest.strip_suffix('|'));
+    (!package.is_empty()).then(|| bars.map_or_else(|| package.to_uppercase(), str::to_owned))
 }
 
 fn refused(failure: crate::image::api::reload::ReloadFailure) -> ReloadOutcome {
@@ -196,6 +252,7 @@ fn refused(failure: crate::image::api::reload::ReloadFailure) -> ReloadOutcome {
         report: None,
         failure: Some(failure),
         not_undone: Vec::new(),
+        recorded: false,
         undoable: 0,
         outcome: EvalOutcome {
             status: EvalStatus::Ok,
@@ -226,9 +283,9 @@ mod tests {
     #[test]
     fn a_name_tells_its_package() {
         for (name, home) in [
-            ("my-app:compute", Some("my-app")),
+            ("my-app:compute", Some("MY-APP")),
             ("MY-APP::compute", Some("MY-APP")),
-            ("(setf my-app::place)", Some("my-app")),
+            ("(setf my-app::place)", Some("MY-APP")),
             ("compute", None),
             (":key", None),
             ("", None),

@@ -16,6 +16,10 @@ if [ -z "${CONSORT_TEST_PLACE:-}" ]; then
     export XDG_CONFIG_HOME=$place/config XDG_DATA_HOME=$place/data XDG_STATE_HOME=$place/state
     export XDG_RUNTIME_DIR=$place/runtime TMPDIR=$place/tmp XDG_CACHE_HOME=$CONSORT_TEST_CACHE/xdg
 fi
+# Nobody is there to be asked.
+mkdir -p "$XDG_CONFIG_HOME/consort"
+printf '[approval]\ncompile-file = "allow"\nmodify-running-code = "allow"\nedit-file = "allow"\nrestart-image = "allow"\n' \
+    >"$XDG_CONFIG_HOME/consort/config.toml"
 export CONSORT_WORKSPACE=$place/workspace PYTHONDONTWRITEBYTECODE=1
 touch "$CONSORT_WORKSPACE/consort.toml"
 leave() {

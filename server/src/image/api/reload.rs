@@ -121,6 +121,9 @@ pub struct ReloadOutcome {
     /// What could not be put back, by an undo or after a failure, each with why.
     #[serde(default)]
     pub not_undone: Vec<String>,
+    /// Something changed that can be taken back.
+    #[serde(default)]
+    pub recorded: bool,
     /// How many reloads can be taken back now.
     #[serde(default)]
     pub undoable: usize,
