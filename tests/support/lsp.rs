@@ -161,9 +161,9 @@ impl Editor {
     /// Whether such a question has come. Whatever the server said before its answer to a request is seen first.
     pub async fn was_asked(&mut self) -> bool {
         self.command("consort.status", json!({})).await.expect("a status");
-        self.unseen.iter().any(|message| {
-            matches!(message["method"].as_str(), Some("window/showMessageRequest" | "consort/approve"))
-        })
+        self.unseen
+            .iter()
+            .any(|message| matches!(message["method"].as_str(), Some("window/showMessageRequest" | "consort/approve")))
     }
 
     /// Answer a request of the server's.

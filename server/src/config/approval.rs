@@ -153,11 +153,7 @@ impl ApprovalConfig {
 
     /// What is in force with these editors' settings laid over: the strictest that one of them has set goes over the person's own
     /// file, except over a `deny`; nothing goes below what the workspace asks for.
-    pub fn in_force<'a>(
-        &self,
-        class: Class,
-        editors: impl IntoIterator<Item = &'a ApprovalConfig>,
-    ) -> (Setting, Rule) {
+    pub fn in_force<'a>(&self, class: Class, editors: impl IntoIterator<Item = &'a ApprovalConfig>) -> (Setting, Rule) {
         let at = class as usize;
         let editor = editors.into_iter().filter_map(|editor| editor.editor[at]).max();
         let chosen = match editor {

@@ -6,5 +6,7 @@ pub mod compile_form;
 pub mod diagnostic;
 pub mod diagnostics;
 pub mod evaluate;
+pub mod files;
+pub mod fix;
 pub mod render;
 pub mod structure;

@@ -53,7 +53,11 @@ impl Questions {
         if teller.negotiated.approve {
             teller.peer.notify(ext::APPROVAL_OVER, json!({"id": id, "reason": why}));
         } else {
-            teller.say("window/showMessage", Level::Info, &format!("No answer is needed any more about {what}: {why}."));
+            teller.say(
+                "window/showMessage",
+                Level::Info,
+                &format!("No answer is needed any more about {what}: {why}."),
+            );
         }
     }
 }

@@ -4,6 +4,7 @@
 mod eval;
 mod image;
 mod load_system;
+mod record;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -50,6 +51,8 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<image::RestartImage>(),
         entry::<image::Interrupt>(),
         entry::<image::Status>(),
+        entry::<record::Log>(),
+        entry::<record::Context>(),
     ]
 });
 

@@ -169,7 +169,10 @@ mod tests {
     fn only_a_choice_allows() {
         for (result, expected) in [
             (json!({"action": "accept", "content": {"decision": "allow"}}), Answer::Decided(Decision::Allow)),
-            (json!({"action": "accept", "content": {"decision": "allow-session"}}), Answer::Decided(Decision::AllowSession)),
+            (
+                json!({"action": "accept", "content": {"decision": "allow-session"}}),
+                Answer::Decided(Decision::AllowSession),
+            ),
             (json!({"action": "accept", "content": {"decision": "deny"}}), Answer::Decided(Decision::Deny)),
             (json!({"action": "accept", "content": {"decision": "Allow"}}), Answer::Dismissed),
             (json!({"action": "accept", "content": {"decision": true}}), Answer::Dismissed),

@@ -1,6 +1,8 @@
 //! The tools an agent sees: one file a tool, one line a tool in [`TABLE`].
 
 mod compile_form;
+mod diagnostics;
+mod editor_context;
 mod evaluate_lisp;
 mod schema;
 
@@ -147,8 +149,14 @@ impl Entry {
     }
 }
 
-static TABLE: LazyLock<Vec<Entry>> =
-    LazyLock::new(|| vec![entry::<compile_form::CompileForm>(), entry::<evaluate_lisp::EvaluateLisp>()]);
+static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    vec![
+        entry::<compile_form::CompileForm>(),
+        entry::<evaluate_lisp::EvaluateLisp>(),
+        entry::<diagnostics::Diagnostics>(),
+        entry::<editor_context::EditorContext>(),
+    ]
+});
 
 /// All tools, in the order they are listed.
 pub(crate) fn all() -> &'static [Entry] {

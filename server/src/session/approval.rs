@@ -56,6 +56,8 @@ pub(super) struct Bound {
     pub(super) wish: Wish,
     /// Of tool, class and arguments.
     pub(super) digest: String,
+    /// The arguments as JSON, clipped, and how many characters there are.
+    pub(super) written: (String, usize),
     pub(super) file: Option<BoundFile>,
     /// It is refused whatever anybody says.
     pub(super) impossible: Option<String>,
@@ -201,7 +203,9 @@ impl Session {
     ) -> impl Future<Output = Ruling> + Send + use<> {
         let bound = Box::new(Bound::new(wish, self.workspace()));
         let answer = self.ask(|reply| Event::Permit { client, bound, retry, reply });
-        async { answer.await.unwrap_or_else(|_| Ruling::Refused("Refused: the agent left, or Consort is ending.".into())) }
+        async {
+            answer.await.unwrap_or_else(|_| Ruling::Refused("Refused: the agent left, or Consort is ending.".into()))
+        }
     }
 
     /// What the person behind an agent's client said to a question.
@@ -223,7 +227,8 @@ impl Session {
     /// # Errors
     /// That the system has no random numbers, in which case nothing can be asked.
     pub fn park(&self, mut question: Question) -> Result<String, String> {
-        let state = binding::random().map_err(|error| format!("Refused: no random bytes from /dev/urandom: {error}"))?;
+        let state =
+            binding::random().map_err(|error| format!("Refused: no random bytes from /dev/urandom: {error}"))?;
         if let Some(bound) = question.bound.take() {
             let parked = Parked { client: question.client, bound, until: Instant::now() + question.deadline };
             self.send(Event::Park { state: state.clone(), parked });

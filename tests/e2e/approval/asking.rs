@@ -17,10 +17,16 @@ async fn the_editor_is_asked_and_its_answer_counts() {
     let question = editor.press("Allow").await;
     assert_eq!(question["method"], "window/showMessageRequest");
     let message = question["params"]["message"].as_str().expect("a message");
-    for words in ["AI agent Codex 1 wants to evaluate code in the image:", "Tool: evaluate-lisp", "(defun asked (x) (* x 2))", "Timeout: 120s"] {
+    for words in [
+        "AI agent Codex 1 wants to evaluate code in the image:",
+        "Tool: evaluate-lisp",
+        "(defun asked (x) (* x 2))",
+        "Timeout: 120s",
+    ] {
         assert!(message.contains(words), "no {words:?} in {message}");
     }
-    let titles: Vec<&str> = question["params"]["actions"].as_array().expect("actions").iter().filter_map(|a| a["title"].as_str()).collect();
+    let titles: Vec<&str> =
+        question["params"]["actions"].as_array().expect("actions").iter().filter_map(|a| a["title"].as_str()).collect();
     assert_eq!(titles, ["Allow", "Allow for this session", "Deny"]);
     assert_eq!(text(&agent.result(call).await), "=> ASKED");
 
@@ -44,7 +50,10 @@ async fn the_editor_is_asked_and_its_answer_counts() {
     let decisions: Vec<&str> = audit.iter().filter_map(|entry| entry["decision"].as_str()).collect();
     assert_eq!(decisions, ["allowed", "refused", "refused"]);
     for entry in &audit {
-        assert_eq!((&entry["client"], &entry["tool"], &entry["class"]), (&json!("Codex 1"), &json!("evaluate-lisp"), &json!("eval")));
+        assert_eq!(
+            (&entry["client"], &entry["tool"], &entry["class"]),
+            (&json!("Codex 1"), &json!("evaluate-lisp"), &json!("eval"))
+        );
         assert_eq!(entry["by"], "a test 1");
         assert_eq!(entry["digest"].as_str().map(str::len), Some(64));
         assert!(entry["time"].as_str().is_some_and(|time| time.starts_with("20") && time.ends_with('Z')));
@@ -113,7 +122,9 @@ async fn of_several_editors_the_first_answer_counts_and_the_others_are_told() {
 
     rich.reply(&asked, json!({"decision": "allow"})).await;
     assert_eq!(text(&agent.result(call).await), "=> 1");
-    let told = plain.wait_for("window/showMessage", |params| params["message"].to_string().contains("No answer is needed")).await;
+    let told = plain
+        .wait_for("window/showMessage", |params| params["message"].to_string().contains("No answer is needed"))
+        .await;
     assert!(told["message"].to_string().contains("allowed it"), "{told}");
     assert_eq!(plain.wait_for("$/cancelRequest", |_| true).await["id"], shown["id"]);
     // Too late, and without effect.
@@ -163,7 +174,10 @@ async fn without_an_editor_the_agents_client_asks() {
     ] {
         let call = agent.begin("evaluate-lisp", json!({"code": "1"})).await;
         let question = agent.wait_for("elicitation/create").await;
-        assert!(question["params"]["message"].to_string().contains("AI agent agent 1 wants to evaluate code"), "{question}");
+        assert!(
+            question["params"]["message"].to_string().contains("AI agent agent 1 wants to evaluate code"),
+            "{question}"
+        );
         assert_eq!(question["params"]["requestedSchema"]["required"], json!(["decision"]));
         agent.reply(&question, answer.clone()).await;
         let result = agent.result(call).await;

@@ -149,7 +149,10 @@ async fn no_other_name_or_door_evaluates_unasked() {
         assert!(answer["error"]["message"].to_string().contains("Unknown tool"), "{name:?}: {answer}");
     }
     // Arguments that are refused are not asked about, and do not run.
-    assert!(text(&agent.call("evaluate-lisp", json!({"code": "1", "approved": true})).await).contains("`approved` is not an argument"));
+    assert!(
+        text(&agent.call("evaluate-lisp", json!({"code": "1", "approved": true})).await)
+            .contains("`approved` is not an argument")
+    );
     // A check runs no code in the image, whatever the code says.
     let checked = agent.call("compile-form", json!({"code": "(eval-when (:compile-toplevel :load-toplevel :execute) (defparameter cl-user::*sneaked* 1))"})).await;
     assert_eq!(checked["isError"], false, "{checked}");
@@ -235,7 +238,11 @@ eval = \\\"allow\\\"\" s))
     std::fs::write(&mine, "[approval]\neval = \"ask\"\n").expect("a file");
     let config = Config::load_from(Some(&mine), &settings);
     assert_eq!(config.approval.in_force(Class::Eval, []).0, Setting::Ask);
-    assert!(config.problems.iter().any(|problem| problem.to_string().contains("only make approval stricter")), "{:?}", config.problems);
+    assert!(
+        config.problems.iter().any(|problem| problem.to_string().contains("only make approval stricter")),
+        "{:?}",
+        config.problems
+    );
     std::fs::write(&settings, "[approval]\neval = \"deny\"\n").expect("a file");
     assert_eq!(Config::load_from(Some(&mine), &settings).approval.in_force(Class::Eval, []).0, Setting::Deny);
     guarded.end().await;
@@ -261,7 +268,11 @@ async fn settings_of_an_editor_count_and_are_not_loosened_behind_its_back() {
     assert_eq!(text(&agent.result(call).await), "=> 2");
     // Later ones may be a file that an agent wrote.
     editor.notify("workspace/didChangeConfiguration", settings("allow")).await;
-    editor.wait_for("window/showMessage", |params| params["message"].to_string().contains("Looser settings of `approval.eval`")).await;
+    editor
+        .wait_for("window/showMessage", |params| {
+            params["message"].to_string().contains("Looser settings of `approval.eval`")
+        })
+        .await;
     let call = agent.begin("evaluate-lisp", json!({"code": "3"})).await;
     editor.press("Deny").await;
     assert!(text(&agent.result(call).await).starts_with("Refused"));
@@ -292,7 +303,11 @@ async fn without_an_audit_log_nothing_is_approved() {
     let call = agent.begin("evaluate-lisp", json!({"code": "(defparameter cl-user::*ran* t)"})).await;
     editor.press("Allow for this session").await;
     let result = agent.result(call).await;
-    assert!(text(&result).contains("the audit log") && text(&result).contains("cannot be written"), "{}", text(&result));
+    assert!(
+        text(&result).contains("the audit log") && text(&result).contains("cannot be written"),
+        "{}",
+        text(&result)
+    );
     assert!(text(&agent.call("evaluate-lisp", json!({"code": "1"})).await).contains("cannot be written"));
     assert_eq!(editor.eval("(boundp (quote cl-user::*ran*))").await, ["NIL"]);
     guarded.end().await;
@@ -328,7 +343,10 @@ async fn every_other_class_is_asked_by_default() {
         };
         let ruling = session.permit(client, wish(), None).await;
         let Ruling::ThroughAgent(question) = ruling else { panic!("{class:?}: {ruling:?}") };
-        assert!(question.message.contains("AI agent agent wants to do it:") && question.message.contains(r#"Arguments: {"a":1}"#));
+        assert!(
+            question.message.contains("AI agent agent wants to do it:")
+                && question.message.contains(r#"Arguments: {"a":1}"#)
+        );
         drop(question);
         guarded.audited(|entry| entry["tool"] == tool && entry["why"].to_string().contains("withdrawn")).await;
         let mut editor = guarded.editor().await;

@@ -3,9 +3,9 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use consort::config::Config;
 use consort::session::approval::{Class, Permit, Ruling, Subject, Wish};
 use consort::session::{ClientId, ClientInfo, Door};
-use consort::config::Config;
 use serde_json::json;
 
 use crate::support::Guarded;
@@ -53,7 +53,15 @@ async fn files_outside_the_workspace_are_not_even_asked_about() {
     symlink(outside.path(), guarded.world.path("dir")).expect("a link");
     symlink(outside.path().join("nothing"), guarded.world.path("dangling.lisp")).expect("a link");
     let absolute = outside.path().join("secret.lisp").display().to_string();
-    for file in ["link.lisp", "dir/secret.lisp", "dir/new.lisp", "../outside.lisp", "src/../../x.lisp", &absolute, "/etc/passwd"] {
+    for file in [
+        "link.lisp",
+        "dir/secret.lisp",
+        "dir/new.lisp",
+        "../outside.lisp",
+        "src/../../x.lisp",
+        &absolute,
+        "/etc/passwd",
+    ] {
         let why = refusal(&guarded, client, file).await;
         assert!(why.contains("is not in the workspace") || why.contains("No such file"), "{file}: {why}");
     }

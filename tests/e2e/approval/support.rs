@@ -81,7 +81,9 @@ impl Guarded {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, look).await.unwrap_or_else(|_| panic!("not in the audit log: {:#?}", self.audit()))
+        tokio::time::timeout(PATIENCE, look)
+            .await
+            .unwrap_or_else(|_| panic!("not in the audit log: {:#?}", self.audit()))
     }
 
     /// A refusal whose reason or decider has these words.

@@ -7,7 +7,10 @@ use serde_json::Value;
 
 /// What a tool accepts.
 pub(crate) fn input<T: JsonSchema + 'static>() -> JsonObject {
-    tidied(&schema_for_type::<T>())
+    let mut schema = tidied(&schema_for_type::<T>());
+    // Clients want it also where there are none.
+    schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
+    schema
 }
 
 /// What a tool answers, for the serialised form: fields that are left out when empty are optional. Descriptions are left out: a whole

@@ -9,9 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Actor;
 use crate::config::approval::{Class, Rule, Setting};
-use crate::session::approval::{
-    self, Answer, Asked, Audit, Bound, Decision, Entry, Parked, Question, Retry, Ruling,
-};
+use crate::session::approval::{self, Answer, Asked, Audit, Bound, Decision, Entry, Parked, Question, Retry, Ruling};
 use crate::session::event::Event;
 use crate::session::jobs::{Job, Kind};
 use crate::session::log::{Doing, Log, Status};
@@ -74,7 +72,14 @@ fn give(reply: oneshot::Sender<Ruling>, ruling: Ruling) {
 }
 
 /// The refusal or the permit that somebody's answer means, once it is in the audit log.
-async fn rule((audit, log): (Audit, Log), client: (ClientId, String), bound: Box<Bound>, answer: Answer, by: String, seconds: u64) -> Ruling {
+async fn rule(
+    (audit, log): (Audit, Log),
+    client: (ClientId, String),
+    bound: Box<Bound>,
+    answer: Answer,
+    by: String,
+    seconds: u64,
+) -> Ruling {
     let refusal = match answer {
         Answer::Decided(Decision::Allow | Decision::AllowSession) => None,
         Answer::Decided(Decision::Deny) | Answer::Dismissed => Some(approval::said_no(&bound, &by)),
@@ -106,7 +111,10 @@ async fn rule((audit, log): (Audit, Log), client: (ClientId, String), bound: Box
 
 impl Actor {
     fn named(&self, client: ClientId) -> (ClientId, String) {
-        (client, self.clients.get(&client).map_or_else(|| "a client that left".into(), |client| client.info.name.clone()))
+        (
+            client,
+            self.clients.get(&client).map_or_else(|| "a client that left".into(), |client| client.info.name.clone()),
+        )
     }
 
     pub(super) fn note(&self, client: ClientId, bound: &Bound, allowed: bool, by: &str, why: Option<&str>) {
@@ -205,7 +213,16 @@ impl Actor {
         let question = (bound.clone(), ruled.clone(), (client, name.clone()));
         let (events, message) = (self.desk.events.clone(), asked.message.clone());
         let what = format!("waiting for a person to allow {} for {name}", bound.wish.tool);
-        let open = Open { client, name, bound, asked: editors, dismissed: false, until: Instant::now() + deadline, verdict: Some(verdict), ruled };
+        let open = Open {
+            client,
+            name,
+            bound,
+            asked: editors,
+            dismissed: false,
+            until: Instant::now() + deadline,
+            verdict: Some(verdict),
+            ruled,
+        };
         self.desk.open.insert(id, open);
         let job = Job::new(client, Kind::Approval(id), what);
         let seconds = deadline.as_secs();
@@ -284,7 +301,13 @@ impl Actor {
         self.withdrawn(client, &name, bound);
     }
 
-    pub(super) fn settle(&mut self, client: ClientId, bound: Box<Bound>, answer: Answer, reply: oneshot::Sender<Ruling>) {
+    pub(super) fn settle(
+        &mut self,
+        client: ClientId,
+        bound: Box<Bound>,
+        answer: Answer,
+        reply: oneshot::Sender<Ruling>,
+    ) {
         if answer == Answer::Decided(Decision::AllowSession) && bound.wish.lasting {
             self.desk.granted.insert((client, bound.wish.class, bound.wish.tool));
         }
@@ -308,8 +331,12 @@ impl Actor {
         let wrong = match &parked {
             None => Some("there is no such question, or it was answered before"),
             Some(parked) if parked.until <= Instant::now() => Some("the question is too old"),
-            Some(parked) if parked.bound.digest != bound.digest => Some("the arguments are not those that were asked about"),
-            Some(parked) if parked.bound.file != bound.file => Some("the file is not the one that was asked about, or it was changed"),
+            Some(parked) if parked.bound.digest != bound.digest => {
+                Some("the arguments are not those that were asked about")
+            }
+            Some(parked) if parked.bound.file != bound.file => {
+                Some("the file is not the one that was asked about, or it was changed")
+            }
             Some(_) => None,
         };
         match wrong {
@@ -337,8 +364,13 @@ impl Actor {
         for id in asked {
             self.answered(client, id, Answer::Dismissed);
         }
-        let gone: Vec<String> =
-            self.desk.parked.iter().filter(|(_, parked)| parked.client == client).map(|(state, _)| state.clone()).collect();
+        let gone: Vec<String> = self
+            .desk
+            .parked
+            .iter()
+            .filter(|(_, parked)| parked.client == client)
+            .map(|(state, _)| state.clone())
+            .collect();
         for state in gone {
             if let Some(parked) = self.desk.parked.remove(&state) {
                 self.withdrawn(client, name, &parked.bound);

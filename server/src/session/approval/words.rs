@@ -14,7 +14,8 @@ const NAME: usize = 80;
 /// The question, in the contract's words (hot-reload: "User Prompt").
 pub(in crate::session) fn message(client: &str, bound: &Bound, seconds: u64) -> String {
     let subject = &bound.wish.subject;
-    let mut text = format!("AI agent {} wants to {}:\nTool: {}", name(client), uncapital(&subject.what), bound.wish.tool);
+    let mut text =
+        format!("AI agent {} wants to {}:\nTool: {}", name(client), uncapital(&subject.what), bound.wish.tool);
     if let Some(file) = &bound.file {
         text.push_str(&format!("\nFilename: {}", name(&file.path.to_string_lossy())));
     }
@@ -64,7 +65,11 @@ fn shortened(code: &str) -> String {
     }
     let take = |text: String, from_end: bool, most: usize| -> String {
         let count = text.chars().count();
-        if from_end { text.chars().skip(count.saturating_sub(most)).collect() } else { text.chars().take(most).collect() }
+        if from_end {
+            text.chars().skip(count.saturating_sub(most)).collect()
+        } else {
+            text.chars().take(most).collect()
+        }
     };
     let head = take(lines[..HEAD.min(lines.len())].join("\n"), false, CODE * 3 / 4);
     let rest = lines.len().saturating_sub(HEAD).min(TAIL);
@@ -80,7 +85,8 @@ fn how(class: Class) -> String {
         "A person can allow it: open the workspace in an editor that runs Consort and answer there, or set `{} = \"allow\"` in the table \
          [approval] of their own config.toml ({}) and restart the host (`consort stop`). No tool can.",
         class.key(),
-        crate::config::user_file().map_or_else(|| "see docs/configuration.md".into(), |file| file.display().to_string())
+        crate::config::user_file()
+            .map_or_else(|| "see docs/configuration.md".into(), |file| file.display().to_string())
     )
 }
 
