@@ -60,6 +60,8 @@ selected text and the lines in view. Use it when they say \"this function\" or \
 
     async fn call(call: Call, _: Input) -> Reply<Context> {
         let session = &call.session;
+        // First: it is answered when every editor that has left is forgotten.
+        let documents = session.open_documents().await;
         let place = |(client, place): (_, crate::session::context::EditorContext)| Place {
             editor: session.name_of(client),
             file: place.file.map_or(place.uri, |file| file.display().to_string()),
@@ -68,7 +70,7 @@ selected text and the lines in view. Use it when they say \"this function\" or \
             visible_lines: place.visible.map(|(first, last)| [first, last]),
         };
         let editors: Vec<Place> = session.editor_contexts().into_iter().map(place).collect();
-        let open = session.open_documents().await.into_iter().map(|open| Document {
+        let open = documents.into_iter().map(|open| Document {
             file: open.path.map_or(open.uri, |path| path.display().to_string()),
             unsaved: open.unsaved,
             lines: open.document.text().len_lines(),
