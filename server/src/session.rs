@@ -5,6 +5,7 @@
 
 mod actor;
 pub mod approval;
+pub mod context;
 mod documents;
 mod event;
 mod file_uri;
@@ -12,6 +13,7 @@ mod jobs;
 pub mod log;
 mod parts;
 mod provenance;
+mod record;
 pub mod reload;
 mod source_files;
 mod status;
@@ -35,13 +37,15 @@ use crate::image::{Image, ImageError, ImageEvent, ImageState, OutputChunk, Progr
 use crate::text::Span;
 use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
+use context::Contexts;
 use event::{Event, Place, Start};
 pub use file_uri::{path_of_uri, uri_of_path};
 use jobs::Jobs;
-use log::{Doing, Log, Status as Ended};
+use log::{Log, Status as Ended};
 pub use parts::{Part, Selected};
 pub use provenance::Provenance;
 use provenance::{Makers, Making};
+use record::outcome_line;
 pub use source_files::{FileError, SourceFile, Unsaved};
 pub use status::describe as describe_image;
 
@@ -259,6 +263,7 @@ struct Inner {
     next_client: AtomicU64,
     log: Log,
     makers: Makers,
+    contexts: Contexts,
 }
 
 impl Session {
@@ -271,11 +276,20 @@ impl Session {
     ) -> Session {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (log, makers) = (Log::new(), Makers::default());
-        let record = (log.clone(), makers.clone());
+        let contexts = Contexts::default();
+        let record = (log.clone(), makers.clone(), contexts.clone());
         let actor = actor::Actor::new(config, workspace.clone(), image.clone(), sender.downgrade(), record);
         tokio::spawn(actor.run(receiver, events));
         Session {
-            inner: Arc::new(Inner { events: sender, workspace, image, next_client: AtomicU64::new(1), log, makers }),
+            inner: Arc::new(Inner {
+                events: sender,
+                workspace,
+                image,
+                next_client: AtomicU64::new(1),
+                log,
+                makers,
+                contexts,
+            }),
         }
     }
 
@@ -285,47 +299,6 @@ impl Session {
         let (feedback, receiver) = mpsc::unbounded_channel();
         self.send(Event::Attach { client, info, feedback });
         (client, receiver)
-    }
-
-    /// What ran.
-    pub fn log(&self) -> &Log {
-        &self.inner.log
-    }
-
-    /// Who made the definitions of a symbol, by the name and home package that the image knows it by; the latest first. A package's are
-    /// under its name in `KEYWORD`.
-    pub fn provenance(&self, package: &str, name: &str) -> Vec<Provenance> {
-        self.inner.makers.of(package, name)
-    }
-
-    /// Log what is done for a client, unless the tool that does it is logged as a whole.
-    fn logged<T: Send + 'static>(
-        &self,
-        client: ClientId,
-        what: &str,
-        code: Option<&str>,
-        work: impl Future<Output = Result<T, ImageError>> + Send + 'static,
-        outcome: impl FnOnce(&T) -> (Ended, String) + Send + 'static,
-    ) -> Boxed<Result<T, ImageError>> {
-        let running = (!log::is_logged()).then(|| {
-            let mut doing =
-                log::doing().map_or_else(|| Doing { tool: what.into(), ..Doing::default() }, |doing| (*doing).clone());
-            doing.code = code.map(str::to_owned).or(doing.code);
-            self.inner.log.begin(client, doing)
-        });
-        Box::pin(async move {
-            let result = work.await;
-            if let Some(running) = running {
-                match &result {
-                    Ok(answer) => {
-                        let (ended, outcome) = outcome(answer);
-                        running.end(ended, &outcome);
-                    }
-                    Err(error) => running.end(Ended::Error, &error.to_string()),
-                }
-            }
-            result
-        })
     }
 
     /// A client told its name after it arrived (initialize).
@@ -442,18 +415,6 @@ impl Session {
         position: Option<Position>,
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
         self.evaluation(client, request, Some(Place { uri: uri.into(), position }))
-    }
-
-    fn evaluation(
-        &self,
-        client: ClientId,
-        request: EvalRequest,
-        place: Option<Place>,
-    ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
-        let code = request.code.clone();
-        let how = log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
-        let work = settle(self.ask(|reply| Event::Evaluate { client, request, place, how, reply }));
-        self.logged(client, "evaluate", Some(&code), work, outcome_line)
     }
 
     /// Check a text: structure from the scanner, the rest from a copy of the image, sorted and without duplicates.
@@ -593,19 +554,6 @@ impl Session {
         let (reply, answer) = oneshot::channel();
         self.send(event(reply));
         answer
-    }
-}
-
-type Boxed<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
-
-/// How an evaluation ended, in a line.
-fn outcome_line(outcome: &EvalOutcome) -> (Ended, String) {
-    match &outcome.error {
-        Some(error) => (Ended::Error, format!("{}: {}", error.kind, error.message)),
-        None => {
-            let values: Vec<String> = outcome.values.iter().map(|value| format!("=> {}", value.text)).collect();
-            (Ended::Ok, if values.is_empty() { "no value".into() } else { values.join(" ") })
-        }
     }
 }
 

@@ -37,15 +37,10 @@
 
 (defun exported-object (symbol)
   (let* ((kinds (naming-kinds symbol))
-         (text (find-if #'stringp (mapcar (lambda (kind) (field-of kind "documentation")) kinds))))
+         (text (find-if #'stringp (mapcar (lambda (kind) (field kind "documentation")) kinds))))
     (object "name" (symbol-name symbol)
-            "kinds" (mapcar (lambda (kind) (field-of kind "kind")) kinds)
+            "kinds" (mapcar (lambda (kind) (field kind "kind")) kinds)
             "documentation" (if text (first-line text) :null))))
-
-(defun field-of (object name)
-  "The value of a field of what OBJECT made."
-  (loop for (key value) on object by #'cddr
-        when (equal key name) return value))
 
 (define-operation "package-contents" :thread (id params)
   (let* ((name (param params "name" 'string))

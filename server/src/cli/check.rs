@@ -17,8 +17,8 @@ use consort::text::{Span, decode};
 use ropey::Rope;
 use serde_json::{Value, json};
 
-use super::files;
 use super::output::{Failure, ProgressLine, colour, print, print_error, width};
+use consort::ide::files;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

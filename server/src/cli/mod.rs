@@ -3,7 +3,6 @@
 mod check;
 mod doctor;
 mod eval;
-mod files;
 mod logging;
 mod mcp;
 mod output;

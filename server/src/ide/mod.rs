@@ -20,6 +20,8 @@ pub mod ranges;
 pub mod read_file;
 pub mod references;
 pub mod reload;
+pub mod files;
+pub mod fix;
 pub mod render;
 pub mod signature;
 pub mod source_location;

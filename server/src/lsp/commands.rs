@@ -12,6 +12,7 @@ mod reload;
 mod running_tests;
 mod source_location;
 mod structure;
+mod record;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -85,6 +86,8 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<names::Untrace>(),
         entry::<running_tests::RunTests>(),
         entry::<running_tests::RunTestAtPoint>(),
+        entry::<record::Log>(),
+        entry::<record::Context>(),
     ]
 });
 

@@ -8,8 +8,11 @@ pub(super) const OUTPUT: &str = "consort/output";
 /// A question of [`APPROVE`] is no longer asked.
 pub(super) const APPROVAL_OVER: &str = "consort/approvalOver";
 
+/// A new entry of the session's log.
+pub(super) const LOG_ENTRY: &str = "consort/logEntry";
+
 /// All notifications of our own.
-pub const NOTIFICATIONS: [&str; 3] = [IMAGE_STATE, OUTPUT, APPROVAL_OVER];
+pub const NOTIFICATIONS: [&str; 4] = [IMAGE_STATE, OUTPUT, APPROVAL_OVER, LOG_ENTRY];
 
 /// A request: whether an agent may do something.
 pub(super) const APPROVE: &str = "consort/approve";

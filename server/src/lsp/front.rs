@@ -15,8 +15,7 @@ use super::feedback::{self, Teller};
 use super::progress::Bars;
 use super::pull;
 use super::transport::Peer;
-use super::{actions, commands, formatting, from_proto, lenses, texts, to_proto};
-use super::{actions, commands, formatting, from_proto, texts, to_proto, tokens};
+use super::{actions, commands, formatting, from_proto, lenses, texts, to_proto, tokens};
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
 
 /// One editor.
@@ -32,6 +31,8 @@ pub(super) struct Front {
     feedback: Mutex<Option<mpsc::UnboundedReceiver<Feedback>>>,
     /// The settings given with `initialize`, in force where the client has no section `consort`.
     options: OnceLock<Value>,
+    /// Tells the client of new entries of the log.
+    follower: Mutex<Option<tokio::task::AbortHandle>>,
 }
 
 impl Front {
@@ -50,6 +51,7 @@ impl Front {
             opened: Mutex::default(),
             feedback: Mutex::new(Some(feedback)),
             options: OnceLock::new(),
+            follower: Mutex::default(),
         }
     }
 
@@ -57,6 +59,14 @@ impl Front {
     pub(super) fn negotiated(&self) -> &Negotiated {
         static DEFAULT: OnceLock<Negotiated> = OnceLock::new();
         self.negotiated.get().unwrap_or_else(|| DEFAULT.get_or_init(Negotiated::default))
+    }
+
+    /// Who tells the client of the log from now on, if anybody.
+    pub(super) fn follow(&self, follower: Option<tokio::task::AbortHandle>) {
+        let before = std::mem::replace(&mut *self.follower.lock().unwrap_or_else(PoisonError::into_inner), follower);
+        if let Some(before) = before {
+            before.abort();
+        }
     }
 
     /// `window/showMessage`.

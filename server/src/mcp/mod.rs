@@ -11,6 +11,8 @@ mod consent;
 mod framing;
 mod lines;
 mod progress;
+mod prompts;
+mod resources;
 mod server;
 mod tools;
 

@@ -5,18 +5,22 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, ContentBlock, Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool as Definition,
+    CompleteResult, ContentBlock, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
+    ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
+    Tool as Definition, UnsubscribeRequestParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::task::AbortHandle;
 use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::consent::Asker;
 use super::progress::Reporter;
 use super::tools::{self, Call};
+use super::{prompts, resources};
 use crate::session::{ClientId, ClientInfo, Door, Feedback, Session};
 
 /// What an agent reads first.
@@ -29,9 +33,13 @@ interrupted at its `timeout` (30 s unless given) and keeps what it had defined."
 /// Who we are, for `initialize` and `server/discover`.
 pub(crate) fn info() -> ServerConfig {
     let implementation = Implementation::new("consort", env!("CARGO_PKG_VERSION")).with_title("Consort");
-    ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-        .with_server_info(implementation)
-        .with_instructions(INSTRUCTIONS)
+    let capabilities = ServerCapabilities::builder()
+        .enable_tools()
+        .enable_resources()
+        .enable_resources_subscribe()
+        .enable_prompts()
+        .build();
+    ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
 }
 
 /// Negotiates and does nothing else: for an answer to `initialize` without a session.
@@ -124,18 +132,30 @@ pub(crate) struct Handler {
     stateless: Option<Stateless>,
     /// The connection has ended: calls in progress end too.
     gone: CancellationToken,
+    /// Resources it is told of (revisions with a handshake).
+    subscriptions: Mutex<HashMap<String, AbortHandle>>,
+}
+
+/// Resources that one connection is told of.
+const SUBSCRIPTIONS: usize = 64;
+
+impl Drop for Handler {
+    fn drop(&mut self) {
+        lock(&self.subscriptions).values().for_each(AbortHandle::abort);
+    }
 }
 
 impl Handler {
     /// For a connection of its own; `consort status` shows it from now on.
     pub(crate) fn for_connection(session: Session, gone: CancellationToken) -> Handler {
         let client = OnceLock::from(Arc::new(Client::attach(&session, "MCP client")));
-        Handler { session, client, stateless: None, gone }
+        Handler { session, client, stateless: None, gone, subscriptions: Mutex::default() }
     }
 
     /// For HTTP, where this may become a session (`initialize` comes) or answer one request.
     pub(crate) fn for_http(session: Session, stateless: Stateless, gone: CancellationToken) -> Handler {
-        Handler { session, client: OnceLock::new(), stateless: Some(stateless), gone }
+        let subscriptions = Mutex::default();
+        Handler { session, client: OnceLock::new(), stateless: Some(stateless), gone, subscriptions }
     }
 
     fn client(&self, context: &RequestContext<RoleServer>) -> Arc<Client> {
@@ -184,14 +204,20 @@ impl ServerHandler for Handler {
         Ok(ListToolsResult::with_all_items(tools::all().iter().map(|entry| entry.definition.clone()).collect()))
     }
 
-    // What is not declared is not answered, also not with an empty list.
-
     async fn list_prompts(
         &self,
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        Ok(ListPromptsResult::with_all_items(prompts::list()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        prompts::get(&request).map(Into::into)
     }
 
     async fn list_resources(
@@ -199,7 +225,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+        Ok(ListResourcesResult::with_all_items(resources::list()))
     }
 
     async fn list_resource_templates(
@@ -207,8 +233,89 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let text = resources::read(&self.session, &request.uri).await?;
+        let contents = ResourceContents::text(text, request.uri).with_mime_type("application/json");
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut accepted = SubscriptionFilter::new();
+        let known = requested.resource_subscriptions.iter().flatten().filter(|uri| resources::exists(uri)).cloned();
+        accepted.resource_subscriptions = Some(known.take(SUBSCRIPTIONS).collect());
+        Some(accepted)
+    }
+
+    /// Until the client cancels it or goes.
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut watches = tokio::task::JoinSet::new();
+        for uri in context.accepted().resource_subscriptions.iter().flatten() {
+            let (session, sink, uri) = (self.session.clone(), context.sink().clone(), uri.clone());
+            watches.spawn(async move {
+                let mut last = None;
+                loop {
+                    resources::changed(&session, &uri, &mut last).await;
+                    if sink.notify_resource_updated(uri.clone()).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = self.gone.cancelled() => {}
+        }
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        // What is not there cannot be subscribed to, and its error says what is.
+        let now = resources::read(&self.session, &request.uri).await?;
+        let mut subscriptions = lock(&self.subscriptions);
+        if subscriptions.len() >= SUBSCRIPTIONS && !subscriptions.contains_key(&request.uri) {
+            let message = format!("{SUBSCRIPTIONS} resources are subscribed to; unsubscribe from some");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let (session, peer, uri) = (self.session.clone(), context.peer.clone(), request.uri.clone());
+        let watch = tokio::spawn(async move {
+            let mut last = Some(now);
+            loop {
+                resources::changed(&session, &uri, &mut last).await;
+                let updated = ResourceUpdatedNotificationParam::new(uri.clone());
+                if peer.notify_resource_updated(updated).await.is_err() {
+                    return;
+                }
+            }
+        });
+        if let Some(before) = subscriptions.insert(request.uri, watch.abort_handle()) {
+            before.abort();
+        }
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if let Some(watch) = lock(&self.subscriptions).remove(&request.uri) {
+            watch.abort();
+        }
+        Ok(())
+    }
+
+    // What is not declared is not answered, also not with an empty list.
 
     async fn complete(
         &self,

@@ -3,6 +3,8 @@
 mod apropos;
 mod compile_form;
 mod describe_symbol;
+mod diagnostics;
+mod editor_context;
 mod evaluate_lisp;
 mod image;
 mod lisp_edit_form;
@@ -210,6 +212,8 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<apropos::Apropos>(),
         entry::<lisp_read_file::LispReadFile>(),
         entry::<lisp_edit_form::LispEditForm>(),
+        entry::<diagnostics::Diagnostics>(),
+        entry::<editor_context::EditorContext>(),
     ]
 });
 

@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::approval::Audit;
+use super::context::Contexts;
 use super::documents::{Documents, LONG, Open};
 use super::event::{Event, Reply};
 use super::jobs::{Job, Jobs, Kind};
@@ -80,6 +81,7 @@ pub(super) struct Actor {
     desk: Desk,
     log: Log,
     makers: Makers,
+    contexts: Contexts,
 }
 
 impl Actor {
@@ -88,7 +90,7 @@ impl Actor {
         workspace: PathBuf,
         image: Image,
         events: mpsc::WeakUnboundedSender<Event>,
-        (log, makers): (Log, Makers),
+        (log, makers, contexts): (Log, Makers, Contexts),
     ) -> Actor {
         let desk = Desk::new(Audit::start(config.approval.audit.clone()), events);
         Actor {
@@ -107,6 +109,7 @@ impl Actor {
             desk,
             log,
             makers,
+            contexts,
         }
     }
 
@@ -268,6 +271,7 @@ impl Actor {
             self.image.close_session(&client.session);
             self.makers.session_ended(&client.session);
             self.log.forget(id);
+            self.contexts.set(id, None);
         }
     }
 

@@ -56,6 +56,8 @@ pub(super) struct Bound {
     pub(super) wish: Wish,
     /// Of tool, class and arguments.
     pub(super) digest: String,
+    /// The arguments as JSON, clipped, and how many characters there are.
+    pub(super) written: (String, usize),
     pub(super) file: Option<BoundFile>,
     /// It is refused whatever anybody says.
     pub(super) impossible: Option<String>,

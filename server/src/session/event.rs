@@ -11,8 +11,6 @@ use super::jobs::{Finished, Job, Jobs};
 use super::{
     CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, ExpandRequest, Feedback, OpenDocument, Part,
     Selected, Snapshot, Status, SystemReport,
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Part, Selected,
-    Snapshot, Status, SystemReport,
 };
 use crate::config::Config;
 use crate::image::api::expand::ExpandAnswer;

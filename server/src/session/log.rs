@@ -111,6 +111,8 @@ pub struct Log {
 struct Shared {
     ring: Mutex<Ring>,
     last: watch::Sender<u64>,
+    /// Counts changes of the image, and of what is known of the documents.
+    world: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -132,8 +134,8 @@ pub struct Running {
 
 impl Log {
     pub(super) fn new() -> Log {
-        let (last, _) = watch::channel(0);
-        Log { shared: Arc::new(Shared { ring: Mutex::default(), last }) }
+        let ((last, _), (world, _)) = (watch::channel(0), watch::channel(0));
+        Log { shared: Arc::new(Shared { ring: Mutex::default(), last, world }) }
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
@@ -178,6 +180,15 @@ impl Log {
     /// The number of the last entry, whenever it changes.
     pub fn last(&self) -> watch::Receiver<u64> {
         self.shared.last.subscribe()
+    }
+
+    /// Changes whenever the image may have changed, or a document's diagnostics have.
+    pub fn world(&self) -> watch::Receiver<u64> {
+        self.shared.world.subscribe()
+    }
+
+    pub(super) fn world_changed(&self) {
+        self.shared.world.send_modify(|count| *count += 1);
     }
 
     fn add(&self, running: &Running, status: Status, outcome: &str) {

@@ -58,7 +58,7 @@ impl Session {
         async move {
             let found = found.await.ok().flatten()?;
             let code = found.text.slice(found.span.start..found.span.end).to_string();
-            let outcome = session.logged(client, "evaluate", Some(&code), outcome, super::outcome_line);
+            let outcome = session.logged(client, "evaluate", Some(&code), outcome, super::record::outcome_line);
             Some((found, outcome.await))
         }
     }

@@ -62,9 +62,8 @@ fn scan(source: &str, line: usize, package: Option<&str>, found: &mut Vec<Defini
             }
             TokenKind::Open => {
                 let quoted = quote || lists.last().is_some_and(|list| list.quoted) || written != "(";
-                let outer = lists.last_mut().filter(|list| list.head.is_some() && !list.named);
                 // `(defun (setf name) ...`, `(defstruct (name ...) ...`.
-                if let Some(outer) = outer {
+                if lists.last().is_some_and(|list| list.head.is_some() && !list.named) {
                     let first = tokens.peek().copied();
                     let setf = first.is_some_and(|first| source[first.start..first.end].eq_ignore_ascii_case("setf"));
                     lists.push(List { start: token.start, head: None, quoted: true, named: true });
@@ -109,13 +108,17 @@ fn scan(source: &str, line: usize, package: Option<&str>, found: &mut Vec<Defini
 
 fn defines(operator: &str) -> bool {
     let name = operator.rsplit(':').next().unwrap_or(operator);
-    name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("def"))
+    let name = name.to_ascii_lowercase();
+    name.starts_with("def") && !name.starts_with("default")
 }
 
 fn add(source: &str, line: usize, package: Option<&str>, list: &List, name: Token, found: &mut Vec<Definition>) {
     let Some(operator) = &list.head else { return };
     let written = &source[name.start..name.end];
     let Some(symbol) = designated(written, name.kind) else { return };
+    if symbol.parse::<f64>().is_ok() {
+        return;
+    }
     let prefix = written
         .split_once(':')
         .map(|(prefix, _)| prefix)
@@ -165,7 +168,7 @@ mod tests {
                  (defun (setf f) (v) v) (defstruct (point (:conc-name p-)) x)\n\
                  '(defun no ()) `(defun ,no ()) (list \"(defun no ())\") ; (defun no ())\n\
                  (cl:defmethod other::area :before ((s shape)) 1) (defpackage #:new (:use :cl)) (deftest \"one\" 1)\n\
-                 (let ((defun 1)) (default 2 3)) #(defun no)"
+                 (let ((defun 1)) (default x 3)) #(defun no)"
             ),
             [
                 "1 -:F function",
@@ -175,8 +178,7 @@ mod tests {
                 "6 APP:POINT structure",
                 "8 OTHER:AREA method",
                 "8 APP:NEW package",
-                "8 APP:one deftest",
-                "9 APP:2 default"
+                "8 APP:one deftest"
             ]
         );
     }

@@ -19,15 +19,11 @@ const suites = {
     ],
 };
 
-// Checks within those scenarios that do not apply: they call tools of the suite's own server, or list prompts and resources, which we do not
-// declare. That they fail is certain; that no other does is tested.
+// Checks within those scenarios that do not apply: they call tools of the suite's own server. That they fail is certain; that no other does is tested.
 const notOurs = {
     'server-stateless': [
         'sep-2575-http-server-no-independent-requests-on-stream', 'sep-2575-missing-capability-http-400',
         'sep-2575-server-no-log-without-loglevel', 'sep-2575-server-rejects-undeclared-capability',
-    ],
-    caching: [
-        'sep-2549-prompts-list-caching-hints', 'sep-2549-resources-list-caching-hints', 'sep-2549-resources-templates-list-caching-hints',
     ],
 };
 

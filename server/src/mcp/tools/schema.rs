@@ -8,7 +8,7 @@ use serde_json::Value;
 /// What a tool accepts.
 pub(crate) fn input<T: JsonSchema + 'static>() -> JsonObject {
     let mut schema = tidied(&schema_for_type::<T>());
-    // Some clients want it also where there are none.
+    // Clients want it also where there are none.
     schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
     schema
 }

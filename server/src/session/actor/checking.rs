@@ -26,6 +26,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 impl Actor {
     /// The image is not what it was when the documents were checked: check them again, but not again and again.
     pub(super) fn world_changed(&mut self) {
+        self.log.world_changed();
         let spacing = SWEEP.max(2 * self.documents.sweep_time());
         let at = (Instant::now() + self.config.check.debounce).max(self.swept + spacing);
         self.sweep.get_or_insert(at);

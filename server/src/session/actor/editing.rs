@@ -55,6 +55,7 @@ impl Actor {
 
     pub(super) fn close(&mut self, key: Key) {
         let Some(open) = self.documents.remove(&key) else { return };
+        self.log.world_changed();
         let text = open.document.text().clone();
         self.tell(key.0, Feedback::Diagnostics { uri: key.1, version: None, text, items: Vec::new() });
     }
@@ -62,7 +63,11 @@ impl Actor {
     /// Tell each client what is new in its documents.
     pub(super) fn publish(&mut self) {
         for ((client, uri), open) in self.documents.iter_mut() {
-            if let Some((version, items)) = open.publish()
+            let news = open.publish();
+            if news.is_some() {
+                self.log.world_changed();
+            }
+            if let Some((version, items)) = news
                 && let Some(client) = self.clients.get(client)
             {
                 let text = open.document.text().clone();

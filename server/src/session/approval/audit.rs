@@ -12,9 +12,6 @@ use tokio::sync::oneshot;
 
 use super::Bound;
 
-/// Characters of arguments that a line keeps; the digest is of all of them.
-const ARGUMENTS: usize = 4_000;
-
 /// One decision.
 #[derive(Debug)]
 pub(in crate::session) struct Entry(Value);
@@ -28,9 +25,6 @@ impl Entry {
         by: &str,
         why: Option<&str>,
     ) -> Entry {
-        let arguments = bound.wish.arguments.to_string();
-        let count = arguments.chars().count();
-        let clipped: String = arguments.chars().take(ARGUMENTS).collect();
         let mut entry = json!({
             "time": timestamp(SystemTime::now()),
             "client": client.1,
@@ -38,8 +32,8 @@ impl Entry {
             "tool": bound.wish.tool,
             "class": bound.wish.class,
             "digest": bound.digest,
-            "arguments": clipped,
-            "omitted": count.saturating_sub(ARGUMENTS),
+            "arguments": bound.written.0,
+            "omitted": bound.written.1.saturating_sub(bound.written.0.chars().count()),
             "decision": if allowed { "allowed" } else { "refused" },
             "by": by,
         });

@@ -6,18 +6,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{Bound, Class, Permit, Wish};
 
 /// Characters of arguments beyond which nobody could judge them.
 const READABLE: usize = 100_000;
+/// Characters of them that the audit log keeps; the digest is of all.
+const WRITTEN: usize = 4_000;
 
 impl Bound {
     /// Resolves the wish's file now, which is what a person is shown.
     pub(in crate::session) fn new(wish: Wish, workspace: &Path) -> Bound {
-        let digest = digest(wish.tool, wish.class, &wish.arguments);
+        let arguments = wish.arguments.to_string();
+        let written = (arguments.chars().take(WRITTEN).collect(), arguments.chars().count());
+        let digest = digest(wish.tool, wish.class, &arguments);
         let file = wish.subject.file.as_deref().map(|file| BoundFile::of(workspace, file));
         let (file, mut impossible) = match file.transpose() {
             Ok(file) => (file, None),
@@ -31,12 +34,12 @@ impl Bound {
                 workspace.display()
             ));
         }
-        Bound { wish, digest, file, impossible }
+        Bound { wish, digest, written, file, impossible }
     }
 
     /// Why no person can be asked: there is more of it than one can read.
     pub(in crate::session) fn unreadable(&self) -> Option<String> {
-        let characters = self.wish.arguments.to_string().chars().count();
+        let characters = self.written.1;
         let why = "its arguments have {n} characters, which nobody can judge; send at most {most}, or save the code to a file and load that";
         (characters > READABLE)
             .then(|| why.replace("{n}", &characters.to_string()).replace("{most}", &READABLE.to_string()))
@@ -48,9 +51,9 @@ impl Bound {
 }
 
 /// SHA-256, in hex, of the tool, the class and the arguments, whose keys are in order (`serde_json`'s maps are).
-pub(in crate::session) fn digest(tool: &str, class: Class, arguments: &Value) -> String {
+fn digest(tool: &str, class: Class, arguments: &str) -> String {
     let mut hash = Sha256::new();
-    for part in [tool, class.key(), &arguments.to_string()] {
+    for part in [tool, class.key(), arguments] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
@@ -107,6 +110,11 @@ impl BoundFile {
             ));
         }
         Ok(path)
+    }
+
+    /// Links resolved.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Whether it lies below a directory, links resolved.

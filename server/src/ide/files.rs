@@ -1,4 +1,4 @@
-//! Which files `consort check` is to check.
+//! Which files of a directory are Common Lisp.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ const SKIPPED: [&str; 5] = ["target", "node_modules", "build", "dist", "_build"]
 
 /// The Lisp files below a directory, sorted, hidden and build directories left out. Links are not followed. What cannot be read is given back
 /// as an error, after the rest.
-pub(crate) fn below(dir: &Path) -> (Vec<PathBuf>, Vec<String>) {
+pub fn below(dir: &Path) -> (Vec<PathBuf>, Vec<String>) {
     let (mut files, mut errors) = (Vec::new(), Vec::new());
     walk(dir, &mut files, &mut errors);
     files.sort();

@@ -1,0 +1,119 @@
+//! What ran, and where the person is: `consort.log`, `consort.editorContext`.
+
+use lsp_types::{Position, ProgressToken, Range, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::Result;
+
+use super::Command;
+use crate::lsp::front::Front;
+use crate::lsp::{ext, from_proto};
+use crate::session::context::EditorContext;
+use crate::session::path_of_uri;
+use crate::text::position::{LineColumn, line_column, to_offset};
+
+/// Entries of one answer, unless fewer are asked for.
+const ENTRIES: usize = 200;
+/// Characters of a selection that are kept.
+const SELECTION: usize = 4_000;
+
+/// The session's log.
+pub(super) struct Log;
+
+/// Its argument.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Since {
+    /// The number of the last entry that is known.
+    #[serde(default)]
+    since: u64,
+    limit: Option<usize>,
+    /// Tell of each new entry by `consort/logEntry`, or stop doing so.
+    follow: Option<bool>,
+}
+
+impl Command for Log {
+    type Argument = Since;
+    const NAME: &'static str = "consort.log";
+    const EXPECTS: &'static str = r#"[] or [{"since"?: number, "limit"?: number, "follow"?: bool}]"#;
+
+    async fn execute(front: &Front, argument: Since, _: Option<ProgressToken>) -> Result<Value> {
+        let log = front.session.log();
+        let mut news = log.last();
+        let entries = log.entries(argument.since, argument.limit.unwrap_or(ENTRIES));
+        let last = entries.last().map_or_else(|| *news.borrow_and_update(), |entry| entry.number);
+        match argument.follow {
+            Some(true) => {
+                let (log, peer) = (log.clone(), front.peer.clone());
+                let follower = tokio::spawn(async move {
+                    let mut told = last;
+                    loop {
+                        for entry in log.entries(told, usize::MAX) {
+                            told = entry.number;
+                            peer.notify(ext::LOG_ENTRY, &entry);
+                        }
+                        tokio::select! {
+                            changed = news.changed() => if changed.is_err() { return },
+                            () = peer.closed() => return,
+                        }
+                    }
+                });
+                front.follow(Some(follower.abort_handle()));
+            }
+            Some(false) => front.follow(None),
+            None => {}
+        }
+        Ok(json!({"entries": entries, "last": last}))
+    }
+}
+
+/// Where the person is.
+pub(super) struct Context;
+
+/// Its argument.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Place {
+    /// The document; none: the person is in none.
+    uri: Option<Url>,
+    selection: Option<Range>,
+    visible_range: Option<Range>,
+}
+
+impl Command for Context {
+    type Argument = Place;
+    const NAME: &'static str = "consort.editorContext";
+    const EXPECTS: &'static str =
+        r#"[{"uri"?: "file:///...", "selection"?: {"start", "end"}, "visibleRange"?: {"start", "end"}}]"#;
+
+    async fn execute(front: &Front, place: Place, _: Option<ProgressToken>) -> Result<Value> {
+        let Some(uri) = place.uri else {
+            front.session.set_editor_context(front.client, None);
+            return Ok(Value::Null);
+        };
+        let document = front.session.document(front.client, uri.as_str()).await;
+        let encoding = front.negotiated().encoding;
+        // Of a document that is not ours the client's own units are all there is to go by.
+        let plain = |at: Position| LineColumn { line: at.line as usize + 1, column: at.character as usize + 1 };
+        let offset = |at: Position| document.as_ref().map(|d| to_offset(d.text(), from_proto::position(at), encoding));
+        let place_of = |at: Position| match (&document, offset(at)) {
+            (Some(document), Some(offset)) => line_column(document.text(), offset),
+            _ => plain(at),
+        };
+        let text = place.selection.and_then(|range| {
+            let (start, end) = (offset(range.start)?, offset(range.end)?);
+            let text = document.as_ref()?.text().slice(start..end.max(start));
+            let clipped: String = text.chars().take(SELECTION).collect();
+            Some(if text.len_chars() > SELECTION { format!("{clipped}...") } else { clipped })
+        });
+        let context = EditorContext {
+            file: path_of_uri(uri.as_str()),
+            uri: uri.into(),
+            selection: place.selection.map(|range| (place_of(range.start), place_of(range.end))),
+            text: text.unwrap_or_default(),
+            visible: place.visible_range.map(|range| (range.start.line as usize + 1, range.end.line as usize + 1)),
+        };
+        front.session.set_editor_context(front.client, Some(context));
+        Ok(Value::Null)
+    }
+}

@@ -1,0 +1,210 @@
+//! Resources: what an agent may read beside its tools, and be told of when it changes.
+//!
+//! `consort://diagnostics`, `consort://log`, and by template `consort://package/NAME` and `consort://symbol/NAME`. Each is JSON.
+
+use std::time::Duration;
+
+use rmcp::ErrorData;
+use rmcp::model::{Resource, ResourceTemplate};
+use serde_json::{Value, json};
+
+use crate::ide::fix;
+use crate::image::ImageError;
+use crate::image::api::contents::{PackageContents, SymbolFacts};
+use crate::session::Session;
+use crate::text::position::line_column;
+
+/// Entries of the log in one answer.
+const ENTRIES: usize = 200;
+/// How long changes may come in before a subscriber is told of them all.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// What there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Known {
+    Diagnostics,
+    Log,
+    Package(String),
+    Symbol(String),
+}
+
+impl Known {
+    fn of(uri: &str) -> Option<Known> {
+        let rest = uri.strip_prefix("consort://")?;
+        match rest.split_once('/') {
+            None if rest == "diagnostics" => Some(Known::Diagnostics),
+            None if rest == "log" => Some(Known::Log),
+            Some(("package", name)) => decoded(name).map(Known::Package),
+            Some(("symbol", name)) => decoded(name).map(Known::Symbol),
+            _ => None,
+        }
+    }
+}
+
+/// Percent-encoding undone (RFC 3986); `None` when it is none, or nothing is left.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+        } else {
+            byte
+        });
+    }
+    String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
+}
+
+/// Those that are listed.
+pub(crate) fn list() -> Vec<Resource> {
+    let one = |uri: &str, title: &str, about: &str| {
+        let name = uri.trim_start_matches("consort://");
+        Resource::new(uri, name).with_title(title).with_description(about).with_mime_type("application/json")
+    };
+    vec![
+        one(
+            "consort://diagnostics",
+            "Diagnostics",
+            "Errors and warnings of the documents open in editors, of unsaved text too.",
+        ),
+        one(
+            "consort://log",
+            "Session log",
+            "What ran in the image, for whom, with what outcome: by editors and by agents.",
+        ),
+    ]
+}
+
+/// Those that take a name.
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    let one = |uri: &str, name: &str, title: &str, about: &str| {
+        ResourceTemplate::new(uri, name).with_title(title).with_description(about).with_mime_type("application/json")
+    };
+    vec![
+        one(
+            "consort://package/{name}",
+            "package",
+            "Package",
+            "What a package exports, with kinds and first lines of documentation.",
+        ),
+        one(
+            "consort://symbol/{name}",
+            "symbol",
+            "Symbol",
+            "What a symbol names: kinds, lambda list, documentation, home package, who defined it.",
+        ),
+    ]
+}
+
+/// Whether there is such a resource, whatever is in it.
+pub(crate) fn exists(uri: &str) -> bool {
+    Known::of(uri).is_some()
+}
+
+/// The contents of one, as JSON.
+///
+/// # Errors
+/// There is none of that address or name, or the image does not answer.
+pub(crate) async fn read(session: &Session, uri: &str) -> Result<String, ErrorData> {
+    let unknown = || {
+        let message = format!(
+            "There is no resource {uri}. There are consort://diagnostics, consort://log, consort://package/NAME and consort://symbol/NAME."
+        );
+        ErrorData::resource_not_found(message, Some(json!({"uri": uri})))
+    };
+    let failed = |error: ImageError| match error {
+        ImageError::Refused { message, .. } => ErrorData::resource_not_found(message, Some(json!({"uri": uri}))),
+        other => ErrorData::internal_error(other.to_string(), None),
+    };
+    let contents = match Known::of(uri).ok_or_else(unknown)? {
+        Known::Diagnostics => diagnostics(session).await,
+        Known::Log => json!({"entries": session.log().entries(0, ENTRIES)}),
+        Known::Package(name) => {
+            let facts = session.look(PackageContents { name }).await.map_err(failed)?;
+            serde_json::to_value(facts).unwrap_or_default()
+        }
+        Known::Symbol(name) => {
+            let facts = session.look(SymbolFacts { name: name.clone() }).await.map_err(failed)?;
+            if facts.symbols.is_empty() {
+                let message = format!("The image knows no symbol {name}");
+                return Err(ErrorData::resource_not_found(message, Some(json!({"uri": uri}))));
+            }
+            let with_makers = facts.symbols.into_iter().map(|symbol| {
+                let makers = symbol.package.as_deref().map(|package| session.provenance(package, &symbol.name));
+                let mut value = serde_json::to_value(symbol).unwrap_or_default();
+                value["provenance"] = serde_json::to_value(makers.unwrap_or_default()).unwrap_or_default();
+                value
+            });
+            json!({"symbols": with_makers.collect::<Vec<Value>>()})
+        }
+    };
+    serde_json::to_string_pretty(&contents).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+async fn diagnostics(session: &Session) -> Value {
+    let mut documents = Vec::new();
+    for open in session.open_documents().await {
+        let Some(snapshot) = session.snapshot(open.client, &open.uri, false).await else { continue };
+        let items: Vec<Value> = snapshot
+            .items
+            .iter()
+            .map(|item| {
+                let at = line_column(&snapshot.text, item.span.start.min(snapshot.text.len_chars()));
+                json!({"line": at.line, "column": at.column, "severity": item.severity, "code": item.code,
+                       "message": item.message, "fix": fix::title(item)})
+            })
+            .collect();
+        documents.push(json!({"uri": open.uri, "unsaved": open.unsaved, "diagnostics": items}));
+    }
+    json!({"documents": documents})
+}
+
+/// Wait until a resource is another than `last`; what it is then.
+pub(crate) async fn changed(session: &Session, uri: &str, last: &mut Option<String>) {
+    let (mut entries, mut world) = (session.log().last(), session.log().world());
+    let is_log = Known::of(uri) == Some(Known::Log);
+    loop {
+        let now = read(session, uri).await.ok();
+        // What cannot be read just now (the image starts) is not news; what was not there and is now, is.
+        match (&last, now) {
+            (None, now) => *last = Some(now.unwrap_or_default()),
+            (Some(before), Some(now)) if *before != now => {
+                *last = Some(now);
+                return;
+            }
+            _ => {}
+        }
+        let change = if is_log { entries.changed().await } else { world.changed().await };
+        if change.is_err() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(QUIET).await;
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        assert_eq!(Known::of("consort://log"), Some(Known::Log));
+        assert_eq!(Known::of("consort://package/CL-USER"), Some(Known::Package("CL-USER".into())));
+        assert_eq!(Known::of("consort://symbol/cl%3A%2F"), Some(Known::Symbol("cl:/".into())));
+        assert_eq!(Known::of("consort://symbol/cl:car"), Some(Known::Symbol("cl:car".into())));
+        for none in [
+            "consort://",
+            "consort://package",
+            "consort://package/",
+            "consort://symbol/%",
+            "consort://symbol/%zz",
+            "file:///etc/passwd",
+            "consort://log/x",
+        ] {
+            assert_eq!(Known::of(none), None, "{none}");
+        }
+        assert!(list().iter().all(|one| exists(&one.uri)) && templates().len() == 2);
+    }
+}

@@ -1,0 +1,256 @@
+//! `diagnostics`: what is wrong in files or in the workspace, with the text that editors have of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ropey::Rope;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::compile_form::Refusal;
+use crate::ide::diagnostic::{Diagnostic, Severity};
+use crate::ide::{files, fix};
+use crate::image::ImageError;
+use crate::image::api::CheckMode;
+use crate::session::approval::BoundFile;
+use crate::session::{CheckRequest, ClientId, Session};
+use crate::text::decode;
+use crate::text::position::line_column;
+
+/// Files of one call.
+const FILES: usize = 200;
+
+/// The tool.
+pub(crate) struct Diagnostics;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Files or directories. Default: the workspace.
+    #[serde(default)]
+    paths: Option<Vec<String>>,
+    /// The least: error, warning (default), style-warning or note
+    #[serde(default)]
+    severity: Option<Least>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Least {
+    Error,
+    Warning,
+    StyleWarning,
+    Note,
+}
+
+/// Its answer.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Found {
+    errors: usize,
+    warnings: usize,
+    /// Those with findings, and those that could not be checked.
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    files: Vec<FileFindings>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    error: Option<Refusal>,
+}
+
+/// One file's.
+#[derive(Debug, Serialize)]
+struct FileFindings {
+    file: String,
+    unsaved: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    diagnostics: Vec<Finding>,
+}
+
+/// One finding; lines and columns count from 1.
+#[derive(Debug, Serialize)]
+struct Finding {
+    line: usize,
+    column: usize,
+    severity: &'static str,
+    code: String,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+impl Tool for Diagnostics {
+    type Input = Input;
+    type Output = Found;
+
+    const NAME: &'static str = "diagnostics";
+    const TITLE: &'static str = "Diagnostics";
+    const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with the fix where there is one; unsaved text of \
+open editors counts. Use it after editing files; for code that is in no file use compile-form.";
+    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+
+    async fn call(call: Call, input: Input) -> Reply<Found> {
+        let wanted = match wanted(&call.session, input.paths.as_deref()).await {
+            Ok(wanted) => wanted,
+            Err(message) => return Failure { kind: "bad-arguments".into(), message }.into(),
+        };
+        let least = match input.severity.unwrap_or(Least::Warning) {
+            Least::Error => Severity::Error,
+            Least::Warning => Severity::Warning,
+            Least::StyleWarning => Severity::Information,
+            Least::Note => Severity::Note,
+        };
+        let work = check(&call.session, call.client, wanted, least);
+        match call.progress.during(work, None).await {
+            Ok(found) => Reply { text: render(&found), facts: found, failed: false },
+            Err(error) => Failure::of(error, None).into(),
+        }
+    }
+}
+
+impl FromFailure for Found {
+    fn from_failure(failure: Failure) -> Self {
+        let error = Refusal { kind: failure.kind.into_owned(), message: failure.message };
+        Found { error: Some(error), ..Found::default() }
+    }
+}
+
+/// The files meant, links resolved, each once. All lie in the workspace or are open in an editor.
+async fn wanted(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathBuf>, String> {
+    let workspace = session.workspace().to_owned();
+    let named: Vec<PathBuf> = match paths {
+        Some(paths) => paths.iter().map(|path| workspace.join(path)).collect(),
+        None => vec![workspace.clone()],
+    };
+    let mut open: Vec<PathBuf> = session.open_documents().await.into_iter().filter_map(|open| open.path).collect();
+    open.iter_mut().for_each(|path| *path = path.canonicalize().unwrap_or_else(|_| std::mem::take(path)));
+    let mut wanted = Vec::new();
+    for path in named {
+        let file = BoundFile::of(&workspace, &path)?;
+        let real = file.path().to_owned();
+        if !file.is_within(&workspace) && !open.contains(&real) {
+            return Err(format!("{} is not in the workspace {}", path.display(), workspace.display()));
+        }
+        if real.is_dir() {
+            wanted.extend(files::below(&real).0);
+            wanted.extend(open.iter().filter(|open| open.starts_with(&real)).cloned());
+        } else if real.is_file() || open.contains(&real) {
+            wanted.push(real);
+        } else {
+            return Err(format!("{}: there is no such file", path.display()));
+        }
+    }
+    wanted.sort();
+    wanted.dedup();
+    if wanted.len() > FILES {
+        return Err(format!(
+            "{} files are meant; at most {FILES} are checked at once: name a directory in `paths`",
+            wanted.len()
+        ));
+    }
+    Ok(wanted)
+}
+
+async fn check(
+    session: &Session,
+    client: ClientId,
+    wanted: Vec<PathBuf>,
+    least: Severity,
+) -> Result<Found, ImageError> {
+    // Of several editors' texts of one file, an unsaved one counts.
+    let mut open = BTreeMap::new();
+    for document in session.open_documents().await {
+        let Some(path) = document.path.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())) else {
+            continue;
+        };
+        if document.unsaved || !open.contains_key(&path) {
+            open.insert(path, document);
+        }
+    }
+    let mut found = Found::default();
+    for path in wanted {
+        let mut file =
+            FileFindings { file: shown(session, &path), unsaved: false, problem: None, diagnostics: Vec::new() };
+        let (text, items) = match open.get(&path) {
+            Some(document) => {
+                file.unsaved = document.unsaved;
+                match session.snapshot(document.client, &document.uri, true).await {
+                    Some(snapshot) => (snapshot.text, snapshot.items),
+                    None => continue,
+                }
+            }
+            None => match tokio::fs::read(&path).await.map(decode) {
+                Ok(text) => match check_text(session, client, &path, text.clone()).await {
+                    Ok(items) => (Rope::from_str(&text), items),
+                    Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => return Err(error),
+                    Err(error) => {
+                        file.problem = Some(error.to_string());
+                        (Rope::new(), Vec::new())
+                    }
+                },
+                Err(error) => {
+                    file.problem = Some(error.to_string());
+                    (Rope::new(), Vec::new())
+                }
+            },
+        };
+        found.errors += items.iter().filter(|item| item.severity == Severity::Error).count();
+        found.warnings += items.iter().filter(|item| item.severity == Severity::Warning).count();
+        let enough = items
+            .iter()
+            .filter(|item| item.severity <= least || item.code == crate::ide::diagnostics::SYSTEM_NOT_LOADED);
+        file.diagnostics = enough.map(|item| finding(&text, item)).collect();
+        if !file.diagnostics.is_empty() || file.problem.is_some() {
+            found.files.push(file);
+        }
+    }
+    Ok(found)
+}
+
+async fn check_text(
+    session: &Session,
+    client: ClientId,
+    path: &Path,
+    text: String,
+) -> Result<Vec<Diagnostic>, ImageError> {
+    let request =
+        CheckRequest { text, path: Some(path.to_owned()), mode: CheckMode::File, package: None, timeout: None };
+    Ok(session.check(client, request).await?.diagnostics)
+}
+
+fn shown(session: &Session, path: &Path) -> String {
+    let workspace = session.workspace().canonicalize().unwrap_or_else(|_| session.workspace().to_owned());
+    path.strip_prefix(&workspace).unwrap_or(path).display().to_string()
+}
+
+fn finding(text: &Rope, item: &Diagnostic) -> Finding {
+    let at = line_column(text, item.span.start.min(text.len_chars()));
+    let severity = match item.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::StyleWarning => "style-warning",
+        Severity::Note => "note",
+        Severity::Information => "information",
+    };
+    let (code, message) = (item.code.clone(), item.message.clone());
+    Finding { line: at.line, column: at.column, severity, code, message, fix: fix::title(item) }
+}
+
+fn render(found: &Found) -> String {
+    let mut text = format!("Errors: {}\nWarnings: {}\n", found.errors, found.warnings);
+    for file in &found.files {
+        text.push_str(&format!("\n{}{}\n", file.file, if file.unsaved { " (unsaved text)" } else { "" }));
+        if let Some(problem) = &file.problem {
+            text.push_str(&format!("  could not be checked: {problem}\n"));
+        }
+        for item in &file.diagnostics {
+            let message = item.message.replace('\n', "\n    ");
+            text.push_str(&format!("  {}:{}: {} [{}] {message}\n", item.line, item.column, item.severity, item.code));
+            if let Some(fix) = &item.fix {
+                text.push_str(&format!("    fix: {fix}\n"));
+            }
+        }
+    }
+    text.trim_end().to_owned()
+}

@@ -1,0 +1,114 @@
+//! `editor-context`: what the person has open, and where they are.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::compile_form::Refusal;
+
+/// The tool.
+pub(crate) struct EditorContext;
+
+/// It takes none.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {}
+
+/// Its answer.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Context {
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    editors: Vec<Place>,
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    documents: Vec<Document>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    error: Option<Refusal>,
+}
+
+/// Where one person is.
+#[derive(Debug, Serialize)]
+struct Place {
+    editor: String,
+    file: String,
+    /// From and to, `line:column`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selection: Option<[String; 2]>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    selected: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visible_lines: Option<[usize; 2]>,
+}
+
+/// An open document.
+#[derive(Debug, Serialize)]
+struct Document {
+    file: String,
+    unsaved: bool,
+    lines: usize,
+}
+
+impl Tool for EditorContext {
+    type Input = Input;
+    type Output = Context;
+
+    const NAME: &'static str = "editor-context";
+    const TITLE: &'static str = "Editor context";
+    const DESCRIPTION: &'static str = "What the user has open in their editors (and which of it is unsaved), the file they are in, the \
+selected text and the lines in view. Use it when they say \"this function\" or \"here\".";
+    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+
+    async fn call(call: Call, _: Input) -> Reply<Context> {
+        let session = &call.session;
+        // First: it is answered when every editor that has left is forgotten.
+        let documents = session.open_documents().await;
+        let place = |(client, place): (_, crate::session::context::EditorContext)| Place {
+            editor: session.name_of(client),
+            file: place.file.map_or(place.uri, |file| file.display().to_string()),
+            selection: place.selection.map(|(from, to)| [from, to].map(|at| format!("{}:{}", at.line, at.column))),
+            selected: place.text,
+            visible_lines: place.visible.map(|(first, last)| [first, last]),
+        };
+        let editors: Vec<Place> = session.editor_contexts().into_iter().map(place).collect();
+        let open = documents.into_iter().map(|open| Document {
+            file: open.path.map_or(open.uri, |path| path.display().to_string()),
+            unsaved: open.unsaved,
+            lines: open.document.text().len_lines(),
+        });
+        let context = Context { editors, documents: open.collect(), error: None };
+        Reply { text: render(&context), facts: context, failed: false }
+    }
+}
+
+impl FromFailure for Context {
+    fn from_failure(failure: Failure) -> Self {
+        let error = Refusal { kind: failure.kind.into_owned(), message: failure.message };
+        Context { error: Some(error), ..Context::default() }
+    }
+}
+
+fn render(context: &Context) -> String {
+    let mut text = String::new();
+    for place in &context.editors {
+        text.push_str(&format!("{} is in {}", place.editor, place.file));
+        if let Some([first, last]) = place.visible_lines {
+            text.push_str(&format!(", lines {first} to {last} in view"));
+        }
+        match &place.selection {
+            Some([from, to]) if from == to => text.push_str(&format!(", cursor at {from}")),
+            Some([from, to]) => text.push_str(&format!(", selected {from} to {to}:\n{}", place.selected)),
+            None => {}
+        }
+        text.push('\n');
+    }
+    if context.documents.is_empty() {
+        text.push_str("No Lisp document is open in an editor.");
+    } else {
+        text.push_str("Open documents:");
+        for open in &context.documents {
+            let unsaved = if open.unsaved { ", unsaved" } else { "" };
+            text.push_str(&format!("\n  {} ({} lines{unsaved})", open.file, open.lines));
+        }
+    }
+    text
+}

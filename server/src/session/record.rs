@@ -1,0 +1,77 @@
+//! What is done for a client, put on record: the session's log, and who made which definition.
+
+use super::event::{Event, Place};
+use super::log::{self, Doing, Log, Status as Ended};
+use super::{ClientId, EvalRequest, Provenance, Session, settle};
+use crate::image::ImageError;
+use crate::image::api::EvalOutcome;
+
+/// Work whose type has no name.
+type Boxed<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
+
+impl Session {
+    /// What ran.
+    pub fn log(&self) -> &Log {
+        &self.inner.log
+    }
+
+    /// Who made the definitions of a symbol, by the name and home package that the image knows it by; the latest first. A package's are
+    /// under its name in `KEYWORD`.
+    pub fn provenance(&self, package: &str, name: &str) -> Vec<Provenance> {
+        self.inner.makers.of(package, name)
+    }
+
+    /// Log what is done for a client, unless the tool that does it is logged as a whole.
+    pub(super) fn logged<T: Send + 'static>(
+        &self,
+        client: ClientId,
+        what: &str,
+        code: Option<&str>,
+        work: impl Future<Output = Result<T, ImageError>> + Send + 'static,
+        outcome: impl FnOnce(&T) -> (Ended, String) + Send + 'static,
+    ) -> Boxed<Result<T, ImageError>> {
+        let running = (!log::is_logged()).then(|| {
+            let mut doing =
+                log::doing().map_or_else(|| Doing { tool: what.into(), ..Doing::default() }, |doing| (*doing).clone());
+            doing.code = code.map(str::to_owned).or(doing.code);
+            self.inner.log.begin(client, doing)
+        });
+        Box::pin(async move {
+            let result = work.await;
+            if let Some(running) = running {
+                match &result {
+                    Ok(answer) => {
+                        let (ended, outcome) = outcome(answer);
+                        running.end(ended, &outcome);
+                    }
+                    Err(error) => running.end(Ended::Error, &error.to_string()),
+                }
+            }
+            result
+        })
+    }
+
+    /// [`Session::evaluate`] and [`Session::evaluate_at`].
+    pub(super) fn evaluation(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+        place: Option<Place>,
+    ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
+        let code = request.code.clone();
+        let how = log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
+        let work = settle(self.ask(|reply| Event::Evaluate { client, request, place, how, reply }));
+        self.logged(client, "evaluate", Some(&code), work, outcome_line)
+    }
+}
+
+/// How an evaluation ended, in a line.
+pub(super) fn outcome_line(outcome: &EvalOutcome) -> (Ended, String) {
+    match &outcome.error {
+        Some(error) => (Ended::Error, format!("{}: {}", error.kind, error.message)),
+        None => {
+            let values: Vec<String> = outcome.values.iter().map(|value| format!("=> {}", value.text)).collect();
+            (Ended::Ok, if values.is_empty() { "no value".into() } else { values.join(" ") })
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Both doors: what an agent does is in the editor's log, and what an editor has is in the agent's answers, without anybody asking to refresh.
+
+use std::time::Duration;
+
+use consort_tests::agent::{Agent, text};
+use consort_tests::lsp::Editor;
+use consort_tests::world::{PATIENCE, World};
+use serde_json::{Value, json};
+
+/// The one text of a resource, read as JSON.
+async fn read(agent: &mut Agent, uri: &str) -> Value {
+    let answer = agent.request("resources/read", json!({"uri": uri})).await;
+    let contents = &answer["result"]["contents"][0];
+    assert_eq!(contents["mimeType"], "application/json", "{answer}");
+    serde_json::from_str(contents["text"].as_str().expect("a text")).expect("JSON")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_runs_is_in_the_log_of_both_doors() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    assert_eq!(editor.eval("(+ 1 2)").await, ["3"]);
+    let known = editor.command("consort.log", json!({"follow": true})).await.expect("a log");
+    let entry = &known["entries"][0];
+    assert_eq!(
+        (&entry["tool"], &entry["client"], &entry["door"]),
+        (&json!("consort.eval"), &json!("a test 1"), &json!("lsp"))
+    );
+    assert_eq!(
+        (&entry["code"], &entry["outcome"], &entry["status"]),
+        (&json!("(+ 1 2)"), &json!("=> 3"), &json!("ok"))
+    );
+
+    assert_eq!(text(&agent.call("evaluate-lisp", json!({"code": "(list 4)"})).await), "=> (4)");
+    agent.call("evaluate-lisp", json!({"code": "(/ 1 0)"})).await;
+    let told = editor.wait_for("consort/logEntry", |entry| entry["code"] == "(list 4)").await;
+    assert_eq!(
+        (&told["tool"], &told["client"], &told["door"]),
+        (&json!("evaluate-lisp"), &json!("agent 1"), &json!("mcp"))
+    );
+    let told = editor.wait_for("consort/logEntry", |entry| entry["code"] == "(/ 1 0)").await;
+    assert_eq!(told["status"], "error");
+    assert!(told["outcome"].to_string().contains("DIVISION-BY-ZERO"), "{told}");
+    assert!(told["ms"].as_f64().is_some_and(|ms| ms >= 0.0));
+
+    // One that is cancelled is there too; and what only looks is not.
+    let call = agent.begin("evaluate-lisp", json!({"code": "(loop)"})).await;
+    // One that is cancelled before it has begun never ran.
+    let begun = |status: &Value| status["work"].to_string().contains("(loop)");
+    while !begun(&editor.command("consort.status", json!({})).await.expect("a status")) {}
+    agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}})).await;
+    assert_eq!(editor.wait_for("consort/logEntry", |entry| entry["code"] == "(loop)").await["status"], "cancelled");
+    agent.call("compile-form", json!({"code": "(list 1)"})).await;
+    assert_eq!(editor.eval("(list 5)").await, ["(5)"]);
+    editor.wait_for("consort/logEntry", |entry| entry["code"] == "(list 5)").await;
+    let log = read(&mut agent, "consort://log").await;
+    let codes: Vec<&str> =
+        log["entries"].as_array().expect("entries").iter().filter_map(|entry| entry["code"].as_str()).collect();
+    assert_eq!(codes, ["(+ 1 2)", "(list 4)", "(/ 1 0)", "(loop)", "(list 5)"]);
+    let later = editor
+        .command("consort.log", json!({"since": known["last"], "limit": 2, "follow": false}))
+        .await
+        .expect("a log");
+    assert_eq!(later["entries"].as_array().map(Vec::len), Some(2));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_knows_who_made_it() {
+    let world = World::ready(&[
+        ("lib.asd", "(asdf:defsystem \"lib\" :components ((:file \"lib\")))"),
+        ("lib.lisp", "(defpackage :lib (:use :cl) (:export #:area))\n(in-package :lib)\n\n(defun area (r) (* r r))\n"),
+    ])
+    .await;
+    let session = &world.session;
+    let mut editor = Editor::start(session, json!({})).await;
+    let mut agent = Agent::named(session, "agent", json!({})).await;
+    let code = "(defpackage :app (:use :cl)) (in-package :app) (defun process (x) x) (progn (defvar *level* 1))";
+    agent.call("evaluate-lisp", json!({"code": code})).await;
+    let made = session.provenance("APP", "PROCESS");
+    assert_eq!(made.len(), 1, "{made:?}");
+    assert_eq!(
+        (made[0].kind.as_str(), made[0].by.as_str(), made[0].how.as_str()),
+        ("function", "agent 1", "evaluate-lisp")
+    );
+    assert_eq!(made[0].text, "(defun process (x) x)");
+    assert_eq!(session.provenance("APP", "*LEVEL*").len(), 1);
+    assert_eq!(session.provenance("KEYWORD", "APP")[0].kind, "package");
+    // The package lasts in the agent's session, so the next one is known to be the same function; a nickname or a prefix changes nothing.
+    agent.call("evaluate-lisp", json!({"code": "(defun process (x) (* 2 x))"})).await;
+    editor.eval("(defun app::other () 1)").await;
+    assert!(session.provenance("APP", "PROCESS")[0].text.contains("(* 2 x)"));
+    assert_eq!(session.provenance("APP", "OTHER")[0].by, "a test 1");
+
+    // From a document: with its file and line.
+    editor.open(&world.uri("core.lisp"), "(in-package :app)\n\n(defun core () 3)\n").await;
+    let place =
+        json!({"code": "(defun core () 3)", "uri": world.uri("core.lisp"), "position": {"line": 2, "character": 0}});
+    editor.command("consort.eval", place).await.expect("an outcome");
+    let made = session.provenance("APP", "CORE");
+    assert_eq!((made[0].file.clone(), made[0].line), (Some(world.path("core.lisp")), Some(3)), "{made:?}");
+
+    // Of a system: the file.
+    editor.command("consort.loadSystem", json!({"system": "lib"})).await.expect("an outcome");
+    let look = async {
+        while session.provenance("LIB", "AREA").is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, look).await.expect("it becomes known");
+    let made = session.provenance("LIB", "AREA");
+    assert_eq!(
+        (made[0].how.as_str(), made[0].line, made[0].by.as_str()),
+        ("loading the system lib", Some(4), "a test 1")
+    );
+
+    // What did not come to its end says so; and an agent reads it all.
+    agent.call("evaluate-lisp", json!({"code": "(defun process (x) x 3) (error \"after\")"})).await;
+    let facts = read(&mut agent, "consort://symbol/app%3A%3Aprocess").await;
+    let maker = &facts["symbols"][0]["provenance"][0];
+    assert!(maker["how"].to_string().contains("did not come to its end"), "{facts}");
+    assert_eq!(facts["symbols"][0]["lambda_list"], "(x)");
+    let package = read(&mut agent, "consort://package/lib").await;
+    assert_eq!((&package["name"], &package["exports"][0]["name"]), (&json!("LIB"), &json!("AREA")));
+
+    // A new image has none of what was only evaluated.
+    editor.command("consort.restartImage", json!({})).await.expect("an image");
+    assert!(session.provenance("APP", "PROCESS").is_empty());
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscriber_is_told_when_a_resource_is_another() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    agent.call("evaluate-lisp", json!({"code": "(defun watched (x) x)"})).await;
+    for uri in ["consort://log", "consort://symbol/cl-user%3A%3Awatched", "consort://diagnostics"] {
+        let answer = agent.request("resources/subscribe", json!({"uri": uri})).await;
+        assert!(answer.get("error").is_none(), "{answer}");
+    }
+    let unknown = agent.request("resources/subscribe", json!({"uri": "consort://nothing"})).await;
+    assert!(unknown["error"]["message"].to_string().contains("There is no resource"), "{unknown}");
+    let updated = |uri: &'static str| {
+        move |message: &Value| message["method"] == "notifications/resources/updated" && message["params"]["uri"] == uri
+    };
+
+    editor.eval("(defun watched (x y) (list x y))").await;
+    agent.wait(updated("consort://log")).await;
+    agent.wait(updated("consort://symbol/cl-user%3A%3Awatched")).await;
+    let facts = read(&mut agent, "consort://symbol/cl-user%3A%3Awatched").await;
+    assert_eq!(facts["symbols"][0]["lambda_list"], "(x y)");
+    editor.open(&world.uri("broken.lisp"), "(defun f (").await;
+    agent.wait(updated("consort://diagnostics")).await;
+    agent.request("resources/unsubscribe", json!({"uri": "consort://log"})).await;
+
+    // The revision without a handshake listens.
+    let mut modern = Agent::modern(&world.session, "modern", json!({}));
+    let listening = modern
+        .ask(
+            "subscriptions/listen",
+            json!({"notifications": {"resourceSubscriptions": ["consort://log", "consort://x"]}}),
+        )
+        .await;
+    let accepted = modern.wait_for("notifications/subscriptions/acknowledged").await;
+    assert_eq!(accepted["params"]["notifications"]["resourceSubscriptions"], json!(["consort://log"]), "{accepted}");
+    // What was there before the listener looked is no news: go on until it has.
+    let mut seen = false;
+    while !seen {
+        editor.eval("(list 1)").await;
+        let next =
+            tokio::time::timeout(Duration::from_millis(700), modern.wait_for("notifications/resources/updated")).await;
+        seen = next.is_ok_and(|update| update["params"]["uri"] == "consort://log");
+    }
+    modern
+        .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": listening}}))
+        .await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_sees_the_editors_text_and_place() {
+    let world = World::ready(&[
+        ("src/good.lisp", "(defun good () 1)\n"),
+        ("src/bad.lisp", "(defun bad () (no-such-function-at-all))\n"),
+        ("other/broken.lisp", "(defun broken (\n"),
+    ])
+    .await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+
+    let all = agent.call("diagnostics", json!({})).await;
+    let found = &all["structuredContent"];
+    let names: Vec<&str> =
+        found["files"].as_array().expect("files").iter().filter_map(|file| file["file"].as_str()).collect();
+    assert_eq!(names, ["other/broken.lisp", "src/bad.lisp"], "{found}");
+    assert_eq!(found["files"][1]["diagnostics"][0]["code"], "undefined-function");
+    assert_eq!(
+        (&found["files"][1]["diagnostics"][0]["line"], &found["files"][1]["diagnostics"][0]["column"]),
+        (&json!(1), &json!(16))
+    );
+    assert!(
+        found["files"][0]["diagnostics"][0]["fix"].as_str().is_some_and(|fix| fix.starts_with("Insert")),
+        "{found}"
+    );
+    assert!(text(&all).contains("fix: Insert"), "{}", text(&all));
+    assert_eq!(
+        agent.call("diagnostics", json!({"paths": ["src"], "severity": "error"})).await["structuredContent"]["files"],
+        json!([])
+    );
+
+    // Unsaved text counts: the file is whole, what the editor has of it is not.
+    let uri = world.uri("src/good.lisp");
+    editor.open(&uri, "(defun good () 1)\n").await;
+    editor.change(&uri, 2, [0, 15, 0, 16], "(also-no-such-function)").await;
+    let one = agent.call("diagnostics", json!({"paths": ["src/good.lisp"]})).await;
+    let file = &one["structuredContent"]["files"][0];
+    assert_eq!(
+        (&file["unsaved"], &file["diagnostics"][0]["code"]),
+        (&json!(true), &json!("undefined-function")),
+        "{one}"
+    );
+    for outside in ["../../etc/passwd", "/etc/passwd", "src/missing.lisp"] {
+        let refused = agent.call("diagnostics", json!({"paths": [outside]})).await;
+        assert_eq!(refused["isError"], true, "{refused}");
+    }
+
+    // Where the person is, in characters, whatever the editor counts in.
+    let none = agent.call("editor-context", json!({})).await;
+    assert_eq!(none["structuredContent"]["editors"], json!([]));
+    editor.change(&uri, 3, [0, 0, 0, 0], "\"𝄞\" ").await;
+    let selection = json!({"start": {"line": 0, "character": 5}, "end": {"line": 0, "character": 18}});
+    let place = json!({"uri": uri, "selection": selection, "visibleRange": {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}});
+    editor.command("consort.editorContext", place).await.expect("nothing");
+    let context = agent.call("editor-context", json!({})).await;
+    let place = &context["structuredContent"]["editors"][0];
+    assert_eq!(place["selection"], json!(["1:5", "1:18"]), "{context}");
+    assert_eq!(place["selected"], "(defun good (");
+    assert_eq!((&place["editor"], &place["visible_lines"]), (&json!("a test 1"), &json!([1, 2])));
+    let documents = &context["structuredContent"]["documents"];
+    assert_eq!((&documents[0]["unsaved"], &documents[0]["file"]), (&json!(true), &json!(world.path("src/good.lisp"))));
+    assert!(text(&context).contains("a test 1 is in") && text(&context).contains("unsaved"), "{}", text(&context));
+    editor.leave().await;
+    let gone = agent.call("editor-context", json!({})).await;
+    assert_eq!(
+        (&gone["structuredContent"]["editors"], &gone["structuredContent"]["documents"]),
+        (&json!([]), &json!([]))
+    );
+    world.end().await;
+}
