@@ -171,6 +171,8 @@ fn expansions(report: &Report, place: &Place) -> Result<()> {
         report.time(&format!("macroexpand-form {what}, p50"), median(&mut times), aim);
     }
     agent.close()
+}
+
 /// The outline of a file, as an editor asks for it after every pause.
 fn outline(report: &Report, place: &Place, editor: &mut Editor) -> Result<()> {
     let file = place.workspace().join("cl-ppcre/api.lisp");

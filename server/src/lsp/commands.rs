@@ -8,11 +8,11 @@ mod load_system;
 mod macroexpand;
 mod names;
 mod profile;
+mod record;
 mod reload;
 mod running_tests;
 mod source_location;
 mod structure;
-mod record;
 
 use std::pin::Pin;
 use std::sync::LazyLock;

@@ -44,7 +44,9 @@ pub(super) async fn hover(front: &Front, params: HoverParams) -> Result<Option<H
     let mut texts = texts.await;
     if let Ok(known) = &known {
         let defined = places::defined(known, &mut texts).await;
-        if let Some(value) = described::markdown(&Described { known: Some(known), defined: &defined, made_by: None }) {
+        let made_by = front.session.made_by(known);
+        let described = Described { known: Some(known), defined: &defined, made_by: made_by.as_deref() };
+        if let Some(value) = described::markdown(&described) {
             return answer(value);
         }
     }

@@ -177,6 +177,8 @@ type Running = Pin<Box<dyn Future<Output = CallToolResponse> + Send>>;
 /// A line of the table.
 pub(crate) struct Entry {
     pub(crate) definition: Definition,
+    /// What arguments are checked against.
+    accepts: JsonObject,
     run: fn(&'static Entry, Call, JsonObject) -> Running,
 }
 
@@ -207,11 +209,6 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<run_tests::RunTests>(),
         entry::<profile_code::ProfileCode>(),
         entry::<image::Image>(),
-        entry::<source_location::SourceLocation>(),
-        entry::<describe_symbol::DescribeSymbol>(),
-        entry::<apropos::Apropos>(),
-        entry::<lisp_read_file::LispReadFile>(),
-        entry::<lisp_edit_form::LispEditForm>(),
         entry::<diagnostics::Diagnostics>(),
         entry::<editor_context::EditorContext>(),
     ]
@@ -234,11 +231,12 @@ fn entry<T: Tool + 'static>() -> Entry {
         .destructive(T::HINTS.destructive)
         .idempotent(T::HINTS.idempotent)
         .open_world(T::HINTS.open_world);
-    let definition = Definition::new(T::NAME, T::DESCRIPTION, Arc::new(schema::input::<T::Input>()))
+    let accepts = schema::input::<T::Input>();
+    let definition = Definition::new(T::NAME, T::DESCRIPTION, Arc::new(schema::listed(&accepts)))
         .with_title(T::TITLE)
         .with_raw_output_schema(Arc::new(schema::output::<T::Output>()))
         .with_annotations(hints);
-    Entry { definition, run: |entry, call, arguments| Box::pin(run::<T>(entry, call, arguments)) }
+    Entry { definition, accepts, run: |entry, call, arguments| Box::pin(run::<T>(entry, call, arguments)) }
 }
 
 /// Call a tool that does something, and have it in the session's log.
@@ -253,7 +251,7 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, arguments: JsonObje
     let given = Value::Object(arguments.clone());
     let input = match T::refuses(&arguments) {
         Some(failure) => Err(failure),
-        None => arguments::parse(T::NAME, &entry.definition.input_schema, arguments)
+        None => arguments::parse(T::NAME, &entry.accepts, arguments)
             .map_err(|message| Failure { kind: "bad-arguments".into(), message }),
     };
     let refused = |message| Reply::from(Failure { kind: "refused".into(), message });

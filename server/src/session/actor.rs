@@ -170,8 +170,8 @@ impl Actor {
                 self.publish();
                 drop(reply.send(self.documents.snapshots(client)));
             }
-            Event::EvaluatePart { client, request, uri, part, how, selected, reply } => {
-                self.evaluate_part(client, request, uri, part, how, selected, reply);
+            Event::EvaluatePart { client, request, wanted, selected, reply } => {
+                self.evaluate_part(client, request, wanted, selected, reply);
             }
             Event::Evaluate { client, request, place, how, reply } => {
                 self.evaluate(client, request, place, how, reply);

@@ -8,8 +8,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::approval::{Answer, Bound, Parked, Retry, Ruling};
 use super::jobs::{Finished, Job, Jobs};
+use super::parts::Wanted;
 use super::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, ExpandRequest, Feedback, OpenDocument, Part,
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, ExpandRequest, Feedback, OpenDocument,
     Selected, Snapshot, Status, SystemReport,
 };
 use crate::config::Config;
@@ -117,9 +118,7 @@ pub(super) enum Event {
     EvaluatePart {
         client: ClientId,
         request: EvalRequest,
-        uri: String,
-        part: Part,
-        how: String,
+        wanted: Wanted,
         selected: oneshot::Sender<Option<Selected>>,
         reply: Reply<EvalOutcome>,
     },

@@ -16,6 +16,14 @@ use crate::text::forms::toplevel_form;
 use crate::text::position::{Position, to_offset, to_position};
 use crate::text::tree::Tree;
 
+/// Which part of which document, for which tool or command.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    uri: String,
+    part: Part,
+    how: String,
+}
+
 /// A part of a document, in the client's units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -53,7 +61,13 @@ impl Session {
         let (selected, found) = oneshot::channel();
         let uri = uri.to_owned();
         let how = super::log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
-        let answer = self.ask(|reply| Event::EvaluatePart { client, request, uri, part, how, selected, reply });
+        let answer = self.ask(|reply| Event::EvaluatePart {
+            client,
+            request,
+            wanted: Wanted { uri, part, how },
+            selected,
+            reply,
+        });
         let (session, outcome) = (self.clone(), super::settle(answer));
         async move {
             let found = found.await.ok().flatten()?;
@@ -69,9 +83,7 @@ impl Actor {
         &mut self,
         client: ClientId,
         mut request: EvalRequest,
-        uri: String,
-        part: Part,
-        how: String,
+        Wanted { uri, part, how }: Wanted,
         selected: oneshot::Sender<Option<Selected>>,
         reply: Reply<EvalOutcome>,
     ) {

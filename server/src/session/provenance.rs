@@ -44,6 +44,23 @@ pub struct Provenance {
     pub line: Option<usize>,
 }
 
+impl Provenance {
+    /// For a person: who, when, how, and from where.
+    pub fn sentence(&self) -> String {
+        let who = match self.door {
+            Door::Lsp => "in the editor",
+            Door::Mcp => "by an agent",
+            Door::Cli => "from the command line",
+        };
+        let place = match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!(", from {}:{line}", file.display()),
+            (Some(file), None) => format!(", from {}", file.display()),
+            (None, _) => String::new(),
+        };
+        format!("Defined as {} {who} ({}) at {} with {}{place}.", self.kind, self.by, self.at, self.how)
+    }
+}
+
 /// The table. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Makers {

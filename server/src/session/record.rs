@@ -5,6 +5,7 @@ use super::log::{self, Doing, Log, Status as Ended};
 use super::{ClientId, EvalRequest, Provenance, Session, settle};
 use crate::image::ImageError;
 use crate::image::api::EvalOutcome;
+use crate::image::api::symbols::Known;
 
 /// Work whose type has no name.
 type Boxed<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
@@ -19,6 +20,17 @@ impl Session {
     /// under its name in `KEYWORD`.
     pub fn provenance(&self, package: &str, name: &str) -> Vec<Provenance> {
         self.inner.makers.of(package, name)
+    }
+
+    /// Who made what an image knows, each of its definitions in a line; `None` when that was not done through Consort.
+    pub fn made_by(&self, known: &Known) -> Option<String> {
+        let facts = known.facts.as_ref()?;
+        let mut made = self.provenance(facts.package.as_deref()?, &facts.name);
+        // The latest of each kind comes first.
+        let mut kinds = std::collections::HashSet::new();
+        made.retain(|one| kinds.insert(one.kind.clone()));
+        let lines: Vec<String> = made.iter().map(Provenance::sentence).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
     /// Log what is done for a client, unless the tool that does it is logged as a whole.

@@ -88,19 +88,19 @@ async fn a_file_that_is_not_the_one_that_was_allowed_is_not_used() {
     }
     // Another file under its name.
     std::fs::rename(&other, &core).expect("renamed");
-    assert!(session.recheck(client, &permit).unwrap_err().contains("changed or replaced"));
+    assert!(session.recheck(client, &permit).is_err_and(|why| why.contains("changed or replaced")));
     // Other contents, as long and with the time set back.
     let permit = allowed(&guarded, client, "core.lisp", &core).await;
     let time = std::fs::metadata(&core).and_then(|facts| facts.modified()).expect("a time");
     std::fs::write(&core, "(defun OTHER ())\n").expect("written");
     std::fs::File::options().write(true).open(&core).and_then(|file| file.set_modified(time)).expect("set");
-    assert!(session.recheck(client, &permit).unwrap_err().contains("changed or replaced"));
+    assert!(session.recheck(client, &permit).is_err_and(|why| why.contains("changed or replaced")));
     // A link in its place.
     let permit = allowed(&guarded, client, "core.lisp", &core).await;
     std::fs::write(&other, "()").expect("a file");
     std::fs::remove_file(&core).expect("removed");
     symlink(&other, &core).expect("a link");
-    assert!(session.recheck(client, &permit).unwrap_err().contains("now leads to"));
+    assert!(session.recheck(client, &permit).is_err_and(|why| why.contains("now leads to")));
     // A directory on its way that is a link now.
     std::fs::create_dir_all(guarded.world.path("src")).expect("a directory");
     std::fs::create_dir_all(guarded.world.path("elsewhere")).expect("a directory");
@@ -110,7 +110,7 @@ async fn a_file_that_is_not_the_one_that_was_allowed_is_not_used() {
     std::fs::rename(guarded.world.path("src"), guarded.world.path("moved")).expect("renamed");
     std::fs::rename(guarded.world.path("moved/a.lisp"), guarded.world.path("elsewhere/a.lisp")).expect("renamed");
     symlink(guarded.world.path("elsewhere"), guarded.world.path("src")).expect("a link");
-    assert!(session.recheck(client, &permit).unwrap_err().contains("now leads to"));
+    assert!(session.recheck(client, &permit).is_err_and(|why| why.contains("now leads to")));
     // Gone.
     std::fs::remove_file(guarded.world.path("src")).expect("removed");
     assert!(session.recheck(client, &permit).is_err());

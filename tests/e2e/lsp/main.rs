@@ -6,5 +6,5 @@ mod documents;
 mod fixes;
 mod image;
 mod macroexpand;
-mod tools;
 mod texts;
+mod tools;

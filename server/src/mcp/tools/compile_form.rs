@@ -20,7 +20,7 @@ pub(crate) struct Input {
     /// Package context for compilation (default: CL-USER)
     #[serde(default)]
     package: Option<String>,
-    /// Seconds after which the check is given up. Default 20.
+    /// Seconds. Default 20.
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
@@ -33,7 +33,7 @@ impl Tool for CompileForm {
     const NAME: &'static str = "compile-form";
     const TITLE: &'static str = "Check by compiling";
     const DESCRIPTION: &'static str = "Compile Common Lisp code without executing it. Catches compilation warnings, type errors, \
-undefined names and unbalanced parentheses, with line and column. Useful for checking code correctness before evaluation. It knows \
+undefined names and unbalanced parentheses. Useful for checking code correctness before evaluation. It knows \
 every package and macro of the live image and leaves no trace in it: nothing gets defined (use evaluate-lisp for that).";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 

@@ -31,12 +31,13 @@ pub(crate) struct Input {
     /// Files or directories. Default: the workspace.
     #[serde(default)]
     paths: Option<Vec<String>>,
-    /// The least: error, warning (default), style-warning or note
+    /// The least shown. Default: warning.
     #[serde(default)]
     severity: Option<Least>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "kebab-case")]
 enum Least {
     Error,

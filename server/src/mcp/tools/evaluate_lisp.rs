@@ -25,7 +25,7 @@ pub(crate) struct Input {
     /// If true, include timing information (real time, run time, GC time, bytes consed) in the result.
     #[serde(default, rename = "capture-time")]
     capture_time: Option<bool>,
-    /// Seconds after which the evaluation is interrupted (state is kept). Default 30.
+    /// Seconds. Default 30; state is kept.
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,

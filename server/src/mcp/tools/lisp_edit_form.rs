@@ -60,7 +60,7 @@ impl Tool for LispEditForm {
     const NAME: &'static str = "lisp-edit-form";
     const TITLE: &'static str = "Edit a form of a Lisp file";
     const DESCRIPTION: &'static str = "Replace a top-level form of a Lisp file, or insert one beside it; the rest stays to the byte. \
-Unbalanced content is refused. It loads nothing into the image.";
+It loads nothing into the image.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
 
     // The file is looked at first: a person is shown the form by its own name, and the file with its links resolved.

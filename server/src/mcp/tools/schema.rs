@@ -13,16 +13,37 @@ pub(crate) fn input<T: JsonSchema + 'static>() -> JsonObject {
     schema
 }
 
-/// What a tool answers, for the serialised form: fields that are left out when empty are optional. Descriptions are left out: a whole
-/// list of tools has to fit an agent's context, and an agent reads answers, not their schema.
-pub(crate) fn output<T: JsonSchema + 'static>() -> JsonObject {
-    let mut schema = tidied(&schema_for_output::<T>());
+/// What is listed of what a tool accepts: what an agent needs to call it. Limits and unknown names are checked all the same, and told when they matter.
+pub(crate) fn listed(accepted: &JsonObject) -> JsonObject {
+    let mut schema = accepted.clone();
     each(&mut schema, &mut |schema| {
-        schema.remove("description");
-        schema.remove("minimum");
-        plain_enum(schema);
+        for name in ["additionalProperties", "minimum", "maximum"] {
+            schema.remove(name);
+        }
     });
     schema
+}
+
+/// What a tool answers, for the serialised form: the names of its fields and the type of each. No more: a whole list of tools has to fit an agent's
+/// context, and an agent reads answers, not their schema.
+pub(crate) fn output<T: JsonSchema + 'static>() -> JsonObject {
+    let schema = tidied(&schema_for_output::<T>());
+    let mut flat = JsonObject::new();
+    flat.insert("type".into(), "object".into());
+    if let Some(Value::Object(properties)) = schema.get("properties") {
+        let fields = properties.iter().map(|(name, field)| (name.clone(), type_of(field, &schema)));
+        flat.insert("properties".into(), Value::Object(fields.collect()));
+    }
+    flat
+}
+
+/// Only the type of a field; where it may be one of several, nothing is said.
+fn type_of(field: &Value, schema: &JsonObject) -> Value {
+    let named = field.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix("#/$defs/"));
+    let meant = named.and_then(|name| schema.get("$defs")?.get(name)).unwrap_or(field);
+    let one_of = || meant.get("oneOf")?.get(0)?.get("type");
+    let kind = meant.get("type").or_else(one_of);
+    Value::Object(kind.map(|kind| ("type".to_owned(), kind.clone())).into_iter().collect())
 }
 
 fn tidied(schema: &JsonObject) -> JsonObject {
@@ -61,17 +82,6 @@ fn tidy(schema: &mut JsonObject) {
             schema.remove("anyOf");
             schema.extend(only);
         }
-    }
-}
-
-/// Described constants as one `enum`.
-fn plain_enum(schema: &mut JsonObject) {
-    let Some(Value::Array(choices)) = schema.get("oneOf") else { return };
-    let constants: Option<Vec<Value>> = choices.iter().map(|choice| choice.get("const").cloned()).collect();
-    if let Some(constants) = constants {
-        schema.remove("oneOf");
-        schema.insert("type".into(), "string".into());
-        schema.insert("enum".into(), constants.into());
     }
 }
 
