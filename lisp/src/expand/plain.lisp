@@ -20,19 +20,19 @@
               rotatef setf shiftf unless when with-input-from-string with-open-file with-open-stream with-output-to-string with-slots))
   "Macros of the standard whose expansion reads and changes nothing, with what they are where nobody redefined them.")
 
-(defvar *stand-ins* '() "Symbols of no package that stand for names that nobody has used.")
+(defvar *homeless* '() "Symbols of no package that stand for names that nobody has used.")
 
-(defun stand-in-p (object)
-  (and (symbolp object) (member object *stand-ins* :test #'eq) t))
+(defun homeless-p (object)
+  (and (symbolp object) (member object *homeless* :test #'eq) t))
 
 (define-global *plain-dispatch*
     (let ((table (copy-pprint-dispatch nil)))
-      (set-pprint-dispatch '(and symbol (satisfies stand-in-p))
+      (set-pprint-dispatch '(and symbol (satisfies homeless-p))
                            (lambda (stream symbol)
                              (write-string (if (eq *print-case* :downcase) (string-downcase (symbol-name symbol)) (symbol-name symbol)) stream))
                            0 table)
       table)
-  "The standard's, and stand-ins without a prefix.")
+  "The standard's, and homeless symbols without a prefix.")
 
 (define-global *image-readtable* *readtable* "The one in force where user code set none.")
 
@@ -64,12 +64,12 @@
            (info :function :inlining-data symbol))))
 
 (defun plain-symbol (name package)
-  "The symbol that NAME, upper-case, is in PACKAGE, or a stand-in."
+  "The symbol that NAME, upper-case, is in PACKAGE, or a homeless symbol."
   (multiple-value-bind (symbol status) (find-symbol name package)
     (cond ((null status)
-           (or (find name *stand-ins* :key #'symbol-name :test #'string=)
+           (or (find name *homeless* :key #'symbol-name :test #'string=)
                (let ((symbol (make-symbol name)))
-                 (push symbol *stand-ins*)
+                 (push symbol *homeless*)
                  symbol)))
           ((eq (symbol-package symbol) (load-time-value (find-package "COMMON-LISP"))) symbol)
           ((inert-p symbol) symbol)
@@ -134,7 +134,7 @@
          (package (find-package-named (field params "package" "COMMON-LISP-USER")))
          (full (equal (field params "how") "full"))
          (*package* package)
-         (*stand-ins* '())
+         (*homeless* '())
          (*expansions* 0)
          (*gensym-counter* 1))
     (catch 'not-plain

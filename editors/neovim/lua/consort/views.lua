@@ -6,46 +6,48 @@ local M = {}
 
 -- Macroexpansion
 
---- The expansion of the form at the cursor; further and back in the float.
+--- The expansion of the form at the cursor. In the float `+` expands the macro call at the cursor, `-` goes back, `f` expands all.
 ---@param how? 'one'|'step'|'full'
 function M.expand(how)
   local client = client_of.need()
   if not client then return end
   local place = client_of.place(client)
-  local history, buf = {}, nil
-  local function show(result)
-    table.insert(history, result)
-    if buf and vim.api.nvim_buf_is_valid(buf) then return float.replace(buf, result.expansion) end
-    local function deeper(wanted)
-      local last = history[#history]
-      client_of.execute('macroexpand', { text = last.expansion, package = last.package, how = wanted }, function(next)
-        if next.expanded == false then return client_of.say('there is no macro left at the top of this form') end
-        show(next)
-      end)
-    end
-    buf = float.open(result.expansion, {
-      title = 'Macroexpansion',
-      filetype = 'lisp',
-      hint = '+ further, f fully, - back, y copies, q closes',
-      keys = {
-        ['+'] = function() deeper('one') end,
-        f = function() deeper('full') end,
-        ['-'] = function()
-          if #history < 2 then return client_of.say('this is the first expansion') end
-          table.remove(history)
-          float.replace(buf, history[#history].expansion)
-        end,
-        y = function()
-          vim.fn.setreg('"', history[#history].expansion)
-          client_of.say('copied')
-        end,
-      },
-    })
+  -- The server remembers nothing: what is shown is where the form is, and the places that were gone on from.
+  local shown, buf = {}, nil ---@type { steps: table[], how: string, expansion: string }[]
+
+  local function ask(steps, wanted)
+    local argument = { uri = place.uri, position = place.position, how = wanted, steps = #steps > 0 and steps or nil }
+    client_of.execute('macroexpand', argument, function(result)
+      if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
+      if result.expanded == false then return client_of.say('no macro is called there') end
+      table.insert(shown, { steps = steps, how = wanted, expansion = result.expansion })
+      if buf and vim.api.nvim_buf_is_valid(buf) then return float.replace(buf, result.expansion) end
+      buf = float.open(result.expansion, {
+        title = 'Macroexpansion',
+        filetype = 'lisp',
+        hint = '+ expands at the cursor, f fully, - back, y copies, q closes',
+        keys = {
+          ['+'] = function()
+            local cursor = vim.api.nvim_win_get_cursor(0)
+            local line = vim.api.nvim_get_current_line()
+            local character = vim.str_utfindex(line, client.offset_encoding, cursor[2], false)
+            ask(vim.list_extend(vim.deepcopy(shown[#shown].steps), { { line = cursor[1] - 1, character = character } }), 'one')
+          end,
+          f = function() ask(shown[#shown].steps, 'full') end,
+          ['-'] = function()
+            if #shown < 2 then return client_of.say('this is the first expansion') end
+            table.remove(shown)
+            float.replace(buf, shown[#shown].expansion)
+          end,
+          y = function()
+            vim.fn.setreg('"', shown[#shown].expansion)
+            client_of.say('copied')
+          end,
+        },
+      })
+    end)
   end
-  client_of.execute('macroexpand', { uri = place.uri, position = place.position, how = how or 'one' }, function(result)
-    if result.expanded == false then return client_of.say('no macro is called by the form at the cursor') end
-    show(result)
-  end)
+  ask({}, how or 'one')
 end
 
 -- Symbols
