@@ -49,6 +49,8 @@ struct Client {
 /// An evaluation that has not begun.
 struct Evaluation {
     params: EvalParams,
+    /// The package is that of the place in a document where the code stands.
+    placed: bool,
     output: Option<mpsc::UnboundedSender<crate::image::OutputChunk>>,
     /// The tool or command.
     how: String,

@@ -12,7 +12,7 @@ end
 --- Run the event loop until FN returns something true, and return that. DESCRIBE, if given, tells what was seen instead.
 function T.wait(what, fn, describe)
   local result
-  if not vim.wait(60000, function() result = fn() return result end, 10) then
+  if not vim.wait(tonumber(vim.env.CONSORT_TEST_PATIENCE or 60000), function() result = fn() return result end, 10) then
     error('timed out waiting for ' .. what .. (describe and ': ' .. vim.inspect(describe()) or ''), 2)
   end
   return result

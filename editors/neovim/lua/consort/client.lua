@@ -61,7 +61,7 @@ function M.execute(name, argument, on_result, options)
     elseif on_result then
       on_result(result, client)
     end
-  end, options.buf or 0)
+  end, options.buf or vim.api.nvim_get_current_buf()) -- not 0: changes that wait are sent first only for a buffer by its number
   if not sent then
     M.fail('the server has ended; `:edit` starts it again')
     return

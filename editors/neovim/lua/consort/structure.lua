@@ -8,7 +8,9 @@ local PATIENCE = 2000 -- ms; a text object cannot come later
 ---@param argument table
 ---@return any result
 local function now(client, command, argument)
-  local answer, why = client:request_sync('workspace/executeCommand', { command = 'consort.' .. command, arguments = { argument } }, PATIENCE, 0)
+  -- By its number: of buffer 0, changes that wait would not be sent first.
+  local buf = vim.api.nvim_get_current_buf()
+  local answer, why = client:request_sync('workspace/executeCommand', { command = 'consort.' .. command, arguments = { argument } }, PATIENCE, buf)
   if not answer then return client_of.fail('no answer: ' .. tostring(why)) end
   if answer.err then return client_of.fail(answer.err.message) end
   return answer.result
@@ -43,7 +45,7 @@ local function list_around(client, count)
   local answer = client:request_sync('textDocument/selectionRange', {
     textDocument = params.textDocument,
     positions = { params.position },
-  }, PATIENCE, 0)
+  }, PATIENCE, vim.api.nvim_get_current_buf())
   local node = answer and answer.result and answer.result[1]
   local last
   while node do

@@ -30,6 +30,7 @@ impl Actor {
             Door::Lsp => A_DAY,
             Door::Mcp | Door::Cli => client.config.eval_timeout.as_secs_f64(),
         });
+        let placed = request.package.is_none() && package.is_some();
         let params = EvalParams {
             session: client.session.clone(),
             code: request.code,
@@ -39,7 +40,7 @@ impl Actor {
             origin: request.origin.or(origin),
             stream: request.output.is_some(),
         };
-        client.waiting.push_back(Evaluation { params, output: request.output, how, reply });
+        client.waiting.push_back(Evaluation { params, placed, output: request.output, how, reply });
         self.next_evaluation(id);
     }
 
@@ -51,7 +52,7 @@ impl Actor {
         }
         // One whose asker is gone was cancelled before it began.
         let next = std::iter::from_fn(|| client.waiting.pop_front()).find(|next| !next.reply.is_closed());
-        let Some(Evaluation { params, output, how, reply }) = next else { return };
+        let Some(Evaluation { params, placed, output, how, reply }) = next else { return };
         client.evaluating = true;
         let what = format!("evaluating for {}: {}", client.info.name, first_line(&params.code));
         let image = self.image.clone();
@@ -64,7 +65,8 @@ impl Actor {
             file: None,
         };
         self.jobs.start(Job::new(id, Kind::Evaluation, what), reply, async move {
-            let result = image.eval(params, output).await;
+            let package = params.package.clone().filter(|_| placed);
+            let result = image.eval(params, output).await.map_err(|error| missing_package(error, package));
             if let Ok(outcome) = &result {
                 makers.package_is(&session, &outcome.package);
                 if outcome.status != EvalStatus::Ok {
@@ -176,6 +178,20 @@ impl Actor {
             Kind::Approval(id) => self.question_ended(id),
             Kind::Other => {}
         }
+    }
+}
+
+/// Of code in a document, a person has not named the package that is missing: say where it is to come from.
+fn missing_package(error: ImageError, package: Option<String>) -> ImageError {
+    match (error, package) {
+        (ImageError::Refused { kind, .. }, Some(package)) if kind == "package-not-found" => {
+            let message = format!(
+                "The package {package} does not exist yet, and this code is read in it: evaluate its defpackage or the whole file first, \
+                 or load its system."
+            );
+            ImageError::Refused { kind, message }
+        }
+        (error, _) => error,
     }
 }
 
