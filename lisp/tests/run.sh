@@ -8,6 +8,11 @@ lisp=$(cd "$(dirname "$0")/.." && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/consort-lisp-test.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT INT TERM HUP
 
+# It is one package, and the build cannot tell a redefinition from a macro that is loaded after it was compiled.
+twice=$(grep -rhoE '^\((defun|defmacro|defgeneric|define-internal|define-operation|defvar|defparameter|define-global) [^ ()]+' "$lisp/src" |
+    sed 's/^[^ ]* //' | sort | uniq -d)
+[ -z "$twice" ] || { echo "defined more than once in lisp/src:" $twice; exit 1; }
+
 build() {
     CONSORT_OUTPUT=$scratch/$1 $sbcl --noinform --no-sysinit --no-userinit --non-interactive \
         --load "$lisp/boot.lisp" --eval '(consort:build)' >"$scratch/build.log" 2>&1 </dev/null ||
