@@ -164,6 +164,14 @@
     (sb-posix:unsetenv "CONSORT_FD")
     fd))
 
+(define-global *work-directory* nil "The host's own directory, removed with it; NIL when it named none.")
+
+(defun take-work-directory ()
+  "What CONSORT_WORK names. Programs that the image runs are not told."
+  (let ((text (sb-ext:posix-getenv "CONSORT_WORK")))
+    (sb-posix:unsetenv "CONSORT_WORK")
+    (and text (plusp (length text)) (string-right-trim "/" text))))
+
 (defun furnish-image ()
   "Make the global state what user code may expect, in threads of its own too."
   (let ((user (find-package "COMMON-LISP-USER")))
@@ -189,6 +197,7 @@
 (defun main ()
   "Serve the host over CONSORT_FD until it closes the link. Never returns."
   (setf *link* (take-link)
+        *work-directory* (take-work-directory)
         *image-id* (random-id)
         *started* (get-internal-real-time))
   (furnish-image)

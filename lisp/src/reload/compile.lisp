@@ -138,9 +138,13 @@
                                          (t say))
                           :file (or file compiled) :line line :column column)))
 
+(defun scratch-template ()
+  "Where scratch directories are made, for mkdtemp: where they go with the host, also when this image is killed."
+  (concatenate 'string (or *work-directory* (string-right-trim "/" (sb-ext:native-namestring (uiop:temporary-directory)))) "/consort-XXXXXX"))
+
 (defun call-with-scratch-directory (function)
   "Call FUNCTION with the name of a directory that is gone afterwards."
-  (let ((directory (concatenate 'string (sb-posix:mkdtemp (namestring (merge-pathnames "consort-XXXXXX" (uiop:temporary-directory)))) "/")))
+  (let ((directory (concatenate 'string (sb-posix:mkdtemp (scratch-template)) "/")))
     (unwind-protect (funcall function directory)
       (uiop:delete-directory-tree (sb-ext:parse-native-namestring directory) :validate t :if-does-not-exist :ignore))))
 

@@ -27,6 +27,8 @@ pub(super) struct Launch {
     pub(super) arguments: Vec<OsString>,
     /// Its current directory.
     pub(super) directory: PathBuf,
+    /// The host's own directory, for files that go with it.
+    pub(super) work: PathBuf,
 }
 
 /// What was started.
@@ -41,7 +43,8 @@ pub(super) struct Started {
     pub(super) err: OwnedFd,
 }
 
-/// Start the image: a process group of its own, `/dev/null` on 0, pipes on 1 and 2, and its end of the link, whose number is in `CONSORT_FD`.
+/// Start the image: a process group of its own, `/dev/null` on 0, pipes on 1 and 2, and its end of the link, whose number is in `CONSORT_FD`;
+/// `CONSORT_WORK` names the host's directory.
 pub(super) fn start(launch: &Launch) -> io::Result<Started> {
     let (ours, theirs) = UnixStream::pair()?;
     let (out, out_writer) = io::pipe()?;
@@ -51,6 +54,7 @@ pub(super) fn start(launch: &Launch) -> io::Result<Started> {
         .args(&launch.arguments)
         .current_dir(&launch.directory)
         .env("CONSORT_FD", theirs.as_raw_fd().to_string())
+        .env("CONSORT_WORK", &launch.work)
         .stdin(Stdio::null())
         .stdout(out_writer)
         .stderr(err_writer)
@@ -158,7 +162,12 @@ mod tests {
     use std::io::Read;
 
     fn shell(script: &str) -> Launch {
-        Launch { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()], directory: "/".into() }
+        Launch {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+            directory: "/".into(),
+            work: "/".into(),
+        }
     }
 
     fn read_all(descriptor: OwnedFd) -> String {

@@ -108,6 +108,7 @@ impl Running {
             program: program.path.clone(),
             arguments: arguments(program, start_from, &shared.config),
             directory: shared.workspace.clone(),
+            work: shared.private.clone(),
         };
         tracing::debug!(?launch, "starting");
         let Started { child, link, out, err } = start(&launch)?;

@@ -56,6 +56,11 @@ pub(in crate::session) struct Audit(Option<Sender<Line>>);
 impl Audit {
     pub(in crate::session) fn start(path: Option<PathBuf>) -> Audit {
         let Some(path) = path else { return Audit(None) };
+        if let Some(directory) = path.parent()
+            && let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(directory)
+        {
+            tracing::error!("the audit log's directory {} cannot be made: {error}", directory.display());
+        }
         let (sender, lines) = channel();
         let started = std::thread::Builder::new().name("audit".into()).spawn(move || write_all(&path, &lines));
         if let Err(error) = &started {
@@ -97,10 +102,11 @@ fn write_all(path: &Path, lines: &Receiver<Line>) {
     }
 }
 
-/// Opened for each line: a file that was removed, or replaced by a link, is noticed.
+/// Opened for each line: a file that was removed, or replaced by a link, is noticed. So is its directory, and made again; but not what is above that,
+/// which went with whatever it was for.
 fn append(path: &Path, line: &str) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
+        DirBuilder::new().mode(0o700).create(directory)?;
     }
     let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
     let mut file = File::options().create(true).append(true).mode(0o600).custom_flags(no_link).open(path)?;
