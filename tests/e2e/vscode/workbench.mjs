@@ -46,8 +46,14 @@ export class Workbench {
   }
   async toggleTheme() {
     const before = await this.isDark()
-    await this.command('Preferences: Toggle between Light/Dark Themes')
-    await this.until('the other theme', async () => (await this.isDark()) !== before)
+    const changed = async () => (await this.isDark()) !== before
+    // The palette closes when a notification takes the focus just then: the command is given again, unless it has been done.
+    for (let tries = 3; !(await changed()); tries -= 1) {
+      await this.command('Preferences: Toggle between Light/Dark Themes')
+      const done = this.until('the other theme', changed, tries > 1 ? 10_000 : 30_000)
+      if (tries > 1) await done.catch(() => {})
+      else await done
+    }
   }
   /** The same picture in the dark and in the light theme. */
   async both(name, settled = async () => {}) {
