@@ -74,29 +74,36 @@ export class Workbench {
   editor(name) {
     return this.page.locator(`.monaco-editor[data-uri$="${name}"]`)
   }
-  /** Run a command of the palette by its title. */
-  async command(title) {
-    const input = this.page.locator('.quick-input-widget input').first()
-    const row = this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first()
+  /** Open the palette with a title typed into it, and wait for its rows. */
+  async palette(title) {
+    const widget = this.page.locator('.quick-input-widget')
+    const input = widget.locator('input').first()
+    const row = this.page.locator('.quick-input-list .monaco-list-row').first()
     await this.until(`the palette with ${title}`, async () => {
       await this.page.keyboard.press('F1')
-      // What was done before may take the focus, and close it again.
+      // What was done before may take the focus, and close it again: then what would be typed must go nowhere.
       try {
+        await widget.waitFor({ timeout: 3000 })
         await input.fill(`>${title}`, { timeout: 3000 })
         await row.waitFor({ timeout: 3000 })
-        return true
+        return await widget.isVisible()
       } catch {
         await this.page.keyboard.press('Escape')
         return false
       }
-    })
+    }, 60_000)
+  }
+  /** Run a command of the palette by its title. */
+  async command(title) {
+    await this.until(title, async () => {
+      await this.palette(title)
+      const row = this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first()
+      return row.waitFor({ timeout: 3000 }).then(() => true, () => false)
+    }, 60_000)
     await this.page.keyboard.press('Enter')
   }
   async offered(title) {
-    await this.page.keyboard.press('F1')
-    const input = this.page.locator('.quick-input-widget input').first()
-    await input.fill(`>${title}`)
-    await this.page.locator('.quick-input-list .monaco-list-row').first().waitFor()
+    await this.palette(title)
     const rows = await this.page.locator('.quick-input-list .monaco-list-row').allTextContents()
     await this.page.keyboard.press('Escape')
     return rows.some((row) => row.includes(title))
