@@ -247,7 +247,7 @@
 
 (deftest reload-removes-no-method-that-is-replaced
   (with-image (image)
-    (let ((code "(defgeneric kept (x)) (defmethod kept ((x string)) 1) (defmethod kept :around ((x string)) (call-next-method)) (defmethod kept ((x symbol)) 2)"))
+    (let ((code "(defclass kept-class () ((slot :accessor kept-slot :initform 1))) (defgeneric kept (x)) (defmethod kept ((x string)) 1) (defmethod kept :around ((x string)) (call-next-method)) (defmethod kept ((x symbol)) 2)"))
       (ok (reloaded-p (compile-string image code)))
       (evaluated image "(progn (defvar *removed* '())
 (defmethod remove-method :before ((function standard-generic-function) (method standard-method))
