@@ -500,7 +500,6 @@ calling it goes on as before."
 (define-internal fdefn-name :function "finding stale callers" ("SB-KERNEL" "FDEFN-NAME"))
 (define-internal map-xrefs :function "finding stale callers" ("SB-C" "MAP-PACKED-XREF-DATA"))
 (define-internal fast-method-function :function "finding stale callers" ("SB-PCL" "%METHOD-FUNCTION-FAST-FUNCTION"))
-(define-internal real-add-method :symbol "replacing methods that other threads call" ("SB-PCL" "REAL-ADD-METHOD"))
 (define-internal generic-function-lock :function "replacing methods that other threads call" ("SB-PCL" "GF-LOCK"))
 (define-internal set-methods :symbol "replacing methods that other threads call" ("SB-PCL" "GENERIC-FUNCTION-METHODS"))
 (define-internal set-method-function :symbol "replacing methods that other threads call" ("SB-PCL" "METHOD-GENERIC-FUNCTION"))
@@ -509,7 +508,7 @@ calling it goes on as before."
 
 (defun put-method-in-place (generic-function new old)
   "Have NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. What is decided by the old list of methods goes on to be called until
-SBCL's own REAL-ADD-METHOD, which is to be called next, has it decided anew; by itself that removes OLD first, and a caller in between finds no method."
+SBCL's own method of ADD-METHOD, which is to be called next, has it decided anew; by itself that removes OLD first, and a caller in between finds no method."
   (without-interrupts
     (sb-thread:with-recursive-lock ((generic-function-lock generic-function))
       (funcall (fdefinition `(setf ,set-methods))
@@ -528,17 +527,21 @@ SBCL's own REAL-ADD-METHOD, which is to be called next, has it decided anew; by 
                      (funcall observe (first arguments)))
                    (apply function stream control arguments more)))))
 
+(define-global *replace-in-place-p* (constantly nil) "Called to know whether a method that this thread adds takes the place of another in one store.")
+
 (defun replace-methods-in-place (wanted-p)
   "From now on, where WANTED-P returns true, a method that takes the place of another does so at no moment when there is neither."
-  (when (and (internal-p 'real-add-method) (internal-p 'generic-function-lock))
-    (encapsulate real-add-method 'consort
-                 (lambda (function generic-function method &rest more)
-                   (when (funcall wanted-p)
-                     (let ((old (find-method generic-function (method-qualifiers method) (sb-mop:method-specializers method) nil)))
-                       (when (and old (not (eq old method))
-                                  (equal (sb-mop:method-lambda-list old) (sb-mop:method-lambda-list method)))
-                         (put-method-in-place generic-function method old))))
-                   (apply function generic-function method more)))))
+  (setf *replace-in-place-p* wanted-p))
+
+;;; A method and not an encapsulation of REAL-ADD-METHOD: that function itself is the function of ADD-METHOD's one method (pcl/boot.lisp,
+;;; *!GENERIC-FUNCTION-FIXUPS*), so nothing calls it by its name.
+(defmethod add-method :around ((generic-function standard-generic-function) (method standard-method))
+  (when (and (funcall *replace-in-place-p*) (null (sb-mop:method-generic-function method))
+             (internal-p 'generic-function-lock) (internal-p 'set-methods) (internal-p 'set-method-function))
+    (let ((old (find-method generic-function (method-qualifiers method) (sb-mop:method-specializers method) nil)))
+      (when (and old (equal (sb-mop:method-lambda-list old) (sb-mop:method-lambda-list method)))
+        (put-method-in-place generic-function method old))))
+  (call-next-method))
 
 (defun defer-removed-accessors (wanted-p note)
   "From now on, where WANTED-P returns true, a class that is defined again keeps its old accessors until it has its new ones: NOTE is called with the class

@@ -245,6 +245,18 @@
         (is equal "not-a-fasl" (path (call image "load-fasl" "path" source) "error" "kind"))
         (is equal "file-not-found" (path (call image "load-fasl" "path" "/nowhere.fasl") "error" "kind"))))))
 
+(deftest reload-removes-no-method-that-is-replaced
+  (with-image (image)
+    (let ((code "(defclass kept-class () ((slot :accessor kept-slot :initform 1))) (defgeneric kept (x)) (defmethod kept ((x string)) 1) (defmethod kept :around ((x string)) (call-next-method)) (defmethod kept ((x symbol)) 2)"))
+      (ok (reloaded-p (compile-string image code)))
+      (evaluated image "(progn (defvar *removed* '())
+(defmethod remove-method :before ((function standard-generic-function) (method standard-method))
+  (when (eq function (sb-mop:method-generic-function method)) (push (list function method) *removed*))))")
+      (ok (reloaded-p (compile-string image code)))
+      (ok (reloaded-p (undo image)))
+      (is equal "NIL" (first-value image "*removed*"))
+      (is equal "(1 2 3)" (first-value image "(list (kept \"a\") (kept :a) (length (sb-mop:generic-function-methods #'kept)))")))))
+
 (deftest reload-cl-ppcre-while-it-is-used
   (with-image (image)
     (use-own-fasls image)
