@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
 
 use consort_tests::wire::Rpc;
+use consort_tests::world::PATIENCE;
 use serde_json::{Value, json};
 
 use crate::doors::{Doors, begin, kind, result};
@@ -117,5 +119,36 @@ fn an_image_that_may_not_be_restarted_keeps_what_it_has() {
     doors.audited(&["image refused"]);
     doors.allowed("image", json!({"action": "restart"}), "Allow");
     assert_eq!(doors.eval("(boundp 'cl-user::*state*)"), "NIL");
+    doors.end();
+}
+
+/// A load waits while another reload takes place, whose code has time for this.
+#[test]
+fn a_fasl_that_is_exchanged_while_it_waits_is_not_loaded() {
+    let mut doors = with_fasls();
+    let [good, bad, held] = ["good.fasl", "bad.fasl", "held"].map(|name| doors.house.path(name).display().to_string());
+    let code = format!(
+        "(let ((lock consort::*reload-lock*))
+           (flet ((waits-p (thread)
+                    (let ((for (sb-thread::thread-waiting-for thread)))
+                      (eq lock (if (consp for) (cdr for) for)))))
+             (sb-thread:with-mutex (lock)
+               (with-open-file (s {held:?} :direction :output))
+               (loop until (some #'waits-p (sb-thread:list-all-threads)) do (sleep 0.01))
+               (rename-file {bad:?} {good:?})
+               :exchanged)))"
+    );
+    let arguments = json!({"command": "consort.eval", "arguments": [{"code": code}]});
+    let other = doors.editor.begin("workspace/executeCommand", arguments);
+    let until = Instant::now() + PATIENCE;
+    while !doors.house.path("held").exists() {
+        assert!(Instant::now() < until, "the lock is not held");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let refused = doors.decided("code_load_fasl", json!({"path": "good.fasl"}), || (), "Allow");
+    assert_eq!(kind(&refused), "FILE_CHANGED");
+    assert_eq!(doors.editor.wait(other)["result"]["values"], json!([":EXCHANGED"]));
+    assert_eq!(doors.eval("(cl-user::core)"), ":OLD");
+    doors.audited(&["code_load_fasl allowed"]);
     doors.end();
 }
