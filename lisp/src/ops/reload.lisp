@@ -149,16 +149,37 @@
           (and (eql 0 (search "#!" head :end2 count))
                (eql (search "# FASL" head :end2 count) (1+ (or (position #\Newline head :end count) count))))))))
 
+(defun stream-octets (in)
+  "All of the binary file IN, which is at its start again then."
+  (let ((octets (make-array (file-length in) :element-type '(unsigned-byte 8))))
+    (read-sequence octets in)
+    (file-position in 0)
+    octets))
+
+(defun call-with-fasl (pathname work)
+  "Call WORK with a binary stream of the file."
+  (with-open-file (in pathname :element-type '(unsigned-byte 8))
+    (funcall work in)))
+
 (define-operation "load-fasl" :thread (id params)
   (let* ((path (param params "path" 'string)) (pathname (sb-ext:parse-native-namestring path)))
     (unless (probe-file pathname)
       (refuse "file-not-found" "File ~A not found" path))
     (unless (ignore-errors (fasl-p pathname))
       (refuse "not-a-fasl" "~A is no compiled file of SBCL" path))
-    (call-reload id (format nil "the file ~A" path)
-                 (lambda ()
-                   (call-loading (lambda () (load pathname)))
-                   '()))))
+    ;; What is loaded is what is there now, and was allowed: other code may run before its turn comes, and exchange the file.
+    (let ((asked (call-with-fasl pathname #'stream-octets)))
+      (call-reload id (format nil "the file ~A" path)
+                   (lambda ()
+                     (call-with-fasl
+                      pathname
+                      (lambda (in)
+                        (unless (equalp (stream-octets in) asked)
+                          (fail-reload "FILE_CHANGED" "~A was changed while it waited to be loaded; nothing was loaded. Call again" path))
+                        (call-loading (lambda ()
+                                        (file-position in 0)
+                                        (load in)))))
+                     '())))))
 
 (define-operation "reload-package" :thread (id params)
   (let* ((package (find-package-named (param params "package" 'string)))

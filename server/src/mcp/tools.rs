@@ -33,7 +33,7 @@ use super::consent::{self, Asker, Consent};
 use super::progress::Reporter;
 use crate::ide::clip;
 use crate::image::ImageError;
-use crate::session::approval::{Class, Permit, Subject};
+use crate::session::approval::{Class, Permit, Subject, Wish};
 use crate::session::log::{self, Doing, Status};
 use crate::session::{ClientId, Session};
 
@@ -121,6 +121,11 @@ impl Call {
     /// That it is not the file any more that was allowed.
     pub(crate) fn allowed_file(&self) -> Result<Option<std::path::PathBuf>, String> {
         self.permit.as_ref().map_or(Ok(None), |permit| self.session.recheck(self.client, permit))
+    }
+
+    /// Have it in the audit log that a tool refuses what nobody need be asked about.
+    pub(crate) fn refuse(&self, tool: &'static str, (class, subject): (Class, Subject), arguments: Value, why: &str) {
+        self.session.refused(self.client, Wish { class, tool, subject, arguments, lasting: false }, why);
     }
 }
 

@@ -249,6 +249,12 @@ impl Session {
         path
     }
 
+    /// Have it in the audit log that a wish was refused, for its file, before anybody was asked.
+    pub fn refused(&self, client: ClientId, wish: Wish, why: &str) {
+        let bound = Arc::new(Bound::new(wish, self.workspace()));
+        self.send(Event::Broken { client, bound, why: why.to_owned() });
+    }
+
     /// This editor shows what it is told, so that it can be asked.
     pub fn can_be_asked(&self, editor: ClientId) {
         self.send(Event::CanBeAsked { editor });

@@ -200,7 +200,10 @@ impl Session {
     }
 
     /// A file of the workspace, links resolved.
-    async fn in_workspace(&self, path: &Path) -> Result<PathBuf, Failure> {
+    ///
+    /// # Errors
+    /// `FILE_NOT_FOUND`, `OUTSIDE_WORKSPACE`.
+    pub(crate) async fn in_workspace(&self, path: &Path) -> Result<PathBuf, Failure> {
         let given = path.display();
         let real = tokio::fs::canonicalize(self.absolute(path)).await;
         let real = real.map_err(|error| Failure::new("FILE_NOT_FOUND", format!("File {given} not found ({error})")))?;

@@ -2,5 +2,8 @@
 
 mod asking;
 mod bypasses;
+mod doors;
+mod editing;
 mod files;
+mod reloading;
 mod support;

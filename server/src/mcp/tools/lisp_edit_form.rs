@@ -65,7 +65,15 @@ It loads nothing into the image.";
 
     // The file is looked at first: a person is shown the form by its own name, and the file with its links resolved.
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
-        let (file, edit) = plan(call, input).await?;
+        let planned = plan(call, input).await;
+        if let Err(failure) = &planned
+            && failure.kind == "outside-workspace"
+        {
+            let (file, code) = (Some(input.file_path.clone().into()), Some(input.content.clone()));
+            let asked = (Class::EditFile, Subject { what: "Edit a form".into(), file, code });
+            call.refuse(Self::NAME, asked, serde_json::to_value(input).unwrap_or_default(), &failure.message);
+        }
+        let (file, edit) = planned?;
         if input.dry_run == Some(true) || edit.text == file.text {
             return Ok(None);
         }

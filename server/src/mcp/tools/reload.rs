@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
@@ -141,12 +141,27 @@ impl Tool for LoadFasl {
     const DESCRIPTION: &'static str = "Load compiled FASL file. For sources: code_reload_system.";
     const HINTS: Hints = HINTS;
 
-    fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
-        asking(Class::ModifyRunningCode, format!("load the compiled file {}", input.path), Some(&input.path), None)
+    // Nobody is asked about a file that is not loaded whatever they say.
+    async fn asks_of(call: &Call, input: &Self::Input) -> Result<Option<(Class, Subject)>, Failure> {
+        let what = format!("load the compiled file {}", input.path);
+        let asked = asking(Class::ModifyRunningCode, what, Some(&input.path), None);
+        match (call.session.in_workspace(input.path.as_ref()).await, asked) {
+            (Err(failure), Some(asked)) => {
+                let kind = failure.data["type"].as_str().unwrap_or("refused").to_owned();
+                if kind == "OUTSIDE_WORKSPACE" {
+                    call.refuse(Self::NAME, asked, json!({"path": input.path}), &failure.message);
+                }
+                Err(Failure { kind: kind.into(), message: failure.message })
+            }
+            (_, asked) => Ok(asked),
+        }
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
-        perform(call, Reload::Fasl(input.path.into()), None).await
+        match call.allowed_file() {
+            Ok(allowed) => perform(call, Reload::Fasl(allowed.unwrap_or(input.path.into())), None).await,
+            Err(why) => Failure { kind: "refused".into(), message: format!("Refused: {why}.") }.into(),
+        }
     }
 }
 

@@ -1,0 +1,141 @@
+//! The whole program: `consort mcp` for the agent, `consort lsp` for the editor that is asked, one host, and its audit log.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use consort_tests::installation::Installation;
+use consort_tests::wire::Rpc;
+use consort_tests::world::PATIENCE;
+use serde_json::{Value, json};
+
+const ASK: &str = "window/showMessageRequest";
+
+/// A person's editor and their agent, with the settings of a new installation.
+pub(crate) struct Doors {
+    pub(crate) house: Installation,
+    pub(crate) editor: Rpc,
+    pub(crate) agent: Rpc,
+}
+
+/// Call a tool; the request's id.
+pub(crate) fn begin(agent: &mut Rpc, tool: &str, arguments: Value) -> u64 {
+    agent.begin("tools/call", json!({"name": tool, "arguments": arguments}))
+}
+
+/// A tool's result.
+pub(crate) fn result(agent: &mut Rpc, call: u64) -> Value {
+    let mut answer = agent.wait(call);
+    assert!(answer.get("error").is_none(), "{answer}");
+    answer["result"].take()
+}
+
+/// `data.type` of the contract's error object of a tool that failed.
+pub(crate) fn kind(result: &Value) -> &str {
+    assert_eq!(result["isError"], true, "{result}");
+    result["structuredContent"]["error"]["data"]["type"].as_str().unwrap_or_default()
+}
+
+impl Doors {
+    pub(crate) fn open() -> Doors {
+        let house = Installation::new();
+        house.write("core.lisp", CORE);
+        let mut editor = house.lsp();
+        // `initialized` has no answer; a request behind it has.
+        editor.request("workspace/executeCommand", json!({"command": "consort.status", "arguments": [{}]}));
+        let agent = house.mcp();
+        Doors { house, editor, agent }
+    }
+
+    /// The next question.
+    pub(crate) fn question(&mut self) -> Value {
+        self.editor.until("a question", |rpc| {
+            let at = rpc.requests.iter().position(|request| request["method"] == ASK)?;
+            Some(rpc.requests.remove(at))
+        })
+    }
+
+    pub(crate) fn press(&mut self, question: &Value, title: &str) {
+        self.editor.answer(&question["id"], json!({"title": title}));
+    }
+
+    /// Call a tool, do something while the person reads, press a button; the result.
+    pub(crate) fn decided(&mut self, tool: &str, arguments: Value, meanwhile: impl FnOnce(), title: &str) -> Value {
+        let call = begin(&mut self.agent, tool, arguments);
+        let question = self.question();
+        meanwhile();
+        self.press(&question, title);
+        result(&mut self.agent, call)
+    }
+
+    pub(crate) fn denied(&mut self, tool: &str, arguments: Value) {
+        let refused = self.decided(tool, arguments, || (), "Deny");
+        assert_eq!(refused["isError"], true, "{refused}");
+        assert!(refused["content"][0]["text"].to_string().contains("not allowed by the person"), "{refused}");
+    }
+
+    pub(crate) fn allowed(&mut self, tool: &str, arguments: Value, title: &str) {
+        let done = self.decided(tool, arguments, || (), title);
+        assert_eq!(done["isError"], false, "{done}");
+    }
+
+    /// Call a tool about which nobody is asked.
+    pub(crate) fn unasked(&mut self, tool: &str, arguments: Value) -> Value {
+        let call = begin(&mut self.agent, tool, arguments);
+        // A question would have come before, and kept the answer back.
+        let result = result(&mut self.agent, call);
+        self.eval("1");
+        assert!(!self.editor.requests.iter().any(|request| request["method"] == ASK), "{:?}", self.editor.requests);
+        result
+    }
+
+    /// What the person evaluates; the first value.
+    pub(crate) fn eval(&mut self, code: &str) -> String {
+        let arguments = json!({"command": "consort.eval", "arguments": [{"code": code}]});
+        let outcome = self.editor.request("workspace/executeCommand", arguments);
+        assert_eq!(outcome["status"], "ok", "{code}: {outcome}");
+        outcome["values"][0].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub(crate) fn text_of(&self, name: &str) -> String {
+        std::fs::read_to_string(self.house.path(name)).expect("the file")
+    }
+
+    /// These decisions, as `tool decision`, and no others are in the audit log; what a rule allowed is left out. The last lines are written after
+    /// the answer.
+    pub(crate) fn audited(&self, expected: &[&str]) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let found = self.audit();
+            if found == expected {
+                return;
+            }
+            assert!(found.len() <= expected.len() && Instant::now() < until, "{found:#?} and not {expected:#?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn audit(&self) -> Vec<String> {
+        let directory = self.outside().join("home/state/consort");
+        let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let log = files.map(|file| file.path()).find(|path| path.display().to_string().ends_with(".audit.jsonl"));
+        let text = log.and_then(|log| std::fs::read_to_string(log).ok()).unwrap_or_default();
+        let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+        let decided = entries.filter(|entry| entry["class"] != "eval");
+        let words = |entry: Value| [&entry["tool"], &entry["decision"]].map(|word| word.as_str().map(str::to_owned));
+        decided.map(|entry| words(entry).map(Option::unwrap_or_default).join(" ")).collect()
+    }
+
+    /// The directory of the workspace.
+    pub(crate) fn outside(&self) -> PathBuf {
+        self.house.workspace().parent().expect("the installation").to_owned()
+    }
+
+    pub(crate) fn end(self) {
+        let Doors { house, editor, agent } = self;
+        drop((editor, agent));
+        house.finish();
+    }
+}
+
+/// What is in `core.lisp`.
+pub(crate) const CORE: &str = "(defun core (x)\n  (* x 2))\n";
