@@ -246,14 +246,14 @@ await step('structural editing where parentheses mislead', async () => {
 }, 'Consort: Structure: Slurp the Next Form')
 
 await step('an agent asks, the person sees the code and allows; another is denied', async () => {
-  await scratch('(defun speed () :slow)\n\n(speed)')
-  await workbench.cursor('scratch.lisp', 'defun speed')
+  await scratch('(defun pace () :slow)\n\n(pace)')
+  await workbench.cursor('scratch.lisp', 'defun pace')
   await page.keyboard.press('Alt+Enter')
-  await workbench.shows('scratch.lisp', 'SPEED')
+  await workbench.shows('scratch.lisp', 'PACE')
   const agent = await Agent.start(join(place, 'telegraph'))
   try {
     if (!(await agent.tools()).includes('code_replace_function')) return void skipped++
-    const replace = (value) => agent.call('code_replace_function', { function: 'cl-user::speed', code: `(defun speed ()\n  "From the agent."\n  ${value})`, package: 'CL-USER' })
+    const replace = (value) => agent.call('code_replace_function', { function: 'cl-user::pace', new_code: `(defun pace ()\n  "From the agent."\n  ${value})`, package: 'CL-USER' })
     const answer = replace(':fast')
     const notice = page.locator('.notification-toast', { hasText: 'Allow for this session' })
     await notice.waitFor()

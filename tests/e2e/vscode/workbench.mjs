@@ -9,6 +9,9 @@ import { join } from 'node:path'
 const { chromium } = createRequire(import.meta.url)('playwright-core')
 const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 
+// The name under which VS Code's own service worker serves files to webviews: nothing of it leaves the browser.
+const WEBVIEW = '.vscode-resource.vscode-cdn.net'
+
 export class Workbench {
   static async open(base, place, out) {
     const browser = BROWSERS.find(existsSync)
@@ -29,7 +32,7 @@ export class Workbench {
     page.on('dialog', (dialog) => void dialog.accept())
     page.on('request', (request) => {
       const url = new URL(request.url())
-      if (/^https?:$/.test(url.protocol) && url.hostname !== '127.0.0.1') this.outside.add(url.host)
+      if (/^https?:$/.test(url.protocol) && url.hostname !== '127.0.0.1' && !url.hostname.endsWith(WEBVIEW)) this.outside.add(url.host)
     })
     void context.route((url) => /^https?:$/.test(url.protocol) && url.hostname !== '127.0.0.1', (route) => route.abort())
   }
