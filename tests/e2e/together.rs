@@ -214,6 +214,8 @@ async fn an_agent_sees_the_editors_text_and_place() {
     let uri = world.uri("src/good.lisp");
     editor.open(&uri, "(defun good () 1)\n").await;
     editor.change(&uri, 2, [0, 15, 0, 16], "(also-no-such-function)").await;
+    // A change has no answer; a request behind it has.
+    editor.command("consort.status", json!({})).await.expect("a status");
     let one = agent.call("diagnostics", json!({"paths": ["src/good.lisp"]})).await;
     let file = &one["structuredContent"]["files"][0];
     assert_eq!(
