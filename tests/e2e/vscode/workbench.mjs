@@ -68,11 +68,22 @@ export class Workbench {
   }
 
   async file(name) {
-    await this.page.keyboard.press('Control+p')
-    await this.page.locator('.quick-input-widget input').first().fill(name)
-    await this.page.locator('.quick-input-list .monaco-list-row', { hasText: name }).first().waitFor()
-    await this.page.keyboard.press('Enter')
-    await this.page.locator(`.monaco-editor[data-uri$="${name}"] .view-line`).first().waitFor()
+    const row = this.page.locator('.quick-input-list .monaco-list-row', { hasText: name }).first()
+    const line = this.page.locator(`.monaco-editor[data-uri$="${name}"] .view-line`).first()
+    await this.until(`${name} to be open`, async () => {
+      await this.page.keyboard.press('Control+p')
+      // As with the palette: after a reload it may close once, or list other files first.
+      try {
+        await this.page.locator('.quick-input-widget input').first().fill(name, { timeout: 5000 })
+        await row.waitFor({ timeout: 5000 })
+        await this.page.keyboard.press('Enter')
+        await line.waitFor({ timeout: 10_000 })
+        return true
+      } catch {
+        await this.page.keyboard.press('Escape')
+        return false
+      }
+    }, 60_000)
   }
   editor(name) {
     return this.page.locator(`.monaco-editor[data-uri$="${name}"]`)
