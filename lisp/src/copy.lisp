@@ -37,7 +37,7 @@ it has no owner."
 
 (defun c-variables (names)
   "The addresses of those C variables of the runtime that it has. Never called with the world stopped: the linker has locks too."
-  (remove nil (mapcar #'foreign-symbol-address names)))
+  (remove nil (mapcar #'find-foreign-symbol-address names)))
 
 (defun c-lock-held-p (locks)
   "Whether one of the C LOCKS, addresses, is held: with glibc the first word of a mutex is the lock."
@@ -57,7 +57,7 @@ it has no owner."
        #+sb-thread t #-sb-thread nil
        (every #'internal-p '(map-heap mutex-state primitive-thread thread-next-slot thread-previous-slot all-threads avl-insert
                              joinable-threads finalizer-thread world-lock))
-       (every #'foreign-symbol-address '("all_threads" "gc_stop_the_world" "gc_start_the_world" "try_acquire_gc_lock" "release_gc_lock"
+       (every #'find-foreign-symbol-address '("all_threads" "gc_stop_the_world" "gc_start_the_world" "try_acquire_gc_lock" "release_gc_lock"
                                   "gc_close_thread_regions"))))
 
 (defun become-only-thread ()

@@ -393,7 +393,6 @@ calling it goes on as before."
 (define-internal map-heap :function "copying the image" ("SB-VM" "LIST-ALLOCATED-OBJECTS"))
 (define-internal instance-widetag :variable "copying the image" ("SB-VM" "INSTANCE-WIDETAG"))
 (define-internal mutex-state :function "copying the image" ("SB-THREAD" "MUTEX-%STATE") ("SB-THREAD" "MUTEX-STATE"))
-(define-internal foreign-symbol-address :function "copying the image" ("SB-SYS" "FIND-FOREIGN-SYMBOL-ADDRESS"))
 (define-internal primitive-thread :function "copying the image" ("SB-THREAD" "THREAD-PRIMITIVE-THREAD"))
 (define-internal thread-next-slot :variable "copying the image" ("SB-VM" "THREAD-NEXT-SLOT"))
 (define-internal thread-previous-slot :variable "copying the image" ("SB-VM" "THREAD-PREV-SLOT"))
@@ -460,7 +459,6 @@ calling it goes on as before."
 (define-internal function-code :function "finding references" ("SB-KERNEL" "FUN-CODE-HEADER"))
 (define-internal code-entries :function "finding references" ("SB-KERNEL" "CODE-N-ENTRIES"))
 (define-internal code-entry :function "finding references" ("SB-KERNEL" "%CODE-ENTRY-POINT"))
-(define-internal internal-function-name :function "finding references" ("SB-KERNEL" "%FUN-NAME"))
 (define-internal function-definition-source :function "finding references" ("SB-INTROSPECT" "FIND-FUNCTION-DEFINITION-SOURCE"))
 (define-internal unparse-specializers :function "naming methods" ("SB-PCL" "UNPARSE-SPECIALIZERS"))
 
@@ -492,13 +490,6 @@ calling it goes on as before."
 (define-internal meta-info-category :function "undoing a reload" ("SB-IMPL" "META-INFO-CATEGORY") ("SB-INT" "META-INFO-CATEGORY"))
 (define-internal definition-source-slot :symbol "undoing a reload" ("SB-PCL" "SOURCE"))
 (define-internal initial-methods-slot :symbol "undoing a reload" ("SB-PCL" "INITIAL-METHODS"))
-(define-internal simple-function :function "finding stale callers" ("SB-KERNEL" "%FUN-FUN"))
-(define-internal code-words :function "finding stale callers" ("SB-KERNEL" "CODE-HEADER-WORDS"))
-(define-internal code-word :function "finding stale callers" ("SB-KERNEL" "CODE-HEADER-REF"))
-(define-internal first-constant :variable "finding stale callers" ("SB-VM" "CODE-CONSTANTS-OFFSET"))
-(define-internal fdefn-p :function "finding stale callers" ("SB-KERNEL" "FDEFN-P"))
-(define-internal fdefn-name :function "finding stale callers" ("SB-KERNEL" "FDEFN-NAME"))
-(define-internal map-xrefs :function "finding stale callers" ("SB-C" "MAP-PACKED-XREF-DATA"))
 (define-internal fast-method-function :function "finding stale callers" ("SB-PCL" "%METHOD-FUNCTION-FAST-FUNCTION"))
 (define-internal generic-function-lock :function "replacing methods that other threads call" ("SB-PCL" "GF-LOCK"))
 (define-internal set-methods :symbol "replacing methods that other threads call" ("SB-PCL" "GENERIC-FUNCTION-METHODS"))
@@ -582,17 +573,14 @@ definition: the function itself, how often it was called, what is assumed of it.
 
 (defun code-of (function)
   "The code that FUNCTION is part of, or NIL."
-  (ignore-errors (function-code (simple-function function))))
+  (ignore-errors (function-code (underlying-function function))))
 
 (defun map-code-uses (function code)
   "Call FUNCTION with :CALLS or :MACROEXPANDS and a name for each function called, or inlined, and macro expanded in CODE."
   (dotimes (i (code-entries code))
-    (let ((xrefs (function-xrefs (code-entry code i))))
-      (when xrefs
-        (map-xrefs (lambda (kind name &rest place)
-                     (declare (ignore place))
-                     (when (member kind '(:calls :macroexpands)) (funcall function kind name)))
-                   xrefs)))))
+    (map-function-xrefs (lambda (kind name)
+                          (when (member kind '(:calls :macroexpands)) (funcall function kind name)))
+                        (code-entry code i))))
 
 (define-internal structure-description :function "undoing a reload" ("SB-KERNEL" "FIND-DEFSTRUCT-DESCRIPTION"))
 (define-internal structure-constructors :function "undoing a reload" ("SB-KERNEL" "DD-CONSTRUCTORS"))

@@ -90,6 +90,20 @@ fn hint<'a>(definition: &'a Definition, features: &'a [String]) -> Hint<'a> {
     }
 }
 
+/// The definitions of a name as written: those the image knows of, or, without an image or when it knows none, those in the texts.
+pub async fn defined_anywhere(
+    known: Option<&Known>,
+    written: &str,
+    package: Option<&str>,
+    texts: &mut Texts,
+) -> Vec<Defined> {
+    let found = match known {
+        Some(known) => defined(known, texts).await,
+        None => Vec::new(),
+    };
+    if found.is_empty() { defined_in_texts(written, package, texts) } else { found }
+}
+
 /// The definitions of a name as written that the texts known so far have, those in `package` first. What there is to say without an image.
 pub fn defined_in_texts(written: &str, package: Option<&str>, texts: &Texts) -> Vec<Defined> {
     let key = definitions::key(written);

@@ -51,13 +51,7 @@ impl Command for SourceLocation {
             Err(_) => None,
         };
         let mut texts = texts.await;
-        let mut defined = match &known {
-            Some(known) => places::defined(known, &mut texts).await,
-            None => Vec::new(),
-        };
-        if defined.is_empty() {
-            defined = places::defined_in_texts(&symbol, package.as_deref(), &texts);
-        }
+        let defined = places::defined_anywhere(known.as_ref(), &symbol, package.as_deref(), &mut texts).await;
         let facts = Locations::new(&symbol, known.as_ref(), &defined, kinds);
         let encoding = front.negotiated().encoding;
         let wanted = defined.iter().filter(|one| kinds.is_none_or(|kinds| kinds.contains(&one.kind.as_str())));

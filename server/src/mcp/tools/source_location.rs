@@ -55,13 +55,7 @@ instead of searching files; for what a symbol does use describe-symbol.";
             Err(_) => None,
         };
         let mut texts = texts.await;
-        let mut defined = match &known {
-            Some(known) => places::defined(known, &mut texts).await,
-            None => Vec::new(),
-        };
-        if defined.is_empty() {
-            defined = places::defined_in_texts(&symbol, package.as_deref(), &texts);
-        }
+        let defined = places::defined_anywhere(known.as_ref(), &symbol, package.as_deref(), &mut texts).await;
         let facts = Locations::new(&symbol, known.as_ref(), &defined, kinds);
         Reply { text: facts.render(), facts, failed: false }
     }
