@@ -67,23 +67,29 @@ export class Workbench {
     await this.toggleTheme()
   }
 
+  /** Go to a file: by its tab when it has one, else through the list of files. */
   async file(name) {
+    const tab = this.page.locator('.tabs-container .tab', { hasText: name }).first()
     const row = this.page.locator('.quick-input-list .monaco-list-row', { hasText: name }).first()
     const line = this.page.locator(`.monaco-editor[data-uri$="${name}"] .view-line`).first()
+    let why
     await this.until(`${name} to be open`, async () => {
-      await this.page.keyboard.press('Control+p')
-      // As with the palette: after a reload it may close once, or list other files first.
+      // As with the palette: the list may close once, or show other files first.
       try {
-        await this.page.locator('.quick-input-widget input').first().fill(name, { timeout: 5000 })
-        await row.waitFor({ timeout: 5000 })
-        await this.page.keyboard.press('Enter')
+        if (await tab.isVisible()) await tab.click({ timeout: 5000 })
+        else {
+          await this.page.keyboard.press('Control+p')
+          await this.page.locator('.quick-input-widget input').first().fill(name, { timeout: 5000 })
+          await row.click({ timeout: 5000 })
+        }
         await line.waitFor({ timeout: 10_000 })
         return true
-      } catch {
+      } catch (error) {
+        why = error
         await this.page.keyboard.press('Escape')
         return false
       }
-    }, 60_000)
+    }, 60_000).catch((error) => Promise.reject(new Error(error.message, { cause: why })))
   }
   editor(name) {
     return this.page.locator(`.monaco-editor[data-uri$="${name}"]`)
