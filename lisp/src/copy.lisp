@@ -8,7 +8,9 @@
 ;;;;     later (of a user's generic functions) remain: the host kills a copy that hangs, and tries once more.
 ;;;;  3. The copy closes the other threads' allocation regions and makes itself the only thread: it can collect garbage.
 ;;;;  4. The runtime's C locks count too: two are looked at before the fork, the finalizer's are made new in the copy.
-;;;;  5. The copy leaves by _exit: no exit hooks, no buffers flushed twice.
+;;;;  5. The system is asked for the fork, not the C library: its fork waits for the locks of malloc, and for ever when a stopped thread
+;;;;     holds one. A copy that needs such a lock hangs, as in 2.
+;;;;  6. The copy leaves by _exit: no exit hooks, no buffers flushed twice.
 
 (in-package :consort)
 
@@ -83,6 +85,14 @@ it has no owner."
   `(sb-alien:alien-funcall (sb-alien:extern-alien ,name (function ,result ,@(mapcar #'first typed-arguments)))
                            ,@(mapcar #'second typed-arguments)))
 
+(defun bare-fork ()
+  "fork(2) without what the C library does around it: the process id, 0 in the copy, -1 when the system refused."
+  #+(and linux (or x86-64 arm64))
+  (call-c "syscall" sb-alien:long (sb-alien:long #+x86-64 56 #+arm64 220) ; SYS_clone
+          (sb-alien:unsigned-long sb-posix:sigchld) (sb-alien:long 0) (sb-alien:long 0) (sb-alien:long 0) (sb-alien:long 0))
+  #-(and linux (or x86-64 arm64))
+  (call-c "fork" sb-alien:int))
+
 (defun start-world ()
   "Let the other threads go on."
   (call-c "gc_start_the_world" sb-alien:void)
@@ -96,7 +106,7 @@ refused; NIL when something was in the way. Nothing here may cons or look up whi
       (call-c "gc_stop_the_world" sb-alien:void)
       (let ((pid (if (or (runtime-lock-held-p) (c-lock-held-p c-locks))
                      nil
-                     (call-c "fork" sb-alien:int))))
+                     (bare-fork))))
         (when (eql pid 0)
           (become-only-thread)
           (renew-finalizer-locks finalizer-mutexes finalizer-conditions))

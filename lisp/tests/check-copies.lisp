@@ -1,4 +1,5 @@
-;;;; Copies of an image whose other threads compile, intern, fill tables and collect: each must give every condition.
+;;;; Copies of an image whose other threads compile, intern, fill tables, collect, start threads and use the C library's memory: each must
+;;;; give every condition.
 ;;;;
 ;;;;   sbcl --noinform --non-interactive --no-userinit --load lisp/tests/check-copies.lisp
 ;;;;
@@ -19,6 +20,10 @@
         (busy-thread "interning" (lambda (i) (intern (format nil "SYMBOL-~D" (mod i 5000)) "COMMON-LISP-USER")))
         (busy-thread "filling" (let ((table (make-hash-table :test 'equal)))
                                  (lambda (i) (setf (gethash (list (mod i 10000)) table) (make-string 100)))))
+        ;; Both hold locks of the C library, which its own fork would wait for with the world stopped.
+        (busy-thread "allocating" (lambda (i) (mapc #'sb-alien:free-alien
+                                                    (loop for size from 1000 by 700 repeat 50 collect (sb-alien:make-alien char (+ size (mod i 7)))))))
+        (busy-thread "starting" (lambda (i) (sb-thread:join-thread (sb-thread:make-thread (lambda () i)))))
         (busy-thread "collecting" (lambda (i) (sb-ext:gc :full (zerop (mod i 20))) (sleep 0.02)))))
 
 (defparameter *text*
