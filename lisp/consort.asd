@@ -6,7 +6,8 @@
   :depends-on ("sb-posix" "sb-introspect" "sb-cltl2" "sb-sprof" "sb-bsd-sockets")
   :serial t
   :pathname "src/"
-  :components ((:file "package") (:file "sbcl") (:file "json") (:file "wire") (:file "timers") (:file "streams")
+  :components ((:file "package") (:file "sbcl") (:file "sbcl/fingerprint") (:file "sbcl/check") (:file "sbcl/copy")
+               (:file "sbcl/symbols") (:file "sbcl/reload") (:file "sbcl/profile") (:file "json") (:file "wire") (:file "timers") (:file "streams")
                (:file "backtrace") (:file "evaluation") (:file "workers") (:file "dispatch") (:file "user-package")
                (:file "ops/status") (:file "ops/interrupt") (:file "ops/eval") (:file "ops/load-file") (:file "ops/load-system")
                (:file "ops/fingerprint") (:file "ops/symbol-kinds") (:file "ops/names") (:file "profile/stacks")

@@ -4,15 +4,15 @@
 //! scanner that has no guard must be one of the reader's objects. (A guard that is false makes no object.)
 
 use std::collections::HashSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use consort::text::decode;
 use consort::text::scanner::{Scanner, TokenKind};
 use consort::text::toplevel::Scan;
+use consort_tests::real_files::{self, LIBRARIES};
 
-const ROOTS: [&str; 2] = ["/usr/share/common-lisp/source", "/usr/share/sbcl-source"];
+const ROOTS: [&str; 2] = [LIBRARIES, "/usr/share/sbcl-source"];
 
 /// Files on which the two may differ, by the end of their path, and why.
 const EXCEPTIONS: [(&str, &str); 1] = [(
@@ -22,17 +22,15 @@ const EXCEPTIONS: [(&str, &str); 1] = [(
 
 #[test]
 fn the_scanner_agrees_with_sbcl_s_reader_on_real_files() -> Result<()> {
-    let mut files = Vec::new();
-    for root in ROOTS {
-        lisp_files(Path::new(root), &mut files);
-    }
-    files.sort();
+    let files: Vec<PathBuf> = ROOTS.iter().flat_map(|root| real_files::below(Path::new(root), &["lisp"])).collect();
     ensure!(
         files.len() > 100,
         "only {} Lisp files below {ROOTS:?}: install the source packages (`make test` does: sbcl-source, cl-ironclad, ...)",
         files.len()
     );
-    let answers = read_by_sbcl(&files)?;
+    let paths: Result<Vec<&str>> = files.iter().map(|file| file.to_str().context("a path that is not UTF-8")).collect();
+    // One line of JSON for each file.
+    let answers = real_files::ask_sbcl("read-forms.lisp", paths?.join("\n"))?;
     ensure!(answers.len() == files.len(), "SBCL answered for {} of {} files", answers.len(), files.len());
 
     let mut differences = Vec::new();
@@ -63,7 +61,7 @@ fn the_scanner_agrees_with_sbcl_s_reader_on_real_files() -> Result<()> {
 fn compare(file: &Path, answer: &str) -> Result<Result<usize, String>> {
     let answer: serde_json::Value =
         serde_json::from_str(answer).with_context(|| format!("SBCL's answer {answer:?}"))?;
-    let text = decoded(&std::fs::read(file)?);
+    let text = decode(std::fs::read(file)?);
     let scan = Scan::of(&text);
     if let Some(refusal) = answer.as_str() {
         return Ok(if scan.broken().next().is_some() { Ok(0) } else { Err(format!("SBCL refuses it: {refusal}")) });
@@ -117,51 +115,4 @@ fn starts_behind_guards(form: &[char]) -> Vec<usize> {
         starts.extend(token.map(|token| offset(token.start)));
     }
     starts
-}
-
-/// One line of JSON for each file, by `scanner/read-forms.lisp`.
-fn read_by_sbcl(files: &[PathBuf]) -> Result<Vec<String>> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scanner/read-forms.lisp");
-    let mut sbcl = Command::new("sbcl")
-        .args(["--noinform", "--no-sysinit", "--no-userinit", "--script"])
-        .arg(script)
-        .env("LC_ALL", "C.UTF-8")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("this test needs `sbcl` on PATH (`make test` installs it)")?;
-    let mut stdin = sbcl.stdin.take().context("no pipe to sbcl")?;
-    let mut paths = String::new();
-    for file in files {
-        paths.push_str(file.to_str().context("a path that is not UTF-8")?);
-        paths.push('\n');
-    }
-    let writer = std::thread::spawn(move || stdin.write_all(paths.as_bytes()));
-    let output = sbcl.wait_with_output()?;
-    if let Err(error) = writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))? {
-        bail!("sbcl stopped reading: {error}");
-    }
-    ensure!(output.status.success(), "sbcl failed: {}", output.status);
-    Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
-}
-
-fn decoded(bytes: &[u8]) -> String {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text.to_owned(),
-        Err(_) => bytes.iter().map(|byte| char::from(*byte)).collect(),
-    }
-}
-
-fn lisp_files(directory: &Path, files: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        // Links are not followed: each file once, and no circles.
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => lisp_files(&path, files),
-            Ok(kind) if kind.is_file() && path.extension().is_some_and(|extension| extension == "lisp") => {
-                files.push(path)
-            }
-            _ => {}
-        }
-    }
 }

@@ -2,11 +2,9 @@
 //! idempotent; each top-level form is replaced by itself, and others are put beside it, with every other byte kept.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use consort::ide::edit_form::{self, Operation};
 use consort::ide::format::rules::Bodies;
 use consort::ide::format::{Options, Wanted, format};
@@ -14,34 +12,20 @@ use consort::ide::outline::{definitions, selectors};
 use consort::text::decode;
 use consort::text::scanner::Scanner;
 use consort::text::tree::Tree;
-
-const ROOT: &str = "/usr/share/common-lisp/source";
+use consort_tests::real_files::{self, LIBRARIES};
 
 /// The Lisp files of some libraries, with their texts.
 fn texts(libraries: &[&str]) -> Result<BTreeMap<PathBuf, String>> {
     let mut files = Vec::new();
     for library in libraries {
-        let before = files.len();
-        lisp_files(&Path::new(ROOT).join(library), &mut files);
+        let own = real_files::below(&Path::new(LIBRARIES).join(library), &["lisp", "asd"]);
         ensure!(
-            files.len() > before,
-            "no sources of {library} below {ROOT}: install Debian's package (`make test` does)"
+            !own.is_empty(),
+            "no sources of {library} below {LIBRARIES}: install Debian's package (`make test` does)"
         );
+        files.extend(own);
     }
     files.into_iter().map(|file| Ok((file.clone(), decode(std::fs::read(file)?)))).collect()
-}
-
-fn lisp_files(directory: &Path, files: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => lisp_files(&path, files),
-            Ok(kind) if kind.is_file() && path.extension().is_some_and(|e| e == "lisp" || e == "asd") => {
-                files.push(path)
-            }
-            _ => {}
-        }
-    }
 }
 
 fn formatted(text: &str, options: Options) -> String {
@@ -79,7 +63,7 @@ fn indentation_never_changes_what_the_reader_reads_and_is_idempotent() -> Result
         }
     }
     ensure!(changed > 10, "only {changed} texts were indented anew");
-    let answers = same_by_sbcl(pairs)?;
+    let answers = real_files::ask_sbcl("same-objects.lisp", pairs)?;
     ensure!(answers.len() == count, "SBCL answered for {} of {count} pairs", answers.len());
     let mut objects = 0;
     for (at, answer) in answers.iter().enumerate() {
@@ -87,26 +71,6 @@ fn indentation_never_changes_what_the_reader_reads_and_is_idempotent() -> Result
     }
     ensure!(objects > 10 * count, "only {objects} objects in {count} pairs");
     Ok(())
-}
-
-fn same_by_sbcl(pairs: String) -> Result<Vec<String>> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scanner/same-objects.lisp");
-    let mut sbcl = Command::new("sbcl")
-        .args(["--noinform", "--no-sysinit", "--no-userinit", "--script"])
-        .arg(script)
-        .env("LC_ALL", "C.UTF-8")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("this test needs `sbcl` on PATH (`make test` installs it)")?;
-    let mut stdin = sbcl.stdin.take().context("no pipe to sbcl")?;
-    let writer = std::thread::spawn(move || stdin.write_all(pairs.as_bytes()));
-    let output = sbcl.wait_with_output()?;
-    if let Err(error) = writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))? {
-        bail!("sbcl stopped reading: {error}");
-    }
-    ensure!(output.status.success(), "sbcl failed: {}", output.status);
-    Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
 }
 
 #[test]

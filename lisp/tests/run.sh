@@ -13,6 +13,12 @@ twice=$(grep -rhoE '^\((defun|defmacro|defgeneric|define-internal|define-operati
     sed 's/^[^ ]* //' | sort | uniq -d)
 [ -z "$twice" ] || { echo "defined more than once in lisp/src:" $twice; exit 1; }
 
+# Only sbcl.lisp and sbcl/ name SBCL's internals. Two names of these packages are documented.
+inside='(kernel|impl|int|sys|c|pcl|vm|di|debug|unix|fasl|disassem|bignum|walker)'
+outside=$(cd "$lisp/src" && find . -name '*.lisp' ! -path ./sbcl.lisp ! -path './sbcl/*' -exec sed -E 's/;.*//; s/sb-(sys:system-area-pointer|debug:list-backtrace)//g' {} + |
+    grep -iE "[( '\"]sb-$inside(:|\")" || true)
+[ -z "$outside" ] || { echo "internals of SBCL named outside of lisp/src/sbcl*:" "$outside"; exit 1; }
+
 build() {
     CONSORT_OUTPUT=$scratch/$1 $sbcl --noinform --no-sysinit --no-userinit --non-interactive \
         --load "$lisp/boot.lisp" --eval '(consort:build)' >"$scratch/build.log" 2>&1 </dev/null ||

@@ -8,6 +8,7 @@ pub mod installation;
 pub mod lone_image;
 pub mod lsp;
 pub mod place;
+pub mod real_files;
 pub mod rpc;
 pub mod wire;
 pub mod world;

@@ -56,7 +56,7 @@ then, if it is known."
     (handler-case (tell-duplicate check form) (error () nil))))
 
 (defun compile-text (check function info)
-  "Read the text of CHECK form by form and call FUNCTION, the compiler's, with each, as SB-C::%DO-FORMS-FROM-INFO would."
+  "Read the text of CHECK form by form and call FUNCTION, the compiler's, with each, as its own loop over a file would."
   (let* ((reading *reading*)
          (text (check-text check)))
     (setf *compile-file-pathname* (check-path check)

@@ -101,7 +101,7 @@
       (cons lambda-list (walk-body forms preamble (declare-policy inside specifiers))))))
 
 (defun walk-lambda (lambda environment)
-  "LAMBDA, (LAMBDA LAMBDA-LIST . BODY) or (SB-INT:NAMED-LAMBDA NAME LAMBDA-LIST . BODY), walked."
+  "LAMBDA, (LAMBDA LAMBDA-LIST . BODY) or (NAMED-LAMBDA NAME LAMBDA-LIST . BODY), walked."
   (let ((before (if (eq (first lambda) 'lambda) 1 2)))
     (append (subseq lambda 0 before) (walk-definition (nthcdr before lambda) environment))))
 

@@ -138,6 +138,13 @@
   (or (ignore-errors (package-name *package*))
       (package-name (setf *package* (find-package "COMMON-LISP-USER")))))
 
+(defun call-evaluating-in (package function evaluation &rest how)
+  "CALL-EVALUATING with *PACKAGE* bound to PACKAGE, unless that is NIL: then FUNCTION may set it for the session."
+  (if package
+      (let ((*package* package))
+        (apply #'call-evaluating function evaluation how))
+      (apply #'call-evaluating function evaluation how)))
+
 (defun evaluate (evaluation text &key package origin timing timeout stream)
   "Evaluate TEXT as EVALUATION; the JSON of EvalOutcome."
   (let ((time nil)
@@ -150,10 +157,7 @@
                                 (evaluate-text text origin))))
                (current-package-name)
                (setf values (values-facts results)))))
-      (let ((how (if package
-                     (let ((*package* package))
-                       (call-evaluating #'work evaluation :timeout timeout :stream stream))
-                     (call-evaluating #'work evaluation :timeout timeout :stream stream))))
+      (let ((how (call-evaluating-in package #'work evaluation :timeout timeout :stream stream)))
         (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (current-package-name) :timeout timeout)))))
 
 (defun interrupted-outcome (evaluation)
@@ -161,13 +165,10 @@
   (setf (evaluation-reason evaluation) :cancel)
   (outcome evaluation :stopped :package "COMMON-LISP-USER"))
 
-(define-operation "eval" :dispatcher (id params)
+(defun enqueue-evaluation (id params function)
+  "Answer the request ID by FUNCTION, called with an evaluation and the package of PARAMS or NIL, in the thread of the session of PARAMS, in its turn."
   (let* ((name (param params "session" 'string))
-         (text (param params "code" 'string))
          (package (param params "package" 'string :default nil))
-         (timing (param params "capture_time" 'boolean :default nil))
-         (timeout (param params "timeout" '(real (0)) :default 30))
-         (stream (param params "stream" 'boolean :default nil))
          (evaluation (make-evaluation id name)))
     (enqueue (find-session name)
              (make-job evaluation
@@ -176,12 +177,20 @@
                           id #'send-frame #'send-error
                           (lambda ()
                             (current-package-name)
-                            (let ((package (and package (find-package-named package))))
-                              (evaluate evaluation text :package package :origin (read-origin params) :timing timing
-                                                        :timeout timeout :stream stream)))))
+                            (funcall function evaluation (and package (find-package-named package))))))
                        (lambda () (post-frame (object "id" id "result" (interrupted-outcome evaluation))))
                        (lambda () (send-result id (outcome evaluation :ended :package "COMMON-LISP-USER")))))
     nil))
+
+(define-operation "eval" :dispatcher (id params)
+  (let* ((text (param params "code" 'string))
+         (timing (param params "capture_time" 'boolean :default nil))
+         (timeout (param params "timeout" '(real (0)) :default 30))
+         (stream (param params "stream" 'boolean :default nil)))
+    (enqueue-evaluation id params
+                        (lambda (evaluation package)
+                          (evaluate evaluation text :package package :origin (read-origin params) :timing timing
+                                                    :timeout timeout :stream stream)))))
 
 (defun warm-up ()
   "Evaluate a little of everything, so that what CLOS makes on first use is in the core: neither the first user nor an evaluation that comes

@@ -17,31 +17,16 @@
                   (let ((results (call-profiled profile (lambda () (call-user-code (lambda () (evaluate-text text nil)))))))
                     (current-package-name)
                     (setf values (values-facts results)))))
-           (let ((how (if package
-                          (let ((*package* package))
-                            (call-evaluating #'work evaluation :timeout timeout))
-                          (call-evaluating #'work evaluation :timeout timeout))))
+           (let ((how (call-evaluating-in package #'work evaluation :timeout timeout)))
              (append (outcome evaluation how :values (when (eq how :ok) values) :package (current-package-name) :timeout timeout)
                      (list "profile" (profile-facts profile)))))
       (end-profile))))
 
 (define-operation "profile" :dispatcher (id params)
-  (let* ((name (param params "session" 'string))
-         (text (param params "code" 'string))
-         (package (param params "package" 'string :default nil))
+  (let* ((text (param params "code" 'string))
          (timeout (param params "timeout" '(real (0)) :default 30))
          (profile (make-profile (mode-named (param params "mode" 'string :default "cpu"))
                                 (param params "interval" '(real (0)) :default 0.01)
-                                (param params "max_samples" '(integer 1 1000000) :default 1000)))
-         (evaluation (make-evaluation id name)))
-    (enqueue (find-session name)
-             (make-job evaluation
-                       (lambda ()
-                         (call-answering
-                          id #'send-frame #'send-error
-                          (lambda ()
-                            (current-package-name)
-                            (evaluate-profiled evaluation text profile (and package (find-package-named package)) timeout))))
-                       (lambda () (post-frame (object "id" id "result" (interrupted-outcome evaluation))))
-                       (lambda () (send-result id (outcome evaluation :ended :package "COMMON-LISP-USER")))))
-    nil))
+                                (param params "max_samples" '(integer 1 1000000) :default 1000))))
+    (enqueue-evaluation id params
+                        (lambda (evaluation package) (evaluate-profiled evaluation text profile package timeout)))))

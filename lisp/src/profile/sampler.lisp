@@ -184,14 +184,6 @@ deadline does not interrupt the end."
     ((or string (and symbol (not null))) info)
     (t "foreign function")))
 
-(defun allocator-name-p (name)
-  "Whether NAME is of what allocates for the function that asked: the runtime's C, and the assembler routines that call it."
-  (if (stringp name)
-      (search "foreign function" name)
-      (and (symbolp name)
-           (eq (symbol-package name) (load-time-value (find-package "SB-VM")))
-           (search "ALLOC-TRAMP" (symbol-name name)))))
-
 (defun gathered-stacks (profile)
   "What PROFILE has gathered: stacks of names, innermost first, one a sample."
   (let ((names (if (profile-recorders profile)

@@ -7,6 +7,7 @@ mod packages;
 mod unused;
 
 use super::diagnostic::Diagnostic;
+use super::diagnostics::SYSTEM_NOT_LOADED;
 use crate::image::api::names::{FindName, FoundName};
 use crate::text::Span;
 use crate::text::document::Document;
@@ -41,6 +42,14 @@ impl Fix {
     fn preferred(self) -> Fix {
         Fix { preferred: true, ..self }
     }
+}
+
+/// The title of the fix that a diagnostic has by itself, if it has one: for those who cannot press it.
+pub fn title(item: &Diagnostic) -> Option<String> {
+    if item.code == SYSTEM_NOT_LOADED {
+        return Some(format!("Load the system {}", item.data["system"].as_str()?));
+    }
+    balance::fix(item).map(|fix| fix.title)
 }
 
 /// What can be done that the text alone tells.
@@ -105,6 +114,20 @@ mod tests {
             text.insert(change.span.start, &change.text);
         }
         text.to_string()
+    }
+
+    #[test]
+    fn a_fix_is_named_where_there_is_one() {
+        use serde_json::json;
+        for (code, data, expected) in [
+            ("system-not-loaded", json!({"system": "app"}), Some("Load the system app")),
+            ("unbalanced-list", json!({"insert": {"at": 3, "text": ")"}}), Some("Insert `)`")),
+            ("unbalanced-close", json!({"delete": [1, 2]}), Some("Delete it")),
+            ("undefined-function", json!({"symbol": "F"}), None),
+        ] {
+            let (_, item) = marked("«(»a", code);
+            assert_eq!(title(&Diagnostic { data, ..item }).as_deref(), expected);
+        }
     }
 
     #[test]

@@ -12,7 +12,6 @@ pub mod evaluate;
 pub mod evaluate_part;
 pub mod expand;
 pub mod files;
-pub mod fix;
 pub mod fixes;
 pub mod format;
 pub mod outline;

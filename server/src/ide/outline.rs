@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use crate::text::definitions::is_definer;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
 /// A top-level form.
@@ -66,11 +67,6 @@ fn collect(tree: &Tree, outer: NodeId, depth: usize, found: &mut Vec<Definition>
 
 fn is_wrapper(operator: &str) -> bool {
     WRAPPERS.iter().any(|(wrapper, _)| *wrapper == operator)
-}
-
-/// Whether an operator defines something, by its name.
-pub fn is_definer(operator: &str) -> bool {
-    operator.starts_with("def") && operator != "default"
 }
 
 fn definition(tree: &Tree, outer: NodeId, depth: usize) -> Option<Definition> {

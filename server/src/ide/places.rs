@@ -97,11 +97,27 @@ pub async fn defined_anywhere(
     package: Option<&str>,
     texts: &mut Texts,
 ) -> Vec<Defined> {
-    let found = match known {
+    defined_where(known, written, package, texts, |_| true).await
+}
+
+/// The same, of those that are meant: where the image knows none of these, the texts are asked.
+pub async fn defined_where(
+    known: Option<&Known>,
+    written: &str,
+    package: Option<&str>,
+    texts: &mut Texts,
+    meant: impl Fn(&Defined) -> bool,
+) -> Vec<Defined> {
+    let mut found = match known {
         Some(known) => defined(known, texts).await,
         None => Vec::new(),
     };
-    if found.is_empty() { defined_in_texts(written, package, texts) } else { found }
+    found.retain(&meant);
+    if found.is_empty() {
+        found = defined_in_texts(written, package, texts);
+        found.retain(&meant);
+    }
+    found
 }
 
 /// The definitions of a name as written that the texts known so far have, those in `package` first. What there is to say without an image.

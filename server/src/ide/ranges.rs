@@ -126,7 +126,7 @@ pub fn occurrences(tree: &Tree, at: usize, package: impl Fn(usize) -> Option<Str
 fn is_definition(tree: &Tree, id: NodeId) -> bool {
     let parent = tree.node(id).parent;
     let second = tree.node(parent).kind == Kind::List && tree.elements(parent).nth(1) == Some(id);
-    second && tree.operator(parent).is_some_and(|operator| super::outline::is_definer(&operator))
+    second && tree.operator(parent).is_some_and(|operator| crate::text::definitions::is_definer(&operator))
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::format::rules::{Bodies, Role, quoted, role};
-use super::outline::is_definer;
 use crate::image::api::texts::SymbolKind;
+use crate::text::definitions::is_definer;
 use crate::text::names;
 use crate::text::tree::{Kind as Node, NodeId, Tree};
 

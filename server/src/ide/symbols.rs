@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::outline::{Definition, definitions, is_definer, normal};
+use super::outline::{Definition, definitions, normal};
+use crate::text::definitions::is_definer;
 use crate::text::tree::{Kind as Node, NodeId, ROOT, Tree};
 
 /// What is defined.

@@ -46,16 +46,9 @@ async fn find(
     let question = Symbol::at(written.clone(), package.clone(), &[Want::Definitions, Want::Systems]);
     let known = front.session.look(question).await;
     let mut texts = texts.await;
-    let mut defined = match &known {
-        Ok(known) => places::defined(known, &mut texts).await,
-        Err(_) => Vec::new(),
-    };
     // A string may name a package or a system, and nothing else.
-    defined.retain(|one| !is_string || matches!(one.kind.as_str(), "package" | "system"));
-    if defined.is_empty() {
-        defined = places::defined_in_texts(&written, package.as_deref(), &texts);
-        defined.retain(|one| !is_string || matches!(one.kind.as_str(), "package" | "system"));
-    }
+    let meant = |one: &Defined| !is_string || matches!(one.kind.as_str(), "package" | "system");
+    let mut defined = places::defined_where(known.as_ref().ok(), &written, package.as_deref(), &mut texts, meant).await;
     defined.retain(wanted);
     let mut locations: Vec<Location> = Vec::new();
     // An accessor and its setf function are made in one place.

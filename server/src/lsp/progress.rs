@@ -1,14 +1,17 @@
 //! Progress bars (LSP 3.17, "Work Done Progress"): with the token of a request, or with one of our own where the client allows it.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lsp_types::ProgressToken;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tower_lsp::jsonrpc::{Error, Result};
 
 use super::transport::Peer;
+use crate::image::Progress;
 
 /// Those of our own that a person may cancel.
 type Cancellable = Arc<Mutex<HashMap<ProgressToken, CancellationToken>>>;
@@ -87,6 +90,23 @@ impl Bar {
         self.send(report);
     }
 
+    /// Say each step of a piece of work until it answers; an error as soon as the person cancels it.
+    pub(super) async fn follow<T>(
+        &self,
+        mut steps: mpsc::UnboundedReceiver<Progress>,
+        answer: impl Future<Output = T>,
+    ) -> Result<T> {
+        tokio::pin!(answer);
+        loop {
+            tokio::select! {
+                biased;
+                Some(step) = steps.recv() => self.report(&step.message, per_cent(&step)),
+                answer = &mut answer => return Ok(answer),
+                () = self.cancelled.cancelled() => return Err(Error::request_cancelled()),
+            }
+        }
+    }
+
     fn send(&self, value: Value) {
         match &self.shown {
             Shown::Given(peer) => peer.notify("$/progress", json!({"token": self.token, "value": value})),
@@ -102,6 +122,11 @@ impl Drop for Bar {
         self.send(json!({"kind": "end"}));
         lock(&self.cancellable).remove(&self.token);
     }
+}
+
+fn per_cent(step: &Progress) -> Option<u32> {
+    let total = step.total.filter(|total| *total > 0)?;
+    u32::try_from(100 * step.done.min(total) / total).ok()
 }
 
 /// Show one of our own, from its creation to its end.

@@ -38,10 +38,9 @@ pub(super) async fn references(front: &Front, params: ReferenceParams) -> Result
     let known = front.session.look(question).await.unwrap_or_default();
     let mut texts = texts.await;
     let features = known.features.clone().unwrap_or_default();
-    let own = places::defined(&known, &mut texts).await;
     let from_image = known.references.as_deref().unwrap_or_default();
     let found = references::all(&written, package.as_deref(), from_image, &features, &mut texts).await;
-    let own = if own.is_empty() { places::defined_in_texts(&written, package.as_deref(), &texts) } else { own };
+    let own = places::defined_anywhere(Some(&known), &written, package.as_deref(), &mut texts).await;
     let declared: Vec<Location> = own.iter().filter_map(|one| location(one, encoding)).collect();
     let mut all: Vec<Location> = if with_declaration { declared.clone() } else { Vec::new() };
     for one in found {

@@ -8,7 +8,7 @@ use rmcp::ErrorData;
 use rmcp::model::{Resource, ResourceTemplate};
 use serde_json::{Value, json};
 
-use crate::ide::fix;
+use crate::ide::fixes;
 use crate::image::ImageError;
 use crate::image::api::contents::{PackageContents, SymbolFacts};
 use crate::session::Session;
@@ -152,7 +152,7 @@ async fn diagnostics(session: &Session) -> Value {
             .map(|item| {
                 let at = line_column(&snapshot.text, item.span.start.min(snapshot.text.len_chars()));
                 json!({"line": at.line, "column": at.column, "severity": item.severity, "code": item.code,
-                       "message": item.message, "fix": fix::title(item)})
+                       "message": item.message, "fix": fixes::title(item)})
             })
             .collect();
         documents.push(json!({"uri": open.uri, "unsaved": open.unsaved, "diagnostics": items}));

@@ -325,6 +325,19 @@ mod tests {
     }
 
     #[test]
+    fn every_tool_is_documented() {
+        let page = include_str!("../../../docs/agents.md");
+        let headings: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+        for entry in all() {
+            let name = entry.definition.name.as_ref();
+            assert!(
+                headings.iter().any(|line| line.split(", ").any(|one| one == name)),
+                "docs/agents.md has no section for {name}"
+            );
+        }
+    }
+
+    #[test]
     fn repl_eval_is_answered_and_not_listed() {
         assert_eq!(find("repl_eval").unwrap().definition.name, "evaluate-lisp");
         assert!(all().iter().all(|entry| entry.definition.name != "repl_eval"));

@@ -117,7 +117,8 @@ impl Session {
                 let home = package.clone().or_else(|| home_of(&function));
                 self.check_first(client, &code, home.as_deref(), file.as_deref(), line).await?;
                 let what = format!("the function {function}");
-                let operation = ReplaceFunction { function, code, package, file, line };
+                let definition = CompileString { code, package, file, line };
+                let operation = ReplaceFunction { function, definition };
                 change = Change::again(&what, &operation);
                 run!(operation)
             }

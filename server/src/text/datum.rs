@@ -1,8 +1,9 @@
-//! One top-level form as a tree of data, for what must know its shape. Never fails; what is not closed ends where the form does.
+//! One top-level form as the reader sees it: data, without comments, prefixes and guards, for what must know its shape. A view of its [`Tree`].
+//! Never fails; what is not closed ends where the form does.
 
 use super::Span;
 use super::document::Document;
-use super::scanner::{Cut, Scanner, TokenKind};
+use super::tree::{self, NodeId, ROOT, Tree};
 
 /// How deep lists are told apart; what is deeper is left out. Nobody writes this, and a tree is walked by recursion.
 const DEPTH: usize = 200;
@@ -38,7 +39,7 @@ pub enum Prefix {
 }
 
 /// A datum and what is in it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Without its prefixes, in characters of the document.
     pub span: Span,
@@ -46,20 +47,56 @@ pub struct Node {
     pub kind: Kind,
     /// The prefix nearest to it. Of ``'`x`` that is the backquote.
     pub prefix: Prefix,
+    /// `#+` or `#-` stands before it: the reader may see it, or not.
+    pub guarded: bool,
     /// Of a list or vector.
     pub children: Vec<Node>,
+    /// A list has its closing parenthesis.
+    closed: bool,
     /// As written, without prefixes, in bytes of the form's text.
     bytes: (usize, usize),
+    /// The first byte of its prefixes and guards.
+    outer: usize,
+}
+
+impl Node {
+    /// It has neither prefix nor guard.
+    pub fn is_plain(&self) -> bool {
+        self.prefix == Prefix::None && !self.guarded
+    }
+
+    /// A list without prefix or guard.
+    pub fn is_list(&self) -> bool {
+        self.kind == Kind::List && self.is_plain()
+    }
+
+    /// Its elements, for edits, which leave alone what is guarded: that has none.
+    pub fn elements(&self) -> &[Node] {
+        if self.guarded { &[] } else { &self.children }
+    }
+
+    /// Its first byte in the form's text, that of a prefix or guard if it has one.
+    pub fn start(&self) -> usize {
+        self.outer
+    }
+
+    /// One past its last byte in the form's text.
+    pub fn end(&self) -> usize {
+        self.bytes.1
+    }
 }
 
 /// A top-level form.
 #[derive(Debug, Clone)]
 pub struct Form {
-    text: String,
+    /// As it is written.
+    pub source: String,
     /// What is in it: one datum, unless it is broken.
     pub nodes: Vec<Node>,
     /// Where it is in the document, in characters.
     pub span: Span,
+    /// No parenthesis is missing or too much.
+    pub balanced: bool,
 }
 
 impl Form {
@@ -70,14 +107,48 @@ impl Form {
 
     /// The form at `span` of the document.
     pub fn of(document: &Document, span: Span) -> Form {
-        let text = document.text().slice(span.start..span.end).to_string();
-        let nodes = parse(&text, span.start);
-        Form { text, nodes, span }
+        let source = document.text().slice(span.start..span.end).to_string();
+        let tree = Tree::of_form(&source);
+        let balanced = tree.ids().all(|id| match tree.node(id).kind {
+            tree::Kind::Stray => false,
+            tree::Kind::List => tree.node(id).whole,
+            _ => true,
+        });
+        let mut seen = View { chars: Counter { text: &source, byte: 0, char: span.start }, tree };
+        let nodes = seen.elements(ROOT, 0);
+        Form { nodes, span, balanced, source }
+    }
+
+    /// A datum with its prefixes and guards, as written.
+    pub fn written(&self, node: &Node) -> &str {
+        self.source.get(node.outer..node.bytes.1).unwrap_or_default()
+    }
+
+    /// Bytes of the form's text as a span of the document.
+    pub fn span_of(&self, start: usize, end: usize) -> Span {
+        let chars = |byte: usize| self.source.get(..byte).map_or(0, |head| head.chars().count());
+        Span { start: self.span.start + chars(start), end: self.span.start + chars(end) }
+    }
+
+    /// The data around and at a place of the document, the outermost first; nothing inside of what is guarded.
+    pub fn around(&self, at: Span) -> Vec<&Node> {
+        let byte = |offset: usize| {
+            let chars = offset.saturating_sub(self.span.start);
+            self.source.char_indices().nth(chars).map_or(self.source.len(), |(byte, _)| byte)
+        };
+        let (start, end) = (byte(at.start), byte(at.end));
+        let mut chain = Vec::new();
+        let mut nodes = self.nodes.as_slice();
+        while let Some(node) = nodes.iter().find(|node| node.start() <= start && end <= node.end()) {
+            chain.push(node);
+            nodes = node.elements();
+        }
+        chain
     }
 
     /// A datum as written, without its prefixes.
     pub fn text(&self, node: &Node) -> &str {
-        self.text.get(node.bytes.0..node.bytes.1).unwrap_or_default()
+        self.source.get(node.bytes.0..node.bytes.1).unwrap_or_default()
     }
 
     /// The name of a symbol for comparing: without package, lower-case unless escaped. `None` for what is no symbol.
@@ -99,7 +170,7 @@ impl Form {
         let mut nodes = &self.nodes;
         loop {
             let inside = |node: &&Node| match node.kind {
-                Kind::List | Kind::Vector => node.span.start < offset && (offset < node.span.end || !self.closed(node)),
+                Kind::List | Kind::Vector => node.span.start < offset && (offset < node.span.end || !node.closed),
                 _ => node.span.start <= offset && offset <= node.span.end,
             };
             match nodes.iter().rev().find(inside) {
@@ -110,11 +181,6 @@ impl Form {
                 None => return path,
             }
         }
-    }
-
-    /// Whether a list has its closing parenthesis.
-    pub fn closed(&self, node: &Node) -> bool {
-        self.text(node).ends_with(')') && node.children.last().is_none_or(|last| last.bytes.1 < node.bytes.1)
     }
 }
 
@@ -138,78 +204,48 @@ pub fn symbol_name(written: &str) -> Option<String> {
     (!number && !name.is_empty() && name != ".").then(|| name.to_lowercase())
 }
 
-struct Open {
-    node: Node,
-    guards: usize,
+/// From the tree of a form to what the reader makes of it.
+struct View<'a> {
+    tree: Tree<'a>,
+    chars: Counter<'a>,
 }
 
-fn parse(text: &str, start: usize) -> Vec<Node> {
-    let mut chars = Counter { text, byte: 0, char: start };
-    let mut done: Vec<Node> = Vec::new();
-    let mut open: Vec<Open> = Vec::new();
-    let mut prefix = Prefix::None;
-    // After `#+`, the feature expression is passed over.
-    let mut skip = 0usize;
-    let mut deep = 0usize;
-    for token in Scanner::new(text).filter(|token| token.start < token.end || token.cut != Cut::None) {
-        let span = Span { start: chars.at(token.start), end: 0 };
-        match token.kind {
-            TokenKind::LineComment | TokenKind::BlockComment | TokenKind::Unknown => continue,
-            TokenKind::Guard => skip += 1,
-            TokenKind::Prefix => prefix = prefix_of(text.get(token.start..token.end).unwrap_or_default()),
-            TokenKind::Open if open.len() >= DEPTH => deep += 1,
-            TokenKind::Open => {
-                let vector = text.as_bytes().get(token.start) == Some(&b'#');
-                let node = Node {
-                    span,
-                    kind: if vector { Kind::Vector } else { Kind::List },
-                    prefix: std::mem::replace(&mut prefix, Prefix::None),
-                    children: Vec::new(),
-                    bytes: (token.start, text.len()),
-                };
-                open.push(Open { node, guards: std::mem::take(&mut skip) });
-            }
-            TokenKind::Close if deep > 0 => deep -= 1,
-            TokenKind::Close => {
-                if let Some(mut closed) = open.pop() {
-                    closed.node.bytes.1 = token.end;
-                    closed.node.span.end = chars.at(token.end);
-                    skip = closed.guards;
-                    put(closed.node, &mut skip, &mut open, &mut done);
+impl View<'_> {
+    fn elements(&mut self, id: NodeId, depth: usize) -> Vec<Node> {
+        let elements: Vec<NodeId> = self.tree.elements(id).collect();
+        elements.into_iter().filter_map(|element| self.datum(element, depth)).collect()
+    }
+
+    /// A datum without its prefixes and guards, which are told of; `None` for what is none, or too deep.
+    fn datum(&mut self, outer: NodeId, depth: usize) -> Option<Node> {
+        let (mut prefix, mut guarded, mut id) = (Prefix::None, false, outer);
+        loop {
+            let node = self.tree.node(id);
+            id = match node.kind {
+                tree::Kind::Guarded => self.tree.elements(id).nth(1).inspect(|_| guarded = true)?,
+                tree::Kind::Prefixed => {
+                    prefix = prefix_of(&self.tree.text[node.start..node.inner]);
+                    self.tree.elements(id).next_back()?
                 }
-                prefix = Prefix::None;
-            }
-            TokenKind::Atom | TokenKind::String if deep > 0 => {}
-            TokenKind::Atom | TokenKind::String => {
-                let node = Node {
-                    span: Span { start: span.start, end: chars.at(token.end) },
-                    kind: if token.kind == TokenKind::Atom { Kind::Atom } else { Kind::String },
-                    prefix: std::mem::replace(&mut prefix, Prefix::None),
-                    children: Vec::new(),
-                    bytes: (token.start, token.end),
-                };
-                put(node, &mut skip, &mut open, &mut done);
-            }
+                _ => break,
+            };
         }
-    }
-    let end = chars.at(text.len());
-    while let Some(mut left) = open.pop() {
-        left.node.span.end = end;
-        let mut none = 0;
-        put(left.node, &mut none, &mut open, &mut done);
-    }
-    done
-}
-
-/// Put a datum where it belongs, unless it is the feature expression of a guard.
-fn put(node: Node, skip: &mut usize, open: &mut [Open], done: &mut Vec<Node>) {
-    if *skip > 0 {
-        *skip -= 1;
-        return;
-    }
-    match open.last_mut() {
-        Some(list) => list.node.children.push(node),
-        None => done.push(node),
+        let written = self.tree.text_of(id);
+        let node = self.tree.node(id);
+        let kind = match node.kind {
+            tree::Kind::List if depth >= DEPTH => return None,
+            tree::Kind::List if written.starts_with('#') => Kind::Vector,
+            tree::Kind::List => Kind::List,
+            tree::Kind::String => Kind::String,
+            tree::Kind::Atom => Kind::Atom,
+            _ => return None,
+        };
+        let closed = node.kind != tree::Kind::List || node.whole;
+        let bytes = (node.start, if closed { node.end } else { self.tree.text.len() });
+        let start = self.chars.at(bytes.0);
+        let children = self.elements(id, depth + 1);
+        let span = Span { start, end: self.chars.at(bytes.1) };
+        Some(Node { span, kind, prefix, guarded, children, closed, bytes, outer: self.tree.node(outer).start })
     }
 }
 
@@ -283,6 +319,26 @@ mod tests {
         ] {
             assert_eq!(shape(source), expected, "{source}");
         }
+    }
+
+    #[test]
+    fn what_is_guarded_is_known_and_left_whole() {
+        let form = |source| Form::of(&Document::new(source, 0), Span { start: 0, end: source.chars().count() });
+        for (source, expected) in [
+            ("(a (b \")\" #\\() ; )\n #| ( |# c)", "a (b \")\" #\\() c"),
+            ("(a '(b c) #'d #(1 2))", "a '(b c) #'d #(1 2)"),
+            ("(a #+sbcl (b) #-(or x y) c d)", "a ?#+sbcl (b) ?#-(or x y) c d"),
+            ("(a #+x #+y b c)", "a ?#+x #+y b c"),
+            ("(é 'ü)", "é 'ü"),
+        ] {
+            let form = form(source);
+            let one = |node: &Node| format!("{}{}", if node.guarded { "?" } else { "" }, form.written(node));
+            let elements: Vec<String> = form.nodes[0].elements().iter().map(one).collect();
+            assert_eq!(elements.join(" "), expected, "{source}");
+            assert!(form.balanced, "{source}");
+        }
+        assert!(!form("(a").balanced && !form("a)").balanced);
+        assert_eq!(form("(#+x (b))").around(Span { start: 6, end: 7 }).len(), 2);
     }
 
     #[test]

@@ -119,12 +119,17 @@ pub fn package(document: &Document, defined: &Defined) -> Option<String> {
     package_at(document, defined.span.start)
 }
 
+/// Whether an operator, lower-case and without package, defines something, by its name.
+pub fn is_definer(operator: &str) -> bool {
+    operator.starts_with("def") && !operator.starts_with("default")
+}
+
 fn collect(form: &Form, node: &Node, depth: usize, found: &mut Vec<Defined>) {
     let Some(operator) = form.operator(node) else { return };
     if node.prefix == Prefix::Quote {
         return;
     }
-    if operator.starts_with("def") && operator != "default" {
+    if is_definer(&operator) {
         found.extend(defined(form, node, operator));
     } else if depth < 8 && WRAPPERS.contains(&operator.as_str()) {
         node.children.iter().skip(1).for_each(|child| collect(form, child, depth + 1, found));
@@ -181,9 +186,9 @@ fn fits(operator: &str, kind: &str) -> bool {
         "generic function" => &["defgeneric"],
         "setf function" => &["defun", "defgeneric", "defmethod"],
         "method" => &["defmethod"],
-        "macro" => &["defmacro"],
+        "macro" => &["defmacro", "define-modify-macro"],
         "compiler macro" => &["define-compiler-macro"],
-        "setf expander" => &["defsetf", "define-setf-expander", "define-modify-macro"],
+        "setf expander" => &["defsetf", "define-setf-expander"],
         "variable" => &["defvar", "defparameter", "defglobal", "define-load-time-global"],
         "constant" => &["defconstant"],
         "symbol macro" => &["define-symbol-macro"],
@@ -206,9 +211,9 @@ pub fn kind_of(operator: &str) -> &str {
         "defun" => "function",
         "defgeneric" => "generic function",
         "defmethod" => "method",
-        "defmacro" => "macro",
+        "defmacro" | "define-modify-macro" => "macro",
         "define-compiler-macro" => "compiler macro",
-        "defsetf" | "define-setf-expander" | "define-modify-macro" => "setf expander",
+        "defsetf" | "define-setf-expander" => "setf expander",
         "defvar" | "defparameter" | "defglobal" => "variable",
         "defconstant" => "constant",
         "define-symbol-macro" => "symbol macro",
@@ -241,7 +246,7 @@ pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
     let form = top.map(|span| Form::of(document, span));
     let mut here = Vec::new();
     if let Some(form) = &form {
-        form.nodes.iter().for_each(|node| everywhere(form, node, &mut here));
+        form.nodes.iter().for_each(|node| everywhere(form, node, |_| true, &mut here));
         if let Some(one) = here.iter().find(|one| exact(one)) {
             return Some(place(one));
         }
@@ -274,12 +279,18 @@ pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
         })
 }
 
-/// All definitions in a form, however deep.
-fn everywhere(form: &Form, node: &Node, found: &mut Vec<Defined>) {
-    if let Some(operator) = form.operator(node).filter(|operator| operator.starts_with("def")) {
-        found.extend(defined(form, node, operator));
+/// All definitions in what is entered of a form, however deep.
+pub(super) fn everywhere(form: &Form, node: &Node, enter: impl Fn(&Node) -> bool + Copy, found: &mut Vec<Defined>) {
+    if !enter(node) {
+        return;
     }
-    node.children.iter().for_each(|child| everywhere(form, child, found));
+    let operator = form.operator(node).filter(|operator| is_definer(operator));
+    // What is defined is no form: `(defstruct (definition ...))`.
+    let name = operator.is_some().then_some(1);
+    found.extend(operator.and_then(|operator| defined(form, node, operator)));
+    for (_, child) in node.children.iter().enumerate().filter(|(index, _)| Some(*index) != name) {
+        everywhere(form, child, enter, found);
+    }
 }
 
 /// The slot of a `defclass` or `define-condition` whose option makes the accessor, reader or writer; the `:method` of a `defgeneric`.

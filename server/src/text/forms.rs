@@ -4,6 +4,7 @@ use ropey::Rope;
 
 use super::Span;
 use super::document::Document;
+use super::names;
 use super::scanner::{Cut, Scanner, Token, TokenKind};
 use super::toplevel::TopForm;
 
@@ -192,12 +193,22 @@ fn skip_datum(tokens: &mut impl Iterator<Item = Token>) -> Option<()> {
     }
 }
 
+/// What is between the quotes of a string, without its escapes.
+fn string(written: &str) -> String {
+    let mut string = String::with_capacity(written.len());
+    let mut chars = written.chars();
+    while let Some(char) = chars.next() {
+        string.extend(if char == '\\' { chars.next() } else { Some(char) });
+    }
+    string
+}
+
 /// The string that a string designator as written stands for.
 pub(super) fn designated(written: &str, kind: TokenKind) -> Option<String> {
     let symbol = match kind {
         TokenKind::String => {
             let inner = written.strip_prefix('"')?.strip_suffix('"')?;
-            return Some(unescaped(inner, true));
+            return Some(string(inner));
         }
         TokenKind::Atom => written.strip_prefix("#:").unwrap_or(written),
         _ => return None,
@@ -207,23 +218,7 @@ pub(super) fn designated(written: &str, kind: TokenKind) -> Option<String> {
         None if symbol.contains('|') => symbol,
         None => symbol.rsplit(':').next().unwrap_or(symbol),
     };
-    (!name.is_empty()).then(|| unescaped(name, false))
-}
-
-/// Without its escapes; what was not escaped is upper-case, unless `verbatim`.
-fn unescaped(written: &str, verbatim: bool) -> String {
-    let mut name = String::with_capacity(written.len());
-    let mut in_bars = verbatim;
-    let mut chars = written.chars();
-    while let Some(char) = chars.next() {
-        match char {
-            '\\' => name.extend(chars.next()),
-            '|' if !verbatim => in_bars = !in_bars,
-            _ if in_bars => name.push(char),
-            _ => name.extend(char.to_uppercase()),
-        }
-    }
-    name
+    (!name.is_empty()).then(|| names::unescaped(name))
 }
 
 /// A span of the text as one string, with its offsets.

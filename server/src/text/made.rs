@@ -1,8 +1,11 @@
 //! What a text defines, by the look of it: every `(def... name` at top level or in a list that is not quoted.
 
+use super::datum::{Form, Kind, Node, Prefix};
+use super::definitions::{Defined, everywhere, kind_of};
 use super::document::Document;
 use super::forms::{designated, package_at};
-use super::scanner::{Scanner, Token, TokenKind};
+use super::names;
+use super::scanner::TokenKind;
 
 /// A definition in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,133 +25,44 @@ pub struct Definition {
 /// Characters of a form that are kept.
 const TEXT: usize = 400;
 
-/// Lists within lists that are looked into.
-const DEPTH: usize = 64;
-
 /// Everything that a text seems to define, in order.
 pub fn definitions(text: &str) -> Vec<Definition> {
     let document = Document::new(text, 0);
-    let rope = document.text();
     let mut found = Vec::new();
-    for form in document.scan().forms() {
-        let source = rope.slice(form.span.start..form.span.end).to_string();
-        let package = package_at(&document, form.span.start);
-        let line = rope.char_to_line(form.span.start) + 1;
-        scan(&source, line, package.as_deref(), &mut found);
+    for top in document.scan().forms() {
+        let form = Form::of(&document, top.span);
+        let package = package_at(&document, top.span.start);
+        let is_code =
+            |node: &Node| node.kind != Kind::Vector && !matches!(node.prefix, Prefix::Quote | Prefix::Backquote);
+        let mut defined = Vec::new();
+        form.nodes.iter().for_each(|node| everywhere(&form, node, is_code, &mut defined));
+        found.extend(defined.iter().filter_map(|one| made(&document, one, package.as_deref())));
     }
     found
 }
 
-struct List {
-    start: usize,
-    head: Option<String>,
-    /// It is data, or in data.
-    quoted: bool,
-    named: bool,
-}
-
-fn scan(source: &str, line: usize, package: Option<&str>, found: &mut Vec<Definition>) {
-    let mut lists: Vec<List> = Vec::new();
-    let mut quote = false;
-    let tokens = Scanner::new(source);
-    let mut tokens =
-        tokens.filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment)).peekable();
-    while let Some(token) = tokens.next() {
-        let written = &source[token.start..token.end];
-        match token.kind {
-            TokenKind::Prefix => {
-                quote |= matches!(written, "'" | "`");
-                continue;
-            }
-            TokenKind::Open => {
-                let quoted = quote || lists.last().is_some_and(|list| list.quoted) || written != "(";
-                // `(defun (setf name) ...`, `(defstruct (name ...) ...`.
-                if lists.last().is_some_and(|list| list.head.is_some() && !list.named) {
-                    let first = tokens.peek().copied();
-                    let setf = first.is_some_and(|first| source[first.start..first.end].eq_ignore_ascii_case("setf"));
-                    lists.push(List { start: token.start, head: None, quoted: true, named: true });
-                    let at = lists.len() - 2;
-                    if setf {
-                        tokens.next();
-                    }
-                    if let Some(name) = tokens.next_if(|token| token.kind == TokenKind::Atom) {
-                        lists[at].named = true;
-                        add(source, line, package, &lists[at], name, found);
-                    } else if let Some(outer) = lists.get_mut(at) {
-                        outer.named = true;
-                    }
-                } else if lists.len() < DEPTH {
-                    lists.push(List { start: token.start, head: None, quoted, named: false });
-                } else {
-                    return;
-                }
-            }
-            TokenKind::Close => drop(lists.pop()),
-            TokenKind::Atom | TokenKind::String => {
-                if let Some(list) = lists.last_mut().filter(|list| !list.quoted && !list.named) {
-                    match &list.head {
-                        None if token.kind == TokenKind::Atom && defines(written) => {
-                            list.head = Some(written.to_ascii_lowercase())
-                        }
-                        None => list.named = true,
-                        Some(_) => {
-                            list.named = true;
-                            if let Some(list) = lists.last() {
-                                add(source, line, package, list, token, found);
-                            }
-                        }
-                    }
-                }
-            }
-            TokenKind::Guard | TokenKind::Unknown | TokenKind::LineComment | TokenKind::BlockComment => {}
-        }
-        quote = false;
-    }
-}
-
-fn defines(operator: &str) -> bool {
-    let name = operator.rsplit(':').next().unwrap_or(operator);
-    let name = name.to_ascii_lowercase();
-    name.starts_with("def") && !name.starts_with("default")
-}
-
-fn add(source: &str, line: usize, package: Option<&str>, list: &List, name: Token, found: &mut Vec<Definition>) {
-    let Some(operator) = &list.head else { return };
-    let written = &source[name.start..name.end];
-    let Some(symbol) = designated(written, name.kind) else { return };
-    if symbol.parse::<f64>().is_ok() {
-        return;
+fn made(document: &Document, one: &Defined, package: Option<&str>) -> Option<Definition> {
+    // Of `(setf name)`, the name.
+    let written = match one.written.strip_prefix('(') {
+        Some(list) => list.trim_end_matches(')').split_whitespace().nth(1)?,
+        None => one.written.as_str(),
+    };
+    let name = designated(written, if written.starts_with('"') { TokenKind::String } else { TokenKind::Atom })?;
+    if names::is_number(written) {
+        return None;
     }
     let prefix = written
         .split_once(':')
         .map(|(prefix, _)| prefix)
         .filter(|prefix| !prefix.is_empty() && !prefix.contains(['|', '#']));
-    let package = prefix.map(str::to_uppercase).or_else(|| package.map(str::to_owned));
-    let before = source[..list.start].matches('\n').count();
-    let text: String = source[list.start..].chars().take(TEXT).collect();
-    found.push(Definition { package, name: symbol, kind: kind(operator), line: line + before, text });
-}
-
-fn kind(operator: &str) -> String {
-    let name = operator.rsplit(':').next().unwrap_or(operator);
-    let kind = match name {
-        "defun" => "function",
-        "defmacro" | "define-modify-macro" => "macro",
-        "defgeneric" => "generic function",
-        "defmethod" => "method",
-        "defvar" | "defparameter" | "defglobal" => "variable",
-        "defconstant" => "constant",
-        "defclass" => "class",
-        "defstruct" => "structure",
-        "define-condition" => "condition",
-        "deftype" => "type",
-        "defpackage" => "package",
-        "define-compiler-macro" => "compiler macro",
-        "defsetf" | "define-setf-expander" => "setf expander",
-        "define-symbol-macro" => "symbol macro",
-        other => other,
-    };
-    kind.to_owned()
+    let text = document.text();
+    Some(Definition {
+        package: prefix.map(str::to_uppercase).or_else(|| package.map(str::to_owned)),
+        name,
+        kind: kind_of(&one.operator).to_owned(),
+        line: text.char_to_line(one.span.start) + 1,
+        text: text.slice(one.span.start..one.span.end.min(one.span.start + TEXT)).to_string(),
+    })
 }
 
 #[cfg(test)]

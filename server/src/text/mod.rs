@@ -3,7 +3,6 @@
 pub mod datum;
 pub mod definitions;
 pub mod document;
-pub mod form_tree;
 pub mod forms;
 pub mod made;
 pub mod names;

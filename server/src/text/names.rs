@@ -51,7 +51,7 @@ fn colon(written: &str) -> Option<usize> {
 }
 
 /// Without its escapes; what was not escaped is upper-case.
-fn unescaped(written: &str) -> String {
+pub(super) fn unescaped(written: &str) -> String {
     let mut name = String::with_capacity(written.len());
     let mut in_bars = false;
     let mut chars = written.chars();

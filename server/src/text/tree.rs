@@ -73,18 +73,16 @@ impl<'a> Tree<'a> {
         Tree::of(text, &Scan::of(text))
     }
 
+    /// The tree of one top-level form, or of what else is parsed by itself.
+    pub fn of_form(text: &'a str) -> Tree<'a> {
+        let mut builder = Builder::new(text);
+        builder.part(0, text.len());
+        builder.tree
+    }
+
     /// The tree of a text, by its scan.
     pub fn of(text: &'a str, scan: &Scan) -> Tree<'a> {
-        let root = Node {
-            kind: Kind::Root,
-            start: 0,
-            end: text.len(),
-            inner: 0,
-            whole: true,
-            parent: ROOT,
-            children: Vec::new(),
-        };
-        let mut builder = Builder { tree: Tree { text, nodes: vec![root] }, open: vec![(ROOT, 0)] };
+        let mut builder = Builder::new(text);
         let mut at = 0;
         for form in scan.forms() {
             builder.part(at, form.bytes.start);
@@ -193,7 +191,20 @@ impl<'a> Tree<'a> {
     }
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    fn new(text: &'a str) -> Builder<'a> {
+        let root = Node {
+            kind: Kind::Root,
+            start: 0,
+            end: text.len(),
+            inner: 0,
+            whole: true,
+            parent: ROOT,
+            children: Vec::new(),
+        };
+        Builder { tree: Tree { text, nodes: vec![root] }, open: vec![(ROOT, 0)] }
+    }
+
     fn part(&mut self, start: usize, end: usize) {
         let text = self.tree.text;
         let before = start.checked_sub(1).map(|at| text.as_bytes()[at]);

@@ -1,12 +1,12 @@
 //! Additions to a `defpackage`.
 
 use super::Change;
+use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
-use crate::text::form_tree::{Node, NodeKind, Tree};
 
 /// A `defpackage` (or UIOP's `define-package`) as written.
 pub(super) struct Definition {
-    tree: Tree,
+    form: Form,
 }
 
 /// What is added.
@@ -28,16 +28,17 @@ impl Definition {
             if !start.to_ascii_lowercase().contains("package") {
                 return None;
             }
-            let definition = Definition { tree: Tree::read(document.text(), form.span)? };
+            let definition = Definition { form: Form::of(document, form.span) };
             let list = definition.list()?;
-            let defines = ["defpackage", "define-package"].contains(&definition.tree.operator(list).as_str());
-            let named = list.elements().get(1).and_then(|node| designated(definition.tree.written(node)))?;
+            let defines =
+                definition.form.operator(list).is_some_and(|name| name == "defpackage" || name == "define-package");
+            let named = list.elements().get(1).and_then(|node| designated(definition.form.written(node)))?;
             (defines && named == name).then_some(definition)
         })
     }
 
     fn list(&self) -> Option<&Node> {
-        self.tree.nodes.first().filter(|node| node.is_list())
+        self.form.nodes.first().filter(|node| self.form.balanced && node.is_list())
     }
 }
 
@@ -52,10 +53,10 @@ fn designated(written: &str) -> Option<String> {
 
 /// The edit that adds it; `None` when it is there.
 pub(super) fn add(definition: &Definition, clause: &Clause) -> Option<Change> {
-    let tree = &definition.tree;
+    let form = &definition.form;
     let list = definition.list()?;
     let name = list.elements().get(1)?;
-    let style = tree.written(name);
+    let style = form.written(name);
     let (option, package, added) = match clause {
         Clause::Use(package) => (":use", None, *package),
         Clause::Export(name) => (":export", None, *name),
@@ -63,33 +64,33 @@ pub(super) fn add(definition: &Definition, clause: &Clause) -> Option<Change> {
     };
     let options = || list.elements().iter().skip(2).filter(|node| node.is_list());
     let is = |node: &&Node| {
-        let key = node.elements().first().is_some_and(|key| tree.written(key).eq_ignore_ascii_case(option));
+        let key = node.elements().first().is_some_and(|key| form.written(key).eq_ignore_ascii_case(option));
         let of = |package: &str| {
-            let second = node.elements().get(1).and_then(|node| designated(tree.written(node)));
+            let second = node.elements().get(1).and_then(|node| designated(form.written(node)));
             second.is_some_and(|second| second.eq_ignore_ascii_case(package))
         };
         key && package.is_none_or(of)
     };
     let names = |node: &Node| -> Vec<String> {
         let skip = if package.is_some() { 2 } else { 1 };
-        node.elements().iter().skip(skip).filter_map(|node| designated(tree.written(node))).collect()
+        node.elements().iter().skip(skip).filter_map(|node| designated(form.written(node))).collect()
     };
     if options().filter(is).any(|node| names(node).iter().any(|name| name.eq_ignore_ascii_case(added))) {
         return None;
     }
     if let Some(last) = options().find(is).and_then(|node| node.elements().last()) {
         // As the name beside it is written.
-        let beside = (last.kind == NodeKind::Atom && tree.written(last) != option).then(|| tree.written(last));
+        let beside = (last.kind == Kind::Atom && form.written(last) != option).then(|| form.written(last));
         let beside = beside.filter(|written| !written.eq_ignore_ascii_case(option)).unwrap_or(style);
         let text = format!(" {}", designator(added, beside));
-        return Some(Change { span: tree.span(last.end, last.end), text });
+        return Some(Change { span: form.span_of(last.end(), last.end()), text });
     }
     let mut words = vec![option.to_owned()];
     words.extend(package.map(|package| designator(package, style)));
     words.push(designator(added, style));
     let last = list.elements().last()?;
-    let newline = if tree.text.contains("\r\n") { "\r\n" } else { "\n" };
-    Some(Change { span: tree.span(last.end, last.end), text: format!("{newline}  ({})", words.join(" ")) })
+    let newline = if form.source.contains("\r\n") { "\r\n" } else { "\n" };
+    Some(Change { span: form.span_of(last.end(), last.end()), text: format!("{newline}  ({})", words.join(" ")) })
 }
 
 /// `name` written as another designator is.

@@ -2,8 +2,8 @@
 
 use super::{Change, Fix};
 use crate::ide::diagnostic::Diagnostic;
+use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
-use crate::text::form_tree::{Node, NodeKind, Tree};
 use crate::text::forms::toplevel_form;
 
 /// Where a variable is bound.
@@ -21,24 +21,21 @@ struct Binder<'a> {
 }
 
 pub(super) fn fixes(document: &Document, item: &Diagnostic) -> Vec<Fix> {
-    let read = || {
-        let form = toplevel_form(document, item.span.start)?;
-        Tree::read(document.text(), form)
-    };
-    let Some(tree) = read() else { return Vec::new() };
-    let chain = tree.around(item.span);
-    let Some(variable) = chain.last().filter(|node| node.kind == NodeKind::Atom && !node.prefixed) else {
+    let form = toplevel_form(document, item.span.start).map(|span| Form::of(document, span));
+    let Some(form) = form.filter(|form| form.balanced) else { return Vec::new() };
+    let chain = form.around(item.span);
+    let Some(variable) = chain.last().filter(|node| node.kind == Kind::Atom && node.is_plain()) else {
         return Vec::new();
     };
-    let name = tree.written(variable);
-    let Some(binder) = binder(&tree, &chain) else { return Vec::new() };
+    let name = form.written(variable);
+    let Some(binder) = binder(&form, &chain) else { return Vec::new() };
     let mut fixes = Vec::new();
-    fixes.extend(declare(&tree, &binder, name));
-    fixes.extend(remove(&tree, &binder, name));
+    fixes.extend(declare(&form, &binder, name));
+    fixes.extend(remove(&form, &binder, name));
     fixes
 }
 
-fn binder<'a>(tree: &Tree, chain: &[&'a Node]) -> Option<Binder<'a>> {
+fn binder<'a>(form: &Form, chain: &[&'a Node]) -> Option<Binder<'a>> {
     for (depth, list) in chain.iter().enumerate().rev().filter(|(_, node)| node.is_list()) {
         let Some(inner) = chain.get(depth + 1) else { continue };
         let at = list.elements().iter().position(|element| element == *inner)?;
@@ -46,7 +43,7 @@ fn binder<'a>(tree: &Tree, chain: &[&'a Node]) -> Option<Binder<'a>> {
         let variable = chain.last()?;
         let plain =
             |body: usize, documented: bool| Binder { list, body, documented, declaration: "ignore", binding: None };
-        let found = match tree.operator(list).as_str() {
+        let found = match form.operator(list).as_deref().unwrap_or_default() {
             "let" | "let*" if at == 1 => {
                 let binding = next(1)?;
                 let bound = binding == *variable || binding.elements().first() == Some(variable);
@@ -75,7 +72,7 @@ fn binder<'a>(tree: &Tree, chain: &[&'a Node]) -> Option<Binder<'a>> {
             _ => None,
         };
         if let Some(binder) = found {
-            let unclear = binder.list.elements().iter().take(binder.body).any(Node::is_guarded);
+            let unclear = binder.list.elements().iter().take(binder.body).any(|node| node.guarded);
             return (!unclear && binder.list.elements().len() >= binder.body).then_some(binder);
         }
     }
@@ -84,15 +81,14 @@ fn binder<'a>(tree: &Tree, chain: &[&'a Node]) -> Option<Binder<'a>> {
 
 impl Binder<'_> {
     /// How many elements of the body are documentation and declarations.
-    fn preamble(&self, tree: &Tree) -> usize {
+    fn preamble(&self, form: &Form) -> usize {
         let body = self.list.elements().get(self.body..).unwrap_or_default();
         let mut documented = self.documented;
         let mut count = 0;
         for (index, element) in body.iter().enumerate() {
-            let documents =
-                documented && element.kind == NodeKind::String && !element.prefixed && index + 1 < body.len();
+            let documents = documented && element.kind == Kind::String && element.is_plain() && index + 1 < body.len();
             documented &= !documents;
-            let declares = element.is_list() && tree.operator(element) == "declare";
+            let declares = element.is_list() && form.operator(element).as_deref() == Some("declare");
             if !documents && !declares {
                 break;
             }
@@ -102,77 +98,90 @@ impl Binder<'_> {
     }
 }
 
-fn declare(tree: &Tree, binder: &Binder, name: &str) -> Option<Fix> {
+fn declare(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
     let elements = binder.list.elements();
-    let preamble = binder.preamble(tree);
+    let preamble = binder.preamble(form);
     let before = &elements[..binder.body + preamble];
     let title = match binder.declaration {
         "ignore" => format!("Declare {name} ignored"),
         other => format!("Declare {name} {other}"),
     };
     let at = |byte: usize, text: String| {
-        Fix::new(title.clone(), vec![Change { span: tree.span(byte, byte), text }]).preferred()
+        Fix::new(title.clone(), vec![Change { span: form.span_of(byte, byte), text }]).preferred()
     };
     // One that says the same of others.
     let mut specifiers = before[binder.body..].iter().flat_map(Node::elements);
-    if let Some(same) = specifiers.find(|list| list.is_list() && tree.operator(list) == binder.declaration) {
-        let last = same.elements().last().filter(|last| !last.is_guarded())?;
-        return Some(at(last.end, format!(" {name}")));
+    if let Some(same) =
+        specifiers.find(|list| list.is_list() && form.operator(list).as_deref() == Some(binder.declaration))
+    {
+        let last = same.elements().last().filter(|last| !last.guarded)?;
+        return Some(at(last.end(), format!(" {name}")));
     }
     let declaration = format!("(declare ({} {name}))", binder.declaration);
     let previous = before.last()?;
     let Some(next) = elements.get(binder.body + preamble) else {
-        return Some(at(previous.end, format!(" {declaration}")));
+        return Some(at(previous.end(), format!(" {declaration}")));
     };
-    let between = &tree.text[previous.end..next.start];
+    let between = &form.source[previous.end()..next.start()];
     let Some(line_end) = between.find('\n') else {
-        return Some(at(next.start, format!("{declaration} ")));
+        return Some(at(next.start(), format!("{declaration} ")));
     };
-    let indentation = &tree.text[previous.end..next.start][between.rfind('\n').map_or(0, |at| at + 1)..];
+    let indentation = &form.source[previous.end()..next.start()][between.rfind('\n').map_or(0, |at| at + 1)..];
     let line = &between[..line_end];
     if !indentation.trim().is_empty() {
         // Something that is no element stands before it on its line.
-        return Some(at(next.start, format!("{declaration} ")));
+        return Some(at(next.start(), format!("{declaration} ")));
     }
     let newline = if line.ends_with('\r') { "\r\n" } else { "\n" };
     let rest = line.trim_start();
     if rest.is_empty() || rest.starts_with(';') {
         // On a line of its own before all that belongs to what comes next, comments too.
-        return Some(at(previous.end + line_end + 1, format!("{indentation}{declaration}{newline}")));
+        return Some(at(previous.end() + line_end + 1, format!("{indentation}{declaration}{newline}")));
     }
-    Some(at(next.start, format!("{declaration}{newline}{indentation}")))
+    Some(at(next.start(), format!("{declaration}{newline}{indentation}")))
 }
 
-fn remove(tree: &Tree, binder: &Binder, name: &str) -> Option<Fix> {
+fn remove(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
     let (list, binding) = binder.binding?;
-    let preamble = binder.preamble(tree);
+    let preamble = binder.preamble(form);
     let declared = &binder.list.elements()[binder.body..binder.body + preamble];
-    let inert = binding.elements().iter().skip(1).all(|value| value.is_inert(&tree.text));
-    if !inert || declared.iter().any(|node| mentions(tree, node, name)) {
+    let inert = binding.elements().iter().skip(1).all(|value| is_inert(form, value));
+    if !inert || declared.iter().any(|node| mentions(form, node, name)) {
         return None;
     }
     let siblings = list.elements();
     let index = siblings.iter().position(|sibling| sibling == binding)?;
-    let blank = |from: usize, to: usize| tree.text[from..to].chars().all(char::is_whitespace);
-    let (mut start, mut end) = (binding.start, binding.end);
-    if let Some(next) = siblings.get(index + 1).filter(|next| blank(binding.end, next.start)) {
-        end = next.start;
+    let blank = |from: usize, to: usize| form.source[from..to].chars().all(char::is_whitespace);
+    let (mut start, mut end) = (binding.start(), binding.end());
+    if let Some(next) = siblings.get(index + 1).filter(|next| blank(binding.end(), next.start())) {
+        end = next.start();
     } else if let Some(previous) = index.checked_sub(1).and_then(|before| siblings.get(before))
-        && blank(previous.end, binding.start)
+        && blank(previous.end(), binding.start())
     {
-        start = previous.end;
+        start = previous.end();
     }
-    let change = Change { span: tree.span(start, end), text: String::new() };
+    let change = Change { span: form.span_of(start, end), text: String::new() };
     Some(Fix::new(format!("Remove the variable {name}"), vec![change]))
 }
 
-/// Whether a node has the symbol in it.
-fn mentions(tree: &Tree, node: &Node, name: &str) -> bool {
+/// A constant or a name: making or leaving out its value does nothing.
+fn is_inert(form: &Form, node: &Node) -> bool {
+    let written = form.written(node);
     match node.kind {
-        NodeKind::List(_) => node.elements().iter().any(|element| mentions(tree, element, name)),
-        NodeKind::Guarded => true,
-        NodeKind::Atom => tree.written(node).eq_ignore_ascii_case(name),
-        NodeKind::String => false,
+        _ if node.guarded => false,
+        Kind::Atom | Kind::String => !written.starts_with("#."),
+        Kind::List => written.starts_with('\'') || written.starts_with("#'"),
+        Kind::Vector => false,
+    }
+}
+
+/// Whether a node has the symbol in it.
+fn mentions(form: &Form, node: &Node, name: &str) -> bool {
+    match node.kind {
+        _ if node.guarded => true,
+        Kind::List | Kind::Vector => node.children.iter().any(|element| mentions(form, element, name)),
+        Kind::Atom => form.written(node).eq_ignore_ascii_case(name),
+        Kind::String => false,
     }
 }
 

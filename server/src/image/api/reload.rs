@@ -24,18 +24,11 @@ pub struct CompileString {
 /// `replace-function`: the same for exactly one definition of a function that is there.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReplaceFunction {
-    /// Its name, as a person writes it.
+    /// Its name, as a person writes it, in the definition's package.
     pub function: String,
-    /// Its definition.
-    pub code: String,
-    /// In which package both are read; `None`: the name in CL-USER, the definition where the name is at home.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub package: Option<String>,
-    /// The file in which the definition stands.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<PathBuf>,
-    /// The line there, 1-based.
-    pub line: usize,
+    /// Its definition. Without a package the name is read in CL-USER, the definition where the name is at home.
+    #[serde(flatten)]
+    pub definition: CompileString,
 }
 
 /// `load-fasl`.

@@ -4,10 +4,9 @@ use lsp_types::ProgressToken;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tower_lsp::jsonrpc::{Error, Result};
+use tower_lsp::jsonrpc::Result;
 
-use super::{Command, next};
-use crate::image::Progress;
+use super::Command;
 use crate::lsp::front::Front;
 use crate::lsp::progress::Bar;
 use crate::lsp::to_proto;
@@ -41,17 +40,7 @@ async fn load_system(front: &Front, argument: Argument, bar: Bar) -> Result<Valu
     let Argument { system, force } = argument;
     let (progress, steps) = mpsc::unbounded_channel();
     let answer = front.session.load_system(front.client, system.clone(), force, Some(progress));
-    tokio::pin!(answer);
-    let mut steps = Some(steps);
-    let outcome = loop {
-        tokio::select! {
-            biased;
-            Some(step) = next(&mut steps) => bar.report(&step.message, per_cent(&step)),
-            outcome = &mut answer => break outcome,
-            () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
-        }
-    };
-    let outcome = outcome.map_err(|error| to_proto::error(&error))?;
+    let outcome = bar.follow(steps, answer).await?.map_err(|error| to_proto::error(&error))?;
     if !outcome.loaded {
         // A quick fix runs this command and ignores its result.
         let why = outcome.outcome.error.as_ref().map(|error| error.message.as_str()).unwrap_or("see the output");
@@ -60,9 +49,4 @@ async fn load_system(front: &Front, argument: Argument, bar: Bar) -> Result<Valu
     let mut result = to_proto::outcome(&outcome.outcome);
     result["loaded"] = outcome.loaded.into();
     Ok(result)
-}
-
-fn per_cent(step: &Progress) -> Option<u32> {
-    let total = step.total.filter(|total| *total > 0)?;
-    u32::try_from(100 * step.done.min(total) / total).ok()
 }

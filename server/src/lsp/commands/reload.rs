@@ -8,9 +8,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
-use super::{Command, Nothing, next};
+use super::{Command, Nothing};
 use crate::ide::reload;
-use crate::image::Progress;
 use crate::lsp::from_proto;
 use crate::lsp::front::Front;
 use crate::session::path_of_uri;
@@ -24,17 +23,7 @@ async fn perform(front: &Front, title: &str, what: Reload, token: Option<Progres
     let (progress, steps) = mpsc::unbounded_channel();
     // A person sees it run and can stop it.
     let answer = front.session.reload(front.client, what, Some(86_400.0), Some(progress));
-    tokio::pin!(answer);
-    let mut steps = Some(steps);
-    let outcome = loop {
-        tokio::select! {
-            biased;
-            Some(step) = next(&mut steps) => bar.report(&step.message, per_cent(&step)),
-            outcome = &mut answer => break outcome,
-            () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
-        }
-    };
-    match outcome {
+    match bar.follow(steps, answer).await? {
         Ok(outcome) => Ok(Value::Object(reload::facts(&outcome))),
         Err(failure) => Err(refused(failure)),
     }
@@ -46,11 +35,6 @@ fn refused(failure: reload::Failure) -> Error {
         message: failure.message.into(),
         data: Some(failure.data),
     }
-}
-
-fn per_cent(step: &Progress) -> Option<u32> {
-    let total = step.total.filter(|total| *total > 0)?;
-    u32::try_from(100 * step.done.min(total) / total).ok()
 }
 
 /// Replace one function.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
-use super::{Command, at_place, next, seconds};
+use super::{Command, at_place, seconds};
 use crate::ide::testing::{Tested, definition, render, summary};
 use crate::image::api::testing::RunTestsParams;
 use crate::lsp::front::Front;
@@ -87,16 +87,7 @@ async fn run(front: &Front, params: RunTestsParams, token: Option<ProgressToken>
     let within = std::time::Duration::from_secs_f64(params.timeout);
     let (progress, steps) = mpsc::unbounded_channel();
     let answer = front.session.run(front.client, "running tests".into(), |_| params, Some(within), Some(progress));
-    tokio::pin!(answer);
-    let mut steps = Some(steps);
-    let answer = loop {
-        tokio::select! {
-            biased;
-            Some(step) = next(&mut steps) => bar.report(&step.message, None),
-            answer = &mut answer => break answer,
-            () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
-        }
-    };
+    let answer = bar.follow(steps, answer).await?;
     let facts = Tested::from(answer.map_err(|error| to_proto::error(&error))?);
     let text = render(&facts);
     if show {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::compile_form::Refusal;
 use crate::ide::diagnostic::{Diagnostic, Severity};
-use crate::ide::{files, fix};
+use crate::ide::{files, fixes};
 use crate::image::ImageError;
 use crate::image::api::CheckMode;
 use crate::session::approval::BoundFile;
@@ -235,7 +235,7 @@ fn finding(text: &Rope, item: &Diagnostic) -> Finding {
         Severity::Information => "information",
     };
     let (code, message) = (item.code.clone(), item.message.clone());
-    Finding { line: at.line, column: at.column, severity, code, message, fix: fix::title(item) }
+    Finding { line: at.line, column: at.column, severity, code, message, fix: fixes::title(item) }
 }
 
 fn render(found: &Found) -> String {

@@ -1,0 +1,111 @@
+;;;; SBCL's internals that the checker stands on (check/).
+
+(in-package :consort)
+
+(define-internal encapsulated-condition :function "checking" ("SB-INT" "ENCAPSULATED-CONDITION"))
+(define-internal compiler-error-type :symbol "checking" ("SB-C" "COMPILER-ERROR"))
+
+;; Reading: the stream that tells where every object it reads begins and ends.
+(define-internal tracking-stream-class :symbol "exact positions" ("SB-INT" "FORM-TRACKING-STREAM"))
+(define-internal tracking-stream-observer :place "exact positions" ("SB-IMPL" "FORM-TRACKING-STREAM-OBSERVER"))
+(define-internal tracking-stream-form-start :place "exact positions" ("SB-IMPL" "FORM-TRACKING-STREAM-FORM-START-CHAR-POS"))
+(define-internal tracking-stream-position :function "exact positions"
+  ("SB-IMPL" "FORM-TRACKING-STREAM-CURRENT-CHAR-POS")        ; 2.5
+  ("SB-IMPL" "FORM-TRACKING-STREAM-INPUT-CHAR-POS"))
+(define-internal make-fd-stream :function "checking without Landlock" ("SB-SYS" "MAKE-FD-STREAM"))
+(define-internal stream-descriptor :function "checking" ("SB-SYS" "FD-STREAM-FD"))
+(define-internal stream-file-name :place "checking" ("SB-IMPL" "FD-STREAM-PATHNAME"))
+(define-internal reader-package-error-type :symbol "reading after an unknown package"
+  ("SB-INT" "SIMPLE-READER-PACKAGE-ERROR") ("SB-KERNEL" "SIMPLE-READER-PACKAGE-ERROR"))
+(define-internal comma-p :function "positions in backquotes" ("SB-INT" "COMMA-P") ("SB-IMPL" "COMMA-P"))
+(define-internal comma-expression :function "positions in backquotes" ("SB-INT" "COMMA-EXPR") ("SB-IMPL" "COMMA-EXPR"))
+
+;; COMPILE-FILE's loop over the forms of a file.
+(define-internal do-forms-name :symbol "checking" ("SB-C" "%DO-FORMS-FROM-INFO"))
+(define-internal source-info-file :function "checking" ("SB-C" "SOURCE-INFO-FILE-INFO"))
+(define-internal source-info-stream :place "checking" ("SB-C" "SOURCE-INFO-STREAM"))
+(define-internal file-info-subforms :function "checking" ("SB-C" "FILE-INFO-SUBFORMS"))
+(define-internal file-info-truename :place "checking" ("SB-C" "FILE-INFO-%TRUENAME") ("SB-C" "FILE-INFO-TRUENAME"))
+(define-internal file-info-pathname :function "checking" ("SB-C" "FILE-INFO-PATHNAME"))
+(define-internal current-source-info :variable "checking" ("SB-C" "*SOURCE-INFO*"))
+
+;; What the compiler says and where it is.
+(define-internal find-error-context :function "exact positions" ("SB-C" "FIND-ERROR-CONTEXT"))
+(define-internal error-context-form :function "exact positions" ("SB-C" "COMPILER-ERROR-CONTEXT-ORIGINAL-FORM"))
+(define-internal error-context-path :function "exact positions" ("SB-C" "COMPILER-ERROR-CONTEXT-ORIGINAL-SOURCE-PATH"))
+(define-internal find-source-root :function "exact positions" ("SB-C" "FIND-SOURCE-ROOT"))
+(define-internal print-compiler-message-name :symbol "checking" ("SB-C" "PRINT-COMPILER-MESSAGE"))
+(define-internal warning-handler-name :symbol "checking" ("SB-C" "COMPILER-WARNING-HANDLER"))
+(define-internal style-warning-handler-name :symbol "checking" ("SB-C" "COMPILER-STYLE-WARNING-HANDLER"))
+(define-internal note-undefined-name :symbol "undefined names" ("SB-C" "NOTE-UNDEFINED-REFERENCE"))
+(define-internal summarize-name :symbol "undefined names" ("SB-C" "SUMMARIZE-COMPILATION-UNIT"))
+(define-internal undefined-warnings-name :symbol "undefined names" ("SB-C" "*UNDEFINED-WARNINGS*"))
+(define-internal undefined-warning-name :function "undefined names" ("SB-C" "UNDEFINED-WARNING-NAME"))
+(define-internal undefined-warning-kind :function "undefined names" ("SB-C" "UNDEFINED-WARNING-KIND"))
+
+;; What an earlier load of the same file left behind.
+(define-internal redefinition-warning-type :symbol "checking" ("SB-KERNEL" "REDEFINITION-WARNING"))
+(define-internal redefinition-name :function "checking" ("SB-KERNEL" "REDEFINITION-WARNING-NAME"))
+(define-internal duplicate-definition-type :symbol "checking" ("SB-INT" "DUPLICATE-DEFINITION") ("SB-KERNEL" "DUPLICATE-DEFINITION"))
+(define-internal same-file-redefinition-type :symbol "checking" ("SB-INT" "SAME-FILE-REDEFINITION-WARNING"))
+(define-internal duplicate-definition-name :function "checking"
+  ("SB-INT" "DUPLICATE-DEFINITION-NAME") ("SB-KERNEL" "DUPLICATE-DEFINITION-NAME"))
+(define-internal handler-clusters :variable "checking" ("SB-KERNEL" "*HANDLER-CLUSTERS*"))
+(define-internal initial-handler-clusters :variable "checking" ("SB-KERNEL" "**INITIAL-HANDLER-CLUSTERS**"))
+(define-internal package-variance-type :symbol "checking" ("SB-INT" "PACKAGE-AT-VARIANCE") ("SB-KERNEL" "PACKAGE-AT-VARIANCE"))
+(define-internal info :macro "checking a text that is loaded" ("SB-INT" "INFO"))
+(define-internal specifier-type :function "checking a text that is loaded" ("SB-KERNEL" "SPECIFIER-TYPE"))
+(define-internal clear-info :macro "checking a text that is loaded" ("SB-INT" "CLEAR-INFO"))
+
+(defun forget-function-type (name)
+  "Make the compiler forget what it took from the definition of the function NAME: it knows of none now. What was proclaimed stays, and
+calling it goes on as before."
+  (when (member (info :function :where-from name) '(:defined :defined-method))
+    (unless (info :function :source-transform name) ; of a structure
+      (setf (info :function :type name) (specifier-type 'function)) ; without one it looks at the function itself
+      (clear-info :function :inlining-data name)
+      (setf (info :function :where-from name) :assumed))))
+
+(define-internal print-condition-references :variable "clean messages" ("SB-INT" "*PRINT-CONDITION-REFERENCES*"))
+
+;; Every use of an undefined function, from the compiler's own graph of the code: it tells only of the first.
+(define-internal compile-toplevel-name :symbol "every use of an undefined function" ("SB-C" "COMPILE-TOPLEVEL"))
+(define-internal ir1-namespace :symbol "every use of an undefined function" ("SB-C" "*IR1-NAMESPACE*"))
+(define-internal free-functions :function "every use of an undefined function" ("SB-C" "FREE-FUNS"))
+(define-internal leaf-references :function "every use of an undefined function" ("SB-C" "LEAF-REFS"))
+(define-internal node-source-path :function "every use of an undefined function" ("SB-C" "NODE-SOURCE-PATH"))
+(define-internal original-source-path :function "every use of an undefined function" ("SB-C" "SOURCE-PATH-ORIGINAL-SOURCE"))
+
+(defun undefined-warnings ()
+  "What the compiler has met in this compilation unit and found undefined."
+  (and (boundp undefined-warnings-name) (symbol-value undefined-warnings-name)))
+
+(defun forget-undefined-warnings ()
+  "Keep the compiler from telling of them itself."
+  (when (boundp undefined-warnings-name)
+    (setf (symbol-value undefined-warnings-name) '())))
+
+(defun paths-of-references (function-name)
+  "The source path, innermost first, of every place in the code being compiled now that refers to the global FUNCTION-NAME."
+  (let ((leaf (and (boundp ir1-namespace) (gethash function-name (free-functions (symbol-value ir1-namespace))))))
+    (and leaf (mapcar (lambda (node) (original-source-path (node-source-path node))) (leaf-references leaf)))))
+
+;; Whether code asks for speed above all, by the policy in force where the compiler is.
+(define-internal policy-quality :function "notes where code asks for speed" ("SB-C" "POLICY-QUALITY"))
+(define-internal lexenv-policy :function "notes where code asks for speed" ("SB-C" "LEXENV-POLICY"))
+(define-internal node-lexenv :function "notes where code asks for speed" ("SB-C" "NODE-LEXENV"))
+(define-internal node-type :type "notes where code asks for speed" ("SB-C" "NODE"))
+(define-internal lexenv-name :symbol "notes where code asks for speed" ("SB-C" "*LEXENV*"))
+(define-internal error-context :symbol "notes where code asks for speed" ("SB-C" "*COMPILER-ERROR-CONTEXT*"))
+
+(defun speed-wanted-p ()
+  "Whether the code that the compiler is at is to be faster rather than anything else."
+  (let* ((context (symbol-value error-context))
+         (lexenv (cond ((typep context 'node-type) (node-lexenv context))
+                       ((boundp lexenv-name) (symbol-value lexenv-name))))
+         (policy (and lexenv (lexenv-policy lexenv))))
+    (when policy
+      (let ((speed (policy-quality policy 'speed)))
+        (and (> speed 1)
+             (loop for other in '(safety debug space compilation-speed)
+                   always (> speed (policy-quality policy other))))))))

@@ -1,0 +1,37 @@
+;;;; SBCL's internals that a fingerprint looks at (ops/fingerprint.lisp).
+
+(in-package :consort)
+
+(define-internal call-with-each-info :function "the compiler's part of fingerprints" ("SB-INT" "CALL-WITH-EACH-INFO") ("SB-IMPL" "CALL-WITH-EACH-INFO")
+  ("SB-C" "CALL-WITH-EACH-INFO"))
+(define-internal *info-types* :variable "the compiler's part of fingerprints" ("SB-INT" "*INFO-TYPES*") ("SB-IMPL" "*INFO-TYPES*") ("SB-C" "*INFO-TYPES*"))
+(define-internal meta-info-kind :function "the compiler's part of fingerprints" ("SB-INT" "META-INFO-KIND") ("SB-IMPL" "META-INFO-KIND") ("SB-C" "META-INFO-KIND"))
+(define-internal class-layout :function "the classes' part of fingerprints" ("SB-PCL" "CLASS-WRAPPER"))
+
+(defun map-symbol-info (function symbol)
+  "Call FUNCTION with a number that tells the kind and the value of each thing the compiler's database has on SYMBOL and on names made from
+it, such as (SETF SYMBOL), but for how often it was called in what was compiled."
+  (call-with-each-info (lambda (name kind value)
+                         (unless (let ((type (svref *info-types* kind))) ; none for what is not of a kind, such as the function itself
+                                   (and type (string= (meta-info-kind type) "EMITTED-FULL-CALLS")))
+                           (funcall function (logxor kind (if (symbolp name) 0 (sxhash (prin1-to-string name)))) value)))
+                       symbol))
+
+(defun system-symbol-p (symbol)
+  "Whether SYMBOL is of SBCL itself."
+  (let ((package (symbol-package symbol)))
+    (and package (sb-ext:package-locked-p package))))
+
+(defparameter *moving-internals*
+  '("*CODE-SERIALNO*" "*COMPILE-ELAPSED-TIME*" "*COMPILE-FILE-ELAPSED-TIME*" "*EVAL-CALLS*" "*GC-EPOCH*" "*N-BYTES-FREED-OR-PURIFIED*" "*TYPE-CACHE-NONCE*"
+    "*IMMOBILE-CODEBLOB-TREE*" "*DYNSPACE-CODEBLOB-TREE*" "*STORE-BARRIERS-EMITTED*" "*STORE-BARRIERS-POTENTIALLY-EMITTED*"
+    "*CODE-ALLOC-COUNT*" "*PACKAGE-NAMES-COOKIE*" "*GC-REAL-TIME*" "*RUN-GC-HOOKS*" "*FINALIZERS-TRIGGERED*" "*FINALIZER-THREAD*"
+    "*UNCOMPACTED-FUN-MAPS*" "*COMPILED-DEBUG-FUNS*" "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*" "*AVAILABLE-BUFFERS*")
+  "Names of internal variables whose values change without anybody having changed anything.")
+
+(defun moving-internal-p (symbol)
+  "Whether SYMBOL, of SBCL itself, is such a variable, or a cache."
+  (let ((name (symbol-name symbol)))
+    (and (system-symbol-p symbol)
+         (or (member name *moving-internals* :test #'string=)
+             (search "-CACHE-VECTOR*" name)))))

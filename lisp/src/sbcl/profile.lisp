@@ -1,0 +1,35 @@
+;;;; SBCL's internals that profiling stands on (profile/): the stack of an interrupted thread, and what SB-SPROF has gathered.
+
+(in-package :consort)
+
+(define-internal unencapsulate :function "profiling threads that the code starts" ("SB-INT" "UNENCAPSULATE"))
+(define-internal context-pc :function "profiling" ("SB-VM" "CONTEXT-PC"))
+(define-internal context-register :function "profiling" ("SB-VM" "CONTEXT-REGISTER"))
+(define-internal stack-register :variable "profiling" ("SB-VM" "RSP-OFFSET"))
+(define-internal frame-register :variable "profiling" ("SB-VM" "RBP-OFFSET"))
+(define-internal thread-slot :macro "profiling" ("SB-VM" "CURRENT-THREAD-OFFSET-SAP"))
+(define-internal stack-end-slot :variable "profiling" ("SB-VM" "THREAD-CONTROL-STACK-END-SLOT"))
+(define-internal code-from-pc :function "profiling" ("SB-DI" "CODE-HEADER-FROM-PC"))
+(define-internal code-start :function "profiling" ("SB-KERNEL" "CODE-INSTRUCTIONS"))
+(define-internal debug-function-at :function "profiling" ("SB-DI" "DEBUG-FUN-FROM-PC"))
+(define-internal assembler-routines :variable "profiling" ("SB-FASL" "*ASSEMBLER-ROUTINES*") ("SB-KERNEL" "*ASSEMBLER-ROUTINES*"))
+(define-internal assembler-routine-at :function "profiling" ("SB-DISASSEM" "FIND-ASSEMBLER-ROUTINE"))
+(define-internal foreign-symbol-at :function "profiling" ("SB-SYS" "SAP-FOREIGN-SYMBOL") ("SB-IMPL" "SAP-FOREIGN-SYMBOL"))
+(define-internal sprof-samples :variable "profiling allocation" ("SB-SPROF" "*SAMPLES*"))
+(define-internal sprof-vector :place "profiling allocation" ("SB-SPROF" "SAMPLES-VECTOR"))
+(define-internal sprof-gathered :function "profiling allocation" ("SB-SPROF" "CONVERT-RAW-DATA"))
+(define-internal map-sprof-trace :function "profiling allocation" ("SB-SPROF" "MAP-TRACE-PC-LOCS"))
+(define-internal sprof-mode :variable "profiling allocation" ("SB-SPROF" "*PROFILING*"))
+(define-internal debug-function-type :type "profiling allocation" ("SB-DI" "COMPILED-DEBUG-FUN"))
+
+(defun signal-context (sap)
+  "What a signal's handler was given as its third argument, as CONTEXT-PC and CONTEXT-REGISTER want it."
+  (sb-alien:sap-alien sap (* sb-sys:os-context-t)))
+
+(defun allocator-name-p (name)
+  "Whether NAME is of what allocates for the function that asked: the runtime's C, and the assembler routines that call it."
+  (if (stringp name)
+      (search "foreign function" name)
+      (and (symbolp name)
+           (eq (symbol-package name) (load-time-value (find-package "SB-VM")))
+           (search "ALLOC-TRAMP" (symbol-name name)))))

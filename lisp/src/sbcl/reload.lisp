@@ -1,0 +1,116 @@
+;;;; SBCL's internals that hot reload stands on (reload/): what a name stands for in the compiler's database, what code was made from, and methods
+;;;; replaced in one store.
+
+(in-package :consort)
+
+(define-internal set-info-value :function "undoing a reload" ("SB-INT" "SET-INFO-VALUE"))
+(define-internal clear-info-values :function "undoing a reload" ("SB-INT" "CLEAR-INFO-VALUES"))
+(define-internal meta-info-category :function "undoing a reload" ("SB-IMPL" "META-INFO-CATEGORY") ("SB-INT" "META-INFO-CATEGORY"))
+(define-internal definition-source-slot :symbol "undoing a reload" ("SB-PCL" "SOURCE"))
+(define-internal initial-methods-slot :symbol "undoing a reload" ("SB-PCL" "INITIAL-METHODS"))
+(define-internal fast-method-function :function "finding stale callers" ("SB-PCL" "%METHOD-FUNCTION-FAST-FUNCTION"))
+(define-internal generic-function-lock :function "replacing methods that other threads call" ("SB-PCL" "GF-LOCK"))
+(define-internal set-methods :symbol "replacing methods that other threads call" ("SB-PCL" "GENERIC-FUNCTION-METHODS"))
+(define-internal set-method-function :symbol "replacing methods that other threads call" ("SB-PCL" "METHOD-GENERIC-FUNCTION"))
+
+(define-internal remove-slot-accessors :symbol "replacing accessors that other threads call" ("SB-PCL" "REMOVE-SLOT-ACCESSORS"))
+
+(defun put-method-in-place (generic-function new old)
+  "Have NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. What is decided by the old list of methods goes on to be called until
+SBCL's own method of ADD-METHOD, which is to be called next, has it decided anew; by itself that removes OLD first, and a caller in between finds no method."
+  (without-interrupts
+    (sb-thread:with-recursive-lock ((generic-function-lock generic-function))
+      (funcall (fdefinition `(setf ,set-methods))
+               (cons new (remove old (sb-mop:generic-function-methods generic-function)))
+               generic-function)
+      (funcall (fdefinition `(setf ,set-method-function)) nil old)
+      (dolist (specializer (sb-mop:method-specializers old))
+        (sb-mop:remove-direct-method specializer old)))))
+
+(defun observe-compiler-errors (observe)
+  "From now on OBSERVE is called with each error that the compiler reports, a condition or a string, where it reports it."
+  (when (internal-p 'print-compiler-message-name)
+    (encapsulate print-compiler-message-name 'consort-reload
+                 (lambda (function stream control arguments &rest more)
+                   (when (and (stringp control) (search "caught ERROR" control))
+                     (funcall observe (first arguments)))
+                   (apply function stream control arguments more)))))
+
+(define-global *replace-in-place-p* (constantly nil) "Called to know whether a method that this thread adds takes the place of another in one store.")
+
+(defun replace-methods-in-place (wanted-p)
+  "From now on, where WANTED-P returns true, a method that takes the place of another does so at no moment when there is neither."
+  (setf *replace-in-place-p* wanted-p))
+
+;;; A method and not an encapsulation of REAL-ADD-METHOD: that function itself is the function of ADD-METHOD's one method (pcl/boot.lisp,
+;;; *!GENERIC-FUNCTION-FIXUPS*), so nothing calls it by its name.
+(defmethod add-method :around ((generic-function standard-generic-function) (method standard-method))
+  (when (and (funcall *replace-in-place-p*) (null (sb-mop:method-generic-function method))
+             (internal-p 'generic-function-lock) (internal-p 'set-methods) (internal-p 'set-method-function))
+    (let ((old (find-method generic-function (method-qualifiers method) (sb-mop:method-specializers method) nil)))
+      (when (and old (equal (sb-mop:method-lambda-list old) (sb-mop:method-lambda-list method)))
+        (put-method-in-place generic-function method old))))
+  (call-next-method))
+
+(defun defer-removed-accessors (wanted-p note)
+  "From now on, where WANTED-P returns true, a class that is defined again keeps its old accessors until it has its new ones: NOTE is called with the class
+and its old slots."
+  (when (internal-p 'remove-slot-accessors)
+    (encapsulate remove-slot-accessors 'consort
+                 (lambda (function class slots)
+                   (if (funcall wanted-p)
+                       (funcall note class slots)
+                       (funcall function class slots))))))
+
+(defun info-kinds (name)
+  "What the compiler's database has on the symbol NAME and on names made from it: a list of (NAME NUMBER CATEGORY KIND VALUE), without what is no part of a
+definition: the function itself, how often it was called, what is assumed of it."
+  (let ((result '()))
+    (call-with-each-info (lambda (name number value)
+                           (let ((meta (svref *info-types* number)))
+                             (when (and meta (not (eql meta 0)))
+                               (let ((kind (meta-info-kind meta)))
+                                 (unless (member kind '(:emitted-full-calls :definition :assumed-type :forward-references :package :wired-tls
+                                                        :classoid-cell :compiler-layout :builtin))
+                                   (push (list name number (meta-info-category meta) kind value) result))))))
+                         name)
+    result))
+
+(define-internal undefined-warning-contexts :function "where a reload's undefined variables are" ("SB-C" "UNDEFINED-WARNING-WARNINGS"))
+(define-internal context-file-name :function "where a reload's undefined variables are" ("SB-C" "COMPILER-ERROR-CONTEXT-FILE-NAME"))
+(define-internal context-file-position :function "where a reload's undefined variables are" ("SB-C" "COMPILER-ERROR-CONTEXT-FILE-POSITION"))
+
+(defun undefined-variable-use ()
+  "Of the variables that this compilation unit uses and nobody defined, the first: its name, and the file and the offset of a form that uses it, if known."
+  (let ((warning (find :variable (undefined-warnings) :key #'undefined-warning-kind :from-end t)))
+    (when warning
+      (let ((context (first (ignore-errors (undefined-warning-contexts warning)))))
+        (values (undefined-warning-name warning)
+                (ignore-errors (context-file-name context))
+                (ignore-errors (context-file-position context)))))))
+
+(defun code-of (function)
+  "The code that FUNCTION is part of, or NIL."
+  (ignore-errors (function-code (underlying-function function))))
+
+(defun map-code-uses (function code)
+  "Call FUNCTION with :CALLS or :MACROEXPANDS and a name for each function called, or inlined, and macro expanded in CODE."
+  (dotimes (i (code-entries code))
+    (map-function-xrefs (lambda (kind name)
+                          (when (member kind '(:calls :macroexpands)) (funcall function kind name)))
+                        (code-entry code i))))
+
+(define-internal structure-description :function "undoing a reload" ("SB-KERNEL" "FIND-DEFSTRUCT-DESCRIPTION"))
+(define-internal structure-constructors :function "undoing a reload" ("SB-KERNEL" "DD-CONSTRUCTORS"))
+(define-internal structure-copier :function "undoing a reload" ("SB-KERNEL" "DD-COPIER-NAME"))
+(define-internal structure-predicate :function "undoing a reload" ("SB-KERNEL" "DD-PREDICATE-NAME"))
+(define-internal structure-slots :function "undoing a reload" ("SB-KERNEL" "DD-SLOTS"))
+(define-internal slot-accessor :function "undoing a reload" ("SB-KERNEL" "DSD-ACCESSOR-NAME"))
+
+(defun structure-names (name)
+  "The functions that the definition of the structure NAME made."
+  (let ((description (ignore-errors (structure-description name))))
+    (when description
+      (append (mapcar (lambda (constructor) (if (consp constructor) (car constructor) constructor)) (structure-constructors description))
+              (list (structure-copier description) (structure-predicate description))
+              (mapcar #'slot-accessor (structure-slots description))))))

@@ -1,0 +1,42 @@
+;;;; SBCL's internals that tell of symbols (symbols/), and its special operators and what else stands for a function (expand/).
+
+(in-package :consort)
+
+(define-internal function-xrefs :function "finding references" ("SB-KERNEL" "%SIMPLE-FUN-XREFS"))
+(define-internal map-packed-xrefs :function "finding references" ("SB-C" "MAP-PACKED-XREF-DATA"))
+(define-internal method-fast-function :function "finding references in methods" ("SB-PCL" "SAFE-METHOD-FAST-FUNCTION"))
+(define-internal underlying-function :function "finding references" ("SB-KERNEL" "%FUN-FUN"))
+(define-internal function-code :function "finding references" ("SB-KERNEL" "FUN-CODE-HEADER"))
+(define-internal code-entries :function "finding references" ("SB-KERNEL" "CODE-N-ENTRIES"))
+(define-internal code-entry :function "finding references" ("SB-KERNEL" "%CODE-ENTRY-POINT"))
+(define-internal function-definition-source :function "finding references" ("SB-INTROSPECT" "FIND-FUNCTION-DEFINITION-SOURCE"))
+(define-internal unparse-specializers :function "naming methods" ("SB-PCL" "UNPARSE-SPECIALIZERS"))
+
+(defun variable-kind (symbol)
+  "What the compiler takes SYMBOL for as a variable: :SPECIAL, :GLOBAL, :CONSTANT, :MACRO, :ALIEN, :UNKNOWN."
+  (info :variable :kind symbol))
+
+(defun type-expander-p (symbol)
+  "Whether SYMBOL was defined by DEFTYPE."
+  (and (info :type :expander symbol) t))
+
+(defun setf-expander-function (symbol)
+  "What DEFSETF or DEFINE-SETF-EXPANDER made of SYMBOL: a function, something else that is true, or NIL."
+  (let ((expander (info :setf :expander symbol)))
+    (if (and (consp expander) (functionp (cdr expander))) (cdr expander) expander)))
+
+(defun map-function-xrefs (function simple-function)
+  "Call FUNCTION with the kind, as :CALLS, and the name of all that the code of SIMPLE-FUNCTION refers to."
+  (let ((xrefs (function-xrefs simple-function)))
+    (when xrefs
+      (map-packed-xrefs (lambda (kind name form-number)
+                          (declare (ignore form-number))
+                          (funcall function kind name))
+                        xrefs))))
+
+;;; Special operators of SBCL's own, and what else stands for a function (expand/)
+
+(define-internal the* :symbol "expanding every macro in a form" ("SB-KERNEL" "THE*"))
+(define-internal truly-the :symbol "expanding every macro in a form" ("SB-EXT" "TRULY-THE"))
+(define-internal with-source-form :symbol "expanding every macro in a form" ("SB-C" "WITH-SOURCE-FORM"))
+(define-internal named-lambda :symbol "expanding every macro in a form" ("SB-INT" "NAMED-LAMBDA"))
