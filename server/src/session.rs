@@ -19,22 +19,20 @@ mod source_files;
 mod status;
 mod systems;
 mod texts;
+mod types;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ropey::Rope;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
-use crate::ide::diagnostic::Diagnostic;
 use crate::image::api::expand::ExpandAnswer;
 pub use crate::image::api::expand::ExpandRequest;
-use crate::image::api::{CheckMode, CheckReport, EvalOutcome, LoadSystemOutcome, Operation, Origin};
-use crate::image::{Image, ImageError, ImageEvent, ImageState, OutputChunk, Progress};
-use crate::text::Span;
+use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome, Operation};
+use crate::image::{Image, ImageError, ImageEvent, ImageState, Progress};
 use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
 use context::Contexts;
@@ -48,206 +46,10 @@ use provenance::{Makers, Making};
 use record::outcome_line;
 pub use source_files::{FileError, SourceFile, Unsaved};
 pub use status::describe as describe_image;
-
-/// Which door a client came through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Door {
-    /// An editor.
-    Lsp,
-    /// An agent.
-    Mcp,
-    /// The command line.
-    Cli,
-}
-
-/// A connected client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
-pub struct ClientId(pub u64);
-
-/// Who a client is.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct ClientInfo {
-    /// The door.
-    pub door: Door,
-    /// The client's own name and version ("Visual Studio Code 1.106"), or the door's when it gave none.
-    pub name: String,
-}
-
-/// How loud a message to a person is (LSP `MessageType`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// 1.
-    Error,
-    /// 2.
-    Warning,
-    /// 3.
-    Info,
-}
-
-/// What the session tells a client unasked.
-#[derive(Debug, Clone)]
-pub enum Feedback {
-    /// The diagnostics of one of this client's documents, complete.
-    Diagnostics {
-        /// The document, as the client named it.
-        uri: String,
-        /// The version they are true for; `None` when the document was closed (and `items` is empty).
-        version: Option<i32>,
-        /// The text they are true for, so that the door can turn spans into its positions.
-        text: Rope,
-        /// All of them.
-        items: Vec<Diagnostic>,
-    },
-    /// A message for a person: the image died, what was restored.
-    Message {
-        /// How loud.
-        level: Level,
-        /// What.
-        text: String,
-    },
-    /// The image's state, on arrival and whenever it changes.
-    Image(ImageState),
-    /// A check of one of this client's documents takes long, or is over after that was said.
-    Checking {
-        /// The document, as the client named it.
-        uri: String,
-        /// Whether it goes on.
-        running: bool,
-    },
-    /// One of this client's documents is to be edited, if it is at this version still. Answered once.
-    ApplyEdit {
-        /// The document, as the client named it.
-        uri: String,
-        /// Its version.
-        version: i32,
-        /// Its text, so that the door can turn spans into its positions.
-        text: Rope,
-        /// What is replaced by what; disjoint.
-        edits: Vec<(Span, String)>,
-        /// Whether it was, or why not.
-        reply: mpsc::UnboundedSender<Result<(), String>>,
-    },
-    /// A person is asked whether an agent may do something; the answer goes to [`Session::answer`].
-    Ask(Box<approval::Asked>),
-    /// That is no longer asked.
-    AskOver {
-        /// The question's number.
-        id: u64,
-        /// What was asked, in a few words.
-        what: String,
-        /// Why not.
-        why: String,
-    },
-    /// A line for the log.
-    Log {
-        /// How loud.
-        level: Level,
-        /// The line.
-        text: String,
-    },
-}
-
-/// One evaluation.
-#[derive(Debug, Clone)]
-pub struct EvalRequest {
-    /// What to read and evaluate.
-    pub code: String,
-    /// Binds `*package*` for this call.
-    pub package: Option<String>,
-    /// Measure time and allocation.
-    pub capture_time: bool,
-    /// Seconds; `None`: the configured default for an agent, a day for an editor, where a person can interrupt.
-    pub timeout: Option<f64>,
-    /// Where the code came from.
-    pub origin: Option<Origin>,
-    /// Where to send output while it runs.
-    pub output: Option<mpsc::UnboundedSender<OutputChunk>>,
-}
-
-/// One check of a text that is not (or not necessarily) an open document.
-#[derive(Debug, Clone)]
-pub struct CheckRequest {
-    /// The text.
-    pub text: String,
-    /// The real file.
-    pub path: Option<PathBuf>,
-    /// How to read it.
-    pub mode: CheckMode,
-    /// The package at the start.
-    pub package: Option<String>,
-    /// Seconds; `None`: the configured default.
-    pub timeout: Option<f64>,
-}
-
-/// One check of a whole system, or of some of its files, with what it depends on loaded in the copy first.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub struct CheckSystemRequest {
-    /// ASDF's name of it; `None`: the primary system of `asd`.
-    pub system: Option<String>,
-    /// Its definition, when it is known.
-    pub asd: Option<PathBuf>,
-    /// Report these files only; empty: all of the system's.
-    pub only: Vec<PathBuf>,
-    /// Seconds; `None`: ten minutes.
-    pub timeout: Option<f64>,
-}
-
-/// The answer to [`CheckSystemRequest`].
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub struct SystemReport {
-    /// Each file with its report, in the order they are compiled in.
-    pub files: Vec<(PathBuf, CheckReport)>,
-}
-
-/// `consort status`.
-#[derive(Debug, Clone, serde::Serialize)]
-pub struct Status {
-    /// The workspace's directory.
-    pub workspace: PathBuf,
-    /// The host's process id.
-    pub host_pid: u32,
-    /// The host's version.
-    pub version: String,
-    /// Resident memory of the host, bytes.
-    pub host_memory: u64,
-    /// `starting`, `ready`, `dead`, and its facts when it answers.
-    pub image: serde_json::Value,
-    /// Who is connected.
-    pub clients: Vec<ClientInfo>,
-    /// What is in progress, one line each.
-    pub work: Vec<String>,
-}
-
-/// What is known of one open document at one version.
-#[derive(Debug, Clone)]
-pub struct Snapshot {
-    /// The document, as the client named it.
-    pub uri: String,
-    /// Its version.
-    pub version: i32,
-    /// Its text.
-    pub text: Rope,
-    /// All its diagnostics.
-    pub items: Vec<Diagnostic>,
-    /// Changes whenever `items` do (LSP `resultId`).
-    pub result_id: u64,
-}
-
-/// An open document, of whichever client.
-#[derive(Debug, Clone)]
-pub struct OpenDocument {
-    /// Whose.
-    pub client: ClientId,
-    /// The document, as the client named it.
-    pub uri: String,
-    /// Its file, when it has one.
-    pub path: Option<PathBuf>,
-    /// Its text and forms.
-    pub document: Document,
-    /// It was changed since it was opened or saved.
-    pub unsaved: bool,
-}
+pub use types::{
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, Door, EvalRequest, Feedback, Level, OpenDocument, Snapshot,
+    Status, SystemReport,
+};
 
 /// A handle on the workspace's session. Clones are the same session.
 #[derive(Debug, Clone)]
