@@ -14,7 +14,7 @@
       (refuse "package-not-found" "Package ~A not found" name))
     (package-in-force name)))
 
-(define-operation "complete" :thread (id params)
+(define-operation "complete" :look (id params)
   (let ((text (param params "text" 'string))
         (package (param-package params))
         (limit (param params "limit" '(integer 1 10000))))
@@ -33,7 +33,7 @@
   "What is true after #+, by which the reader counts forms."
   (coerce (loop for feature in *features* when (symbolp feature) collect (symbol-name feature)) 'vector))
 
-(define-operation "symbol" :thread (id params)
+(define-operation "symbol" :look (id params)
   (let* ((package (demand-package params))
          (text (setf-name-inside (param params "name" 'string)))
          (want (param params "want" 'vector :default #("facts" "definitions")))
@@ -60,8 +60,8 @@
                   "package" (if (and named (wanted "facts")) (package-facts named) :null)
                   "features" (if (wanted "definitions") (feature-names) :null)))))))
 
-(define-operation "apropos" :thread (id params)
-  (let* ((pattern (string-upcase (param params "pattern" 'string)))
+(define-operation "apropos" :look (id params)
+  (let* ((pattern (coerce (string-upcase (param params "pattern" 'string)) 'name-string))
          (only (let ((name (param params "package" 'string :default nil)))
                  (and name
                       (or (package-named name) (package-named (string-upcase name))
@@ -74,18 +74,14 @@
          (found '()) (count 0))
     (dolist (package (if only (list only) (list-all-packages)))
       (when (or only system (eq package (find-package "COMMON-LISP")) (not (own-package-p package)))
-        (do-symbols (symbol package)
-          (when (and (eq (symbol-package symbol) package)
-                     (search pattern (symbol-name symbol) :test #'char-equal)
-                     (or (not external-only)
-                         (eq (nth-value 1 (find-symbol (symbol-name symbol) package)) :external))
-                     (main-kind symbol))
-            (incf count)
-            (push symbol found)))))
-    (setf found (sort found (lambda (a b)
-                              (let ((x (or (match-score (coerce pattern 'name-string) (symbol-name a)) 0))
-                                    (y (or (match-score (coerce pattern 'name-string) (symbol-name b)) 0)))
-                                (or (> x y) (and (= x y) (string< (symbol-name a) (symbol-name b))))))))
+        (map-present-symbols (lambda (symbol)
+                               (when (and (or (prefix-p pattern (symbol-name symbol)) (inside-position pattern (symbol-name symbol)))
+                                          (eq (symbol-package symbol) package)
+                                          (main-kind symbol))
+                                 (incf count)
+                                 (push (cons (or (match-score pattern (symbol-name symbol)) 0) symbol) found)))
+                             package external-only)))
+    (setf found (mapcar #'cdr (best-candidates found limit)))
     (object "total" count
             "symbols" (loop for symbol in found
                             repeat limit
