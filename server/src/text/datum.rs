@@ -38,7 +38,7 @@ pub enum Prefix {
 }
 
 /// A datum and what is in it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Without its prefixes, in characters of the document.
     pub span: Span,

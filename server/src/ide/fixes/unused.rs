@@ -151,23 +151,28 @@ fn remove(tree: &Tree, binder: &Binder, name: &str) -> Option<Fix> {
     if !inert || declared.iter().any(|node| mentions(tree, node, name)) {
         return None;
     }
-    let siblings = list.elements();
-    let index = siblings.iter().position(|sibling| sibling == binding)?;
-    let blank = |from: usize, to: usize| tree.text[from..to].chars().all(char::is_whitespace);
-    let (mut start, mut end) = (binding.start, binding.end);
-    if let Some(next) = siblings.get(index + 1).filter(|next| blank(binding.end, next.start)) {
-        end = next.start;
-    } else if let Some(previous) = index.checked_sub(1).and_then(|before| siblings.get(before))
-        && blank(previous.end, binding.start)
-    {
-        start = previous.end;
-    }
-    let change = Change { span: tree.span(start, end), text: String::new() };
+    let change = without(tree, list, binding)?;
     Some(Fix::new(format!("Remove the variable {name}"), vec![change]))
 }
 
+/// Take an element out of a list, with the white space that belongs to it.
+pub(super) fn without(tree: &Tree, list: &Node, element: &Node) -> Option<Change> {
+    let siblings = list.elements();
+    let index = siblings.iter().position(|sibling| sibling == element)?;
+    let blank = |from: usize, to: usize| tree.text[from..to].chars().all(char::is_whitespace);
+    let (mut start, mut end) = (element.start, element.end);
+    if let Some(next) = siblings.get(index + 1).filter(|next| blank(element.end, next.start)) {
+        end = next.start;
+    } else if let Some(previous) = index.checked_sub(1).and_then(|before| siblings.get(before))
+        && blank(previous.end, element.start)
+    {
+        start = previous.end;
+    }
+    Some(Change { span: tree.span(start, end), text: String::new() })
+}
+
 /// Whether a node has the symbol in it.
-fn mentions(tree: &Tree, node: &Node, name: &str) -> bool {
+pub(super) fn mentions(tree: &Tree, node: &Node, name: &str) -> bool {
     match node.kind {
         NodeKind::List(_) => node.elements().iter().any(|element| mentions(tree, element, name)),
         NodeKind::Guarded => true,
