@@ -31,7 +31,7 @@
 
 (defstruct (operation (:constructor make-operation (name where function)))
   (name "" :type string :read-only t)
-  (where :thread :type (member :dispatcher :thread) :read-only t)
+  (where :thread :type (member :dispatcher :look :thread) :read-only t)
   (function nil :type function :read-only t))
 
 (define-global *operations* (make-hash-table :test #'equal) "By name. Filled when the image is built.")
@@ -39,6 +39,7 @@
 (defmacro define-operation (name where (id params) &body body)
   "Define what answers requests for NAME. ID is the request's, PARAMS the object it came with. With WHERE
   :dispatcher  BODY runs in the dispatcher, and returns the result, or NIL when somebody else will answer;
+  :look        BODY runs no user code and cannot be interrupted; it runs in a thread that may have done such work before, and returns the result;
   :thread      BODY runs in a thread of its own, and returns the result."
   (let ((documentation (when (stringp (first body)) (list (pop body)))))
     `(setf (gethash ,name *operations*)
@@ -62,16 +63,19 @@
       (values (request-error-kind condition) (request-error-message condition))
       (values "internal" (concatenate 'string (condition-type condition) ": " (condition-message condition)))))
 
-(defun answer-in-thread (id operation params evaluation)
-  "Answer a request in a thread of its own, also when the user's code ends that thread."
+(defun answer-at-once (id operation params)
+  "Answer a request in this thread, also when somebody ends the thread."
   (let ((ended t))
     (unwind-protect
-         (call-starting evaluation
-                        (lambda ()
-                          (call-answering id #'send-frame #'send-error (lambda () (funcall (operation-function operation) id params)))
-                          (setf ended nil)))
+         (progn
+           (call-answering id #'send-frame #'send-error (lambda () (funcall (operation-function operation) id params)))
+           (setf ended nil))
       (when ended
         (send-error id "internal" "The thread that worked on this was ended")))))
+
+(defun answer-in-thread (id operation params evaluation)
+  "Answer a request in a thread of its own."
+  (call-starting evaluation (lambda () (answer-at-once id operation params))))
 
 (defun start-answering (id operation params)
   "Start a thread that answers a request. From now on the request can be interrupted."
@@ -95,6 +99,8 @@
            (post-error id "unknown-op" (format nil "There is no operation ~S" name)))
           ((eq (operation-where operation) :thread)
            (start-answering id operation params))
+          ((eq (operation-where operation) :look)
+           (help (lambda () (answer-at-once id operation params))))
           (t
            (call-answering id #'post-frame #'post-error (lambda () (funcall (operation-function operation) id params)))))))
 

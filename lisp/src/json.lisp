@@ -353,13 +353,34 @@
            (put-octet output (logior #x80 (ldb (byte 6 6) code)))
            (put-octet output (logior #x80 (ldb (byte 6 0) code)))))))
 
+(defconstant +piece+ 4096 "Characters of a string for which room is made at once.")
+
 (defun put-string (output string)
   "Write STRING as a JSON string."
+  (declare (type json-output output))
   (put-octet output 34)
   (let ((string (coerce string 'simple-string)))
     (macrolet ((put-all (type)
                  `(locally (declare (optimize speed) (type ,type string))
-                    (loop for char across string do (put-code output (char-code char))))))
+                    (loop with start of-type index = 0
+                          with length of-type index = (length string)
+                          while (< start length)
+                          do (let* ((end (min length (+ start +piece+)))
+                                    (octets (reserve output (- end start)))
+                                    (fill (json-output-fill output)))
+                               (declare (type octets octets) (type index end fill))
+                               ;; Most characters are written as they are.
+                               (setf start (loop for at of-type index from start below end
+                                                 do (let ((code (char-code (schar string at))))
+                                                      (unless (and (<= 32 code 126) (/= code 34) (/= code 92))
+                                                        (return at))
+                                                      (setf (aref octets fill) code)
+                                                      (incf fill))
+                                                 finally (return end))
+                                     (json-output-fill output) fill)
+                               (when (< start end)
+                                 (put-code output (char-code (schar string start)))
+                                 (incf start)))))))
       (etypecase string
         ((simple-array character (*)) (put-all (simple-array character (*))))
         (simple-base-string (put-all simple-base-string))

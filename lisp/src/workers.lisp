@@ -113,6 +113,7 @@
   (unwind-protect
        (let ((*own-evaluation* evaluation))
          (funcall function))
+    (setf (evaluation-state evaluation) :ended) ; or who stops it would go on trying
     (with-lock (*running-lock*)
       (setf *starting* (remove evaluation *starting* :test #'eq)))))
 
@@ -122,3 +123,45 @@
     (progv *session-variables* (initial-variables)
       (let ((how (call-evaluating work evaluation)))
         (values how (outcome evaluation how :package (package-name *package*)))))))
+
+;;; Work that runs no user code and is soon done. Making a thread takes longer than most of it does, so a few wait for more of it.
+
+(defstruct (helper (:constructor make-helper (work)))
+  "WORK is what its thread is to call, NIL when it waits for some."
+  (work nil)
+  (wake (sb-thread:make-semaphore :name "consort helper") :type sb-thread:semaphore :read-only t))
+
+(defconstant +idle-helpers+ 2 "Threads that wait for work.")
+(define-global *idle-helpers* '() "Those that wait, the last to be done first.")
+(define-global *helpers-lock* (sb-thread:make-mutex :name "consort helpers")
+  "Held while a helper comes to wait or is given work.")
+
+(defun help (work)
+  "Have WORK called in a thread of ours, beside whatever else runs."
+  (let ((helper (with-lock (*helpers-lock*)
+                  (let ((helper (pop *idle-helpers*)))
+                    (when helper
+                      (setf (helper-work helper) work))
+                    helper))))
+    (if helper
+        (sb-thread:signal-semaphore (helper-wake helper))
+        (start-thread "consort helper" #'run-helper (make-helper work)))))
+
+(defun wait-for-work (helper)
+  "Whether HELPER is one of those that wait, and then has work; NIL when enough of them do."
+  (when (with-lock (*helpers-lock*)
+          (when (< (length *idle-helpers*) +idle-helpers+)
+            (push helper *idle-helpers*)))
+    (sb-thread:wait-on-semaphore (helper-wake helper))
+    t))
+
+(defun run-helper (helper)
+  "The thread of HELPER. When somebody ends it, what it was given and has not begun is done by another."
+  (unwind-protect
+       (loop do (funcall (shiftf (helper-work helper) nil))
+             while (wait-for-work helper))
+    (with-lock (*helpers-lock*)
+      (setf *idle-helpers* (remove helper *idle-helpers* :test #'eq)))
+    (let ((left (shiftf (helper-work helper) nil)))
+      (when left
+        (help left)))))

@@ -68,6 +68,8 @@ pub struct Config {
     pub lens_tests: bool,
     /// `lenses.references`: code lenses above definitions. Default false.
     pub lens_references: bool,
+    /// `hints.parameters`: names of parameters beside literal arguments. Default false.
+    pub hint_parameters: bool,
     /// `host.linger_s`: how long the host stays after its last client. Default 60 s.
     pub linger: Duration,
     /// What was wrong with the settings, to be shown to a person. Empty when all is well.
@@ -111,6 +113,7 @@ impl Default for Config {
             eval_timeout: Duration::from_secs(30),
             lens_tests: true,
             lens_references: false,
+            hint_parameters: false,
             linger: Duration::from_secs(60),
             problems: Vec::new(),
         }

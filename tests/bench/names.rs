@@ -6,16 +6,14 @@ use consort_tests::place::Place;
 use serde_json::{Value, json};
 
 use crate::lisp::Swank;
-use crate::report::{Report, median};
-use crate::timed;
+use crate::report::{Aim, Report};
+use crate::{in_milliseconds, timed};
 
 /// Rounds of each.
 const ROUNDS: usize = 300;
 
-/// Needs cl-ppcre loaded in the image.
-pub(crate) fn names(report: &Report, place: &Place, editor: &mut Editor) -> Result<()> {
-    let mut swank = Swank::start(place.workspace())?;
-    swank.eval("(asdf:load-system \"cl-ppcre\")")?;
+/// Needs cl-ppcre loaded in both images.
+pub(crate) fn names(report: &Report, place: &Place, editor: &mut Editor, swank: &mut Swank) -> Result<()> {
     let file = place.workspace().join("names.lisp");
     editor.open_document(&file, "(in-package :cl-ppcre)\n(scan-t)\n(scan 1 2)\n(c-s)\n")?;
     let at = |line: u32, character: u32| {
@@ -33,7 +31,7 @@ pub(crate) fn names(report: &Report, place: &Place, editor: &mut Editor) -> Resu
             "textDocument/completion",
             completion(7, 1),
             "(swank:simple-completions \"scan-t\" \"CL-PPCRE\")",
-            "Swank 0.4 ms, Alive 77",
+            "Swank 0.4 ms; Alive 77 ms",
         ),
         (
             "completion, words",
@@ -47,7 +45,7 @@ pub(crate) fn names(report: &Report, place: &Place, editor: &mut Editor) -> Resu
             "textDocument/hover",
             at(2, 3),
             "(swank:describe-symbol \"CL-PPCRE:SCAN\")",
-            "Swank 0.3 ms, Alive 115",
+            "Swank 0.3 ms; Alive 115 ms",
         ),
         (
             "signature help",
@@ -65,24 +63,19 @@ pub(crate) fn names(report: &Report, place: &Place, editor: &mut Editor) -> Resu
         ),
         ("references", "textDocument/references", at(2, 3), "(swank:xref :calls \"CL-PPCRE:SCAN\")", ""),
     ];
-    for (what, method, params, form, aim) in rows {
+    for (what, method, params, form, others) in rows {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         let rounds = if what == "references" { ROUNDS / 10 } else { ROUNDS };
         for round in 0..rounds + 10 {
             let asked = timed(|| swank.ask(form))?;
-            let answered = timed(|| {
-                let answer = editor.client.request(method, params.clone())?;
-                ensure!(!answer.is_null(), "{method} answered nothing");
-                Ok(())
-            })?;
+            let (answer, answered) = editor.client.timed_request(method, params.clone())?;
+            ensure!(!answer.is_null(), "{method} answered nothing");
             if round >= 10 {
                 theirs.push(asked);
-                ours.push(answered);
+                ours.push(in_milliseconds(answered));
             }
         }
-        let base = median(&mut theirs);
-        report.time(&format!("{what}, p50: Swank"), base, "");
-        report.ratio(&format!("{what}, p50: through LSP"), median(&mut ours), base, aim);
+        report.time(&format!("{what}, through LSP"), &ours, Some(("Swank", &theirs)), Aim::Ratio(1.0), others);
     }
     editor.close_document(&file).context("names.lisp")
 }

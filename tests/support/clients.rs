@@ -119,7 +119,8 @@ impl Editor {
 /// A person's agent: an MCP client that has initialized.
 #[derive(Debug)]
 pub struct Agent {
-    client: Client,
+    /// What it speaks through.
+    pub client: Client,
 }
 
 impl Agent {

@@ -1,14 +1,16 @@
 //! A JSON-RPC client over a child's standard input and output, for programs that are no tests: the demo and the benchmark.
 //!
-//! Blocking, one thread to read; it waits for answers with a limit, so that a server that hangs is an error and not a hang.
+//! Blocking; it waits for answers with a limit, so that a server that hangs is an error and not a hang. No thread of its own reads, so that
+//! the time of an answer is the server's.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 /// How messages are told apart.
@@ -25,10 +27,14 @@ pub enum Framing {
 pub struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
     framing: Framing,
-    incoming: Receiver<Value>,
+    /// Bytes of messages that are not whole or not taken.
+    buffer: Vec<u8>,
     notifications: VecDeque<Value>,
     last_id: u64,
+    /// When the last message was there whole, before it was read as JSON.
+    arrived: Instant,
     /// How long an answer may take.
     pub limit: Duration,
 }
@@ -42,23 +48,16 @@ impl Client {
             .spawn()
             .with_context(|| format!("cannot start {:?}", command.get_program()))?;
         let stdin = child.stdin.take();
-        let mut stdout = BufReader::new(child.stdout.take().context("a child without standard output")?);
-        let (sender, incoming) = channel();
-        std::thread::spawn(move || {
-            // The end of the stream and a message that cannot be read end the thread; the client sees a closed channel.
-            while let Ok(Some(message)) = read_message(&mut stdout, framing) {
-                if sender.send(message).is_err() {
-                    break;
-                }
-            }
-        });
+        let stdout = child.stdout.take().context("a child without standard output")?;
         Ok(Client {
             child,
             stdin,
+            stdout,
             framing,
-            incoming,
+            buffer: Vec::new(),
             notifications: VecDeque::new(),
             last_id: 0,
+            arrived: Instant::now(),
             limit: Duration::from_secs(60),
         })
     }
@@ -89,6 +88,13 @@ impl Client {
         }
     }
 
+    /// As [`Client::request`], and how long it was until the whole answer was there.
+    pub fn timed_request(&mut self, method: &str, params: Value) -> Result<(Value, Duration)> {
+        let begun = Instant::now();
+        let answer = self.request(method, params)?;
+        Ok((answer, self.arrived.saturating_duration_since(begun)))
+    }
+
     /// Wait for a notification called `method` whose parameters satisfy `wanted`; earlier ones of that method are dropped.
     pub fn wait_for(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
         let deadline = Instant::now() + self.limit;
@@ -107,16 +113,14 @@ impl Client {
     pub fn close(mut self) -> Result<ExitStatus> {
         drop(self.stdin.take());
         let deadline = Instant::now() + self.limit;
+        // Its output is read on, so that a server which still has something to say does not wait for us.
+        let mut piece = [0; 1 << 12];
         loop {
-            if let Some(status) = self.child.try_wait()? {
-                return Ok(status);
+            if !self.readable_by(deadline)? {
+                bail!("the server did not leave when its input was closed");
             }
-            // Its output is read on, so that a server which still has something to say does not wait for us.
-            match self.incoming.recv_timeout(Duration::from_millis(20)) {
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(self.child.wait()?),
-                Err(RecvTimeoutError::Timeout) => bail!("the server did not leave when its input was closed"),
+            if self.stdout.read(&mut piece)? == 0 {
+                return Ok(self.child.wait()?);
             }
         }
     }
@@ -129,18 +133,46 @@ impl Client {
     /// The next message; requests from the server are answered with `null` on the way, as a client without the capability may.
     fn receive(&mut self, deadline: Instant) -> Result<Value> {
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let message = match self.incoming.recv_timeout(left) {
-                Ok(message) => message,
-                Err(RecvTimeoutError::Timeout) => bail!("no answer in {} s", self.limit.as_secs()),
-                Err(RecvTimeoutError::Disconnected) => bail!("the server closed the connection"),
-            };
+            let message: Value = serde_json::from_slice(&self.read(deadline)?)?;
             if message.get("method").is_some() && message.get("id").is_some() {
                 let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": Value::Null});
                 self.send(&answer)?;
                 continue;
             }
             return Ok(message);
+        }
+    }
+
+    /// The bytes of the next message.
+    fn read(&mut self, deadline: Instant) -> Result<Vec<u8>> {
+        let mut piece = [0; 1 << 16];
+        loop {
+            if let Some((start, end)) = whole(&self.buffer, self.framing)? {
+                let rest = self.buffer.split_off(end);
+                let mut message = std::mem::replace(&mut self.buffer, rest);
+                message.drain(..start);
+                return Ok(message);
+            }
+            if !self.readable_by(deadline)? {
+                bail!("no answer in {} s", self.limit.as_secs());
+            }
+            match self.stdout.read(&mut piece)? {
+                0 => bail!("the server closed the connection"),
+                read => self.buffer.extend_from_slice(&piece[..read]),
+            }
+            self.arrived = Instant::now();
+        }
+    }
+
+    /// Wait until there is something to read, or its end.
+    fn readable_by(&self, deadline: Instant) -> Result<bool> {
+        loop {
+            let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now()))?;
+            match poll(&mut [PollFd::from_borrowed_fd(self.stdout.as_fd(), PollFlags::IN)], Some(&left)) {
+                Ok(ready) => return Ok(ready > 0),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 
@@ -175,28 +207,20 @@ fn message(method: &str, params: Value) -> Value {
     message
 }
 
-fn read_message(from: &mut impl BufRead, framing: Framing) -> Result<Option<Value>> {
-    let mut line = String::new();
+/// Where the first message of `bytes` begins and ends, if it is whole.
+fn whole(bytes: &[u8], framing: Framing) -> Result<Option<(usize, usize)>> {
     if framing == Framing::Lines {
-        return Ok(if from.read_line(&mut line)? == 0 { None } else { Some(serde_json::from_str(&line)?) });
+        return Ok(bytes.iter().position(|byte| *byte == b'\n').map(|end| (0, end + 1)));
     }
+    let Some(header) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
     let mut length = None;
-    loop {
-        line.clear();
-        if from.read_line(&mut line)? == 0 {
-            return Ok(None);
-        }
-        let header = line.trim_end();
-        if header.is_empty() {
-            break;
-        }
-        if let Some((name, value)) = header.split_once(':')
+    for line in std::str::from_utf8(&bytes[..header])?.lines() {
+        if let Some((name, value)) = line.split_once(':')
             && name.eq_ignore_ascii_case("content-length")
         {
             length = Some(value.trim().parse::<usize>()?);
         }
     }
-    let mut body = vec![0; length.context("a message without Content-Length")?];
-    from.read_exact(&mut body)?;
-    Ok(Some(serde_json::from_slice(&body)?))
+    let end = header + 4 + length.context("a message without Content-Length")?;
+    Ok((bytes.len() >= end).then_some((header + 4, end)))
 }

@@ -162,6 +162,6 @@
         ;; What is wrong is told by a copy, in the words it always has.
         (error () nil)))))
 
-(define-operation "macroexpand-plain" :thread (id params)
+(define-operation "macroexpand-plain" :look (id params)
   (param params "text" 'string)
   (object "answer" (or-null (plain-expansion params))))

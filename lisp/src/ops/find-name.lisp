@@ -39,7 +39,7 @@ itself is left out."
 
 (defconstant +offers-limit+ 20)
 
-(define-operation "find-name" :thread (id params)
+(define-operation "find-name" :look (id params)
   (let* ((name (param params "name" 'string))
          (package (find-package (param params "package" 'string :default "COMMON-LISP-USER")))
          (offers (offers-of name)))

@@ -36,7 +36,7 @@
             "variable" (or-null (variable-word symbol))
             "class" (if (find-class symbol nil) :true :false))))
 
-(define-operation "symbol-kinds" :thread (id params)
+(define-operation "symbol-kinds" :look (id params)
   (let* ((name (param params "package" 'string :default nil))
          (*package* (or (and name (find-package name)) (find-package :common-lisp-user))))
     (object "kinds"

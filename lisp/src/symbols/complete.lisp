@@ -14,7 +14,11 @@
 (defun same-char (wanted char)
   "Whether CHAR of a symbol's name is what was typed, WANTED, which is upper-case."
   (or (char= wanted char)
-      (and (not (char= char (char-upcase char))) (char= wanted (char-upcase char)))))
+      (let ((code (char-code char)))
+        ;; Of most names every character is one of these, and CHAR-UPCASE is dear.
+        (if (< code 128)
+            (and (<= 97 code 122) (= (char-code wanted) (- code 32)))
+            (char= wanted (char-upcase char))))))
 
 (declaim (inline separator-p))
 (defun separator-p (char)
@@ -100,15 +104,37 @@
     (cond ((zerop size) 500)
           ((minusp over) nil)
           ((prefix-p pattern text) (if (zerop over) 1000 (- 900 over)))
-          ((and (find #\- pattern :start 1) (words-match-p pattern text)) (- 800 over))
+          ((and (several-words-p pattern) (words-match-p pattern text)) (- 800 over))
           ((< size 2) nil)
           ((initials-p pattern text) (- 700 over))
           (t (let ((inside (inside-position pattern text)))
                (cond (inside (- (if (separator-p (schar text (1- inside))) 600 450) over))
                      ((and (> size 2) (scattered-p pattern text)) (- 300 over))))))))
 
+(defun several-words-p (pattern)
+  (declare (type name-string pattern))
+  (loop for index from 1 below (length pattern)
+          thereis (char= (schar pattern index) #\-)))
+
+(defun map-present-symbols (function package &optional external-only)
+  "Call FUNCTION with each symbol that is in PACKAGE itself, internal ones too."
+  (declare (type function function))
+  (if external-only
+      (do-external-symbols (symbol package) (funcall function symbol))
+      (with-package-iterator (next package :internal :external)
+        (loop (multiple-value-bind (more symbol) (next)
+                (unless more (return))
+                (funcall function symbol))))))
+
+(defun map-accessible-symbols (function package)
+  "Call FUNCTION with each symbol that can be written without a prefix where PACKAGE is current, and perhaps with shadowed ones and twice.
+DO-SYMBOLS takes five times as long, to leave these out."
+  (map-present-symbols function package)
+  (dolist (used (package-use-list package))
+    (map-present-symbols function used t)))
+
 (defun collect-candidates (pattern package scope)
-  "The symbols of PACKAGE that fit PATTERN, as (SCORE . SYMBOL). SCOPE: :EXTERNAL, :PRESENT or :ACCESSIBLE ones."
+  "The symbols of PACKAGE that fit PATTERN, as (SCORE . SYMBOL). SCOPE: :EXTERNAL or :ACCESSIBLE ones."
   (let ((found '())
         (common-lisp (load-time-value (find-package "COMMON-LISP"))))
     (flet ((consider (symbol)
@@ -116,13 +142,17 @@
                (when score
                  (let ((home (symbol-package symbol)))
                    (push (cons (+ score (cond ((eq home package) 40) ((eq home common-lisp) 30) (t 0))) symbol) found))))))
+      (declare (dynamic-extent #'consider))
       (if (eq scope :external)
-          (do-external-symbols (symbol package) (consider symbol))
-          (do-symbols (symbol package) (consider symbol))))
-    (remove-duplicates-of-names found)))
+          (map-present-symbols #'consider package t)
+          (map-accessible-symbols #'consider package)))
+    (remove-duplicates-of-names (delete-if-not (lambda (candidate)
+                                                 (let ((symbol (cdr candidate)))
+                                                   (eq (find-symbol (symbol-name symbol) package) symbol)))
+                                               found))))
 
 (defun remove-duplicates-of-names (candidates)
-  "CANDIDATES without a symbol that is there twice, as DO-SYMBOLS may give it."
+  "CANDIDATES without a symbol that is there twice, as a package may come by it from several that it uses."
   (if (null (cdr candidates))
       candidates
       (let ((seen (make-hash-table :test 'eq :size (length candidates))))
@@ -140,15 +170,25 @@
            (t 0))
      (if internal -20 0)))
 
+(defun plain-name-p (name)
+  "Whether NAME is of ASCII, and is read as it is, upper or lower-case."
+  (declare (optimize speed) (type simple-string name))
+  (with-characters (name)
+    (loop for char across name
+          always (and (char< #\Space char #\Rubout)
+                      (not (char<= #\a char #\z))
+                      (case char ((#\( #\) #\: #\| #\\ #\" #\' #\; #\, #\` #\#) nil) (t t))))))
+
 (defun written-name (name typed)
   "How a symbol's NAME is written by one who began with TYPED: upper-case when that is, lower-case otherwise."
-  (cond ((string/= name (string-upcase name))
-         (with-standard-io-syntax (let ((*print-readably* nil)) (subseq (prin1-to-string (make-symbol name)) 2))))
-        ((some (lambda (char) (or (find char "():|\\\"';,`#") (char<= char #\Space))) name)
-         (let ((printed (with-standard-io-syntax (subseq (prin1-to-string (make-symbol name)) 2))))
-           (if (find #\| printed) printed (string-downcase printed))))
-        ((and (some #'upper-case-p typed) (notany #'lower-case-p typed)) name)
-        (t (string-downcase name))))
+  (let ((plain (plain-name-p (coerce name 'simple-string))))
+    (cond ((and (not plain) (string/= name (string-upcase name)))
+           (with-standard-io-syntax (let ((*print-readably* nil)) (subseq (prin1-to-string (make-symbol name)) 2))))
+          ((and (not plain) (some (lambda (char) (or (find char "():|\\\"';,`#") (char<= char #\Space))) name))
+           (let ((printed (with-standard-io-syntax (subseq (prin1-to-string (make-symbol name)) 2))))
+             (if (find #\| printed) printed (string-downcase printed))))
+          ((and (some #'upper-case-p typed) (notany #'lower-case-p typed)) name)
+          (t (string-downcase name)))))
 
 (defun typed-prefix (text)
   "The package prefix of TEXT with its colons, as typed."

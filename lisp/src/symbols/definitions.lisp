@@ -101,3 +101,49 @@
     (when system
       (let ((file (source-file-name (asdf:system-source-file system))))
         (and file (list (object "kind" "system" "name" (asdf:component-name system) "file" file "offset" :null "form" :null "written" :null)))))))
+
+;;; Of types
+
+(defun named-types (specifier)
+  "The classes and types of the user's that are named in the type SPECIFIER."
+  (let ((found '()))
+    (labels ((visit (part depth)
+               (cond ((consp part)
+                      (unless (or (zerop depth) (member (first part) '(member eql satisfies mod unsigned-byte signed-byte)))
+                        (loop for rest = part then (cdr rest)
+                              while (consp rest)
+                              do (visit (car rest) (1- depth)))))
+                     ((and (symbolp part) (symbol-package part) (not (own-package-p (symbol-package part)))
+                           (or (find-class part nil) (type-expander-p part)))
+                      (pushnew part found)))))
+      (visit specifier 8))
+    (nreverse found)))
+
+(defun slot-types (function)
+  "The types of the slots that methods of the generic FUNCTION read."
+  (loop for method in (sb-mop:generic-function-methods function)
+        when (typep method 'sb-mop:standard-reader-method)
+          append (named-types (sb-mop:slot-definition-type (sb-mop:accessor-method-slot-definition method)))))
+
+(defun types-of (symbol)
+  "The symbols that name the type SYMBOL is, of its value, or of what it returns."
+  (remove-duplicates
+   (append (named-types symbol)
+           (and (not (keywordp symbol)) (not (eq (variable-kind symbol) :macro)) (boundp symbol)
+                (named-types (class-name (class-of (symbol-value symbol)))))
+           (handler-case
+               (let ((function (and (fboundp symbol) (not (macro-function symbol)) (not (special-operator-p symbol)) (fdefinition symbol))))
+                 (typecase function
+                   (null '())
+                   (generic-function (slot-types function))
+                   (t (let ((type (sb-introspect:function-type symbol)))
+                        (and (consp type) (named-types (third type)))))))
+             (error () '())))
+   :from-end t))
+
+(defun definitions-of-types (symbol package)
+  "The JSON of the definitions of the types of SYMBOL."
+  (loop for type in (types-of symbol)
+        append (remove-if-not (lambda (definition)
+                                (member (field definition "kind") '("class" "structure" "condition" "type") :test #'string=))
+                              (definitions-of type package))))

@@ -89,3 +89,43 @@
             "used_by" (mapcar #'package-name (package-used-by-list package))
             "external" external
             "documentation" (or-null (documentation package t)))))
+
+;;; Initialization arguments
+
+(defun classes-above (class)
+  "CLASS and its superclasses, each once. Finalizes nothing."
+  (let ((seen '()))
+    (labels ((visit (class)
+               (unless (member class seen :test #'eq)
+                 (push class seen)
+                 (mapc #'visit (sb-mop:class-direct-superclasses class)))))
+      (visit class))
+    (nreverse seen)))
+
+(defun keyword-parameters (lambda-list)
+  "The keywords that LAMBDA-LIST, of a function or method, takes."
+  (loop for part in (rest (member '&key lambda-list))
+        until (member part lambda-list-keywords)
+        collect (cond ((symbolp part) (intern-nothing part))
+                      ((consp (first part)) (first (first part)))
+                      (t (intern-nothing (first part))))))
+
+(defun intern-nothing (variable)
+  "The keyword of a parameter; when there is no such symbol, VARIABLE itself."
+  (or (find-symbol (symbol-name variable) (load-time-value (find-package "KEYWORD"))) variable))
+
+(defun initargs-of (symbol package)
+  "The initialization arguments, as written where PACKAGE is current, of the class SYMBOL: of its slots and of the methods that initialize."
+  (let ((class (find-class symbol nil)) (found '()))
+    (when class
+      (handler-case
+          (let ((classes (classes-above class)))
+            (dolist (one classes)
+              (dolist (slot (sb-mop:class-direct-slots one))
+                (setf found (append (sb-mop:slot-definition-initargs slot) found))))
+            (dolist (name '(initialize-instance shared-initialize))
+              (dolist (method (sb-mop:generic-function-methods (fdefinition name)))
+                (when (member (first (sb-mop:method-specializers method)) classes :test #'eq)
+                  (setf found (append (keyword-parameters (sb-mop:method-lambda-list method)) found))))))
+        (error () nil))
+      (mapcar (lambda (initarg) (printed-name initarg package)) (remove-duplicates (reverse (remove-if-not #'symbolp found)) :from-end t)))))

@@ -153,6 +153,12 @@ pub const KEYS: &[Key] = &[
         set: |config, value| value.as_bool().map(|on| config.lens_references = on),
     },
     Key {
+        name: "hints.parameters",
+        expected: "true or false",
+        default: "false",
+        set: |config, value| value.as_bool().map(|on| config.hint_parameters = on),
+    },
+    Key {
         name: "host.linger_s",
         expected: "a number of seconds from 0 to 604800",
         default: "60",

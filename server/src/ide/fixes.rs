@@ -5,6 +5,8 @@ mod balance;
 mod names;
 mod packages;
 mod unused;
+mod unused_function;
+mod unused_loop;
 
 use super::diagnostic::Diagnostic;
 use super::diagnostics::SYSTEM_NOT_LOADED;
@@ -58,6 +60,10 @@ pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     fixes.extend(balance::fix(item));
     if item.code == "unused-variable" {
         fixes.extend(unused::fixes(document, item));
+        fixes.extend(unused_loop::fix(document, item));
+    }
+    if item.code == "unused-function" {
+        fixes.extend(unused_function::fix(document, item));
     }
     fixes
 }

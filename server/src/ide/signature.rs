@@ -1,7 +1,7 @@
 //! The signature of a call under way, and which parameter its next argument is for.
 
 use crate::text::Span;
-use crate::text::datum::{Form, Kind, Node};
+use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
 
 /// A call around a place.
@@ -11,7 +11,7 @@ pub struct CallSite {
     pub operator: String,
     /// Where it is.
     pub span: Span,
-    /// Its arguments up to the place, as written; the last is the one under way, empty when it is not begun.
+    /// Its arguments up to the place, as written, of prefixes only with a quote; the last is the one under way, empty when it is not begun.
     pub arguments: Vec<String>,
     /// When the place is in a list that is the last of `arguments`: the elements of that list up to the place, and so on inwards.
     pub inner: Vec<Vec<String>>,
@@ -56,8 +56,11 @@ pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
 
 /// The data up to `offset`, as written, the last being the one under way.
 fn elements(form: &Form, nodes: &[Node], offset: usize) -> Vec<String> {
-    let mut all: Vec<String> =
-        nodes.iter().take_while(|node| node.span.start < offset).map(|node| form.text(node).to_owned()).collect();
+    let written = |node: &Node| match node.prefix {
+        Prefix::Quote => format!("'{}", form.text(node)),
+        _ => form.text(node).to_owned(),
+    };
+    let mut all: Vec<String> = nodes.iter().take_while(|node| node.span.start < offset).map(written).collect();
     let begun = nodes.iter().any(|node| node.span.start < offset && offset <= node.span.end);
     if !begun {
         all.push(String::new());

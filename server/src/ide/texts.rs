@@ -26,6 +26,8 @@ pub struct Text {
 #[derive(Debug)]
 pub struct Texts {
     known: HashMap<PathBuf, Option<Arc<Text>>>,
+    /// Other names of files that are known.
+    links: HashMap<PathBuf, PathBuf>,
     uri_of: fn(&Path) -> String,
 }
 
@@ -37,7 +39,7 @@ impl Texts {
             let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
             known.insert(real, Some(Arc::new(Text { uri, path, document })));
         }
-        Texts { known, uri_of }
+        Texts { known, links: HashMap::new(), uri_of }
     }
 
     /// All that is known so far: what is open, to begin with.
@@ -47,17 +49,23 @@ impl Texts {
 
     /// The text of a file; `None` when it cannot be read.
     pub async fn get(&mut self, path: &Path) -> Option<Arc<Text>> {
-        if let Some(known) = self.known.get(path) {
+        if let Some(known) = self.known.get(self.links.get(path).map_or(path, PathBuf::as_path)) {
             return known.clone();
         }
-        let real = tokio::fs::canonicalize(path).await.unwrap_or_else(|_| path.to_owned());
+        // All that the file system is asked is asked by one thread: each change of threads takes longer than most of it.
+        let wanted = path.to_owned();
+        let found = tokio::task::spawn_blocking(move || {
+            let real = std::fs::canonicalize(&wanted).unwrap_or(wanted);
+            let document = read(&real);
+            (real, document)
+        });
+        let (real, document) = found.await.ok()?;
+        self.links.insert(path.to_owned(), real.clone());
         if let Some(known) = self.known.get(&real).cloned() {
-            self.known.insert(path.to_owned(), known.clone());
             return known;
         }
-        let text = read(&real)
-            .await
-            .map(|document| Arc::new(Text { uri: (self.uri_of)(path), path: path.to_owned(), document }));
+        let text =
+            document.map(|document| Arc::new(Text { uri: (self.uri_of)(path), path: path.to_owned(), document }));
         self.known.insert(real, text.clone());
         text
     }
@@ -76,8 +84,8 @@ struct Remembered {
     document: Document,
 }
 
-async fn read(path: &Path) -> Option<Document> {
-    let facts = tokio::fs::metadata(path).await.ok()?;
+fn read(path: &Path) -> Option<Document> {
+    let facts = std::fs::metadata(path).ok()?;
     if facts.len() > LARGEST || !facts.is_file() {
         return None;
     }
@@ -88,7 +96,7 @@ async fn read(path: &Path) -> Option<Document> {
     if let Some(known) = lock().iter().find(|one| same(one)) {
         return Some(known.document.clone());
     }
-    let document = Document::new(&decode(tokio::fs::read(path).await.ok()?), 0);
+    let document = Document::new(&decode(std::fs::read(path).ok()?), 0);
     let mut all = lock();
     all.retain(|one| one.path != path);
     if all.len() >= REMEMBERED {

@@ -135,6 +135,8 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
                 ..SignatureHelpOptions::default()
             }),
             definition_provider: Some(OneOf::Left(true)),
+            type_definition_provider: Some(TypeDefinitionProviderCapability::Simple(true)),
+            inlay_hint_provider: Some(OneOf::Left(true)),
             implementation_provider: Some(ImplementationProviderCapability::Simple(true)),
             references_provider: Some(OneOf::Left(true)),
             workspace_symbol_provider: Some(OneOf::Left(true)),

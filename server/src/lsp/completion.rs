@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
 
 use super::front::Front;
+use super::signature::parameters;
 use super::{from_proto, to_proto};
 use crate::ide::completion::{self, Context, Local};
-use crate::ide::described;
-use crate::ide::signature::{self, CallSite};
+use crate::ide::texts::Texts;
+use crate::ide::{described, initargs, signature};
 use crate::image::api::symbols::{Complete, Completion, Completions, Symbol, Want};
 use crate::text::document::Document;
 use crate::text::position::to_offset;
@@ -20,15 +21,16 @@ const LIMIT: usize = 100;
 pub(super) async fn complete(front: &Front, params: CompletionParams) -> Result<Option<CompletionResponse>> {
     let place = params.text_document_position;
     let document = front.session.document(front.client, place.text_document.uri.as_str());
+    let texts = front.session.texts(front.client);
     let Some(document) = document.await else { return Ok(None) };
     let encoding = front.negotiated().encoding;
     let offset = to_offset(document.text(), from_proto::position(place.position), encoding);
     let Some(context) = completion::context(&document, offset) else { return Ok(None) };
 
-    let (known, keywords) = tokio::join!(ask(front, &context), keywords(front, &document, offset, &context));
+    let (known, keywords) = tokio::join!(ask(front, &context), keywords(front, &document, texts, offset, &context));
     let mut items: Vec<CompletionItem> = Vec::new();
-    for keyword in keywords {
-        items.push(item(keyword, CompletionItemKind::FIELD, Some("keyword argument".into())));
+    for (keyword, detail) in keywords {
+        items.push(item(keyword, CompletionItemKind::FIELD, Some(detail)));
     }
     if !context.packages {
         items.extend(completion::locals(&document, offset, &context).into_iter().map(local));
@@ -64,20 +66,58 @@ async fn ask(front: &Front, context: &Context) -> Completions {
     front.session.look(question).await.unwrap_or_default()
 }
 
-/// The keyword arguments that the enclosing call still takes and that begin with what was typed.
-async fn keywords(front: &Front, document: &Document, offset: usize, context: &Context) -> Vec<String> {
+/// The keyword and initialization arguments that the enclosing call still takes and that begin with what was typed, each with what it is.
+async fn keywords(
+    front: &Front,
+    document: &Document,
+    texts: impl Future<Output = Texts>,
+    offset: usize,
+    context: &Context,
+) -> Vec<(String, String)> {
     let wanted = context.typed.starts_with(':') || context.typed.is_empty();
     let Some(site) = signature::call_sites(document, offset).into_iter().next().filter(|_| wanted && !context.packages)
     else {
         return Vec::new();
     };
-    let CallSite { operator, arguments, .. } = site;
-    let question = Symbol::at(operator, context.package.clone(), &[Want::Facts]);
-    let Ok(known) = front.session.look(question).await else { return Vec::new() };
-    let parameters = known.facts.and_then(|facts| facts.lambda_list).unwrap_or_default();
-    let given = arguments.split_last().map(|(_, given)| given).unwrap_or_default();
-    let names = signature::keywords(&parameters, given);
-    names.into_iter().filter(|name| completion::fits(&context.typed, name)).collect()
+    let texts = texts.await;
+    let package = context.package.as_deref();
+    let mut names = Vec::new();
+    if let Some((class, given)) = initargs::class(&site) {
+        let detail = format!("initialization argument of {class}");
+        let all = initargs_of(front, &texts, class, package).await;
+        let left = all.into_iter().filter(|one| !given.iter().any(|given| given.eq_ignore_ascii_case(one)));
+        names.extend(left.map(|name| (name, detail.clone())));
+    }
+    if let Some((parameters, _)) = parameters(front, document, &texts, &site, package).await {
+        let given = site.arguments.split_last().map(|(_, given)| given).unwrap_or_default();
+        names.extend(signature::keywords(&parameters, given).into_iter().map(|name| (name, "keyword argument".into())));
+    }
+    names.retain(|(name, _)| completion::fits(&context.typed, name));
+    names
+}
+
+/// The initialization arguments of a class that the image knows or, the open texts first, that they define.
+async fn initargs_of(front: &Front, texts: &Texts, class: String, package: Option<&str>) -> Vec<String> {
+    /// Classes that are looked at: a text may define a circle of them.
+    const MOST: usize = 20;
+    let mut found: Vec<String> = Vec::new();
+    let mut classes = vec![class];
+    let mut at = 0;
+    while let Some(class) = classes.get(at).cloned().filter(|_| at < MOST) {
+        at += 1;
+        let question = Symbol::at(class.clone(), package.map(str::to_owned), &[Want::Initargs]);
+        let of_text = initargs::in_texts(&class, texts);
+        let of_image = front.session.look(question).await.ok().and_then(|known| known.initargs);
+        let (own, supers) = of_text.unwrap_or_default();
+        for name in own.into_iter().chain(of_image.unwrap_or_default()) {
+            if !found.iter().any(|one| one.eq_ignore_ascii_case(&name)) {
+                found.push(name);
+            }
+        }
+        let new: Vec<String> = supers.into_iter().filter(|one| !classes.contains(one)).collect();
+        classes.extend(new);
+    }
+    found
 }
 
 fn item(label: String, kind: CompletionItemKind, detail: Option<String>) -> CompletionItem {

@@ -14,6 +14,7 @@ use super::capabilities::{self, Negotiated};
 use super::feedback::{self, Teller};
 use super::progress::Bars;
 use super::pull;
+use super::tokens_delta::Told;
 use super::transport::Peer;
 use super::{actions, commands, formatting, from_proto, lenses, texts, to_proto, tokens};
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
@@ -31,6 +32,8 @@ pub(super) struct Front {
     feedback: Mutex<Option<mpsc::UnboundedReceiver<Feedback>>>,
     /// The settings given with `initialize`, in force where the client has no section `consort`.
     options: OnceLock<Value>,
+    /// What words of its documents are, as it was told.
+    pub(super) tokens: Told,
     /// Tells the client of new entries of the log.
     follower: Mutex<Option<tokio::task::AbortHandle>>,
 }
@@ -51,6 +54,7 @@ impl Front {
             opened: Mutex::default(),
             feedback: Mutex::new(Some(feedback)),
             options: OnceLock::new(),
+            tokens: Told::default(),
             follower: Mutex::default(),
         }
     }
@@ -200,6 +204,7 @@ impl LanguageServer for Front {
 
     async fn did_close(&self, params: DidCloseTextDocumentParams) {
         if self.opened().remove(&params.text_document.uri) {
+            self.tokens.forget(&params.text_document.uri);
             self.session.close(self.client, params.text_document.uri.as_str());
         }
     }
@@ -248,6 +253,17 @@ impl LanguageServer for Front {
         super::definition::implementation(self, params).await
     }
 
+    async fn goto_type_definition(
+        &self,
+        params: request::GotoTypeDefinitionParams,
+    ) -> Result<Option<request::GotoTypeDefinitionResponse>> {
+        super::type_definition::find(self, params).await
+    }
+
+    async fn inlay_hint(&self, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
+        super::inlay_hints::hints(self, params).await
+    }
+
     async fn references(&self, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
         super::references::references(self, params).await
     }
@@ -286,6 +302,13 @@ impl LanguageServer for Front {
 
     async fn semantic_tokens_full(&self, params: SemanticTokensParams) -> Result<Option<SemanticTokensResult>> {
         tokens::full(self, params).await
+    }
+
+    async fn semantic_tokens_full_delta(
+        &self,
+        params: SemanticTokensDeltaParams,
+    ) -> Result<Option<SemanticTokensFullDeltaResult>> {
+        tokens::delta(self, params).await
     }
 
     async fn semantic_tokens_range(

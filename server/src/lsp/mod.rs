@@ -13,6 +13,7 @@ mod frames;
 mod from_proto;
 mod front;
 mod hover;
+mod inlay_hints;
 mod lenses;
 mod progress;
 mod pull;
@@ -21,7 +22,9 @@ mod signature;
 mod texts;
 mod to_proto;
 mod tokens;
+mod tokens_delta;
 mod transport;
+mod type_definition;
 mod workspace_symbols;
 
 use tokio::io::{AsyncRead, AsyncWrite};

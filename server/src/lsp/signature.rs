@@ -47,7 +47,7 @@ pub(super) async fn help(front: &Front, params: SignatureHelpParams) -> Result<O
 }
 
 /// The operator's parameters: of a local function, by the image, or by an open text.
-async fn parameters(
+pub(super) async fn parameters(
     front: &Front,
     document: &Document,
     texts: &Texts,

@@ -20,7 +20,7 @@ pub(super) fn capability() -> SemanticTokensServerCapabilities {
     SemanticTokensOptions {
         legend,
         range: Some(true),
-        full: Some(SemanticTokensFullOptions::Bool(true)),
+        full: Some(SemanticTokensFullOptions::Delta { delta: Some(true) }),
         ..SemanticTokensOptions::default()
     }
     .into()
@@ -28,8 +28,19 @@ pub(super) fn capability() -> SemanticTokensServerCapabilities {
 
 /// `textDocument/semanticTokens/full`.
 pub(super) async fn full(front: &Front, params: SemanticTokensParams) -> Result<Option<SemanticTokensResult>> {
-    let tokens = tokens(front, &params.text_document.uri, None).await?;
-    Ok(Some(SemanticTokens { result_id: None, data: tokens }.into()))
+    let uri = params.text_document.uri;
+    let tokens = tokens(front, &uri, None).await?;
+    Ok(Some(front.tokens.full(uri, tokens).into()))
+}
+
+/// `textDocument/semanticTokens/full/delta`.
+pub(super) async fn delta(
+    front: &Front,
+    params: SemanticTokensDeltaParams,
+) -> Result<Option<SemanticTokensFullDeltaResult>> {
+    let uri = params.text_document.uri;
+    let tokens = tokens(front, &uri, None).await?;
+    Ok(Some(front.tokens.delta(uri, &params.previous_result_id, tokens)))
 }
 
 /// `textDocument/semanticTokens/range`.

@@ -254,14 +254,20 @@ fn sort(mut message: Value) -> Sorted {
     {
         object.remove("params");
     }
-    match serde_json::from_value(message.clone()) {
+    // Not a copy of all of it: it may hold a whole document.
+    let id = message.get("id").cloned();
+    match serde_json::from_value(message) {
         Ok(request) => Sorted::Request(request),
-        Err(error) => invalid(&message, &error.to_string()),
+        Err(error) => refused(id, &error.to_string()),
     }
 }
 
 fn invalid(message: &Value, why: &str) -> Sorted {
-    let id = message.get("id").cloned().and_then(|id| serde_json::from_value(id).ok()).unwrap_or(Id::Null);
+    refused(message.get("id").cloned(), why)
+}
+
+fn refused(id: Option<Value>, why: &str) -> Sorted {
+    let id = id.and_then(|id| serde_json::from_value(id).ok()).unwrap_or(Id::Null);
     Sorted::Invalid(id, Error { message: format!("Invalid request: {why}").into(), ..Error::invalid_request() })
 }
 

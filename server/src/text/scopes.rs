@@ -100,6 +100,11 @@ impl Scopes {
         all
     }
 
+    /// Whether the name at `span` is called there: by a form that is evaluated, and that is none of the standard's own.
+    pub fn is_called(&self, span: Span) -> bool {
+        self.uses.iter().any(|one| one.operator && one.span == span)
+    }
+
     /// What is in force at `offset`, innermost first, without what is shadowed there.
     pub fn visible(&self, offset: usize) -> Vec<&Binding> {
         let mut found: Vec<(usize, &Binding)> = Vec::new();

@@ -6,6 +6,8 @@
 //! one missing parenthesis costs one form. A string (or `|...|`) in which a definition begins at the start of a line is taken
 //! as the one that lost its end.
 
+use std::sync::Arc;
+
 use ropey::Rope;
 
 use super::Span;
@@ -46,7 +48,8 @@ pub struct TopForm {
 /// The top-level forms of a text, in order and disjoint.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scan {
-    forms: Vec<TopForm>,
+    /// Shared with every copy of the document, of which each request has one.
+    forms: Arc<[TopForm]>,
 }
 
 /// What part of a text changed: `start..old_end` of the old text became `start..new_end` of the new one.
@@ -65,7 +68,7 @@ impl Scan {
     pub fn of(text: &str) -> Scan {
         let mut pass = Pass::new(text, None, None);
         pass.run(false);
-        Scan { forms: in_chars(text, &pass.forms, 0, 0) }
+        Scan { forms: in_chars(text, &pass.forms, 0, 0).into() }
     }
 
     /// The top-level forms, broken ones among them.
@@ -93,7 +96,7 @@ impl Scan {
             .or_else(|| self.updated(text, bytes, chars, kept, text.len_bytes()))
             .filter(|forms| tells_itself(forms, kept));
         match forms {
-            Some(forms) => self.forms = forms,
+            Some(forms) => self.forms = forms.into(),
             None => *self = Scan::of(&String::from(text)),
         }
     }

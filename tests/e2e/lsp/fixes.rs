@@ -57,6 +57,30 @@ async fn an_unused_variable_is_declared_ignored_or_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_loop_or_flet_binds_for_nothing_goes() {
+    let world = World::configured(&[], unreachable()).await;
+    world.is_ready().await;
+    let mut editor = editor(&world).await;
+    let uri = world.uri("a.lisp");
+    let text = "(defun f (list)\n  (loop with (p q) = list\n        repeat 3 collect p))\n";
+    let offered = fixes(&mut editor, &uri, text, "unused-variable").await;
+    assert_eq!(after(text, &uri, &offered, "Write nil for q"), text.replace("(p q)", "(p nil)"));
+    let uri = world.uri("b.lisp");
+    let text = "(defun f (x)\n  (flet ((g (y) y)\n         (h (y) y))\n    (h x)))\n";
+    let offered = fixes(&mut editor, &uri, text, "unused-function").await;
+    let without = "(defun f (x)\n  (flet ((h (y) y))\n    (h x)))\n";
+    assert_eq!(after(text, &uri, &offered, "Remove the local function g"), without);
+    world.end().await;
+}
+
+/// With what is not reached told of, as unused functions are.
+fn unreachable() -> consort::config::Config {
+    let mut config = consort::config::Config::default();
+    config.check.unreachable = true;
+    config
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_name_is_taken_from_a_package_of_the_image() {
     let world = World::ready(&[]).await;
     let mut editor = editor(&world).await;

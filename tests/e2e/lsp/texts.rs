@@ -36,6 +36,11 @@ async fn the_text_answers_without_an_image() {
     // `in-package`, a macro at 0:1.
     assert_eq!(tokens["data"].as_array().unwrap()[..5], [json!(0), json!(1), json!(10), json!(4), json!(0)]);
     assert_eq!(tokens["data"].as_array().unwrap().len() % 5, 0);
+    let delta = json!({"previousResultId": tokens["resultId"]});
+    let same = ask(&mut editor, "semanticTokens/full/delta", &uri, delta.clone()).await;
+    assert_eq!(same["edits"], json!([]), "{same}");
+    let all = ask(&mut editor, "semanticTokens/full/delta", &uri, delta).await;
+    assert_eq!(all["data"], tokens["data"], "one who does not have the last tokens is told all");
     let options = json!({"tabSize": 8, "insertSpaces": true});
     let edits = ask(&mut editor, "formatting", &uri, json!({"options": options})).await;
     assert_eq!(edits, json!([{"range": {"start": at(2, 0), "end": at(2, 0)}, "newText": "  "}]));

@@ -94,6 +94,54 @@ async fn definitions_of_every_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn definitions_of_types() {
+    let (world, mut editor) = zoo().await;
+    let uri = world.uri("use.lisp");
+    editor.eval("(defvar zoo::*keeper* (zoo::make-keeper))").await;
+    for (source, expected) in [
+        ("(in-package :zoo) (print *keep‸er*)", vec!["animals.lisp:20:11"]),
+        ("(in-package :zoo) (let ((one (make-keeper))) (f on‸e))", vec!["animals.lisp:20:11"]),
+        ("(in-package :zoo) (let ((one (make-instance 'animal))) (f on‸e))", vec!["animals.lisp:4:10"]),
+        ("(in-package :zoo) (defmethod feed ((one animal) food) (f on‸e))", vec!["animals.lisp:4:10"]),
+        ("(in-package :zoo) (defun f (one) (declare (type (or null keeper) one)) on‸e)", vec!["animals.lisp:20:11"]),
+        ("(in-package :zoo) (defclass new () ())\n(let ((one (make-instance 'new))) on‸e)", vec!["use.lisp:0:28"]),
+        ("(zoo:ani‸mal)", vec!["animals.lisp:4:10"]),
+        ("zoo:*cag‸es*", vec![]),
+        ("(defun f (one) on‸e)", vec![]),
+        ("(f zoo::nothing-of-the-ki‸nd)", vec![]),
+    ] {
+        let found = places(&ask(&mut editor, &uri, source, "textDocument/typeDefinition").await);
+        assert_eq!(found, expected, "{source}");
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_are_named_where_that_is_set() {
+    let (world, mut editor) = zoo().await;
+    let uri = world.uri("use.lisp");
+    editor
+        .open(
+            &uri,
+            "(in-package :zoo)\n(subseq \"abc\" 0 2)\n(feed 1 2 :amount 3)\n(with-cage (1 2) 3 4)\n(no-such 1 2)\n",
+        )
+        .await;
+    let all = json!({"start": {"line": 0, "character": 0}, "end": {"line": 9, "character": 0}});
+    let params = json!({"textDocument": {"uri": uri}, "range": all});
+    assert_eq!(editor.request("textDocument/inlayHint", params.clone()).await.unwrap(), Value::Null);
+    let settings = json!({"settings": {"consort": {"hints": {"parameters": true}}}});
+    editor.notify("workspace/didChangeConfiguration", settings).await;
+    let hints = editor.request("textDocument/inlayHint", params).await.unwrap();
+    let one = |hint: &Value| {
+        let at = &hint["position"];
+        format!("{}:{} {}", at["line"], at["character"], hint["label"].as_str().unwrap_or_default())
+    };
+    let shown: Vec<String> = hints.as_array().unwrap().iter().map(one).collect();
+    assert_eq!(shown, ["1:8 sequence:", "1:14 start:", "1:16 end:", "2:6 animal:", "2:8 food:"]);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn references_are_the_names_themselves() {
     let (world, mut editor) = zoo().await;
     let uri = world.uri("use.lisp");
@@ -133,6 +181,12 @@ async fn completions() {
         ("(zoo:feed 1 2 :am‸)", ":amount"),
         ("(open \"f\" :if-does‸)", ":if-does-not-exist"),
         ("(gthash‸)", "gethash"),
+        ("(make-instance 'zoo:animal :‸)", ":name"),
+        ("(make-instance 'zoo:animal ‸)", ":name"),
+        ("(in-package :zoo) (defclass cat (animal) ((fur :initarg :fur)))\n(make-instance 'cat :n‸)", ":name"),
+        ("(in-package :zoo) (defclass cat (animal) ((fur :initarg :fur)))\n(make-instance 'cat :name 1 :‸)", ":fur"),
+        ("(flet ((walk (dog &key leash) (list dog leash))) (walk 1 :l‸))", ":leash"),
+        ("(defun walk (dog &key leash) (list dog leash))\n(walk 1 :l‸)", ":leash"),
     ] {
         let answer = ask(&mut editor, &uri, source, "textDocument/completion").await;
         assert_eq!(labels(&answer).first().map(String::as_str), Some(first), "{source}: {:?}", labels(&answer));

@@ -149,23 +149,28 @@ fn remove(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
     if !inert || declared.iter().any(|node| mentions(form, node, name)) {
         return None;
     }
-    let siblings = list.elements();
-    let index = siblings.iter().position(|sibling| sibling == binding)?;
-    let blank = |from: usize, to: usize| form.source[from..to].chars().all(char::is_whitespace);
-    let (mut start, mut end) = (binding.start(), binding.end());
-    if let Some(next) = siblings.get(index + 1).filter(|next| blank(binding.end(), next.start())) {
-        end = next.start();
-    } else if let Some(previous) = index.checked_sub(1).and_then(|before| siblings.get(before))
-        && blank(previous.end(), binding.start())
-    {
-        start = previous.end();
-    }
-    let change = Change { span: form.span_of(start, end), text: String::new() };
+    let change = without(form, list, binding)?;
     Some(Fix::new(format!("Remove the variable {name}"), vec![change]))
 }
 
+/// Take an element out of a list, with the white space that belongs to it.
+pub(super) fn without(form: &Form, list: &Node, element: &Node) -> Option<Change> {
+    let siblings = list.elements();
+    let index = siblings.iter().position(|sibling| sibling == element)?;
+    let blank = |from: usize, to: usize| form.source[from..to].chars().all(char::is_whitespace);
+    let (mut start, mut end) = (element.start(), element.end());
+    if let Some(next) = siblings.get(index + 1).filter(|next| blank(element.end(), next.start())) {
+        end = next.start();
+    } else if let Some(previous) = index.checked_sub(1).and_then(|before| siblings.get(before))
+        && blank(previous.end(), element.start())
+    {
+        start = previous.end();
+    }
+    Some(Change { span: form.span_of(start, end), text: String::new() })
+}
+
 /// A constant or a name: making or leaving out its value does nothing.
-fn is_inert(form: &Form, node: &Node) -> bool {
+pub(super) fn is_inert(form: &Form, node: &Node) -> bool {
     let written = form.written(node);
     match node.kind {
         _ if node.guarded => false,
@@ -176,7 +181,7 @@ fn is_inert(form: &Form, node: &Node) -> bool {
 }
 
 /// Whether a node has the symbol in it.
-fn mentions(form: &Form, node: &Node, name: &str) -> bool {
+pub(super) fn mentions(form: &Form, node: &Node, name: &str) -> bool {
     match node.kind {
         _ if node.guarded => true,
         Kind::List | Kind::Vector => node.children.iter().any(|element| mentions(form, element, name)),

@@ -57,6 +57,10 @@ pub enum Want {
     Facts,
     /// Where it was defined, and the image's features, by which forms are counted.
     Definitions,
+    /// Where the types it is of, or returns, were defined, among the definitions.
+    Types,
+    /// The initialization arguments of the class of that name.
+    Initargs,
     /// Systems of that name too, among the definitions.
     Systems,
     /// Who refers to it.
@@ -111,6 +115,8 @@ pub struct Known {
     pub references: Option<Vec<Reference>>,
     /// What its own code calls, of what is not SBCL's.
     pub callees: Option<Vec<String>>,
+    /// The class's initialization arguments, as written in that package.
+    pub initargs: Option<Vec<String>>,
     /// The package of that name.
     pub package: Option<PackageFacts>,
     /// The image's `*features*`, upper-case.

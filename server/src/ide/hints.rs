@@ -1,0 +1,114 @@
+//! Names of parameters beside the literal arguments of a call, where there are so many that they are hard to tell apart.
+
+use super::signature;
+use crate::text::Span;
+use crate::text::datum::{Form, Kind, Node, Prefix};
+use crate::text::document::Document;
+use crate::text::scopes::Scopes;
+
+/// Calls with fewer literal arguments explain themselves.
+const FEWEST: usize = 2;
+
+/// A call with literal arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The operator as written.
+    pub operator: String,
+    /// The parameters, when it is a local function.
+    pub parameters: Option<Vec<String>>,
+    /// Each argument's first character, and whether it is a literal.
+    pub arguments: Vec<(usize, bool)>,
+}
+
+/// The calls in the forms that touch `range` which hints may be of.
+pub fn calls(document: &Document, range: Span) -> Vec<Call> {
+    let mut found = Vec::new();
+    for top in document.scan().forms() {
+        if top.span.end < range.start || range.end < top.span.start {
+            continue;
+        }
+        let form = Form::of(document, top.span);
+        let scopes = Scopes::of(&form);
+        let mut lists: Vec<&Node> = form.nodes.iter().collect();
+        while let Some(list) = lists.pop() {
+            lists.extend(&list.children);
+            let Some(head) = list.children.first().filter(|_| list.kind == Kind::List) else { continue };
+            let arguments: Vec<(usize, bool)> =
+                list.children[1..].iter().map(|one| (one.span.start, is_literal(&form, one))).collect();
+            let many = arguments.iter().filter(|(_, literal)| *literal).count() >= FEWEST;
+            if !many || !scopes.is_called(head.span) {
+                continue;
+            }
+            let local = scopes.resolve(head.span.start).map(|index| &scopes.bindings[index]);
+            let parameters = local.map(|local| {
+                let list = local.parameters.map(|span| document.text().slice(span.start..span.end).to_string());
+                list.map(|list| signature::parts(&list)).unwrap_or_default()
+            });
+            found.push(Call { operator: form.text(head).to_owned(), parameters, arguments });
+        }
+    }
+    found.sort_by_key(|call| call.arguments.first().map(|(at, _)| *at));
+    found
+}
+
+fn is_literal(form: &Form, node: &Node) -> bool {
+    match (node.kind, node.prefix) {
+        (Kind::String, Prefix::None) => true,
+        (Kind::Atom, Prefix::None) => match form.name(node) {
+            Some(name) => name.starts_with(':') || name == "t" || name == "nil",
+            None => !form.text(node).starts_with("#."),
+        },
+        _ => false,
+    }
+}
+
+/// Before which characters of a call which names stand: of the literals that are for required and optional parameters.
+pub fn hints(call: &Call, parameters: &[String]) -> Vec<(usize, String)> {
+    let positional = parameters.iter().take_while(|one| !one.starts_with('&') || one.eq_ignore_ascii_case("&optional"));
+    let names = positional.filter(|one| !one.starts_with('&')).filter_map(|one| signature::keyword_name(one));
+    let hints: Vec<(usize, String)> = names
+        .zip(&call.arguments)
+        .filter(|(_, (_, literal))| *literal)
+        .map(|(name, (at, _))| (*at, format!("{name}:")))
+        .collect();
+    if hints.len() < FEWEST { Vec::new() } else { hints }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text with the hints that calls of `f` have.
+    fn shown(source: &str, parameters: &str) -> String {
+        let document = Document::new(source, 0);
+        let mut text: Vec<char> = source.chars().collect();
+        let mut all = Vec::new();
+        for call in calls(&document, Span { start: 0, end: text.len() }) {
+            let outer = (call.operator == "f").then(|| signature::parts(parameters));
+            all.extend(hints(&call, &call.parameters.clone().or(outer).unwrap_or_default()));
+        }
+        all.sort();
+        for (at, name) in all.into_iter().rev() {
+            text.splice(at..at, name.chars().map(|char| if char == ':' { '=' } else { char }));
+        }
+        text.into_iter().collect()
+    }
+
+    #[test]
+    fn literals_of_positional_parameters_are_named() {
+        for (source, parameters, expected) in [
+            ("(f 1 \"x\" y nil)", "(a b c d)", "(f a=1 b=\"x\" y d=nil)"),
+            ("(f 1 2 3)", "(a &optional (b 1) &rest more)", "(f a=1 b=2 3)"),
+            ("(f 1 :end 2)", "(a &key end)", "(f 1 :end 2)"),
+            ("(f 1 x)", "(a b)", "(f 1 x)"),
+            ("(f #\\a (f 1 2))", "(a b)", "(f #\\a (f a=1 b=2))"),
+            ("'(f 1 2)", "(a b)", "'(f 1 2)"),
+            ("(let ((f 1 2)) (g))", "(a b)", "(let ((f 1 2)) (g))"),
+            ("(case x (f 1 2))", "(a b)", "(case x (f 1 2))"),
+            ("(flet ((f (from to) from)) (f 1 2))", "(a b)", "(flet ((f (from to) from)) (f from=1 to=2))"),
+            ("(f 'a #.(g) 1)", "(a b c)", "(f 'a #.(g) 1)"),
+        ] {
+            assert_eq!(shown(source, parameters), expected, "{source}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Initialization arguments: which class a call is about that takes them, and those of a class that a text defines.
+
+use super::signature::CallSite;
+use super::texts::Texts;
+use crate::text::datum::{Form, Kind, Node, symbol_name};
+use crate::text::definitions;
+
+/// The class as written whose initialization arguments the argument under way may be, and those that are given already: of
+/// `(make-instance 'class ...)`, `(error 'condition ...)` and the like.
+pub fn class(site: &CallSite) -> Option<(String, Vec<String>)> {
+    let operator = symbol_name(&site.operator)?;
+    let at = match operator.as_str() {
+        "make-instance" | "make-condition" | "error" | "signal" | "warn" => 0,
+        "change-class" | "cerror" => 1,
+        _ => return None,
+    };
+    let (_, before) = site.arguments.split_last()?;
+    let (class, given) = before.get(at..)?.split_first()?;
+    // A name stands where a value has just ended.
+    if given.len() % 2 != 0 {
+        return None;
+    }
+    let class = class.strip_prefix('\'').filter(|name| symbol_name(name).is_some())?;
+    Some((class.to_owned(), given.iter().step_by(2).cloned().collect()))
+}
+
+/// The initialization arguments of the slots of a class that the texts define, and its superclasses as written; `None` when they define none.
+pub fn in_texts(class: &str, texts: &Texts) -> Option<(Vec<String>, Vec<String>)> {
+    let key = definitions::key(class);
+    texts.known().find_map(|text| {
+        let classes = definitions::named(&text.document, &key);
+        let one = classes.into_iter().find(|one| matches!(one.operator.as_str(), "defclass" | "define-condition"))?;
+        let form = Form::of(&text.document, one.span);
+        let list = form.nodes.first()?;
+        let written = |node: &Node| form.text(node).to_owned();
+        let of = |at: usize| list.children.get(at).map(|node| node.children.as_slice()).unwrap_or_default();
+        let mut initargs = Vec::new();
+        for slot in of(3).iter().filter(|slot| slot.kind == Kind::List) {
+            let options = slot.children.get(1..).unwrap_or_default();
+            for pair in options.chunks_exact(2).filter(|pair| form.name(&pair[0]).as_deref() == Some(":initarg")) {
+                initargs.push(written(&pair[1]));
+            }
+        }
+        Some((initargs, of(2).iter().map(written).collect()))
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::super::signature::call_sites;
+    use super::*;
+    use crate::text::document::Document;
+
+    #[test]
+    fn the_class_of_a_call() {
+        for (source, expected) in [
+            ("(make-instance 'zoo:animal ‸)", Some("zoo:animal")),
+            ("(make-instance 'animal :na‸)", Some("animal []")),
+            ("(make-instance 'animal :name 1 :a‸)", Some("animal [:name]")),
+            ("(cerror \"go on\" 'oops :a‸)", Some("oops []")),
+            ("(make-instance 'animal :name ‸)", None),
+            ("(make-instance animal ‸)", None),
+            ("(make-instance 'an‸)", None),
+            ("(make-thing 'animal ‸)", None),
+        ] {
+            let at = source.chars().position(|char| char == '‸').unwrap();
+            let sites = call_sites(&Document::new(&source.replace('‸', ""), 0), at);
+            let found = class(&sites[0]).map(|(class, given)| match source.contains(" :") {
+                true => format!("{class} [{}]", given.join(" ")),
+                false => class,
+            });
+            assert_eq!(found.as_deref(), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn what_a_text_defines() {
+        let text = "(defclass a (b) ((x :initarg :x :initarg :ex :initform 1) y))\n(defclass b () ())\n(defun c () 1)";
+        let open = ("file:///a.lisp".into(), PathBuf::from("/no/a.lisp"), Document::new(text, 0));
+        let texts = Texts::new([open].into_iter(), |path: &Path| path.display().to_string());
+        assert_eq!(in_texts("a", &texts), Some((vec![":x".into(), ":ex".into()], vec!["b".into()])));
+        assert_eq!(in_texts("p::b", &texts), Some((vec![], vec![])));
+        assert_eq!(in_texts("c", &texts), None);
+    }
+}

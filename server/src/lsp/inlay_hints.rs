@@ -1,0 +1,76 @@
+//! `textDocument/inlayHint` (LSP 3.17): names of parameters beside literal arguments, where the setting `hints.parameters` wants them.
+
+use std::collections::HashMap;
+
+use lsp_types::*;
+use tower_lsp::jsonrpc::Result;
+
+use super::from_proto;
+use super::front::Front;
+use crate::ide::hints;
+use crate::image::api::symbols::{Symbol, Want};
+use crate::text::Span;
+use crate::text::forms::package_at;
+use crate::text::position::{to_offset, to_position};
+
+/// Functions that are asked for at once; what is further down has its hints when it is looked at.
+const MOST: usize = 100;
+
+/// `textDocument/inlayHint`. Of functions that the image knows, and local ones.
+pub(super) async fn hints(front: &Front, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
+    let uri = params.text_document.uri.as_str();
+    let (document, settings) = (front.session.document(front.client, uri), front.session.settings(front.client));
+    let (document, settings) = (document.await, settings.await);
+    let Some(document) = document.filter(|_| settings.hint_parameters) else { return Ok(None) };
+    let (text, encoding) = (document.text(), front.negotiated().encoding);
+    let offset = |position| to_offset(text, from_proto::position(position), encoding);
+    let range = Span { start: offset(params.range.start), end: offset(params.range.end) };
+    let mut known: HashMap<(String, Option<String>), Vec<String>> = HashMap::new();
+    let mut shown = Vec::new();
+    for call in hints::calls(&document, range) {
+        let parameters = match &call.parameters {
+            Some(parameters) => parameters.clone(),
+            None => {
+                let at = call.arguments.first().map_or(range.start, |(at, _)| *at);
+                let name = (call.operator.clone(), package_at(&document, at));
+                if !known.contains_key(&name) {
+                    if known.len() == MOST {
+                        break;
+                    }
+                    let parameters = parameters(front, name.clone()).await;
+                    known.insert(name.clone(), parameters);
+                }
+                known.get(&name).cloned().unwrap_or_default()
+            }
+        };
+        for (at, label) in hints::hints(&call, &parameters) {
+            if range.start <= at && at <= range.end {
+                let position = to_position(text, at, encoding);
+                shown.push(hint(Position { line: position.line, character: position.column }, label));
+            }
+        }
+    }
+    Ok(Some(shown))
+}
+
+/// The parameters of a function; none of what is no function, or not known.
+async fn parameters(front: &Front, (name, package): (String, Option<String>)) -> Vec<String> {
+    let known = front.session.look(Symbol::at(name, package, &[Want::Facts])).await;
+    let facts = known.ok().and_then(|known| known.facts);
+    let function =
+        facts.filter(|facts| facts.kinds.iter().any(|kind| kind == "function" || kind == "generic function"));
+    function.and_then(|facts| facts.lambda_list).unwrap_or_default()
+}
+
+fn hint(position: Position, label: String) -> InlayHint {
+    InlayHint {
+        position,
+        label: label.into(),
+        kind: Some(InlayHintKind::PARAMETER),
+        text_edits: None,
+        tooltip: None,
+        padding_left: None,
+        padding_right: Some(true),
+        data: None,
+    }
+}

@@ -1,0 +1,142 @@
+//! An agent's calls through MCP: one tool after another, beside Swank where SLIME asks for the same, and a mix as a session has it.
+
+use anyhow::{Result, ensure};
+use consort_tests::clients::Agent;
+use consort_tests::place::Place;
+use serde_json::{Value, json};
+
+use crate::lisp::Swank;
+use crate::report::{Aim, Report};
+use crate::{in_milliseconds, timed};
+
+/// A definition of twenty lines.
+const TWENTY_LINES: &str = "(defun bench-tally (words &key (test #'equal) (limit 10))
+  \"The LIMIT words that are there most often, with how often.\"
+  (let ((table (make-hash-table :test test))
+        (pairs '()))
+    (dolist (word words)
+      (incf (gethash word table 0)))
+    (maphash (lambda (word count)
+               (push (cons word count) pairs))
+             table)
+    (setf pairs (sort pairs #'> :key #'cdr))
+    (loop for (word . count) in pairs
+          for index from 0
+          while (< index limit)
+          collect (list word count) into best
+          sum count into total
+          finally (return
+                    (values best
+                            total
+                            (if (plusp total)
+                                (/ (length best) total)
+                                0))))))
+";
+
+/// What is asked, with which arguments, how often; what Swank is asked for the same; the aim; others elsewhere.
+type Row = (&'static str, &'static str, Value, usize, Option<&'static str>, Aim, &'static str);
+
+/// Needs cl-ppcre loaded in both images.
+pub(crate) fn calls(report: &Report, place: &Place, swank: &mut Swank) -> Result<()> {
+    let mut agent = Agent::open(&mut place.command(&["mcp"]))?;
+    agent.evaluate("(defmacro bench-twice (form) `(progn ,form ,form))")?;
+    let a_loop = json!({"form": "(loop for i from 1 to 10 collect (* i i))"});
+    let rows: [Row; 5] = [
+        (
+            "macroexpand-form of a loop",
+            "macroexpand-form",
+            a_loop,
+            500,
+            Some("(swank:swank-macroexpand-1 \"(loop for i from 1 to 10 collect (* i i))\")"),
+            Aim::Time(1.2),
+            "others 0.2-1.2 ms",
+        ),
+        (
+            "macroexpand-form of a user's macro, in a copy",
+            "macroexpand-form",
+            json!({"form": "(bench-twice (f))"}),
+            100,
+            None,
+            Aim::None,
+            "",
+        ),
+        (
+            "compile-form of 20 lines, in a copy",
+            "compile-form",
+            json!({"code": TWENTY_LINES}),
+            100,
+            None,
+            Aim::Time(12.5),
+            "others, in the image, 10-12.5 ms",
+        ),
+        (
+            "source_location",
+            "source_location",
+            json!({"symbol": "cl-ppcre:scan"}),
+            500,
+            Some("(swank:find-definitions-for-emacs \"CL-PPCRE:SCAN\")"),
+            Aim::Ratio(1.0),
+            "Swank 3.8 ms",
+        ),
+        (
+            "describe-symbol",
+            "describe-symbol",
+            json!({"symbol": "cl-ppcre:scan"}),
+            100,
+            Some("(swank:describe-symbol \"CL-PPCRE:SCAN\")"),
+            Aim::None,
+            "others 0.08 ms",
+        ),
+    ];
+    for (what, tool, arguments, rounds, form, aim, others) in rows {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for round in 0..rounds + 10 {
+            let asked = form.map(|form| timed(|| swank.ask(form))).transpose()?;
+            let took = call(&mut agent, tool, &arguments)?;
+            if round >= 10 {
+                theirs.extend(asked);
+                ours.push(took);
+            }
+        }
+        let beside = form.map(|_| ("Swank", theirs.as_slice()));
+        report.time(what, &ours, beside, aim, others);
+    }
+    mix(report, &mut agent)?;
+    agent.close()
+}
+
+/// A hundred calls as an agent makes them.
+fn mix(report: &Report, agent: &mut Agent) -> Result<()> {
+    let evaluate = ("evaluate-lisp", json!({"code": "(cl-ppcre:scan-to-strings \"[0-9]+\" \"abc 123\")"}));
+    let ten = [
+        evaluate.clone(),
+        ("source_location", json!({"symbol": "cl-ppcre:scan"})),
+        ("describe-symbol", json!({"symbol": "cl-ppcre:regex-replace-all"})),
+        evaluate.clone(),
+        ("apropos", json!({"pattern": "scan"})),
+        ("compile-form", json!({"code": TWENTY_LINES})),
+        evaluate.clone(),
+        ("macroexpand-form", json!({"form": "(loop for i below 3 collect i)"})),
+        ("lisp-read-file", json!({"path": "cl-ppcre/api.lisp"})),
+        evaluate,
+    ];
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        times.push(timed(|| {
+            for (tool, arguments) in std::iter::repeat_n(&ten, 10).flatten() {
+                call(agent, tool, arguments)?;
+            }
+            Ok(())
+        })?);
+    }
+    report.time("a mix of 100 calls, all of them", &times, None, Aim::None, "");
+    Ok(())
+}
+
+/// Milliseconds until the answer, which must not be a failure, was there.
+fn call(agent: &mut Agent, tool: &str, arguments: &Value) -> Result<f64> {
+    let params = json!({"name": tool, "arguments": arguments});
+    let (answer, took) = agent.client.timed_request("tools/call", params)?;
+    ensure!(answer["isError"] != json!(true), "{tool} failed: {answer}");
+    Ok(in_milliseconds(took))
+}
