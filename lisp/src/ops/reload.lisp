@@ -95,29 +95,76 @@
             (and (string-equal head "setf") symbol `(setf ,symbol))))
         (parse-symbol text package))))
 
+(defun definers-of (function)
+  "What defines the function that FUNCTION names, and what a person calls it."
+  (cond ((and (symbolp function) (macro-function function)) (values '(defmacro) "a macro"))
+        ((typep (fdefinition function) 'generic-function) (values '(defgeneric defmethod) "a generic function"))
+        (t (values '(defun) "a function"))))
+
 (defun check-replaceable (name function code package)
-  "Refuse a replacement of the function FUNCTION, which is called NAME, by CODE, unless that is one definition of just that kind."
+  "Refuse a replacement of the function FUNCTION, which is called NAME, by CODE, unless that is one definition of just that kind. What defines it."
   (let ((pieces (split-forms code)))
     (unless (and pieces (null (rest pieces)))
       (refuse "wrong-definition" "new_code must be exactly one definition, of ~A; it has ~D forms. code_compile_string takes any number." name (length pieces)))
     (unless (and function (fboundp function))
       (refuse "function-not-found" "There is no function ~A to replace. code_compile_string defines new ones." name))
+    (when (or (special-operator-p (if (consp function) 'car function)) (typep (if (consp function) 'car function) '(or keyword null)))
+      (refuse "not-replaceable" "~A is a special operator and cannot be replaced" name))
     (multiple-value-bind (head end) (split-token code (1+ (car (first pieces))))
-      (let ((definer (parse-symbol head package))
-            (defined (parse-function-name (split-token code end) package)))
-        (cond ((or (special-operator-p (if (consp function) 'car function)) (typep (if (consp function) 'car function) '(or keyword null)))
-               (refuse "not-replaceable" "~A is a special operator and cannot be replaced" name))
-              ((and (symbolp function) (macro-function function))
-               (unless (eq definer 'defmacro)
-                 (refuse "wrong-definition" "~A is a macro: new_code must be its DEFMACRO. What has expanded it already keeps the old expansion." name)))
-              ((typep (fdefinition function) 'generic-function)
-               (refuse "not-replaceable" "~A is a generic function: define its DEFGENERIC or one of its DEFMETHODs with code_compile_string" name))
-              ((eq definer 'defmethod)
-               (refuse "wrong-definition" "~A is an ordinary function: a DEFMETHOD cannot replace it" name))
-              ((not (eq definer 'defun))
-               (refuse "wrong-definition" "~A is a function: new_code must be its DEFUN, not ~:[something else~;~:*~A~]" name head)))
-        (unless (equal defined function)
-          (refuse "wrong-definition" "new_code must define ~A, not ~A" name (split-token code end)))))))
+      (multiple-value-bind (definers word) (definers-of function)
+        (let ((definer (parse-symbol head package))
+              (defined (parse-function-name (split-token code end) package)))
+          (unless (member definer definers)
+            (refuse "wrong-definition" "~A is ~A: new_code must be its ~{~A~^ or one ~}, not ~:[something else~;~:*~A~]. To make it something else, unbind it by ~
+                                        evaluating (fmakunbound '~A); code_compile_string defines it then"
+                    name word definers head name))
+          (unless (equal defined function)
+            (refuse "wrong-definition" "new_code must define ~A, not ~A" name (split-token code end)))
+          definer)))))
+
+;;; Its methods
+
+(defun read-definition (code package)
+  "The form of CODE, which was compiled in PACKAGE."
+  (let ((*package* package)) (read-from-string code)))
+
+(defun parameter-specializer (parameter)
+  "What a required PARAMETER of a DEFMETHOD specializes on; NIL for a class that is not there, and for what is unknown."
+  (let ((specializer (if (consp parameter) (second parameter) t)))
+    (cond ((typep specializer 'sb-mop:specializer) specializer)
+          ((symbolp specializer) (find-class specializer nil))
+          ((and (consp specializer) (eq (first specializer) 'eql)) (sb-mop:intern-eql-specializer (eval (second specializer)))))))
+
+(defun method-parts (form)
+  "The qualifiers, the lambda list and the required parameters of a DEFMETHOD."
+  (let* ((rest (cddr form)) (at (position-if #'listp rest)) (lambda-list (nth at rest)))
+    (values (subseq rest 0 at) lambda-list
+            (ldiff lambda-list (member-if (lambda (parameter) (member parameter lambda-list-keywords)) lambda-list)))))
+
+(defun check-method (function form)
+  "Fail unless the DEFMETHOD FORM defines a method that FUNCTION, a generic function, has."
+  (multiple-value-bind (qualifiers lambda-list required) (method-parts form)
+    (let ((name (definition-name-text (sb-mop:generic-function-name function))))
+      (unless (congruent-p lambda-list (sb-mop:generic-function-lambda-list function))
+        (fail-reload "WRONG_DEFINITION" "The lambda list ~S does not fit that of the generic function ~A, ~S; nothing was changed"
+                     (mapcar (lambda (parameter) (if (member parameter required) (if (consp parameter) (first parameter) parameter) parameter)) lambda-list)
+                     name (sb-mop:generic-function-lambda-list function)))
+      (let ((specializers (mapcar #'parameter-specializer required)))
+        (unless (and (notany #'null specializers) (find-method function qualifiers specializers nil))
+          (let ((methods (mapcar (lambda (method) (definition-name-text (method-name function method))) (sb-mop:generic-function-methods function))))
+            (fail-reload "METHOD_NOT_FOUND" "There is no method ~A to replace~:[~; (there are ~:*~{~A~^, ~}~:[~;, ...~])~]. code_compile_string defines new ones."
+                         (definition-name-text `(,(sb-mop:generic-function-name function) ,@qualifiers
+                                                 ,(mapcar (lambda (parameter) (if (consp parameter) (second parameter) t)) required)))
+                         (subseq methods 0 (min 20 (length methods))) (> (length methods) 20))))))))
+
+(defun check-generic (function form)
+  "Fail unless the methods of FUNCTION, a generic function, can be kept by the DEFGENERIC FORM."
+  (unless (or (null (sb-mop:generic-function-methods function))
+              (congruent-p (third form) (sb-mop:generic-function-lambda-list function)))
+    (let ((name (definition-name-text (sb-mop:generic-function-name function))))
+      (fail-reload "WRONG_DEFINITION" "The methods of ~A take ~S and cannot be kept with ~S; nothing was changed. Unbind it by evaluating (fmakunbound '~A), and define ~
+                                       it and its methods with code_compile_string"
+                   name (sb-mop:generic-function-lambda-list function) (third form) name))))
 
 (define-operation "replace-function" :thread (id params)
   (let* ((name (param params "function" 'string))
@@ -130,13 +177,17 @@
          (package (if (param params "package" 'string :default nil)
                       home
                       (or (and function (symbol-package (if (consp function) (second function) function))) home)))
-         (package (if (system-package-p package) home package)))
-    (check-replaceable name function code package)
-    (call-reload id (format nil "the function ~A" (definition-name-text function))
+         (package (if (system-package-p package) home package))
+         (definer (check-replaceable name function code package)))
+    (call-reload id (format nil "~:[the function~;a method of~] ~A" (eq definer 'defmethod) (definition-name-text function))
                  (lambda ()
                    (call-with-scratch-directory
                     (lambda (directory)
-                      (load-fasls (compile-forms-of-text code directory package file line))))
+                      (let ((fasls (compile-forms-of-text code directory package file line)))
+                        (case definer
+                          (defmethod (check-method (fdefinition function) (read-definition code package)))
+                          (defgeneric (check-generic (fdefinition function) (read-definition code package))))
+                        (load-fasls fasls))))
                    '()))))
 
 ;;; Files

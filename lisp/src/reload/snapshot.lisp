@@ -107,6 +107,15 @@ VALUE: a list of the global value, or NIL; CLASS: a class record."
 (defvar *methods-in-place* nil "Whether methods that this thread defines take the places of others in one store.")
 (defvar *old-accessors* '() "The classes that were defined again meanwhile, each with the slots it had: (CLASS . SLOTS).")
 
+(defvar *old-methods* '() "The generic functions that were defined again meanwhile, each with the methods that stood in its DEFGENERIC: (FUNCTION . METHODS).")
+
+(defun drop-old-methods ()
+  "Remove the methods that no longer stand in the DEFGENERIC they came from, and that nothing has taken the place of."
+  (loop for (function . methods) in *old-methods*
+        do (dolist (method methods)
+             (when (member method (sb-mop:generic-function-methods function) :test #'eq)
+               (remove-method function method)))))
+
 (defun drop-accessor (name class specializers)
   (let* ((function (global-function name))
          (method (and (typep function 'standard-generic-function)
@@ -129,10 +138,12 @@ VALUE: a list of the global value, or NIL; CLASS: a class record."
                (drop-accessor name class (list (find-class t) class))))))
 
 (defun call-replacing-in-place (function)
-  "Call FUNCTION, which may define methods and classes again."
-  (let ((*methods-in-place* t) (*old-accessors* '()))
-    (unwind-protect (funcall function)
-      (drop-old-accessors))))
+  "Call FUNCTION, which may define methods, generic functions and classes again. When it does not return, what it left is to be taken back by another call."
+  (let ((*methods-in-place* t) (*old-accessors* '()) (*old-methods* '()))
+    (multiple-value-prog1 (funcall function)
+      (drop-old-accessors)
+      (drop-old-methods))))
 
 (replace-methods-in-place (lambda () *methods-in-place*))
 (defer-removed-accessors (lambda () *methods-in-place*) (lambda (class slots) (push (cons class slots) *old-accessors*)))
+(defer-removed-methods (lambda () *methods-in-place*) (lambda (function methods) (push (cons function methods) *old-methods*)))

@@ -139,9 +139,11 @@
     (when before
       (attempting ("the generic function ~S could not be put back" (sb-mop:generic-function-name function))
         (unless (equal (generic-record-lambda-list before) (sb-mop:generic-function-lambda-list function))
-          (dolist (method (sb-mop:generic-function-methods function))
-            (when (member method (generic-record-methods after) :test #'eq)
-              (unless (member method (generic-record-methods before) :test #'eq) (remove-method function method))))
+          ;; Methods that do not fit it cannot be there at the same time.
+          (unless (congruent-p (generic-record-lambda-list before) (sb-mop:generic-function-lambda-list function))
+            (dolist (method (sb-mop:generic-function-methods function))
+              (when (member method (generic-record-methods after) :test #'eq)
+                (unless (member method (generic-record-methods before) :test #'eq) (remove-method function method)))))
           (reinitialize-instance function :lambda-list (generic-record-lambda-list before)))
         (dolist (method (generic-record-methods before))
           (when (and (written-method-p method)
