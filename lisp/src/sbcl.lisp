@@ -619,6 +619,30 @@ definition: the function itself, how often it was called, what is assumed of it.
                           (when (member kind '(:calls :macroexpands)) (funcall function kind name)))
                         (code-entry code i))))
 
+(define-internal find-classoid :function "undoing the redefinition of conditions" ("SB-KERNEL" "FIND-CLASSOID"))
+(define-internal classoid-slots :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "SLOTS"))
+(define-internal classoid-report :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "REPORT"))
+(define-internal classoid-initargs :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "DIRECT-DEFAULT-INITARGS"))
+(define-internal classoid-source :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "SOURCE-LOCATION"))
+(define-internal condition-slot-readers :function "undoing the redefinition of conditions" ("SB-KERNEL" "CONDITION-SLOT-READERS"))
+(define-internal condition-slot-writers :function "undoing the redefinition of conditions" ("SB-KERNEL" "CONDITION-SLOT-WRITERS"))
+(define-internal condition-layout :function "undoing the redefinition of conditions" ("SB-KERNEL" "FIND-CONDITION-LAYOUT"))
+(define-internal define-condition-of :function "undoing the redefinition of conditions" ("SB-KERNEL" "%DEFINE-CONDITION"))
+(define-internal set-condition-report :function "undoing the redefinition of conditions" ("SB-KERNEL" "%SET-CONDITION-REPORT"))
+(define-internal layout-description :place "undoing the redefinition of structures" ("SB-KERNEL" "LAYOUT-INFO") ("SB-KERNEL" "WRAPPER-INFO"))
+
+(defun classoid-part (name part)
+  "A part of what SBCL has of the condition class NAME, such as CLASSOID-SLOTS; NIL when it has none."
+  (let ((classoid (ignore-errors (find-classoid name nil))))
+    (and classoid part (slot-exists-p classoid part) (slot-value classoid part))))
+
+(defun define-condition-again (name parents slots initargs report source documentation)
+  "Define the condition NAME with what CLASSOID-PART gave of it."
+  (flet ((all (accessors) (remove-duplicates (mapcan (lambda (slot) (copy-list (funcall accessors slot))) slots))))
+    (define-condition-of name parents (condition-layout name parents) slots initargs (all #'condition-slot-readers) (all #'condition-slot-writers)
+                         source documentation)
+    (set-condition-report name report)))
+
 (define-internal structure-description :function "undoing a reload" ("SB-KERNEL" "FIND-DEFSTRUCT-DESCRIPTION"))
 (define-internal structure-constructors :function "undoing a reload" ("SB-KERNEL" "DD-CONSTRUCTORS"))
 (define-internal structure-copier :function "undoing a reload" ("SB-KERNEL" "DD-COPIER-NAME"))

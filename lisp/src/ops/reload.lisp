@@ -23,23 +23,23 @@
            id
            (lambda ()
              (sb-thread:with-mutex (*reload-lock*)
-               (let ((before (take-snapshot)) (times (operation-times)) (done nil))
+               (let ((before (take-snapshot)) (times (operation-times)) (done nil) (*variances* '()))
                  (unwind-protect
                       (handler-case
                           (let ((files (call-compiling work)))
-                            (multiple-value-bind (after changes moved regrouped) (compare before)
+                            (multiple-value-bind (after changes moved regrouped repackaged) (compare before)
                               (setf report (report-of what files before after changes moved))
-                              (when (or moved regrouped)
+                              (when (or moved regrouped repackaged)
                                 (setf recorded t)
-                                (remember-reload (make-reload what moved regrouped (times-without files times)))))
+                                (remember-reload (make-reload what moved regrouped repackaged (times-without files times)))))
                             (setf done t))
                         (reload-failed (condition)
                           (setf failure condition)))
                    (unless done
                      (without-interrupts
-                       (multiple-value-bind (after changes moved regrouped) (compare before)
+                       (multiple-value-bind (after changes moved regrouped repackaged) (compare before)
                          (declare (ignore after changes))
-                         (setf notes (take-back moved regrouped times))))))
+                         (setf notes (take-back moved regrouped repackaged times))))))
                  (values)))))
         (append outcome
                 (list "reloaded" (bool (and (eq how :ok) report))
@@ -213,7 +213,7 @@
     (funcall work in)))
 
 (define-operation "load-fasl" :thread (id params)
-  (let* ((path (param params "path" 'string)) (pathname (sb-ext:parse-native-namestring path)))
+  (let* ((path (param params "path" 'string)) (pathname (sb-ext:parse-native-namestring path)) (digest (param params "digest" 'string :default nil)))
     (unless (probe-file pathname)
       (refuse "file-not-found" "File ~A not found" path))
     (unless (ignore-errors (fasl-p pathname))
@@ -225,21 +225,32 @@
                      (call-with-fasl
                       pathname
                       (lambda (in)
-                        (unless (equalp (stream-octets in) asked)
-                          (fail-reload "FILE_CHANGED" "~A was changed while it waited to be loaded; nothing was loaded. Call again" path))
+                        (unless (if digest (equal (digest-of-octets (stream-octets in)) digest) (equalp (stream-octets in) asked))
+                          (fail-reload "FILE_CHANGED" "~A is not the file that was to be loaded: it was changed since. Nothing was loaded. Load it again" path))
                         (call-loading (lambda ()
                                         (file-position in 0)
                                         (load in)))))
                      '())))))
 
+(define-operation "reload-sources" :thread (id params)
+  ;; Asked before a person is: nothing is loaded, and nothing of the user's runs.
+  (let ((package (param params "package" 'string :default nil))
+        (system (param params "system" 'string :default nil)))
+    (object "files" (coerce (if package
+                                (let ((package (find-package-named package)))
+                                  (package-files (if (param params "recursive" 'boolean :default nil) (packages-using package) (list package)) (take-snapshot)))
+                                (known-system-files (string-downcase system)))
+                            'vector))))
+
 (define-operation "reload-package" :thread (id params)
   (let* ((package (find-package-named (param params "package" 'string)))
          (recursive (param params "recursive" 'boolean :default nil))
+         (allowed (allowed-param params))
          (packages (if recursive (packages-using package) (list package))))
     (when (system-package-p package)
       (refuse "not-reloadable" "The package ~A is a part of the system that runs Consort and is not reloaded" (package-name package)))
     (call-reload id (format nil "the package ~A" (package-name package))
-                 (lambda ()
+                 (lambda (&aux (*allowed* allowed))
                    (let ((pairs (in-load-order (package-files packages (take-snapshot)))))
                      (unless pairs
                        (fail-reload "NO_SOURCE" "No file is known in which the symbols of ~A are defined" (package-name package)))
@@ -249,10 +260,12 @@
 (define-operation "reload-system" :thread (id params)
   (let ((system (string-downcase (param params "system" 'string)))
         (asd-files (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #())))
-        (force (param params "force" 'boolean :default nil)))
+        (force (param params "force" 'boolean :default nil))
+        (allowed (allowed-param params)))
     (call-reload id (format nil "the system ~A" system)
-                 (lambda ()
+                 (lambda (&aux (*allowed* allowed))
                    (let ((performed '()))
+                     (check-allowed-systems)
                      (handler-case
                          (call-with-asd-files
                           asd-files
@@ -282,7 +295,7 @@
                                (let ((reload (pop *reloads*)))
                                  (when reload
                                    (let ((before (take-snapshot)))
-                                     (setf notes (take-back (reload-moved reload) (reload-regrouped reload) (reload-times reload)))
+                                     (setf notes (take-back (reload-moved reload) (reload-regrouped reload) (reload-repackaged reload) (reload-times reload)))
                                      (let ((after (take-snapshot)))
                                        (multiple-value-bind (changes moved) (compare-snapshots before after)
                                          (setf undone (report-of (reload-what reload) '() before after changes moved))))))

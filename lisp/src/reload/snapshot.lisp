@@ -18,9 +18,10 @@ VALUE: a list of the global value, or NIL; CLASS: a class record."
   (value '() :type list)
   (class nil))
 
-(defstruct (class-record (:constructor make-class-record (class layout slots supers initargs source documentation)))
-  "What defines a class; SLOTS are its direct slot definitions, NIL unless it is a standard class."
-  class layout slots supers initargs source documentation)
+(defstruct (class-record (:constructor make-class-record (class layout slots supers initargs source documentation &optional report)))
+  "What defines a class; SLOTS are its direct slot definitions, of a condition what SBCL has of them, of a structure its description as the only one. REPORT is
+a condition's."
+  class layout slots supers initargs source documentation report)
 
 (defstruct (generic-record (:constructor make-generic-record (methods lambda-list source initial documentation)))
   "What defines a generic function."
@@ -28,16 +29,29 @@ VALUE: a list of the global value, or NIL; CLASS: a class record."
 
 (defstruct (snapshot (:constructor make-snapshot ()))
   (marks (make-hash-table :test #'eq) :read-only t)
-  (generics (make-hash-table :test #'eq) :read-only t))
+  (generics (make-hash-table :test #'eq) :read-only t)
+  (packages '()))
 
 (defun slot-or-nil (object slot)
   (and slot (slot-exists-p object slot) (slot-boundp object slot) (slot-value object slot)))
 
+(defun condition-class-p (class)
+  (and (not (typep class '(or standard-class sb-mop:funcallable-standard-class structure-class built-in-class)))
+       (subtypep class 'condition)))
+
 (defun record-class (class)
-  (if (typep class '(or standard-class sb-mop:funcallable-standard-class))
-      (make-class-record class (class-layout class) (sb-mop:class-direct-slots class) (sb-mop:class-direct-superclasses class)
-                         (sb-mop:class-direct-default-initargs class) (slot-or-nil class definition-source-slot) (documentation class t))
-      (make-class-record class (class-layout class) '() '() '() nil nil)))
+  (let ((name (class-name class)) (layout (class-layout class)))
+    (cond ((typep class '(or standard-class sb-mop:funcallable-standard-class))
+           (make-class-record class layout (sb-mop:class-direct-slots class) (sb-mop:class-direct-superclasses class)
+                              (sb-mop:class-direct-default-initargs class) (slot-or-nil class definition-source-slot) (documentation class t)))
+          ((condition-class-p class)
+           (make-class-record class layout (classoid-part name classoid-slots) (sb-mop:class-direct-superclasses class)
+                              (classoid-part name classoid-initargs) (classoid-part name classoid-source) (documentation class t)
+                              (classoid-part name classoid-report)))
+          ((typep class 'structure-class)
+           (make-class-record class layout (list (ignore-errors (structure-description name))) '() '() (classoid-part name classoid-source)
+                              (documentation class t)))
+          (t (make-class-record class layout '() '() '() nil nil)))))
 
 (defun record-generic (function)
   (make-generic-record (sb-mop:generic-function-methods function) (sb-mop:generic-function-lambda-list function)
@@ -81,6 +95,7 @@ VALUE: a list of the global value, or NIL; CLASS: a class record."
   (let* ((snapshot (make-snapshot)) (marks (snapshot-marks snapshot)) (generics (snapshot-generics snapshot)))
     (dolist (package (list-all-packages))
       (unless (system-package-p package)
+        (push (record-package package) (snapshot-packages snapshot))
         (with-package-iterator (next package :internal :external)
           (loop (multiple-value-bind (more symbol) (next)
                   (unless more (return))
