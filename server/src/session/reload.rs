@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{CheckRequest, ClientId, Session};
 use super::approval::{Sources, digest_of};
+use super::log;
+use super::provenance::{LOADING, Making};
+use super::{CheckRequest, ClientId, Session};
 use crate::ide::asd::{AsdFiles, sources_below};
 use crate::ide::reload::{Failure, fatal, settle};
 use crate::image::api::reload::{
     CompileString, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSources, ReloadSystem, ReplaceFunction, UndoReload,
 };
-use crate::image::api::{CheckMode, LoadSystemParams, Operation};
+use crate::image::api::{CheckMode, LoadSystemParams, Operation, Origin};
 use crate::image::{ImageError, Progress, Replay};
 
 /// What code that was compiled may take to be loaded when nobody says how long, seconds.
@@ -113,6 +115,7 @@ impl Session {
                 self.run(client, what, move |_| operation, within, progress).await
             }};
         }
+        let made = Made::of(&reload, self.workspace());
         let change;
         let outcome = match reload {
             Reload::Code { code, package, file, line } => {
@@ -164,7 +167,28 @@ impl Session {
         };
         let outcome = settle(outcome.map_err(failure)?)?;
         self.remember(change, &outcome);
+        self.note_makers(client, made, &outcome).await;
         Ok(outcome)
+    }
+
+    /// Have it known who made what was reloaded.
+    async fn note_makers(&self, client: ClientId, made: Made, outcome: &ReloadOutcome) {
+        let (image, makers, who) = (&self.inner.image, &self.inner.makers, self.inner.log.who(client));
+        let how = log::doing().map_or_else(|| "a reload".to_owned(), |doing| doing.tool.clone());
+        let report = outcome.report.clone().unwrap_or_default();
+        let files = || report.files.iter().map(PathBuf::from).collect();
+        match made {
+            Made::Nothing => {}
+            Made::Text { code, package, origin } => {
+                makers.made(image, &code, Making { client: who, how, package, origin, file: None }).await;
+            }
+            Made::Files => makers.files(image, files(), &how, who).await,
+            Made::System(system) => makers.files(image, files(), &format!("{LOADING}{system}"), who).await,
+            Made::Undone => {
+                let back: Vec<String> = report.redefined.iter().chain(&report.new).cloned().collect();
+                makers.undone(&back, &report.gone, &how, &who);
+            }
+        }
     }
 
     /// What the reload of a package or a system would load, for a person who is asked whether it may. Runs nothing of it: not the `.asd` either, so for
@@ -268,6 +292,40 @@ impl Session {
 async fn content_of(path: &Path) -> Option<String> {
     let path = path.to_owned();
     tokio::task::spawn_blocking(move || digest_of(&path).ok()).await.ok()?
+}
+
+/// What of a reload tells who made its definitions.
+enum Made {
+    Nothing,
+    Text { code: String, package: String, origin: Option<Origin> },
+    Files,
+    System(String),
+    Undone,
+}
+
+impl Made {
+    fn of(reload: &Reload, workspace: &Path) -> Made {
+        let user = || "COMMON-LISP-USER".to_owned();
+        let origin = |file: &Option<PathBuf>, line: usize| {
+            file.as_ref().map(|file| Origin { file: workspace.join(file), line, column: 1 })
+        };
+        match reload {
+            Reload::Code { code, package, file, line } => Made::Text {
+                code: code.clone(),
+                package: package.clone().unwrap_or_else(user),
+                origin: origin(file, *line),
+            },
+            Reload::Function { function, code, package, file, line } => Made::Text {
+                code: code.clone(),
+                package: package.clone().or_else(|| home_of(function)).unwrap_or_else(user),
+                origin: origin(file, *line),
+            },
+            Reload::Fasl { .. } => Made::Nothing,
+            Reload::Package { .. } => Made::Files,
+            Reload::System { system, .. } => Made::System(system.clone()),
+            Reload::Undo => Made::Undone,
+        }
+    }
 }
 
 /// What a reload means for a new image.

@@ -156,7 +156,10 @@ fn a_fasl_that_is_exchanged_while_it_waits_is_not_loaded() {
 /// A loaded system of two files, which a package comes from.
 fn with_system() -> Doors {
     let mut doors = Doors::open();
-    doors.house.write("sys/sys.asd", "(asdf:defsystem \"sys\" :serial t :components ((:file \"package\") (:file \"code\")))\n");
+    doors.house.write(
+        "sys/sys.asd",
+        "(asdf:defsystem \"sys\" :serial t :components ((:file \"package\") (:file \"code\")))\n",
+    );
     doors.house.write("sys/package.lisp", "(defpackage :sys (:use :cl) (:export #:core))\n");
     doors.house.write("sys/code.lisp", "(in-package :sys)\n(defun core () :old)\n");
     doors.allowed("load-system", json!({"system": "sys"}), "Allow");
@@ -174,7 +177,8 @@ fn sources_that_change_while_a_person_reads_are_not_reloaded() {
     let mut decisions = vec!["load-system allowed"];
     let system = || json!({"system": "sys", "force": true});
     let package = || json!({"package": "SYS"});
-    let asd = "(asdf:defsystem \"sys\" :serial t :components ((:file \"package\") (:file \"code\") (:file \"more\")))\n";
+    let asd =
+        "(asdf:defsystem \"sys\" :serial t :components ((:file \"package\") (:file \"code\") (:file \"more\")))\n";
     for (tool, arguments) in [("code_reload_system", system()), ("code_reload_package", package())] {
         code(&doors, ":seen");
         let path = doors.house.path("sys/code.lisp");
@@ -222,9 +226,10 @@ fn sources_that_the_reload_itself_changes_are_not_loaded() {
              (write-string \"(in-package :sys) (defun core () :unseen)\" s)))\n"
     );
     doors.house.write("sys/package.lisp", &package);
-    for (tool, arguments) in
-        [("code_reload_system", json!({"system": "sys", "force": true})), ("code_reload_package", json!({"package": "SYS"}))]
-    {
+    for (tool, arguments) in [
+        ("code_reload_system", json!({"system": "sys", "force": true})),
+        ("code_reload_package", json!({"package": "SYS"})),
+    ] {
         code(&doors, ":seen");
         assert_eq!(kind(&doors.decided(tool, arguments, || (), "Allow")), "FILE_CHANGED");
         assert_eq!(doors.eval("(sys:core)"), ":OLD");

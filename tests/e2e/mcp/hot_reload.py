@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 
 from contract import PATIENCE, check, eventually, facts, same, text, value
 
@@ -142,10 +143,15 @@ async def methods_generic_functions_macros_and_setf_functions_are_replaced(agent
     same(await value(agent, probe), "=> ((:OUTER :NEW) :NEW-GO (1) :NEW)")
     # Who made it is known, and the log has it.
     known = facts(await agent.call("describe-symbol", {"symbol": "hr-gen::run"}))
-    assert "code_replace_function" in str(known), known
+    for kind in ["method", "generic function"]:
+        assert re.search(rf"Defined as {kind} by an agent .* with code_replace_function", known["made_by"]), known
+    # No file is made up for what has none.
+    same(facts(await agent.call("source_location", {"symbol": "hr-gen::run"}))["definitions"], [])
     for _ in range(6):
         same((await reloaded(agent, "code_undo", {}))["not_undone"], [])
     same(await value(agent, probe), "=> ((:OLD) :OLD-GO 1 :OLD)")
+    known = facts(await agent.call("describe-symbol", {"symbol": "hr-gen::run"}))
+    assert "with code_undo" in known["made_by"], known
 
 
 @check

@@ -181,7 +181,10 @@ pub struct ReloadOutcome {
 }
 
 macro_rules! operation {
-    ($($name:literal $params:ty),*) => {$(
+    ($($name:literal $params:ty),*) => {
+        /// The names of these operations.
+        pub const OPERATIONS: &[&str] = &[$($name),*];
+        $(
         impl Operation for $params {
             const NAME: &'static str = $name;
             type Answer = ReloadOutcome;

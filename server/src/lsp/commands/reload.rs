@@ -221,8 +221,11 @@ impl Command for LoadFile {
     const EXPECTS: &'static str = r#"[{"uri": "file:///..."}]"#;
 
     async fn execute(front: &Front, file: File, token: Option<ProgressToken>) -> Result<Value> {
-        let what =
-            if file.uri.path().ends_with(".fasl") { Reload::Fasl { path: file.path()?, digest: None } } else { file.code(front).await? };
+        let what = if file.uri.path().ends_with(".fasl") {
+            Reload::Fasl { path: file.path()?, digest: None }
+        } else {
+            file.code(front).await?
+        };
         perform(front, "Loading the file", what, token).await
     }
 }

@@ -83,7 +83,10 @@ It loads nothing into the image.";
             Operation::InsertAfter => ("Insert", " after"),
         };
         let what = format!("{verb}{place} {} in {}", edit.title, file.relative);
-        Ok(Some((Class::EditFile, Subject { what, file: Some(file.path), code: Some(input.content.clone()), ..Subject::default() })))
+        Ok(Some((
+            Class::EditFile,
+            Subject { what, file: Some(file.path), code: Some(input.content.clone()), ..Subject::default() },
+        )))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Output> {
