@@ -20,7 +20,7 @@
     "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
     "check/stale" "check/reading" "check/engine" "check/report" "check/system" "check/parked" "ops/check"
     "symbols/names" "symbols/kinds" "symbols/complete" "symbols/describe" "symbols/definitions" "symbols/references" "ops/symbols"
-    "reload/snapshot" "reload/changes" "reload/undo" "reload/compile" "reload/report" "reload/sources" "ops/reload"
+    "reload/notes" "reload/packages" "reload/snapshot" "reload/changes" "reload/undo" "reload/digest" "reload/compile" "reload/report" "reload/sources" "ops/reload"
     "expand/environment" "expand/walk" "expand/text" "expand/plain" "ops/macroexpand" "ops/find-name")
   "The files of src/, in order, without their type. A file that is named here must be there.")
 

@@ -18,7 +18,7 @@
                (:file "check/reading") (:file "check/engine") (:file "check/report") (:file "check/system")
                (:file "check/parked") (:file "ops/check") (:file "symbols/names") (:file "symbols/kinds")
                (:file "symbols/complete") (:file "symbols/describe") (:file "symbols/definitions") (:file "symbols/references")
-               (:file "ops/symbols") (:file "reload/snapshot") (:file "reload/changes") (:file "reload/undo")
+               (:file "ops/symbols") (:file "reload/notes") (:file "reload/packages") (:file "reload/snapshot") (:file "reload/changes") (:file "reload/undo") (:file "reload/digest")
                (:file "reload/compile") (:file "reload/report") (:file "reload/sources") (:file "ops/reload")
                (:file "expand/environment") (:file "expand/walk") (:file "expand/text") (:file "expand/plain")
                (:file "ops/macroexpand") (:file "ops/find-name")))

@@ -302,7 +302,9 @@ impl Session {
         }));
         let (image, makers, who) = (self.inner.image.clone(), self.inner.makers.clone(), self.inner.log.who(client));
         let work = {
-            let doing = log::doing().filter(|doing| doing.code.is_some());
+            // A reload tells what it made when it is known to have taken place.
+            let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
+            let doing = log::doing().filter(|doing| doing.code.is_some() && !told);
             self.send(Event::Run { client, what: what.clone(), start });
             async move {
                 let result = settle(answer).await;

@@ -23,23 +23,23 @@
            id
            (lambda ()
              (sb-thread:with-mutex (*reload-lock*)
-               (let ((before (take-snapshot)) (times (operation-times)) (done nil))
+               (let ((before (take-snapshot)) (times (operation-times)) (done nil) (*variances* '()))
                  (unwind-protect
                       (handler-case
                           (let ((files (call-compiling work)))
-                            (multiple-value-bind (after changes moved regrouped) (compare before)
+                            (multiple-value-bind (after changes moved regrouped repackaged) (compare before)
                               (setf report (report-of what files before after changes moved))
-                              (when (or moved regrouped)
+                              (when (or moved regrouped repackaged)
                                 (setf recorded t)
-                                (remember-reload (make-reload what moved regrouped (times-without files times)))))
+                                (remember-reload (make-reload what moved regrouped repackaged (times-without files times)))))
                             (setf done t))
                         (reload-failed (condition)
                           (setf failure condition)))
                    (unless done
                      (without-interrupts
-                       (multiple-value-bind (after changes moved regrouped) (compare before)
+                       (multiple-value-bind (after changes moved regrouped repackaged) (compare before)
                          (declare (ignore after changes))
-                         (setf notes (take-back moved regrouped times))))))
+                         (setf notes (take-back moved regrouped repackaged times))))))
                  (values)))))
         (append outcome
                 (list "reloaded" (bool (and (eq how :ok) report))
@@ -95,29 +95,76 @@
             (and (string-equal head "setf") symbol `(setf ,symbol))))
         (parse-symbol text package))))
 
+(defun definers-of (function)
+  "What defines the function that FUNCTION names, and what a person calls it."
+  (cond ((and (symbolp function) (macro-function function)) (values '(defmacro) "a macro"))
+        ((typep (fdefinition function) 'generic-function) (values '(defgeneric defmethod) "a generic function"))
+        (t (values '(defun) "a function"))))
+
 (defun check-replaceable (name function code package)
-  "Refuse a replacement of the function FUNCTION, which is called NAME, by CODE, unless that is one definition of just that kind."
+  "Refuse a replacement of the function FUNCTION, which is called NAME, by CODE, unless that is one definition of just that kind. What defines it."
   (let ((pieces (split-forms code)))
     (unless (and pieces (null (rest pieces)))
       (refuse "wrong-definition" "new_code must be exactly one definition, of ~A; it has ~D forms. code_compile_string takes any number." name (length pieces)))
     (unless (and function (fboundp function))
       (refuse "function-not-found" "There is no function ~A to replace. code_compile_string defines new ones." name))
+    (when (or (special-operator-p (if (consp function) 'car function)) (typep (if (consp function) 'car function) '(or keyword null)))
+      (refuse "not-replaceable" "~A is a special operator and cannot be replaced" name))
     (multiple-value-bind (head end) (split-token code (1+ (car (first pieces))))
-      (let ((definer (parse-symbol head package))
-            (defined (parse-function-name (split-token code end) package)))
-        (cond ((or (special-operator-p (if (consp function) 'car function)) (typep (if (consp function) 'car function) '(or keyword null)))
-               (refuse "not-replaceable" "~A is a special operator and cannot be replaced" name))
-              ((and (symbolp function) (macro-function function))
-               (unless (eq definer 'defmacro)
-                 (refuse "wrong-definition" "~A is a macro: new_code must be its DEFMACRO. What has expanded it already keeps the old expansion." name)))
-              ((typep (fdefinition function) 'generic-function)
-               (refuse "not-replaceable" "~A is a generic function: define its DEFGENERIC or one of its DEFMETHODs with code_compile_string" name))
-              ((eq definer 'defmethod)
-               (refuse "wrong-definition" "~A is an ordinary function: a DEFMETHOD cannot replace it" name))
-              ((not (eq definer 'defun))
-               (refuse "wrong-definition" "~A is a function: new_code must be its DEFUN, not ~:[something else~;~:*~A~]" name head)))
-        (unless (equal defined function)
-          (refuse "wrong-definition" "new_code must define ~A, not ~A" name (split-token code end)))))))
+      (multiple-value-bind (definers word) (definers-of function)
+        (let ((definer (parse-symbol head package))
+              (defined (parse-function-name (split-token code end) package)))
+          (unless (member definer definers)
+            (refuse "wrong-definition" "~A is ~A: new_code must be its ~{~A~^ or one ~}, not ~:[something else~;~:*~A~]. To make it something else, unbind it by ~
+                                        evaluating (fmakunbound '~A); code_compile_string defines it then"
+                    name word definers head name))
+          (unless (equal defined function)
+            (refuse "wrong-definition" "new_code must define ~A, not ~A" name (split-token code end)))
+          definer)))))
+
+;;; Its methods
+
+(defun read-definition (code package)
+  "The form of CODE, which was compiled in PACKAGE."
+  (let ((*package* package)) (read-from-string code)))
+
+(defun parameter-specializer (parameter)
+  "What a required PARAMETER of a DEFMETHOD specializes on; NIL for a class that is not there, and for what is unknown."
+  (let ((specializer (if (consp parameter) (second parameter) t)))
+    (cond ((typep specializer 'sb-mop:specializer) specializer)
+          ((symbolp specializer) (find-class specializer nil))
+          ((and (consp specializer) (eq (first specializer) 'eql)) (sb-mop:intern-eql-specializer (eval (second specializer)))))))
+
+(defun method-parts (form)
+  "The qualifiers, the lambda list and the required parameters of a DEFMETHOD."
+  (let* ((rest (cddr form)) (at (position-if #'listp rest)) (lambda-list (nth at rest)))
+    (values (subseq rest 0 at) lambda-list
+            (ldiff lambda-list (member-if (lambda (parameter) (member parameter lambda-list-keywords)) lambda-list)))))
+
+(defun check-method (function form)
+  "Fail unless the DEFMETHOD FORM defines a method that FUNCTION, a generic function, has."
+  (multiple-value-bind (qualifiers lambda-list required) (method-parts form)
+    (let ((name (definition-name-text (sb-mop:generic-function-name function))))
+      (unless (congruent-p lambda-list (sb-mop:generic-function-lambda-list function))
+        (fail-reload "WRONG_DEFINITION" "The lambda list ~S does not fit that of the generic function ~A, ~S; nothing was changed"
+                     (mapcar (lambda (parameter) (if (member parameter required) (if (consp parameter) (first parameter) parameter) parameter)) lambda-list)
+                     name (sb-mop:generic-function-lambda-list function)))
+      (let ((specializers (mapcar #'parameter-specializer required)))
+        (unless (and (notany #'null specializers) (find-method function qualifiers specializers nil))
+          (let ((methods (mapcar (lambda (method) (definition-name-text (method-name function method))) (sb-mop:generic-function-methods function))))
+            (fail-reload "METHOD_NOT_FOUND" "There is no method ~A to replace~:[~; (there are ~:*~{~A~^, ~}~:[~;, ...~])~]. code_compile_string defines new ones."
+                         (definition-name-text `(,(sb-mop:generic-function-name function) ,@qualifiers
+                                                 ,(mapcar (lambda (parameter) (if (consp parameter) (second parameter) t)) required)))
+                         (subseq methods 0 (min 20 (length methods))) (> (length methods) 20))))))))
+
+(defun check-generic (function form)
+  "Fail unless the methods of FUNCTION, a generic function, can be kept by the DEFGENERIC FORM."
+  (unless (or (null (sb-mop:generic-function-methods function))
+              (congruent-p (third form) (sb-mop:generic-function-lambda-list function)))
+    (let ((name (definition-name-text (sb-mop:generic-function-name function))))
+      (fail-reload "WRONG_DEFINITION" "The methods of ~A take ~S and cannot be kept with ~S; nothing was changed. Unbind it by evaluating (fmakunbound '~A), and define ~
+                                       it and its methods with code_compile_string"
+                   name (sb-mop:generic-function-lambda-list function) (third form) name))))
 
 (define-operation "replace-function" :thread (id params)
   (let* ((name (param params "function" 'string))
@@ -130,13 +177,17 @@
          (package (if (param params "package" 'string :default nil)
                       home
                       (or (and function (symbol-package (if (consp function) (second function) function))) home)))
-         (package (if (system-package-p package) home package)))
-    (check-replaceable name function code package)
-    (call-reload id (format nil "the function ~A" (definition-name-text function))
+         (package (if (system-package-p package) home package))
+         (definer (check-replaceable name function code package)))
+    (call-reload id (format nil "~:[the function~;a method of~] ~A" (eq definer 'defmethod) (definition-name-text function))
                  (lambda ()
                    (call-with-scratch-directory
                     (lambda (directory)
-                      (load-fasls (compile-forms-of-text code directory package file line))))
+                      (let ((fasls (compile-forms-of-text code directory package file line)))
+                        (case definer
+                          (defmethod (check-method (fdefinition function) (read-definition code package)))
+                          (defgeneric (check-generic (fdefinition function) (read-definition code package))))
+                        (load-fasls fasls))))
                    '()))))
 
 ;;; Files
@@ -162,7 +213,7 @@
     (funcall work in)))
 
 (define-operation "load-fasl" :thread (id params)
-  (let* ((path (param params "path" 'string)) (pathname (sb-ext:parse-native-namestring path)))
+  (let* ((path (param params "path" 'string)) (pathname (sb-ext:parse-native-namestring path)) (digest (param params "digest" 'string :default nil)))
     (unless (probe-file pathname)
       (refuse "file-not-found" "File ~A not found" path))
     (unless (ignore-errors (fasl-p pathname))
@@ -174,21 +225,32 @@
                      (call-with-fasl
                       pathname
                       (lambda (in)
-                        (unless (equalp (stream-octets in) asked)
-                          (fail-reload "FILE_CHANGED" "~A was changed while it waited to be loaded; nothing was loaded. Call again" path))
+                        (unless (if digest (equal (digest-of-octets (stream-octets in)) digest) (equalp (stream-octets in) asked))
+                          (fail-reload "FILE_CHANGED" "~A is not the file that was to be loaded: it was changed since. Nothing was loaded. Load it again" path))
                         (call-loading (lambda ()
                                         (file-position in 0)
                                         (load in)))))
                      '())))))
 
+(define-operation "reload-sources" :thread (id params)
+  ;; Asked before a person is: nothing is loaded, and nothing of the user's runs.
+  (let ((package (param params "package" 'string :default nil))
+        (system (param params "system" 'string :default nil)))
+    (object "files" (coerce (if package
+                                (let ((package (find-package-named package)))
+                                  (package-files (if (param params "recursive" 'boolean :default nil) (packages-using package) (list package)) (take-snapshot)))
+                                (known-system-files (string-downcase system)))
+                            'vector))))
+
 (define-operation "reload-package" :thread (id params)
   (let* ((package (find-package-named (param params "package" 'string)))
          (recursive (param params "recursive" 'boolean :default nil))
+         (allowed (allowed-param params))
          (packages (if recursive (packages-using package) (list package))))
     (when (system-package-p package)
       (refuse "not-reloadable" "The package ~A is a part of the system that runs Consort and is not reloaded" (package-name package)))
     (call-reload id (format nil "the package ~A" (package-name package))
-                 (lambda ()
+                 (lambda (&aux (*allowed* allowed))
                    (let ((pairs (in-load-order (package-files packages (take-snapshot)))))
                      (unless pairs
                        (fail-reload "NO_SOURCE" "No file is known in which the symbols of ~A are defined" (package-name package)))
@@ -198,10 +260,12 @@
 (define-operation "reload-system" :thread (id params)
   (let ((system (string-downcase (param params "system" 'string)))
         (asd-files (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #())))
-        (force (param params "force" 'boolean :default nil)))
+        (force (param params "force" 'boolean :default nil))
+        (allowed (allowed-param params)))
     (call-reload id (format nil "the system ~A" system)
-                 (lambda ()
+                 (lambda (&aux (*allowed* allowed))
                    (let ((performed '()))
+                     (check-allowed-systems)
                      (handler-case
                          (call-with-asd-files
                           asd-files
@@ -231,7 +295,7 @@
                                (let ((reload (pop *reloads*)))
                                  (when reload
                                    (let ((before (take-snapshot)))
-                                     (setf notes (take-back (reload-moved reload) (reload-regrouped reload) (reload-times reload)))
+                                     (setf notes (take-back (reload-moved reload) (reload-regrouped reload) (reload-repackaged reload) (reload-times reload)))
                                      (let ((after (take-snapshot)))
                                        (multiple-value-bind (changes moved) (compare-snapshots before after)
                                          (setf undone (report-of (reload-what reload) '() before after changes moved))))))

@@ -2,6 +2,8 @@
 
 (in-package :consort)
 
+(defvar *variances* '() "What of packages is no longer in their definitions, and still there, as SBCL says it.")
+
 (defstruct (change (:constructor make-change (kind name status before after)))
   "One definition that is not as it was. KIND is a word or two; STATUS is :NEW, :REDEFINED or :REMOVED. BEFORE and AFTER are what stood there: functions, values
 of the compiler's database, class records, methods."
@@ -42,6 +44,7 @@ of the compiler's database, class records, methods."
   (not (and (eq (class-record-class before) (class-record-class after))
             (eq (class-record-layout before) (class-record-layout after))
             (equal (class-record-slots before) (class-record-slots after))
+            (eq (class-record-report before) (class-record-report after))
             (eq (class-record-source before) (class-record-source after)))))
 
 (defun symbol-changes (symbol before after collect)
@@ -95,8 +98,8 @@ of the compiler's database, class records, methods."
           (funcall collect (make-change "method" (method-name function method) :removed method nil)))))))
 
 (defun compare-snapshots (before after)
-  "The changes from one snapshot to a later one; the symbols, and the generic functions, with something that was or is there."
-  (let ((changes '()) (moved '()) (regrouped '()) (seen (make-hash-table :test #'eq)))
+  "The changes from one snapshot to a later one; the symbols, and the generic functions, with something that was or is there; and the packages, as (OLD . NEW)."
+  (let ((changes '()) (moved '()) (regrouped '()) (repackaged (compare-packages (snapshot-packages before) (snapshot-packages after))) (seen (make-hash-table :test #'eq)))
     (flet ((collect (change) (push change changes)))
       (flet ((look (symbol old new)
                (let ((count (length changes)))
@@ -117,7 +120,9 @@ of the compiler's database, class records, methods."
                  (snapshot-marks before))
         (maphash (lambda (function new) (group function (gethash function (snapshot-generics before)) new))
                  (snapshot-generics after))))
-    (values (nreverse changes) moved regrouped)))
+    (loop for (old . new) in repackaged
+          do (push (make-change "package" (package-record-name (or new old)) (status-of-change old new) old new) changes))
+    (values (nreverse changes) moved regrouped repackaged)))
 
 (defun same-infos-p (before after)
   "Whether the compiler knows the same by two marks."

@@ -88,9 +88,16 @@
       (funcall load))))
 
 (defmethod asdf:perform :around ((operation asdf:load-op) (component asdf:cl-source-file))
+  (when *compiling*
+    (check-allowed (asdf:component-pathname component)))
   (if *compiling*
       (call-loading (lambda () (call-next-method)))
       (call-next-method)))
+
+(defmethod asdf:perform :around ((operation asdf:compile-op) (component asdf:cl-source-file))
+  (when *compiling*
+    (check-allowed (asdf:component-pathname component)))
+  (call-next-method))
 
 (defun settle-reload (condition)
   "A definition that cannot stand beside the old one takes its place: a structure of another layout, a constant of another value."
@@ -104,8 +111,11 @@
 
 (defun muffle-stale (warning)
   "Pass over what is said of redefinitions and changed layouts: the report says it."
+  (when (typep warning package-variance-type)
+    (pushnew (format nil "package ~A" (substitute #\Space #\Newline (condition-message warning))) *variances* :test #'string=))
   (when (and (find-restart 'muffle-warning warning)
              (or (typep warning redefinition-warning-type)
+                 (typep warning package-variance-type)
                  (and (typep warning 'simple-condition)
                       (let ((words (condition-message warning))) (some (lambda (stale) (search stale words)) *stale-words*)))))
     (muffle-warning warning)))

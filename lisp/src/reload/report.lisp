@@ -13,7 +13,8 @@
 
 (defun change-text (change)
   "`function MY-APP::COMPUTE`."
-  (format nil "~A ~A" (change-kind change) (definition-name-text (change-name change))))
+  (let ((name (change-name change)))
+    (format nil "~A ~A" (change-kind change) (if (stringp name) name (definition-name-text name)))))
 
 (defun bounded (texts)
   "TEXTS in order, without duplicates; of very many, the first and how many more there are."
@@ -71,10 +72,10 @@
              (look "variable" symbol (variable-source old symbol) (variable-source new symbol)
                    (lambda () (or (named-pathname symbol :variable) (named-pathname symbol :constant))))
              (let ((class (mark-class old)))
-               (when (and class (class-record-slots class) (mark-class new)
+               (when (and class (class-record-source class) (mark-class new)
                           (eq (class-record-source class) (class-record-source (mark-class new))))
-                 (look "class" symbol (class-record-class class) (class-record-class (mark-class new))
-                       (lambda () (named-pathname symbol :class))))))))
+                 (look (class-word (class-record-class class)) symbol (class-record-class class) (class-record-class (mark-class new))
+                       (lambda () (some (lambda (kind) (named-pathname symbol kind)) '(:class :structure :condition)))))))))
        (snapshot-marks before))
       (maphash
        (lambda (function old)
@@ -165,6 +166,6 @@
           "files" (coerce files 'vector)
           "redefined" (bounded (texts-with :redefined changes))
           "new" (bounded (texts-with :new changes))
-          "gone" (bounded (append (texts-with :removed changes) (and files (gone-definitions before after files))))
+          "gone" (bounded (append *variances* (texts-with :removed changes) (and files (gone-definitions before after files))))
           "stale" (bounded (stale-callers changes moved after))
           "layouts" (bounded (changed-layouts changes))))

@@ -18,9 +18,10 @@ VALUE: a list of the global value, or NIL; CLASS: a class record."
   (value '() :type list)
   (class nil))
 
-(defstruct (class-record (:constructor make-class-record (class layout slots supers initargs source documentation)))
-  "What defines a class; SLOTS are its direct slot definitions, NIL unless it is a standard class."
-  class layout slots supers initargs source documentation)
+(defstruct (class-record (:constructor make-class-record (class layout slots supers initargs source documentation &optional report)))
+  "What defines a class; SLOTS are its direct slot definitions, of a condition what SBCL has of them, of a structure its description as the only one. REPORT is
+a condition's."
+  class layout slots supers initargs source documentation report)
 
 (defstruct (generic-record (:constructor make-generic-record (methods lambda-list source initial documentation)))
   "What defines a generic function."
@@ -28,16 +29,29 @@ VALUE: a list of the global value, or NIL; CLASS: a class record."
 
 (defstruct (snapshot (:constructor make-snapshot ()))
   (marks (make-hash-table :test #'eq) :read-only t)
-  (generics (make-hash-table :test #'eq) :read-only t))
+  (generics (make-hash-table :test #'eq) :read-only t)
+  (packages '()))
 
 (defun slot-or-nil (object slot)
   (and slot (slot-exists-p object slot) (slot-boundp object slot) (slot-value object slot)))
 
+(defun condition-class-p (class)
+  (and (not (typep class '(or standard-class sb-mop:funcallable-standard-class structure-class built-in-class)))
+       (subtypep class 'condition)))
+
 (defun record-class (class)
-  (if (typep class '(or standard-class sb-mop:funcallable-standard-class))
-      (make-class-record class (class-layout class) (sb-mop:class-direct-slots class) (sb-mop:class-direct-superclasses class)
-                         (sb-mop:class-direct-default-initargs class) (slot-or-nil class definition-source-slot) (documentation class t))
-      (make-class-record class (class-layout class) '() '() '() nil nil)))
+  (let ((name (class-name class)) (layout (class-layout class)))
+    (cond ((typep class '(or standard-class sb-mop:funcallable-standard-class))
+           (make-class-record class layout (sb-mop:class-direct-slots class) (sb-mop:class-direct-superclasses class)
+                              (sb-mop:class-direct-default-initargs class) (slot-or-nil class definition-source-slot) (documentation class t)))
+          ((condition-class-p class)
+           (make-class-record class layout (classoid-part name classoid-slots) (sb-mop:class-direct-superclasses class)
+                              (classoid-part name classoid-initargs) (classoid-part name classoid-source) (documentation class t)
+                              (classoid-part name classoid-report)))
+          ((typep class 'structure-class)
+           (make-class-record class layout (list (ignore-errors (structure-description name))) '() '() (classoid-part name classoid-source)
+                              (documentation class t)))
+          (t (make-class-record class layout '() '() '() nil nil)))))
 
 (defun record-generic (function)
   (make-generic-record (sb-mop:generic-function-methods function) (sb-mop:generic-function-lambda-list function)
@@ -81,6 +95,7 @@ VALUE: a list of the global value, or NIL; CLASS: a class record."
   (let* ((snapshot (make-snapshot)) (marks (snapshot-marks snapshot)) (generics (snapshot-generics snapshot)))
     (dolist (package (list-all-packages))
       (unless (system-package-p package)
+        (push (record-package package) (snapshot-packages snapshot))
         (with-package-iterator (next package :internal :external)
           (loop (multiple-value-bind (more symbol) (next)
                   (unless more (return))
@@ -107,6 +122,15 @@ VALUE: a list of the global value, or NIL; CLASS: a class record."
 (defvar *methods-in-place* nil "Whether methods that this thread defines take the places of others in one store.")
 (defvar *old-accessors* '() "The classes that were defined again meanwhile, each with the slots it had: (CLASS . SLOTS).")
 
+(defvar *old-methods* '() "The generic functions that were defined again meanwhile, each with the methods that stood in its DEFGENERIC: (FUNCTION . METHODS).")
+
+(defun drop-old-methods ()
+  "Remove the methods that no longer stand in the DEFGENERIC they came from, and that nothing has taken the place of."
+  (loop for (function . methods) in *old-methods*
+        do (dolist (method methods)
+             (when (member method (sb-mop:generic-function-methods function) :test #'eq)
+               (remove-method function method)))))
+
 (defun drop-accessor (name class specializers)
   (let* ((function (global-function name))
          (method (and (typep function 'standard-generic-function)
@@ -129,10 +153,12 @@ VALUE: a list of the global value, or NIL; CLASS: a class record."
                (drop-accessor name class (list (find-class t) class))))))
 
 (defun call-replacing-in-place (function)
-  "Call FUNCTION, which may define methods and classes again."
-  (let ((*methods-in-place* t) (*old-accessors* '()))
-    (unwind-protect (funcall function)
-      (drop-old-accessors))))
+  "Call FUNCTION, which may define methods, generic functions and classes again. When it does not return, what it left is to be taken back by another call."
+  (let ((*methods-in-place* t) (*old-accessors* '()) (*old-methods* '()))
+    (multiple-value-prog1 (funcall function)
+      (drop-old-accessors)
+      (drop-old-methods))))
 
 (replace-methods-in-place (lambda () *methods-in-place*))
 (defer-removed-accessors (lambda () *methods-in-place*) (lambda (class slots) (push (cons class slots) *old-accessors*)))
+(defer-removed-methods (lambda () *methods-in-place*) (lambda (function methods) (push (cons function methods) *old-methods*)))

@@ -45,6 +45,34 @@
         for true = (ignore-errors (probe-file (asdf:component-pathname component)))
         when true collect (cons (namestring true) component)))
 
+(defun dependency-name (dependency)
+  "The name of the system in what DEFSYSTEM says of a dependency: \"name\", (:version \"name\" ...), (:feature ... dependency); NIL for others."
+  (cond ((typep dependency '(or string symbol)) (and dependency (string-downcase dependency)))
+        ((eq (first dependency) :version) (dependency-name (second dependency)))
+        ((eq (first dependency) :feature) (dependency-name (third dependency)))))
+
+(defun known-system-files (system)
+  "The names of the files of SYSTEM, a name, and of all that it depends on, and of those that define them, as far as ASDF knows them now: none is looked for,
+and no .asd is read, which would run what is in it."
+  (let ((seen '()) (files '()))
+    (labels ((note (pathname)
+               (let ((true (and pathname (ignore-errors (probe-file pathname)))))
+                 (when true (pushnew (sb-ext:native-namestring true) files :test #'string=))))
+             (look (component)
+               (typecase component
+                 (asdf:parent-component (mapc #'look (asdf:component-children component)))
+                 (asdf:source-file (note (asdf:component-pathname component)))))
+             (visit (name)
+               (let ((system (and name (not (member name seen :test #'string=)) (asdf:registered-system name))))
+                 (when system
+                   (push name seen)
+                   (note (asdf:system-source-file system))
+                   (look system)
+                   (mapc (lambda (dependency) (visit (dependency-name dependency)))
+                         (append (asdf:system-defsystem-depends-on system) (asdf:system-depends-on system)))))))
+      (visit system))
+    (reverse files)))
+
 (defun in-load-order (files)
   "FILES, names, as (NAME . COMPONENT): in the order in which the systems they belong to load them, then those that belong to none, as (NAME . NIL)."
   (let ((wanted (make-hash-table :test #'equal)) (ordered '()))
@@ -68,10 +96,12 @@
         (asdf:perform (asdf:make-operation 'asdf:load-op) component))
       (multiple-value-bind (fasl warnings failed)
           (let ((*error-output* (make-broadcast-stream)))
+            (check-allowed name)
             (compile-file name :output-file (format nil "~A~D.fasl" directory number) :verbose nil :print nil))
         (declare (ignore warnings))
         (when (or failed (null fasl))
           (fail-compilation nil (format nil "~A could not be compiled" name)))
+        (check-allowed name)
         (call-loading (lambda () (load fasl))))))
 
 (defun reload-files (id pairs)

@@ -2,22 +2,12 @@
 
 (in-package :consort)
 
-(defstruct (reload (:constructor make-reload (what moved regrouped times)))
+(defstruct (reload (:constructor make-reload (what moved regrouped repackaged times)))
   "What one reload changed, so that it can be taken back. TIMES: what ASDF remembered of when it did what."
-  (what "" :type string) moved regrouped times)
+  (what "" :type string) moved regrouped repackaged times)
 
 (define-global *reloads* '() "The reloads that can be taken back, the last first.")
 (defconstant +reloads-kept+ 50 "How many can.")
-
-(defvar *undo-notes* '() "What could not be put back, and why: strings.")
-
-(defun cannot-undo (control &rest arguments)
-  (push (with-terse-printing () (apply #'format nil control arguments)) *undo-notes*))
-
-(defmacro attempting ((control &rest arguments) &body body)
-  "BODY; when it fails, a note of what could not be put back."
-  `(handler-case (progn ,@body)
-     (error (condition) (cannot-undo "~@? (~A)" ,control ,@arguments (condition-message condition)))))
 
 ;;; The compiler's database
 
@@ -67,17 +57,27 @@
          (class-p (or (and before (mark-class before)) (and after (mark-class after))))
          (old-macro (info-of before symbol :function :macro-function)))
     (cond ((structure-changed-p moved)
-           (cannot-undo "the structure ~S keeps its new layout, and its accessors and constructors with it" symbol))
+           (cannot-undo "the structure ~S keeps its new layout, and with it ~{~S~^, ~}" symbol (remove nil (structure-names symbol))))
           ((member symbol kept :test #'eq))
           (t
            (attempting ("~S could not be put back" symbol)
+             (restore-constant symbol before after)
              (when (and (restore-macro symbol old-macro (info-of after symbol :function :macro-function))
                         (or old-macro (restore-function symbol (function-in before symbol) (function-in after symbol)))
                         (let ((setf `(setf ,symbol)))
                           (restore-function setf (function-in before setf) (function-in after setf))))
                (restore-infos before after class-p))
-             (unless (eq (variable-source before symbol) (variable-source after symbol))
+             (unless (or (eq (variable-source before symbol) (variable-source after symbol)) (constant-p before after symbol))
                (restore-variable symbol before after)))))))
+
+(defun constant-p (before after symbol)
+  "Whether SYMBOL was a constant by both marks."
+  (and (info-of before symbol :source-location :constant) (info-of after symbol :source-location :constant) t))
+
+(defun restore-constant (symbol before after)
+  (when (and (constant-p before after symbol) (not (eql (first (mark-value before)) (first (mark-value after)))))
+    (handler-bind ((sb-ext:defconstant-uneql (lambda (condition) (continue condition))))
+      (eval `(defconstant ,symbol ',(first (mark-value before)))))))
 
 (defun restore-variable (symbol before after)
   (let ((old (and before (mark-value before))) (new (and after (mark-value after))))
@@ -108,6 +108,26 @@
           (let ((function (sb-mop:slot-definition-initfunction slot)))
             (and function (list :initform (sb-mop:slot-definition-initform slot) :initfunction function)))))
 
+(defvar *own-methods* '() "Methods that came of what was put back.")
+
+(defun note-accessors (class slots)
+  "Note the accessors that a condition's definition made."
+  (dolist (slot slots)
+    (dolist (name (append (condition-slot-readers slot) (condition-slot-writers slot)))
+      (let ((function (global-function name)))
+        (when (typep function 'standard-generic-function)
+          (dolist (method (sb-mop:generic-function-methods function))
+            (when (member class (sb-mop:method-specializers method) :test #'eq)
+              (push method *own-methods*))))))))
+
+(defun restore-structure (symbol before)
+  "Put back what SBCL has of a structure, whose layout is as it was: what its slots are initialized with where it is included, where it was defined."
+  (setf (layout-description (class-record-layout before)) (first (class-record-slots before)))
+  (let ((classoid (find-classoid symbol nil)))
+    (when (and classoid (slot-exists-p classoid classoid-source))
+      (setf (slot-value classoid classoid-source) (class-record-source before))))
+  (setf (documentation symbol 'structure) (class-record-documentation before)))
+
 (defun restore-class (moved)
   (let* ((symbol (moved-symbol moved))
          (before (and (moved-before moved) (mark-class (moved-before moved))))
@@ -117,6 +137,14 @@
         (cond ((null before)
                (when (eq (find-class symbol nil) (class-record-class after))
                  (setf (find-class symbol) nil)))
+              ((condition-class-p (class-record-class before))
+               (unless (and after (eq (class-record-class before) (class-record-class after)))
+                 (setf (find-class symbol) (class-record-class before)))
+               (define-condition-again symbol (mapcar #'class-name (class-record-supers before)) (class-record-slots before) (class-record-initargs before)
+                                       (class-record-report before) (class-record-source before) (class-record-documentation before))
+               (note-accessors (class-record-class before) (class-record-slots before)))
+              ((and after (typep (class-record-class before) 'structure-class) (eq (class-record-layout before) (class-record-layout after)))
+               (restore-structure symbol before))
               ((not (typep (class-record-class before) '(or standard-class sb-mop:funcallable-standard-class)))
                (unless (and after (eq (class-record-layout before) (class-record-layout after)))
                  (cannot-undo "~S, a ~A, is left as it is" symbol (class-word (class-record-class before)))))
@@ -139,17 +167,20 @@
     (when before
       (attempting ("the generic function ~S could not be put back" (sb-mop:generic-function-name function))
         (unless (equal (generic-record-lambda-list before) (sb-mop:generic-function-lambda-list function))
-          (dolist (method (sb-mop:generic-function-methods function))
-            (when (member method (generic-record-methods after) :test #'eq)
-              (unless (member method (generic-record-methods before) :test #'eq) (remove-method function method))))
+          ;; Methods that do not fit it cannot be there at the same time.
+          (unless (congruent-p (generic-record-lambda-list before) (sb-mop:generic-function-lambda-list function))
+            (dolist (method (sb-mop:generic-function-methods function))
+              (when (member method (generic-record-methods after) :test #'eq)
+                (unless (member method (generic-record-methods before) :test #'eq) (remove-method function method)))))
           (reinitialize-instance function :lambda-list (generic-record-lambda-list before)))
         (dolist (method (generic-record-methods before))
           (when (and (written-method-p method)
                      (not (member method (sb-mop:generic-function-methods function) :test #'eq)))
             (let ((now (find method (sb-mop:generic-function-methods function) :test #'same-method-p)))
-              (if (and now (not (member now (generic-record-methods after) :test #'eq)))
-                  (cannot-undo "the method ~S is left as it is: it was defined again since" (method-name function method))
-                  (add-method function method)))))
+              (cond ((member now *own-methods* :test #'eq))
+                    ((and now (not (member now (generic-record-methods after) :test #'eq)))
+                     (cannot-undo "the method ~S is left as it is: it was defined again since" (method-name function method)))
+                    (t (add-method function method))))))
         (dolist (method (sb-mop:generic-function-methods function))
           (when (and (written-method-p method)
                      (member method (generic-record-methods after) :test #'eq)
@@ -164,9 +195,9 @@
 
 ;;; All of it
 
-(defun take-back (moved regrouped times)
+(defun take-back (moved regrouped repackaged times)
   "Put back what two snapshots differ in. What could not be, as strings."
-  (let ((*undo-notes* '()))
+  (let ((*undo-notes* '()) (*own-methods* '()))
     (without-interrupts
       (handler-bind ((warning #'muffle-warning))
         (sb-ext:without-package-locks
@@ -174,7 +205,9 @@
                                      (mapc #'restore-class moved)
                                      (mapc #'restore-generic regrouped)))
           (let ((kept (loop for each in moved when (structure-changed-p each) append (structure-names (moved-symbol each)))))
-            (dolist (each moved) (restore-symbol each kept)))))
+            (dolist (each moved) (restore-symbol each kept)))
+          ;; Last: what symbols mean decides whether they can go.
+          (loop for (before . after) in repackaged do (restore-package before after))))
       (restore-times times))
     (reverse *undo-notes*)))
 

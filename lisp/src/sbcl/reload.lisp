@@ -27,6 +27,42 @@ SBCL's own method of ADD-METHOD, which is to be called next, has it decided anew
       (dolist (specializer (sb-mop:method-specializers old))
         (sb-mop:remove-direct-method specializer old)))))
 
+(define-internal generic-arguments :function "replacing methods that other threads call" ("SB-PCL" "GF-ARG-INFO"))
+(define-internal check-method-arguments :function "replacing methods that other threads call" ("SB-PCL" "CHECK-METHOD-ARG-INFO"))
+(define-internal load-defgeneric-name :symbol "replacing generic functions that other threads call" ("SB-PCL" "LOAD-DEFGENERIC"))
+
+(defun parameters-shape (lambda-list)
+  "What must agree in the lambda lists of a generic function and its methods (CLHS 7.6.4): how many parameters are required and optional, and whether there
+are others."
+  (let* ((rest (member-if (lambda (parameter) (member parameter lambda-list-keywords)) lambda-list))
+         (required (ldiff lambda-list rest))
+         (optional (and (eq (first rest) '&optional)
+                        (loop for parameter in (rest rest) until (member parameter lambda-list-keywords) count t))))
+    (list (length required) (or optional 0) (and (intersection '(&rest &key) rest) t))))
+
+(defun congruent-p (lambda-list other)
+  (equal (parameters-shape lambda-list) (parameters-shape other)))
+
+(defun check-arguments (generic-function method)
+  "Signal what ADD-METHOD would signal of METHOD's lambda list, before anything is changed."
+  (when (and (internal-p 'generic-arguments) (internal-p 'check-method-arguments))
+    (check-method-arguments generic-function (generic-arguments generic-function) method)))
+
+(defun defer-removed-methods (wanted-p note)
+  "From now on, where WANTED-P returns true, a DEFGENERIC that is loaded again keeps the methods that stood in it before until it has its new ones: NOTE is
+called with the generic function and those methods."
+  (when (and (internal-p 'load-defgeneric-name) (internal-p 'initial-methods-slot))
+    (encapsulate load-defgeneric-name 'consort
+                 (lambda (function name lambda-list &rest more)
+                   (let ((old (and (fboundp name) (fdefinition name))))
+                     (when (and (funcall wanted-p) (typep old 'standard-generic-function)
+                                (congruent-p lambda-list (sb-mop:generic-function-lambda-list old)))
+                       (let ((methods (slot-value old initial-methods-slot)))
+                         (when methods
+                           (funcall note old methods)
+                           (setf (slot-value old initial-methods-slot) '())))))
+                   (apply function name lambda-list more)))))
+
 (defun observe-compiler-errors (observe)
   "From now on OBSERVE is called with each error that the compiler reports, a condition or a string, where it reports it."
   (when (internal-p 'print-compiler-message-name)
@@ -48,7 +84,8 @@ SBCL's own method of ADD-METHOD, which is to be called next, has it decided anew
   (when (and (funcall *replace-in-place-p*) (null (sb-mop:method-generic-function method))
              (internal-p 'generic-function-lock) (internal-p 'set-methods) (internal-p 'set-method-function))
     (let ((old (find-method generic-function (method-qualifiers method) (sb-mop:method-specializers method) nil)))
-      (when (and old (equal (sb-mop:method-lambda-list old) (sb-mop:method-lambda-list method)))
+      (when (and old (congruent-p (sb-mop:method-lambda-list old) (sb-mop:method-lambda-list method)))
+        (check-arguments generic-function method)
         (put-method-in-place generic-function method old))))
   (call-next-method))
 
@@ -99,6 +136,30 @@ definition: the function itself, how often it was called, what is assumed of it.
     (map-function-xrefs (lambda (kind name)
                           (when (member kind '(:calls :macroexpands)) (funcall function kind name)))
                         (code-entry code i))))
+
+(define-internal find-classoid :function "undoing the redefinition of conditions" ("SB-KERNEL" "FIND-CLASSOID"))
+(define-internal classoid-slots :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "SLOTS"))
+(define-internal classoid-report :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "REPORT"))
+(define-internal classoid-initargs :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "DIRECT-DEFAULT-INITARGS"))
+(define-internal classoid-source :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "SOURCE-LOCATION"))
+(define-internal condition-slot-readers :function "undoing the redefinition of conditions" ("SB-KERNEL" "CONDITION-SLOT-READERS"))
+(define-internal condition-slot-writers :function "undoing the redefinition of conditions" ("SB-KERNEL" "CONDITION-SLOT-WRITERS"))
+(define-internal condition-layout :function "undoing the redefinition of conditions" ("SB-KERNEL" "FIND-CONDITION-LAYOUT"))
+(define-internal define-condition-of :function "undoing the redefinition of conditions" ("SB-KERNEL" "%DEFINE-CONDITION"))
+(define-internal set-condition-report :function "undoing the redefinition of conditions" ("SB-KERNEL" "%SET-CONDITION-REPORT"))
+(define-internal layout-description :place "undoing the redefinition of structures" ("SB-KERNEL" "LAYOUT-INFO") ("SB-KERNEL" "WRAPPER-INFO"))
+
+(defun classoid-part (name part)
+  "A part of what SBCL has of the condition class NAME, such as CLASSOID-SLOTS; NIL when it has none."
+  (let ((classoid (ignore-errors (find-classoid name nil))))
+    (and classoid part (slot-exists-p classoid part) (slot-value classoid part))))
+
+(defun define-condition-again (name parents slots initargs report source documentation)
+  "Define the condition NAME with what CLASSOID-PART gave of it."
+  (flet ((all (accessors) (remove-duplicates (mapcan (lambda (slot) (copy-list (funcall accessors slot))) slots))))
+    (define-condition-of name parents (condition-layout name parents) slots initargs (all #'condition-slot-readers) (all #'condition-slot-writers)
+                         source documentation)
+    (set-condition-report name report)))
 
 (define-internal structure-description :function "undoing a reload" ("SB-KERNEL" "FIND-DEFSTRUCT-DESCRIPTION"))
 (define-internal structure-constructors :function "undoing a reload" ("SB-KERNEL" "DD-CONSTRUCTORS"))

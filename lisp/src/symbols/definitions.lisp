@@ -7,7 +7,8 @@
   (handler-case
       (and pathname
            (let ((physical (translate-logical-pathname pathname)))
-             (sb-ext:native-namestring (merge-pathnames physical))))
+             (and (pathname-name physical) ; none: it was compiled from no file
+                  (sb-ext:native-namestring (merge-pathnames physical)))))
     (error () nil)))
 
 (defconstant +unix-epoch+ 2208988800 "Seconds from Lisp's universal time 0 to 1970.")

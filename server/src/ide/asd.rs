@@ -11,6 +11,10 @@ const DEPTH: usize = 4;
 const DIRECTORIES: usize = 2_000;
 /// How many files are listed.
 const FILES: usize = 200;
+/// How many sources of a system.
+const SOURCES: usize = 5_000;
+/// Their types.
+const LISP: [&str; 5] = ["lisp", "lsp", "cl", "l", "asd"];
 /// How far above a file that lies outside the workspace its `.asd` is looked for.
 const ABOVE: usize = 4;
 /// How long a listing is believed unless [`AsdFiles::forget`] says otherwise.
@@ -136,6 +140,36 @@ fn in_directory(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     files.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
     directories.sort();
     (files, directories)
+}
+
+/// Lisp files that could be a system's: those below the directories of its `.asd` in the workspace, which is one of `known`, or one of `all` that is called
+/// after it, or else all of them. Bounded. Reads directories.
+pub fn sources_below(workspace: &Path, system: &str, all: &[PathBuf], known: &[PathBuf]) -> Vec<PathBuf> {
+    let primary = system.split('/').next().unwrap_or(system);
+    let called = |file: &&PathBuf| file.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case(primary));
+    let inside = |file: &&PathBuf| file.starts_with(workspace) && file.extension().is_some_and(|kind| kind == "asd");
+    let mut own: Vec<&PathBuf> = known.iter().filter(inside).chain(all.iter().filter(called)).collect();
+    if own.is_empty() {
+        own = all.iter().collect();
+    }
+    let mut directories: VecDeque<PathBuf> = own.iter().filter_map(|file| file.parent().map(Path::to_owned)).collect();
+    let (mut seen, mut found) = (std::collections::HashSet::new(), Vec::new());
+    while let Some(directory) = directories.pop_front() {
+        if seen.len() >= DIRECTORIES || found.len() >= SOURCES || !seen.insert(directory.clone()) {
+            continue;
+        }
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if !entry.file_name().to_string_lossy().starts_with('.') {
+                    directories.push_back(path);
+                }
+            } else if path.extension().is_some_and(|kind| LISP.iter().any(|lisp| kind.eq_ignore_ascii_case(lisp))) {
+                found.push(path);
+            }
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use super::consent::{self, Asker, Consent};
 use super::progress::Reporter;
 use crate::ide::clip;
 use crate::image::ImageError;
-use crate::session::approval::{Class, Permit, Subject, Wish};
+use crate::session::approval::{Class, Permit, Sources, Subject, Wish};
 use crate::session::log::{self, Doing, Status};
 use crate::session::{ClientId, Session};
 
@@ -121,6 +121,17 @@ impl Call {
     /// That it is not the file any more that was allowed.
     pub(crate) fn allowed_file(&self) -> Result<Option<std::path::PathBuf>, String> {
         self.permit.as_ref().map_or(Ok(None), |permit| self.session.recheck(self.client, permit))
+    }
+
+    /// The content of files that was allowed, if it is what is there; `None`: nobody was asked about files.
+    ///
+    /// # Errors
+    /// Which file was changed.
+    pub(crate) async fn allowed_sources(&self) -> Result<Option<Sources>, String> {
+        match &self.permit {
+            Some(permit) => self.session.recheck_sources(self.client, permit).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Have it in the audit log that a tool refuses what nobody need be asked about.

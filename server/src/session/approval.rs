@@ -6,6 +6,7 @@
 
 mod audit;
 mod binding;
+mod sources;
 mod words;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use super::event::Event;
 use super::{ClientId, Session};
 pub(super) use audit::{Audit, Entry, timestamp};
 pub use binding::BoundFile;
+pub use sources::{Sources, digest_of};
 pub use words::safe;
 pub(super) use words::{denied, message, nobody, said_no, too_late, unwritten};
 
@@ -33,6 +35,8 @@ pub struct Subject {
     pub file: Option<PathBuf>,
     /// The code concerned, whole.
     pub code: Option<String>,
+    /// The files that would be loaded, and what is in them.
+    pub sources: Sources,
 }
 
 /// What an agent wants to do.
@@ -247,6 +251,20 @@ impl Session {
             self.send(Event::Broken { client, bound: permit.bound.clone(), why: why.clone() });
         }
         path
+    }
+
+    /// The content of the files that was allowed, if it is what is there. To be asked right before they are loaded.
+    ///
+    /// # Errors
+    /// Which file was changed. It is in the audit log then.
+    pub async fn recheck_sources(&self, client: ClientId, permit: &Permit) -> Result<Sources, String> {
+        let sources = permit.bound.wish.subject.sources.clone();
+        let checked = tokio::task::spawn_blocking(move || sources.recheck().map(|()| sources)).await;
+        let checked = checked.unwrap_or_else(|error| Err(format!("the files could not be read: {error}")));
+        if let Err(why) = &checked {
+            self.send(Event::Broken { client, bound: permit.bound.clone(), why: why.clone() });
+        }
+        checked
     }
 
     /// Have it in the audit log that a wish was refused, for its file, before anybody was asked.

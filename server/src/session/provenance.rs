@@ -137,14 +137,34 @@ impl Makers {
     /// Note what the files of a system define, which was loaded.
     pub(super) async fn loaded(&self, image: &Image, system: &str, client: ClientInfo) {
         let Ok(files) = image.look(&SystemFiles { system: system.to_owned() }).await else { return };
-        for file in files.files {
+        self.files(image, files.files, &format!("{LOADING}{system}"), client).await;
+    }
+
+    /// Note what files define, which were loaded. `how`: see [`LOADING`].
+    pub(super) async fn files(&self, image: &Image, files: Vec<PathBuf>, how: &str, client: ClientInfo) {
+        for file in files {
             let Ok(bytes) = tokio::fs::read(&file).await else { continue };
             let found = tokio::task::spawn_blocking(move || definitions(&decode(bytes))).await.unwrap_or_default();
             let origin = Some(Origin { file, line: 1, column: 1 });
             let package = "COMMON-LISP-USER".to_owned();
-            let how = format!("{LOADING}{system}");
-            let making = Making { client: client.clone(), how, package, origin, file: None };
+            let making = Making { client: client.clone(), how: how.to_owned(), package, origin, file: None };
             self.note(image, found, &making).await;
+        }
+    }
+
+    /// Note what an undo put back and took away, as a reload's report names it.
+    pub(super) fn undone(&self, back: &[String], gone: &[String], how: &str, client: &ClientInfo) {
+        let at = timestamp(SystemTime::now());
+        let mut table = self.table();
+        for (name, kind) in gone.iter().filter_map(|text| named(text)) {
+            if let Some(makers) = table.made.get_mut(&name) {
+                makers.retain(|made| made.kind != kind);
+            }
+        }
+        for (name, kind) in back.iter().filter_map(|text| named(text)) {
+            let (by, door, how) = (client.name.clone(), client.door, how.to_owned());
+            let (at, text) = (at.clone(), String::new());
+            table.add(name, Provenance { kind, by, door, at, how, text, file: None, line: None });
         }
     }
 
@@ -184,8 +204,27 @@ impl Makers {
     }
 }
 
+/// The symbol's package and name, and the kind, of a definition as a report names it: `method (HR::RUN (TASK))`, `setf function (SETF HR::PLACE)`.
+fn named(text: &str) -> Option<((String, String), String)> {
+    let at = text.find(|char: char| !char.is_ascii_lowercase() && char != ' ')?;
+    let (kind, name) = text.split_at(at);
+    if kind.is_empty() {
+        return None; // how many more there are
+    }
+    let name = name.trim_start_matches('(');
+    let name = name.strip_prefix("SETF ").unwrap_or(name);
+    let name = name.split([' ', ')']).next().filter(|name| !name.is_empty())?;
+    let kind = kind.trim_end().to_owned();
+    let (package, name) = match name.split_once(':') {
+        _ if kind == "package" => ("KEYWORD", name),
+        Some((package, name)) => (package, name.trim_start_matches(':')),
+        None => ("COMMON-LISP", name),
+    };
+    Some(((package.to_owned(), name.to_owned()), kind))
+}
+
 /// How what is loaded again after a crash was made.
-const LOADING: &str = "loading the system ";
+pub(super) const LOADING: &str = "loading the system ";
 
 impl Table {
     fn add(&mut self, name: (String, String), made: Provenance) {
@@ -204,5 +243,26 @@ impl Table {
                 self.made.remove(&oldest);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn a_report_names_symbols() {
+        for (text, kind, package, name) in [
+            ("function HR::F", "function", "HR", "F"),
+            ("generic function HR:RUN", "generic function", "HR", "RUN"),
+            ("method (HR::RUN :AFTER (TASK))", "method", "HR", "RUN"),
+            ("setf function (SETF HR::PLACE)", "setf function", "HR", "PLACE"),
+            ("method ((SETF HR::PLACE) (T T))", "method", "HR", "PLACE"),
+            ("method (PRINT-OBJECT (HR::D T))", "method", "COMMON-LISP", "PRINT-OBJECT"),
+            ("package HR", "package", "KEYWORD", "HR"),
+        ] {
+            assert_eq!(named(text), Some(((package.to_owned(), name.to_owned()), kind.to_owned())), "{text}");
+        }
+        assert_eq!(named("... and 3 more"), None);
     }
 }

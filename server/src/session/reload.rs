@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::approval::{Sources, digest_of};
+use super::log;
+use super::provenance::{LOADING, Making};
 use super::{CheckRequest, ClientId, Session};
-use crate::ide::asd::AsdFiles;
+use crate::ide::asd::{AsdFiles, sources_below};
 use crate::ide::reload::{Failure, fatal, settle};
 use crate::image::api::reload::{
-    CompileString, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSystem, ReplaceFunction, UndoReload,
+    CompileString, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSources, ReloadSystem, ReplaceFunction, UndoReload,
 };
-use crate::image::api::{CheckMode, LoadSystemParams, Operation};
+use crate::image::api::{CheckMode, LoadSystemParams, Operation, Origin};
 use crate::image::{ImageError, Progress, Replay};
 
 /// What code that was compiled may take to be loaded when nobody says how long, seconds.
@@ -47,13 +50,20 @@ pub enum Reload {
         line: usize,
     },
     /// A compiled file of the workspace.
-    Fasl(PathBuf),
+    Fasl {
+        /// Where it is.
+        path: PathBuf,
+        /// The digest of what may be loaded; `None`: what is there.
+        digest: Option<String>,
+    },
     /// The files that define a package's symbols.
     Package {
         /// Its name.
         package: String,
         /// Also the packages that use it.
         recursive: bool,
+        /// What may be loaded; `None`: what is there.
+        allowed: Option<Sources>,
     },
     /// An ASDF system.
     System {
@@ -61,6 +71,8 @@ pub enum Reload {
         system: String,
         /// Also files that have not changed.
         force: bool,
+        /// What may be loaded; `None`: what is there.
+        allowed: Option<Sources>,
     },
     /// What the last reload changed, back.
     Undo,
@@ -71,7 +83,7 @@ impl Reload {
         match self {
             Reload::Code { .. } => "compiling code".into(),
             Reload::Function { function, .. } => format!("replacing the function {function}"),
-            Reload::Fasl(path) => format!("loading {}", path.display()),
+            Reload::Fasl { path, .. } => format!("loading {}", path.display()),
             Reload::Package { package, .. } => format!("reloading the package {package}"),
             Reload::System { system, .. } => format!("reloading the system {system}"),
             Reload::Undo => "undoing a reload".into(),
@@ -103,6 +115,7 @@ impl Session {
                 self.run(client, what, move |_| operation, within, progress).await
             }};
         }
+        let made = Made::of(&reload, self.workspace());
         let change;
         let outcome = match reload {
             Reload::Code { code, package, file, line } => {
@@ -122,24 +135,31 @@ impl Session {
                 change = Change::again(&what, &operation);
                 run!(operation)
             }
-            Reload::Fasl(path) => {
+            Reload::Fasl { path, digest } => {
                 let path = self.in_workspace(&path).await?;
                 let what = path.display().to_string();
-                let operation = LoadFasl { path };
+                // What is loaded again after a crash is what is loaded now.
+                let digest = match digest {
+                    Some(digest) => Some(digest),
+                    None => content_of(&path).await,
+                };
+                let operation = LoadFasl { path, digest };
                 change = Change::again(&what, &operation);
                 run!(operation)
             }
-            Reload::Package { package, recursive } => {
+            Reload::Package { package, recursive, allowed } => {
                 change = Change::Files(None);
-                run!(ReloadPackage { package, recursive })
+                let allowed = allowed.map(|sources| sources.allowed(self.workspace()));
+                run!(ReloadPackage { package, recursive, allowed })
             }
-            Reload::System { system, force } => {
+            Reload::System { system, force, allowed } => {
                 let workspace = self.workspace().to_owned();
                 let asd_files = tokio::task::spawn_blocking(move || AsdFiles::new(workspace).all()).await;
                 let asd_files = asd_files.unwrap_or_default();
                 let params = LoadSystemParams { system: system.clone(), asd_files: asd_files.clone(), force: false };
                 change = Change::Files(Some(params));
-                run!(ReloadSystem { system, asd_files, force })
+                let allowed = allowed.map(|sources| sources.allowed(self.workspace()));
+                run!(ReloadSystem { system, asd_files, force, allowed })
             }
             Reload::Undo => {
                 change = Change::Undo;
@@ -148,7 +168,57 @@ impl Session {
         };
         let outcome = settle(outcome.map_err(failure)?)?;
         self.remember(change, &outcome);
+        self.note_makers(client, made, &outcome).await;
         Ok(outcome)
+    }
+
+    /// Have it known who made what was reloaded.
+    async fn note_makers(&self, client: ClientId, made: Made, outcome: &ReloadOutcome) {
+        let (image, makers, who) = (&self.inner.image, &self.inner.makers, self.inner.log.who(client));
+        let how = log::doing().map_or_else(|| "a reload".to_owned(), |doing| doing.tool.clone());
+        let report = outcome.report.clone().unwrap_or_default();
+        let files = || report.files.iter().map(PathBuf::from).collect();
+        match made {
+            Made::Nothing => {}
+            Made::Text { code, package, origin } => {
+                makers.made(image, &code, Making { client: who, how, package, origin, file: None }).await;
+            }
+            Made::Files => makers.files(image, files(), &how, who).await,
+            Made::System(system) => makers.files(image, files(), &format!("{LOADING}{system}"), who).await,
+            Made::Undone => {
+                let back: Vec<String> = report.redefined.iter().chain(&report.new).cloned().collect();
+                makers.undone(&back, &report.gone, &how, &who);
+            }
+        }
+    }
+
+    /// What the reload of a package or a system would load, for a person who is asked whether it may. Runs nothing of it: not the `.asd` either, so for
+    /// a system what lies beside its `.asd` is taken as its own.
+    ///
+    /// # Errors
+    /// `PACKAGE_NOT_FOUND`, and that there is no image to ask.
+    pub async fn sources_of(&self, reload: &Reload) -> Result<Sources, Failure> {
+        let (ask, system) = match reload {
+            Reload::Package { package, recursive, .. } => {
+                (ReloadSources::Package { package: package.clone(), recursive: *recursive }, None)
+            }
+            Reload::System { system, .. } => {
+                (ReloadSources::System { system: system.to_lowercase() }, Some(system.to_lowercase()))
+            }
+            _ => return Ok(Sources::default()),
+        };
+        let known = self.look(ask).await.map_err(failure)?.files;
+        let workspace = self.workspace().to_owned();
+        let read = tokio::task::spawn_blocking(move || {
+            let mut files = known;
+            if let Some(system) = system {
+                let all = AsdFiles::new(workspace.clone()).all();
+                files.extend(sources_below(&workspace, &system, &all, &files));
+                files.extend(all);
+            }
+            Sources::of(files)
+        });
+        Ok(read.await.unwrap_or_default())
     }
 
     /// Have a new image get what this one has, after a crash.
@@ -219,6 +289,46 @@ impl Session {
     }
 }
 
+/// The digest of a file; `None`, and the image says what is wrong with it, when it cannot be read.
+async fn content_of(path: &Path) -> Option<String> {
+    let path = path.to_owned();
+    tokio::task::spawn_blocking(move || digest_of(&path).ok()).await.ok()?
+}
+
+/// What of a reload tells who made its definitions.
+enum Made {
+    Nothing,
+    Text { code: String, package: String, origin: Option<Origin> },
+    Files,
+    System(String),
+    Undone,
+}
+
+impl Made {
+    fn of(reload: &Reload, workspace: &Path) -> Made {
+        let user = || "COMMON-LISP-USER".to_owned();
+        let origin = |file: &Option<PathBuf>, line: usize| {
+            file.as_ref().map(|file| Origin { file: workspace.join(file), line, column: 1 })
+        };
+        match reload {
+            Reload::Code { code, package, file, line } => Made::Text {
+                code: code.clone(),
+                package: package.clone().unwrap_or_else(user),
+                origin: origin(file, *line),
+            },
+            Reload::Function { function, code, package, file, line } => Made::Text {
+                code: code.clone(),
+                package: package.clone().or_else(|| home_of(function)).unwrap_or_else(user),
+                origin: origin(file, *line),
+            },
+            Reload::Fasl { .. } => Made::Nothing,
+            Reload::Package { .. } => Made::Files,
+            Reload::System { system, .. } => Made::System(system.clone()),
+            Reload::Undo => Made::Undone,
+        }
+    }
+}
+
 /// What a reload means for a new image.
 enum Change {
     None,
@@ -244,6 +354,12 @@ fn home_of(function: &str) -> Option<String> {
     let name = function.trim().trim_start_matches("#'").trim_start_matches('(').trim_end_matches(')');
     let name = name.split_whitespace().last()?;
     let (package, _) = name.split_once(':')?;
+    // What is defined of the system's functions is the user's.
+    if ["cl", "common-lisp", "keyword"].iter().any(|system| package.eq_ignore_ascii_case(system))
+        || package.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("sb-"))
+    {
+        return None;
+    }
     // As the reader has it.
     let bars = package.strip_prefix('|').and_then(|rest| rest.strip_suffix('|'));
     (!package.is_empty()).then(|| bars.map_or_else(|| package.to_uppercase(), str::to_owned))
@@ -291,6 +407,8 @@ mod tests {
             ("MY-APP::compute", Some("MY-APP")),
             ("(setf my-app::place)", Some("MY-APP")),
             ("compute", None),
+            ("cl:print-object", None),
+            ("(setf sb-mop:class-name)", None),
             (":key", None),
             ("", None),
         ] {

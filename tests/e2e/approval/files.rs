@@ -14,7 +14,12 @@ fn edit(file: &str) -> Wish {
     Wish {
         class: Class::EditFile,
         tool: "lisp-edit-form",
-        subject: Subject { what: "Edit a form".into(), file: Some(file.into()), code: Some("(defun f ())".into()) },
+        subject: Subject {
+            what: "Edit a form".into(),
+            file: Some(file.into()),
+            code: Some("(defun f ())".into()),
+            ..Subject::default()
+        },
         arguments: json!({"file_path": file}),
         lasting: true,
     }

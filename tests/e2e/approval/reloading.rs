@@ -152,3 +152,103 @@ fn a_fasl_that_is_exchanged_while_it_waits_is_not_loaded() {
     doors.audited(&["code_load_fasl allowed"]);
     doors.end();
 }
+
+/// A loaded system of two files, which a package comes from.
+fn with_system() -> Doors {
+    let mut doors = Doors::open();
+    doors.house.write(
+        "sys/sys.asd",
+        "(asdf:defsystem \"sys\" :serial t :components ((:file \"package\") (:file \"code\")))\n",
+    );
+    doors.house.write("sys/package.lisp", "(defpackage :sys (:use :cl) (:export #:core))\n");
+    doors.house.write("sys/code.lisp", "(in-package :sys)\n(defun core () :old)\n");
+    doors.allowed("load-system", json!({"system": "sys"}), "Allow");
+    doors
+}
+
+fn code(doors: &Doors, value: &str) {
+    doors.house.write("sys/code.lisp", &format!("(in-package :sys)\n(defun core () {value})\n"));
+}
+
+/// What is allowed is what is in the files when a person is asked.
+#[test]
+fn sources_that_change_while_a_person_reads_are_not_reloaded() {
+    let mut doors = with_system();
+    let mut decisions = vec!["load-system allowed"];
+    let system = || json!({"system": "sys", "force": true});
+    let package = || json!({"package": "SYS"});
+    let asd =
+        "(asdf:defsystem \"sys\" :serial t :components ((:file \"package\") (:file \"code\") (:file \"more\")))\n";
+    for (tool, arguments) in [("code_reload_system", system()), ("code_reload_package", package())] {
+        code(&doors, ":seen");
+        let path = doors.house.path("sys/code.lisp");
+        let exchange = || fs::write(&path, "(in-package :sys)\n(defun core () :unseen)\n").expect("written");
+        let refused = doors.decided(tool, arguments.clone(), exchange, "Allow");
+        assert_eq!(kind(&refused), "REFUSED");
+        assert!(refused["content"][0]["text"].to_string().contains("code.lisp was changed"), "{refused}");
+        assert_eq!(doors.eval("(sys:core)"), ":OLD");
+        decisions.extend(if tool == "code_reload_system" {
+            ["code_reload_system allowed", "code_reload_system refused"]
+        } else {
+            ["code_reload_package allowed", "code_reload_package refused"]
+        });
+        doors.audited(&decisions);
+    }
+    // Nor what defines the system, or a file that it did not have.
+    code(&doors, ":old");
+    let path = doors.house.path("sys");
+    let extend = || {
+        fs::write(path.join("more.lisp"), "(in-package :sys)\n(defun core () :more)\n").expect("written");
+        fs::write(path.join("sys.asd"), asd).expect("written");
+    };
+    assert_eq!(kind(&doors.decided("code_reload_system", system(), extend, "Allow")), "REFUSED");
+    assert_eq!(doors.eval("(sys:core)"), ":OLD");
+    // What is shown and left alone is loaded, also the new file.
+    doors.allowed("code_reload_system", system(), "Allow");
+    assert_eq!(doors.eval("(sys:core)"), ":MORE");
+    // A file that is written anew with what it had is the same.
+    fs::write(path.join("more.lisp"), "(in-package :sys)\n(defun core () :again)\n").expect("written");
+    let again = || fs::write(path.join("more.lisp"), "(in-package :sys)\n(defun core () :again)\n").expect("written");
+    assert_eq!(doors.decided("code_reload_package", package(), again, "Allow")["isError"], false);
+    assert_eq!(doors.eval("(sys:core)"), ":AGAIN");
+    doors.end();
+}
+
+/// The code of the first file has its time before the second is read.
+#[test]
+fn sources_that_the_reload_itself_changes_are_not_loaded() {
+    let mut doors = with_system();
+    let path = doors.house.path("sys/code.lisp").display().to_string();
+    let package = format!(
+        "(defpackage :sys (:use :cl) (:export #:core))
+         (eval-when (:load-toplevel :execute)
+           (with-open-file (s {path:?} :direction :output :if-exists :supersede)
+             (write-string \"(in-package :sys) (defun core () :unseen)\" s)))\n"
+    );
+    doors.house.write("sys/package.lisp", &package);
+    for (tool, arguments) in [
+        ("code_reload_system", json!({"system": "sys", "force": true})),
+        ("code_reload_package", json!({"package": "SYS"})),
+    ] {
+        code(&doors, ":seen");
+        assert_eq!(kind(&doors.decided(tool, arguments, || (), "Allow")), "FILE_CHANGED");
+        assert_eq!(doors.eval("(sys:core)"), ":OLD");
+    }
+    doors.end();
+}
+
+#[test]
+fn a_fasl_that_changed_is_not_loaded_again_into_a_new_image() {
+    let mut doors = with_fasls();
+    let [good, bad, kept] = ["good", "bad", "kept"].map(|name| doors.house.path(&format!("{name}.fasl")));
+    doors.allowed("code_load_fasl", json!({"path": "good.fasl"}), "Allow");
+    doors.allowed("image", json!({"action": "restart"}), "Allow");
+    assert_eq!(doors.eval("(cl-user::core)"), ":GOOD");
+    fs::copy(&good, &kept).expect("copied");
+    fs::copy(&bad, &good).expect("copied");
+    let restarted = doors.decided("image", json!({"action": "restart"}), || (), "Allow");
+    let said = restarted["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(said.contains("good.fasl") && said.contains("changed since"), "{restarted}");
+    assert_eq!(doors.eval("(fboundp 'cl-user::core)"), "NIL");
+    doors.end();
+}

@@ -152,3 +152,29 @@ async fn a_system_is_loaded_with_progress_and_for_everybody() {
     assert!(message["message"].as_str().unwrap().contains("no-such-system"), "{message}");
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_method_is_replaced_and_put_back() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.eval("(defpackage :rep (:use :cl))").await;
+    editor.eval("(progn (defgeneric rep::run (x)) (defmethod rep::run ((x integer)) :old))").await;
+    let replace = |code: &str| json!({"function": "rep::run", "code": code});
+    let done = editor.command("consort.replaceFunction", replace("(defmethod run ((n integer)) :new)")).await.unwrap();
+    assert_eq!(done["redefined"], json!(["method (REP::RUN (INTEGER))"]));
+    assert_eq!(editor.eval("(rep::run 1)").await, [":NEW"]);
+    for (code, kind) in [
+        ("(defmethod run ((n string)) :new)", "METHOD_NOT_FOUND"),
+        ("(defun run (n) n)", "WRONG_DEFINITION"),
+        ("(defmethod run ((n integer)) (+ n nowhere))", "COMPILATION_ERROR"),
+    ] {
+        let error = editor.command("consort.replaceFunction", replace(code)).await.unwrap_err();
+        assert_eq!((&error["code"], &error["data"]["type"]), (&json!(-32000), &json!(kind)), "{code}");
+    }
+    assert_eq!(editor.eval("(rep::run 1)").await, [":NEW"]);
+    let undone = editor.command("consort.undoReload", json!({})).await.unwrap();
+    assert_eq!(undone["not_undone"], json!([]));
+    assert_eq!(editor.eval("(rep::run 1)").await, [":OLD"]);
+    editor.leave().await;
+    world.end().await;
+}

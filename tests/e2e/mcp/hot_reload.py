@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 
 from contract import PATIENCE, check, eventually, facts, same, text, value
 
@@ -73,12 +74,12 @@ async def a_compilation_error_is_the_contracts_and_changes_nothing(agent):
     await value(agent, "(defun hr-stays () :old)", package="CL-USER")
     before = await value(agent, "(list (find-symbol \"HR-NEVER\" :cl-user) (hr-stays))", package="CL-USER")
     result = await compile_string(
-        agent, "(defun hr-stays () :new)\n(defun hr-never (x)\n  (+ x unknwon-var))", filename="src/core.lisp", position=40
+        agent, "(defun hr-stays () :new)\n(defun hr-never (x)\n  (+ x unknwon-var))", filename="yet/to/be/core.lisp", position=40
     )
     error = error_of(result, "COMPILATION_ERROR")
     same(error["message"], "Compilation failed")
     assert "UNKNWON-VAR" in error["data"]["message"].upper(), error
-    assert error["data"]["location"]["file"].endswith("src/core.lisp"), error
+    assert error["data"]["location"]["file"].endswith("yet/to/be/core.lisp"), error
     same(error["data"]["location"]["line"], 42)
     same(await value(agent, "(list (find-symbol \"HR-NEVER\" :cl-user) (hr-stays))", package="CL-USER"), before)
     for code in ["(defun hr-never (x)", "(let ((x 1 2)) x)", "(no-such-package:f)"]:
@@ -106,7 +107,10 @@ async def a_function_is_replaced_by_exactly_its_definition(agent):
     for function, code, kind in [
         ("my-app:compute", "(defun my-app:compute (x) x) (print 1)", "WRONG_DEFINITION"),
         ("my-app:compute", "(defun my-app::other (x) x)", "WRONG_DEFINITION"),
-        ("my-app::gen", "(defun my-app::gen (x) x)", "NOT_REPLACEABLE"),
+        ("my-app::gen", "(defun my-app::gen (x) x)", "WRONG_DEFINITION"),
+        ("my-app::gen", "(defmethod my-app::gen ((x string)) x)", "METHOD_NOT_FOUND"),
+        ("my-app::gen", "(defmethod my-app::gen ((x string) y) y)", "WRONG_DEFINITION"),
+        ("if", "(defun if (x) x)", "NOT_REPLACEABLE"),
         ("my-app::nothing", "(defun my-app::nothing (x) x)", "FUNCTION_NOT_FOUND"),
         ("my-app:compute", "(defun my-app:compute (x) (+ x nowhere))", "COMPILATION_ERROR"),
     ]:
@@ -114,6 +118,107 @@ async def a_function_is_replaced_by_exactly_its_definition(agent):
     same(await value(agent, "(my-app:compute 41)"), "=> 42")
     await reloaded(agent, "code_undo", {})
     same(await value(agent, "(my-app:compute 41)"), "=> 41")
+
+
+@check
+async def methods_generic_functions_macros_and_setf_functions_are_replaced(agent):
+    await value(
+        agent,
+        """(defpackage :hr-gen (:use :cl)) (in-package :hr-gen) (defclass task () ())
+(defgeneric run (task)) (defmethod run ((task task)) :old) (defmethod run :around ((task task)) (list (call-next-method)))
+(defmethod run ((task (eql :go))) :old-go) (defun (setf place) (new) new) (defmacro mac () :old)""",
+    )
+    await value(agent, "(in-package :cl-user)")
+    for function, code, redefined in [
+        ("hr-gen::run", "(defmethod run ((job task)) :new)", "method (HR-GEN::RUN (HR-GEN::TASK))"),
+        ("hr-gen::run", "(defmethod run :around ((task task)) (list :outer (call-next-method)))", "method (HR-GEN::RUN :AROUND (HR-GEN::TASK))"),
+        ("hr-gen::run", "(defmethod run ((task (eql :go))) :new-go)", "method (HR-GEN::RUN ((EQL :GO)))"),
+        ("hr-gen::run", '(defgeneric run (task) (:documentation "Documented."))', "generic function HR-GEN::RUN"),
+        ("(setf hr-gen::place)", "(defun (setf place) (new) (list new))", "setf function (SETF HR-GEN::PLACE)"),
+        ("hr-gen::mac", "(defmacro mac () :new)", "macro HR-GEN::MAC"),
+    ]:
+        report = await reloaded(agent, "code_replace_function", {"function": function, "new_code": code})
+        same(report["redefined"], [redefined])
+    probe = "(list (hr-gen::run (make-instance 'hr-gen::task)) (hr-gen::run :go) (setf (hr-gen::place) 1) (hr-gen::mac))"
+    same(await value(agent, probe), "=> ((:OUTER :NEW) :NEW-GO (1) :NEW)")
+    # Who made it is known, and the log has it.
+    known = facts(await agent.call("describe-symbol", {"symbol": "hr-gen::run"}))
+    for kind in ["method", "generic function"]:
+        assert re.search(rf"Defined as {kind} by an agent .* with code_replace_function", known["made_by"]), known
+    # No file is made up for what has none.
+    same(facts(await agent.call("source_location", {"symbol": "hr-gen::run"}))["definitions"], [])
+    for _ in range(6):
+        same((await reloaded(agent, "code_undo", {}))["not_undone"], [])
+    same(await value(agent, probe), "=> ((:OLD) :OLD-GO 1 :OLD)")
+    known = facts(await agent.call("describe-symbol", {"symbol": "hr-gen::run"}))
+    assert "with code_undo" in known["made_by"], known
+
+
+@check
+async def packages_conditions_and_structures_are_put_back(agent):
+    await reloaded(
+        agent,
+        "code_compile_string",
+        {
+            "code": """(defpackage :hr-back (:use :cl) (:export #:one)) (in-package :hr-back)
+(define-condition trouble (error) () (:report "old")) (defstruct point (x 1)) (defstruct grows a) (defconstant +limit+ 1) (defun one () 1)"""
+        },
+    )
+    probe = (
+        "(list (princ-to-string (make-condition 'hr-back::trouble)) (hr-back::point-x (hr-back::make-point)) hr-back::+limit+"
+        " (nth-value 1 (find-symbol \"TWO\" :hr-back)))"
+    )
+    await value(agent, "(intern \"TWO\" :hr-back)")
+    before = await value(agent, probe)
+    report = await reloaded(
+        agent,
+        "code_compile_string",
+        {
+            "code": """(defpackage :hr-back (:use :cl) (:export #:one #:two)) (in-package :hr-back)
+(define-condition trouble (error) () (:report "new")) (defstruct point (x 2)) (defstruct grows a b) (defconstant +limit+ 2)"""
+        },
+    )
+    for redefined in ["package HR-BACK", "condition HR-BACK::TROUBLE", "structure HR-BACK::POINT", "constant HR-BACK::+LIMIT+"]:
+        assert redefined in report["redefined"], report
+    assert '("new" 2 2 :EXTERNAL)' in await value(agent, probe)
+    undone = await reloaded(agent, "code_undo", {})
+    same(len(undone["not_undone"]), 1)
+    assert "HR-BACK::GROWS" in undone["not_undone"][0] and "HR-BACK::MAKE-GROWS" in undone["not_undone"][0], undone
+    same(await value(agent, probe), before)
+
+
+@check
+async def a_definition_is_found_where_it_was_compiled_from_and_again_after_undo(agent):
+    """Steps 1 to 7 of the contract's workflow: locate, read, modify, compile, load, verify, persist."""
+    first = ";; one\n(in-package :cl-user)\n\n(defun hr-flow (x)\n  (* 2 x))\n"
+    path = write("src/flow.lisp", first)
+    await reloaded(agent, "code_compile_string", {"code": first, "filename": "src/flow.lisp", "position": 1})
+
+    async def line():
+        found = facts(await agent.call("source_location", {"symbol": "cl-user::hr-flow"}))
+        same(len(found["definitions"]), 1)
+        same(found["definitions"][0]["file"], path)
+        return found["definitions"][0]["line"]
+
+    same(await line(), 4)
+    read = await agent.call("lisp-read-file", {"path": "src/flow.lisp", "collapsed": False})
+    assert "(* 2 x)" in text(read), text(read)
+    new = "(defun hr-flow (x)\n  (* 3 x))"
+    report = await reloaded(agent, "code_compile_string", {"code": new, "filename": "src/flow.lisp", "position": 4})
+    same(report["redefined"], ["function COMMON-LISP-USER::HR-FLOW"])
+    verified = await agent.call("repl_eval", {"code": "(cl-user::hr-flow 2)"})
+    assert "=> 6" in text(verified), text(verified)
+    same(await line(), 4)
+    edited = await agent.call(
+        "lisp-edit-form",
+        {"file_path": "src/flow.lisp", "form_type": "defun", "form_name": "hr-flow", "operation": "replace", "content": new},
+    )
+    assert not edited.get("isError"), text(edited)
+    with open(path) as file:
+        same(file.read(), first.replace("(* 2 x)", "(* 3 x)"))
+    await reloaded(agent, "code_undo", {})
+    same(await value(agent, "(cl-user::hr-flow 2)"), "=> 4")
+    same(await line(), 4)
 
 
 @check

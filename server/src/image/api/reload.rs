@@ -36,6 +36,48 @@ pub struct ReplaceFunction {
 pub struct LoadFasl {
     /// The compiled file.
     pub path: PathBuf,
+    /// The SHA-256 of its content, in hex: another content is not loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// `reload-sources`: the files that a reload would load, as far as the image knows them. Runs nothing.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum ReloadSources {
+    /// Of [`ReloadPackage`].
+    Package {
+        /// The package.
+        package: String,
+        /// Also the packages that use it.
+        recursive: bool,
+    },
+    /// Of [`ReloadSystem`]: its own, those it depends on, and the `.asd` files of all.
+    System {
+        /// The system.
+        system: String,
+    },
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct SourceFiles {
+    /// Links resolved.
+    pub files: Vec<PathBuf>,
+}
+
+impl Operation for ReloadSources {
+    const NAME: &'static str = "reload-sources";
+    type Answer = SourceFiles;
+}
+
+/// What of the files below a directory may be loaded: these contents and no others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Allowed {
+    /// The directory, with a slash at its end.
+    pub within: PathBuf,
+    /// Each file, links resolved, and the SHA-256 of its content, in hex.
+    pub files: Vec<(PathBuf, String)>,
 }
 
 /// `reload-package`: compile and load the files that define its symbols.
@@ -45,6 +87,9 @@ pub struct ReloadPackage {
     pub package: String,
     /// Also the packages that use it.
     pub recursive: bool,
+    /// What may be loaded; `None`: what is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Allowed>,
 }
 
 /// `reload-system`.
@@ -56,6 +101,9 @@ pub struct ReloadSystem {
     pub asd_files: Vec<PathBuf>,
     /// Also files that have not changed.
     pub force: bool,
+    /// What may be loaded; `None`: what is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Allowed>,
 }
 
 /// `undo-reload`: put back what the last reload changed.
@@ -126,7 +174,10 @@ pub struct ReloadOutcome {
 }
 
 macro_rules! operation {
-    ($($name:literal $params:ty),*) => {$(
+    ($($name:literal $params:ty),*) => {
+        /// The names of these operations.
+        pub const OPERATIONS: &[&str] = &[$($name),*];
+        $(
         impl Operation for $params {
             const NAME: &'static str = $name;
             type Answer = ReloadOutcome;

@@ -80,7 +80,7 @@ impl Command for ReloadSystem {
 
     async fn execute(front: &Front, System { system, force }: System, token: Option<ProgressToken>) -> Result<Value> {
         let title = format!("Reloading {system}");
-        perform(front, &title, Reload::System { system, force }, token).await
+        perform(front, &title, Reload::System { system, force, allowed: None }, token).await
     }
 }
 
@@ -104,7 +104,7 @@ impl Command for ReloadPackage {
     async fn execute(front: &Front, argument: Package, token: Option<ProgressToken>) -> Result<Value> {
         let Package { package, recursive } = argument;
         let title = format!("Reloading {package}");
-        perform(front, &title, Reload::Package { package, recursive }, token).await
+        perform(front, &title, Reload::Package { package, recursive, allowed: None }, token).await
     }
 }
 
@@ -205,8 +205,11 @@ impl Command for LoadFile {
     const EXPECTS: &'static str = r#"[{"uri": "file:///..."}]"#;
 
     async fn execute(front: &Front, file: File, token: Option<ProgressToken>) -> Result<Value> {
-        let what =
-            if file.uri.path().ends_with(".fasl") { Reload::Fasl(file.path()?) } else { file.code(front).await? };
+        let what = if file.uri.path().ends_with(".fasl") {
+            Reload::Fasl { path: file.path()?, digest: None }
+        } else {
+            file.code(front).await?
+        };
         perform(front, "Loading the file", what, token).await
     }
 }

@@ -44,7 +44,7 @@ just written (compile-form does that without side effects). Standard input is em
 
     fn asks(input: &Input) -> Option<(Class, Subject)> {
         let what = "Evaluate code in the image".into();
-        Some((Class::Eval, Subject { what, file: None, code: Some(input.code.clone()) }))
+        Some((Class::Eval, Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() }))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Evaluation> {

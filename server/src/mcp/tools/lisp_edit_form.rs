@@ -70,7 +70,7 @@ It loads nothing into the image.";
             && failure.kind == "outside-workspace"
         {
             let (file, code) = (Some(input.file_path.clone().into()), Some(input.content.clone()));
-            let asked = (Class::EditFile, Subject { what: "Edit a form".into(), file, code });
+            let asked = (Class::EditFile, Subject { what: "Edit a form".into(), file, code, ..Subject::default() });
             call.refuse(Self::NAME, asked, serde_json::to_value(input).unwrap_or_default(), &failure.message);
         }
         let (file, edit) = planned?;
@@ -83,7 +83,10 @@ It loads nothing into the image.";
             Operation::InsertAfter => ("Insert", " after"),
         };
         let what = format!("{verb}{place} {} in {}", edit.title, file.relative);
-        Ok(Some((Class::EditFile, Subject { what, file: Some(file.path), code: Some(input.content.clone()) })))
+        Ok(Some((
+            Class::EditFile,
+            Subject { what, file: Some(file.path), code: Some(input.content.clone()), ..Subject::default() },
+        )))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Output> {

@@ -47,7 +47,7 @@ loaded again after an image restart. For edited code of a loaded one: code_reloa
 
     fn asks(input: &Input) -> Option<(Class, Subject)> {
         let what = format!("compile and load the system {}", input.system);
-        Some((Class::CompileFile, Subject { what, file: None, code: None }))
+        Some((Class::CompileFile, Subject { what, file: None, code: None, ..Subject::default() }))
     }
 
     async fn call(call: Call, Input { system }: Input) -> Reply<Loaded> {

@@ -76,7 +76,7 @@ time, wall-clock time or allocation). It should run 0.5 s or more.";
 
     fn asks(input: &Input) -> Option<(Class, Subject)> {
         let what = "Run code in the image and profile it".into();
-        Some((Class::Eval, Subject { what, file: None, code: Some(input.code.clone()) }))
+        Some((Class::Eval, Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() }))
     }
 
     fn refuses(given: &JsonObject) -> Option<Failure> {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::reload;
 use crate::image::{OutputChunk, Progress};
-use crate::session::approval::{Class, Subject};
+use crate::session::approval::{Class, Subject, digest_of};
 use crate::session::reload::Reload;
 
 /// The facts of a reload. Only one of `report` and `error` is there.
@@ -74,7 +74,18 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
 }
 
 fn asking(class: Class, what: String, file: Option<&str>, code: Option<&str>) -> Option<(Class, Subject)> {
-    Some((class, Subject { what, file: file.map(PathBuf::from), code: code.map(str::to_owned) }))
+    Some((class, Subject { what, file: file.map(PathBuf::from), code: code.map(str::to_owned), ..Subject::default() }))
+}
+
+/// What a person is asked about a reload of files: what is in them now.
+async fn asking_of(call: &Call, what: String, reload: &Reload) -> Result<Option<(Class, Subject)>, Failure> {
+    match call.session.sources_of(reload).await {
+        Ok(sources) => Ok(Some((Class::ModifyRunningCode, Subject { what, sources, ..Subject::default() }))),
+        Err(failure) => {
+            let kind = failure.data["type"].as_str().unwrap_or("refused").to_owned();
+            Err(Failure { kind: kind.into(), message: failure.message })
+        }
+    }
 }
 
 const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
@@ -158,8 +169,17 @@ impl Tool for LoadFasl {
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
-        match call.allowed_file() {
-            Ok(allowed) => perform(call, Reload::Fasl(allowed.unwrap_or(input.path.into())), None).await,
+        let read = async {
+            let path = call.allowed_file()?.unwrap_or_else(|| input.path.clone().into());
+            let at = path.clone();
+            let digest = tokio::task::spawn_blocking(move || digest_of(&at).ok()).await.ok().flatten();
+            // What was read is what was allowed.
+            call.allowed_file()?;
+            Ok(Reload::Fasl { path, digest })
+        };
+        let read: Result<Reload, String> = read.await;
+        match read {
+            Ok(what) => perform(call, what, None).await,
             Err(why) => Failure { kind: "refused".into(), message: format!("Refused: {why}.") }.into(),
         }
     }
@@ -169,7 +189,7 @@ impl Tool for LoadFasl {
 pub(crate) struct ReloadPackage;
 
 /// Its arguments.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReloadPackageInput {
     /// Package name to reload
@@ -189,13 +209,18 @@ impl Tool for ReloadPackage {
         "Reload all source files in package, in their systems' order, after editing them.";
     const HINTS: Hints = HINTS;
 
-    fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
-        asking(Class::ModifyRunningCode, format!("reload the package {}", input.package), None, None)
+    async fn asks_of(call: &Call, input: &Self::Input) -> Result<Option<(Class, Subject)>, Failure> {
+        let ReloadPackageInput { package, recursive } = input.clone();
+        let what = format!("reload the package {package}");
+        asking_of(call, what, &Reload::Package { package, recursive, allowed: None }).await
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
         let ReloadPackageInput { package, recursive } = input;
-        perform(call, Reload::Package { package, recursive }, None).await
+        match call.allowed_sources().await {
+            Ok(allowed) => perform(call, Reload::Package { package, recursive, allowed }, None).await,
+            Err(why) => Failure { kind: "refused".into(), message: format!("Refused: {why}.") }.into(),
+        }
     }
 }
 
@@ -203,7 +228,7 @@ impl Tool for ReloadPackage {
 pub(crate) struct ReloadSystem;
 
 /// Its arguments.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReloadSystemInput {
     /// ASDF's name of the system
@@ -223,13 +248,18 @@ impl Tool for ReloadSystem {
 does not compile.";
     const HINTS: Hints = HINTS;
 
-    fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
-        asking(Class::ModifyRunningCode, format!("reload the system {}", input.system), None, None)
+    async fn asks_of(call: &Call, input: &Self::Input) -> Result<Option<(Class, Subject)>, Failure> {
+        let ReloadSystemInput { system, force } = input.clone();
+        let what = format!("reload the system {system}");
+        asking_of(call, what, &Reload::System { system, force, allowed: None }).await
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
         let ReloadSystemInput { system, force } = input;
-        perform(call, Reload::System { system, force }, None).await
+        match call.allowed_sources().await {
+            Ok(allowed) => perform(call, Reload::System { system, force, allowed }, None).await,
+            Err(why) => Failure { kind: "refused".into(), message: format!("Refused: {why}.") }.into(),
+        }
     }
 }
 
@@ -256,7 +286,7 @@ impl Tool for ReplaceFunction {
     const NAME: &'static str = "code_replace_function";
     const TITLE: &'static str = "Replace a function";
     const DESCRIPTION: &'static str = "Atomically replace function definition. Safe for running threads: calls that run finish in the old \
-code. Takes one DEFUN or DEFMACRO; methods: code_compile_string. The file stays as it is.";
+code. Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC of what is there. The file stays as it is.";
     const HINTS: Hints = HINTS;
 
     fn asks(input: &Self::Input) -> Option<(Class, Subject)> {

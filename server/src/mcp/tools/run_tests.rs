@@ -60,7 +60,7 @@ impl Tool for RunTests {
             named.iter().filter_map(|(kind, name)| name.as_ref().map(|name| format!("{kind} {name}"))).collect();
         let what =
             if named.is_empty() { "Run all tests".into() } else { format!("Run the tests of {}", named.join(", ")) };
-        Some((Class::Eval, Subject { what, file: None, code: None }))
+        Some((Class::Eval, Subject { what, file: None, code: None, ..Subject::default() }))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Tested> {

@@ -337,6 +337,9 @@ impl Actor {
             Some(parked) if parked.bound.file != bound.file => {
                 Some("the file is not the one that was asked about, or it was changed")
             }
+            Some(parked) if parked.bound.wish.subject.sources != bound.wish.subject.sources => {
+                Some("the files are not those that were asked about, or one was changed")
+            }
             Some(_) => None,
         };
         match wrong {

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -146,9 +146,37 @@ fn resolve(named: &Path) -> Result<(PathBuf, Identity), String> {
             if fs::symlink_metadata(named).is_ok() {
                 return Err(format!("{} is a link that leads to nothing", named.display()));
             }
-            let (Some(directory), Some(name)) = (named.parent(), named.file_name()) else { return Err(failed(error)) };
-            Ok((directory.canonicalize().map_err(failed)?.join(name), None))
+            // Nor need its directory be there: code may be said to stand in a file that is yet to be written.
+            let there = |above: &Path| Some((above.canonicalize().ok()?, named.strip_prefix(above).ok()?.to_owned()));
+            let Some((directory, rest)) = named.ancestors().skip(1).find_map(there) else { return Err(failed(error)) };
+            let plain = rest.components().all(|part| matches!(part, Component::Normal(_)));
+            let missing = rest.components().next().map(|first| directory.join(first));
+            if !plain || missing.is_none_or(|missing| fs::symlink_metadata(missing).is_ok()) {
+                return Err(failed(error));
+            }
+            Ok((directory.join(rest), None))
         }
         Err(error) => Err(failed(error)),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_may_be_yet_to_be_written_and_stay_where_it_was_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let workspace = directory.path().canonicalize().unwrap();
+        let file = BoundFile::of(&workspace, Path::new("src/deep/core.lisp")).unwrap();
+        assert_eq!(file.path(), workspace.join("src/deep/core.lisp"));
+        assert!(file.recheck().is_ok() && file.is_within(&workspace));
+        assert!(BoundFile::of(&workspace, Path::new("none/../../outside.lisp")).is_err());
+        std::os::unix::fs::symlink("/nowhere", workspace.join("link")).unwrap();
+        assert!(BoundFile::of(&workspace, Path::new("link/core.lisp")).is_err());
+        std::fs::create_dir(workspace.join("real")).unwrap();
+        std::os::unix::fs::symlink(workspace.join("real"), workspace.join("src")).unwrap();
+        assert!(file.recheck().is_err());
     }
 }

@@ -8,6 +8,8 @@ const HEAD: usize = 24;
 const TAIL: usize = 8;
 /// Characters of it.
 const CODE: usize = 2_000;
+/// Files that are named.
+const FILES: usize = 12;
 /// Characters of a name.
 const NAME: usize = 80;
 
@@ -19,12 +21,23 @@ pub(in crate::session) fn message(client: &str, bound: &Bound, seconds: u64) -> 
     if let Some(file) = &bound.file {
         text.push_str(&format!("\nFilename: {}", name(&file.path.to_string_lossy())));
     }
+    if !subject.sources.is_empty() {
+        text.push_str(&format!("\nFiles: {}", files(subject.sources.paths())));
+    }
     match &subject.code {
         Some(code) => text.push_str(&format!("\nCode: {}", shortened(code))),
         None => text.push_str(&format!("\nArguments: {}", shortened(&bound.wish.arguments.to_string()))),
     }
     text.push_str(&format!("\n\nAllow? Timeout: {seconds}s"));
     text
+}
+
+/// Names of files, the first of them, and how many there are more.
+fn files<'a>(paths: impl Iterator<Item = &'a std::path::Path>) -> String {
+    let names: Vec<String> = paths.map(|path| name(&path.file_name().unwrap_or_default().to_string_lossy())).collect();
+    let shown = names.iter().take(FILES).cloned().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(FILES);
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
 /// One line, of what an agent may have made up.

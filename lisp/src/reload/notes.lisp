@@ -1,0 +1,13 @@
+;;;; What could not be put back is said.
+
+(in-package :consort)
+
+(defvar *undo-notes* '() "What could not be put back, and why: strings.")
+
+(defun cannot-undo (control &rest arguments)
+  (push (with-terse-printing () (apply #'format nil control arguments)) *undo-notes*))
+
+(defmacro attempting ((control &rest arguments) &body body)
+  "BODY; when it fails, a note of what could not be put back."
+  `(handler-case (progn ,@body)
+     (error (condition) (cannot-undo "~@? (~A)" ,control ,@arguments (condition-message condition)))))

@@ -1,0 +1,98 @@
+//! What is in the files that a reload would load, when a person is asked about it: the content is what is allowed, not the names.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::image::api::reload::Allowed;
+
+/// Files, links resolved, each with the SHA-256 of its content, in hex.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sources {
+    files: BTreeMap<PathBuf, String>,
+}
+
+impl Sources {
+    /// Reads the files; those that are not there are left out. Not for a task that must not wait for a disk.
+    pub fn of(files: impl IntoIterator<Item = PathBuf>) -> Sources {
+        let real = files.into_iter().filter_map(|file| file.canonicalize().ok());
+        let files = real.filter_map(|file| Some((digest_of(&file).ok()?, file)));
+        Sources { files: files.map(|(digest, file)| (file, digest)).collect() }
+    }
+
+    /// Nothing is bound by them.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Their paths.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.keys().map(PathBuf::as_path)
+    }
+
+    /// As docs/wire.md has it: what may be loaded of the files below `within`.
+    pub fn allowed(&self, within: &Path) -> Allowed {
+        let mut within = within.canonicalize().unwrap_or_else(|_| within.to_owned()).into_os_string();
+        within.push("/");
+        Allowed {
+            within: within.into(),
+            files: self.files.iter().map(|(file, digest)| (file.clone(), digest.clone())).collect(),
+        }
+    }
+
+    /// Whether they are what they were. Reads them again.
+    ///
+    /// # Errors
+    /// Which file is not.
+    pub fn recheck(&self) -> Result<(), String> {
+        for (file, digest) in &self.files {
+            if digest_of(file).ok().as_ref() != Some(digest) {
+                return Err(format!(
+                    "{} was changed or replaced since it was allowed; nothing was done. Call again to have it decided anew",
+                    file.display()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The SHA-256 of a file's content, in hex.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn digest_of(file: &Path) -> io::Result<String> {
+    let mut file = File::open(file)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 65_536];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            count => hash.update(&buffer[..count]),
+        }
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_content_is_bound_and_not_the_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let [a, b] = ["a.lisp", "b.lisp"].map(|name| directory.path().join(name));
+        std::fs::write(&a, "(a)").unwrap();
+        std::fs::write(&b, "(b)").unwrap();
+        let sources = Sources::of([a.clone(), b.clone(), directory.path().join("none.lisp")]);
+        assert_eq!(sources.paths().count(), 2);
+        std::fs::write(&a, "(a)").unwrap();
+        assert_eq!(sources.recheck(), Ok(()));
+        std::fs::rename(&b, &a).unwrap();
+        assert!(sources.recheck().unwrap_err().contains("a.lisp was changed"));
+    }
+}
