@@ -129,12 +129,7 @@ Nothing of FUNCTION is seen in this image."
            (setf pid (try-to-fork c-locks mutexes conditions))
            (when (or pid (> (get-internal-real-time) deadline)) (return))
            (sb-thread:thread-yield))
-         (when (eql pid 0)
-           (unwind-protect
-                (progn (prepare-copy)
-                       (with-local-interrupts (call-on-its-own function))
-                       (leave 0))
-             (leave 70)))))
+         (when (eql pid 0) (be-copy function))))
      patience)
     (cond ((null pid) (error 'copy-busy))
           ((minusp pid) (error 'cannot-copy :reason (system-message)))
@@ -189,6 +184,14 @@ a descriptor that is opened later under the same number."
         sb-ext:*after-gc-hooks* '()
         sb-ext:*invoke-debugger-hook* (lambda (condition hook) (declare (ignore condition hook)) (leave 70))
         *debugger-hook* nil))
+
+(defun be-copy (function)
+  "In a process that is to be a copy, with interrupts off: cut its ties, call FUNCTION, and leave."
+  (unwind-protect
+       (progn (prepare-copy)
+              (with-local-interrupts (call-on-its-own function))
+              (leave 0))
+    (leave 70)))
 
 ;;; In the image
 

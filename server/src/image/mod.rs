@@ -12,6 +12,7 @@
 //! | `link.rs`, `frames.rs`, `lines.rs` | requests and answers; their shapes; lines of bytes |
 //! | `pipes.rs`, `rate.rs` | what comes on descriptors 1 and 2; a ration of what is told unasked |
 //! | `evaluate.rs`, `turns.rs` | what runs in the live image, and that it ends; one evaluation of a session at a time |
+//! | `second.rs` | a second process that does a copy's work where the image cannot be forked |
 //! | `copies.rs`, `scratch.rs`, `findings.rs`, `memory.rs` | a check's copy: followed, what it may touch, what it says, what it takes |
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
@@ -36,6 +37,7 @@ mod rate;
 mod restore;
 mod running;
 mod scratch;
+mod second;
 mod state;
 mod supervisor;
 mod turns;
