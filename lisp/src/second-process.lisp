@@ -36,8 +36,9 @@ without an answer. Refused when threads of the user's do not end: they would not
     (sb-thread:interrupt-thread
      first
      (lambda ()
-       (be-copy (lambda ()
-                  (if (end-threads-but (list first) 2)
-                      (funcall runner params)
-                      (leave 71))))))
+       (without-interrupts
+         (be-copy (lambda ()
+                    (if (end-threads-but (list first) 2)
+                        (funcall runner params)
+                        (leave 71)))))))
     nil))

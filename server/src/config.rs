@@ -28,7 +28,8 @@ pub struct LispConfig {
 }
 
 /// Where checks and expansions work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Copies {
     /// In a copy of the image, made by forking it; where that is not possible, as the other.
     Fork,

@@ -56,10 +56,7 @@ impl Tie {
     async fn end(&mut self) -> Result<CopyEnd, CallError> {
         match self {
             Tie::Image(call) => call.result().await,
-            Tie::Process(second, call) => match call.result::<IgnoredAny>().await {
-                Err(CallError::Refused(error)) => Err(CallError::Refused(error)),
-                Ok(_) | Err(CallError::Gone) => second.end().await,
-            },
+            Tie::Process(second, call) => second.end(Some(call)).await,
         }
     }
 }

@@ -5,12 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::de::IgnoredAny;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::copies::Failed;
 use super::frames::CopyEnd;
-use super::link::{CallError, lock};
+use super::link::{Call, CallError, lock};
 use super::live::Live;
 use super::program;
 use super::restore::repeat;
@@ -31,17 +33,17 @@ pub(super) struct Second {
     running: Option<Running>,
     /// Its own link.
     live: Option<Arc<Live>>,
-    /// What it got (`Plan::revision`), and the start of the image that it stands for.
-    state: (u64, u64),
+    /// The image that it stands for, and goes with.
+    image: Arc<Live>,
+    /// What it got (`Plan::revision`).
+    revision: u64,
+    /// The host does not leave before it has.
+    _token: TaskTrackerToken,
 }
 
 /// Whether checks of this image are made in a second process from the start.
 pub(super) fn wanted(shared: &Shared, live: &Live) -> bool {
     shared.config.copies == Copies::Process || !live.ready.features.fork
-}
-
-fn state(shared: &Shared, image: &Live) -> (u64, u64) {
-    (lock(&shared.plan).revision(), image.generation)
 }
 
 /// One that has what `image` got: the one that is kept, or a new one.
@@ -52,7 +54,8 @@ pub(super) async fn take(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Seco
         // It may still be loading; if it has gone, another is made.
         if claims.send(sender).await.is_ok()
             && let Ok(second) = receiver.await
-            && second.state == state(shared, image)
+            && Arc::ptr_eq(&second.image, image)
+            && second.revision == lock(&shared.plan).revision()
         {
             return Ok(second);
         }
@@ -71,11 +74,21 @@ async fn begin(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Second, Failed
         .map_err(|error| unavailable(error.to_string()))?;
     let start =
         shared.cache.lookup(&program).ok_or_else(|| unavailable("its core is gone; restart the image".into()))?;
-    let mut second = Second { shared: shared.clone(), running: None, live: None, state: state(shared, image) };
+    let mut second = Second {
+        shared: shared.clone(),
+        running: None,
+        live: None,
+        image: image.clone(),
+        revision: lock(&shared.plan).revision(),
+        _token: shared.tasks.token(),
+    };
     // What it prints and what its threads meet was told when the image itself loaded the same.
     let (nobody, _) = mpsc::unbounded_channel();
     let begun = Running::begin(shared, &program, &start, image.generation, &nobody, &mut second.running);
-    let live = begun.await.map_err(|error| unavailable(error.reason))?;
+    let live = tokio::select! {
+        begun = begun => begun.map_err(|error| unavailable(error.reason))?,
+        () = image.link.closed() => return Err(Failed::Gone(image.clone())),
+    };
     second.live = Some(live.clone());
     let init = program.plain || shared.config.init_file != InitFile::Default;
     tokio::select! {
@@ -111,8 +124,7 @@ pub(super) fn prepare(shared: &Arc<Shared>, image: Arc<Live>) {
                         Some(Err(unclaimed)) => unclaimed.finish().await, // whoever wanted it has gone
                         Some(Ok(())) | None => {}
                     },
-                    () = image.link.closed() => second.finish().await,
-                    _ = second.end() => {}
+                    _ = second.end(None) => second.finish().await,
                     () = sleep(KEPT) => second.finish().await,
                 }
             }
@@ -132,11 +144,22 @@ impl Second {
         self.live.as_ref()
     }
 
-    /// How it ended, when it has. May be dropped and called again.
-    pub(super) async fn end(&mut self) -> Result<CopyEnd, CallError> {
-        match &mut self.running {
-            Some(running) => running.end().await.map_err(|_| CallError::Gone),
-            None => Err(CallError::Gone),
+    /// How it ended, when it has; `Gone` when the image has. `call`: what it was asked, which it answers only to refuse. May be dropped and
+    /// called again.
+    pub(super) async fn end(&mut self, call: Option<&mut Call>) -> Result<CopyEnd, CallError> {
+        let Some(running) = &mut self.running else { return Err(CallError::Gone) };
+        let ended = async {
+            if let Some(call) = call
+                && let Err(CallError::Refused(error)) = call.result::<IgnoredAny>().await
+            {
+                return Err(CallError::Refused(error));
+            }
+            running.end().await.map_err(|_| CallError::Gone)
+        };
+        tokio::select! {
+            biased;
+            () = self.image.link.closed() => Err(CallError::Gone),
+            ended = ended => ended,
         }
     }
 
