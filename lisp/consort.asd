@@ -12,7 +12,7 @@
                (:file "ops/status") (:file "ops/interrupt") (:file "ops/eval") (:file "ops/load-file") (:file "ops/load-system")
                (:file "ops/fingerprint") (:file "ops/symbol-kinds") (:file "ops/names") (:file "profile/stacks")
                (:file "profile/sampler") (:file "ops/profile") (:file "testing/frameworks") (:file "testing/select")
-               (:file "ops/run-tests") (:file "ops/tools") (:file "copy") (:file "confine") (:file "check/state")
+               (:file "ops/run-tests") (:file "ops/tools") (:file "copy") (:file "confine") (:file "second-process") (:file "check/state")
                (:file "check/source") (:file "check/positions") (:file "check/message") (:file "check/kinds")
                (:file "check/narrow") (:file "check/observe") (:file "check/undefined") (:file "check/stale")
                (:file "check/reading") (:file "check/engine") (:file "check/report") (:file "check/system")

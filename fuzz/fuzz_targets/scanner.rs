@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run scanner fuzz/corpus/scanner fuzz/seeds`
+//! CONTRIBUTING.md, "Fuzzing", says how it is run.
 #![no_main]
 
 #[path = "../invariants.rs"]

@@ -240,8 +240,8 @@
     (call-c "setrlimit" sb-alien:int (sb-alien:int resource) (sb-alien:unsigned-long limits))))
 
 (defun limit-copy (seconds)
-  "Limit what this process can use up: CPU time a little above SECONDS, files, descriptors, and no core dump."
-  (let ((cpu (max 1 (ceiling (+ seconds 1)))))
+  "Limit what this process can use up: CPU time a little above SECONDS from now, files, descriptors, and no core dump."
+  (let ((cpu (max 1 (ceiling (+ seconds 1 (/ (get-internal-run-time) internal-time-units-per-second))))))
     (set-limit +rlimit-cpu+ cpu (+ cpu 1)))
   (set-limit +rlimit-fsize+ (* 256 1024 1024) (* 256 1024 1024))
   (set-limit +rlimit-core+ 0 0)

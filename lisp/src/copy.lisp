@@ -121,6 +121,14 @@ refused; NIL when something was in the way. Nothing here may cons or look up whi
            (sb-thread:release-mutex world-lock)))
         (t (error 'copy-busy))))
 
+(defmacro be-copy (function)
+  "In a process that is to be a copy, in the scope of a WITHOUT-INTERRUPTS: cut its ties, call FUNCTION, and leave."
+  `(unwind-protect
+        (progn (prepare-copy)
+               (with-local-interrupts (call-on-its-own ,function))
+               (leave 0))
+     (leave 70)))
+
 (defun call-in-copy (function &key (patience 2))
   "Copy the image, call FUNCTION in the copy, which then leaves with exit code 0, or 70 if FUNCTION did not return. The process id of the
 copy, which the caller must reap (WAIT-FOR-COPY). COPY-BUSY when the image does not let itself be copied within PATIENCE seconds.
@@ -139,12 +147,7 @@ Nothing of FUNCTION is seen in this image."
            (setf pid (try-to-fork c-locks mutexes conditions))
            (when (or pid (> (get-internal-real-time) deadline)) (return))
            (sb-thread:thread-yield))
-         (when (eql pid 0)
-           (unwind-protect
-                (progn (prepare-copy)
-                       (with-local-interrupts (call-on-its-own function))
-                       (leave 0))
-             (leave 70)))))
+         (when (eql pid 0) (be-copy function))))
      patience)
     (cond ((null pid) (error 'copy-busy))
           ((minusp pid) (error 'cannot-copy :reason (system-message)))

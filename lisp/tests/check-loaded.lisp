@@ -33,6 +33,11 @@
                   (every (lambda (found expected) (eql 0 (search expected found))) found expected))
              (format nil "~A: found~{~%  ~A~}" ,name found))))
 
+(edit "a structure that is defined while compiling has another slot"
+      "(eval-when (:compile-toplevel :load-toplevel :execute) (defstruct changed-slots (a 1)))"
+      "(eval-when (:compile-toplevel :load-toplevel :execute) (defstruct changed-slots (a 1) (b 2)))
+(defun f () (changed-slots-b (make-changed-slots :b 1)))")
+
 (edit "nothing changed"
       "(defpackage :same (:use :cl) (:export #:f))
 (in-package :same)

@@ -33,7 +33,7 @@ run run | tee "$scratch/image.log"
 counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$scratch/image.log" | tail -n 1)
 passed=${counts%% *} failed=${counts#* passed, } failed=${failed% failed}
 if [ -z "$counts" ]; then passed=0 failed=1; fi
-for part in programs loaded systems confined copies expand real-files; do
+for part in programs kinds loaded systems confined copies expand real-files; do
     if run "check-$part"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 done
 echo "$passed passed, $failed failed"

@@ -23,6 +23,18 @@ pub struct LispConfig {
     pub heap: u64,
     /// `lisp.init_file`: `true` (default) loads the user's `~/.sbclrc` when there is one, `false` none, a string that file.
     pub init_file: InitFile,
+    /// `check.copies`: where texts are compiled. Default `fork`.
+    pub copies: Copies,
+}
+
+/// Where checks and expansions work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Copies {
+    /// In a copy of the image, made by forking it; where that is not possible, as the other.
+    Fork,
+    /// In a second process, which knows what was loaded through Consort.
+    Process,
 }
 
 /// Which init file the image loads.
@@ -100,7 +112,12 @@ impl fmt::Display for Problem {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            lisp: LispConfig { command: vec!["sbcl".into()], heap: 4 << 30, init_file: InitFile::Default },
+            lisp: LispConfig {
+                command: vec!["sbcl".into()],
+                heap: 4 << 30,
+                init_file: InitFile::Default,
+                copies: Copies::Fork,
+            },
             check: CheckConfig {
                 debounce: Duration::from_millis(200),
                 deadline: Duration::from_secs(20),

@@ -154,3 +154,24 @@ fn a_real_library_has_no_undefined_names() {
     assert_eq!(noise, Vec::<String>::new());
     world.finish();
 }
+
+#[test]
+fn a_second_process_finds_the_same_and_says_that_it_is_one() {
+    let world = with_copy("tests/fixtures/shop");
+    let output = world.run(&["check", "--json", "shop.asd"]);
+    assert_eq!(code(&output), 1, "{output:?}");
+    let forked = told(&output);
+    assert_eq!(world.status()["image"]["copies"], "fork");
+    let second = with_copy("tests/fixtures/shop");
+    second.configure("[check]\ncopies = \"process\"\n");
+    let output = second.run(&["check", "--json", "shop.asd"]);
+    assert_eq!((code(&output), told(&output)), (1, forked), "{output:?}");
+    assert!(!loaded(&second).contains(&"shop".to_owned()), "the image itself was changed");
+    assert_eq!(second.status()["image"]["copies"], "process");
+    let page = stdout(&second.run(&["status"]));
+    assert!(page.contains("second process") && page.contains("not what was only evaluated"), "{page}");
+    let doctor = stdout(&second.run(&["doctor"]));
+    assert!(doctor.contains("second SBCL process") && doctor.contains("an undefined function was found"), "{doctor}");
+    world.finish();
+    second.finish();
+}

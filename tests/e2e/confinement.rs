@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+use consort::config::Copies;
 use consort::image::api::CheckReport;
 use consort_tests::lone_image::LoneImage;
 
@@ -59,7 +60,16 @@ fn lisp_path(path: &Path) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_outside_are_untouchable() {
-    let lone = LoneImage::start();
+    files_outside_are_untouchable_there(Copies::Fork).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_outside_are_untouchable_in_a_second_process() {
+    files_outside_are_untouchable_there(Copies::Process).await;
+}
+
+async fn files_outside_are_untouchable_there(copies: Copies) {
+    let lone = LoneImage::with(copies);
     let dir = lone.workspace();
     let victim = dir.join("victim.txt");
     std::fs::write(&victim, "precious").expect("a file");
@@ -91,7 +101,16 @@ async fn files_outside_are_untouchable() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_program_thread_or_process_starts() {
-    let lone = LoneImage::start();
+    no_program_thread_or_process_starts_there(Copies::Fork).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_program_thread_or_process_starts_in_a_second_process() {
+    no_program_thread_or_process_starts_there(Copies::Process).await;
+}
+
+async fn no_program_thread_or_process_starts_there(copies: Copies) {
+    let lone = LoneImage::with(copies);
     let mark = lisp_path(&lone.workspace().join("mark"));
     all_refused(
         &lone,
@@ -111,7 +130,16 @@ async fn no_program_thread_or_process_starts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_reached_or_signalled() {
-    let lone = LoneImage::start();
+    nobody_is_reached_or_signalled_there(Copies::Fork).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_reached_or_signalled_in_a_second_process() {
+    nobody_is_reached_or_signalled_there(Copies::Process).await;
+}
+
+async fn nobody_is_reached_or_signalled_there(copies: Copies) {
+    let lone = LoneImage::with(copies);
     let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = tcp.local_addr().expect("it is bound").port();
     let socket = lone.workspace().join("socket");
@@ -124,7 +152,7 @@ async fn nobody_is_reached_or_signalled() {
             ("TCP connect", format!("(progn (require :sb-bsd-sockets) (funcall (intern \"SOCKET-CONNECT\" :sb-bsd-sockets) (make-instance (intern \"INET-SOCKET\" :sb-bsd-sockets) :type :stream :protocol :tcp) #(127 0 0 1) {port}))")),
             ("Unix connect", format!("(progn (require :sb-bsd-sockets) (funcall (intern \"SOCKET-CONNECT\" :sb-bsd-sockets) (make-instance (intern \"LOCAL-SOCKET\" :sb-bsd-sockets) :type :stream) {socket}))")),
             ("signal 0 to the host", format!("(sb-posix:kill {me} 0)")),
-            ("signal to the image", "(sb-posix:kill (sb-posix:getppid) sb-posix:sigterm)".into()),
+            ("signal to the parent", "(sb-posix:kill (sb-posix:getppid) sb-posix:sigterm)".into()),
             ("signal to the group", "(sb-posix:killpg (sb-posix:getpgrp) sb-posix:sigterm)".into()),
             ("signal to all", "(sb-posix:kill -1 0)".into()),
         ],
@@ -141,7 +169,16 @@ async fn nobody_is_reached_or_signalled() {
 /// Code that never ends, or takes all memory, costs a diagnostic on the form it was at, and the form before is still checked.
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_end_the_copy_alone() {
-    let lone = LoneImage::start();
+    limits_end_the_copy_alone_there(Copies::Fork).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_end_the_copy_alone_in_a_second_process() {
+    limits_end_the_copy_alone_there(Copies::Process).await;
+}
+
+async fn limits_end_the_copy_alone_there(copies: Copies) {
+    let lone = LoneImage::with(copies);
     let before = "(defun before () (undefined-before))\n";
     // What the host has to kill cannot tell any more what had been found undefined; what the copy leaves by itself can.
     for (runaway, killed) in [

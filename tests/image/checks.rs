@@ -28,11 +28,11 @@ async fn check(house: &House, code: &str) -> CheckReport {
     soon(house.image.check(text(code))).await.unwrap()
 }
 
-fn codes(report: &CheckReport) -> Vec<(&str, usize, usize)> {
+pub(crate) fn codes(report: &CheckReport) -> Vec<(&str, usize, usize)> {
     report.diagnostics.iter().map(|found| (found.code.as_str(), found.span.start, found.span.end)).collect()
 }
 
-fn reason(report: &CheckReport) -> &str {
+pub(crate) fn reason(report: &CheckReport) -> &str {
     match &report.end {
         CheckEnd::Stopped { reason } => reason,
         CheckEnd::Complete => "complete",
@@ -40,7 +40,7 @@ fn reason(report: &CheckReport) -> &str {
 }
 
 /// The children of a process, whichever of its threads made them.
-fn children(pid: u32) -> Vec<u32> {
+pub(crate) fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let of_thread = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).unwrap_or_default();
     threads

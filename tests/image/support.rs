@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use consort::config::{InitFile, LispConfig};
+use consort::config::{Copies, InitFile, LispConfig};
 use consort::image::api::{EvalOutcome, EvalParams, EvalStatus};
 use consort::image::{Image, ImageError, ImageEvent, ImageState};
 use tempfile::TempDir;
@@ -28,7 +28,7 @@ pub(crate) fn cache() -> PathBuf {
 
 /// A plain `sbcl` without an init file.
 pub(crate) fn config() -> LispConfig {
-    LispConfig { command: vec!["sbcl".into()], heap: 1 << 30, init_file: InitFile::None }
+    LispConfig { command: vec!["sbcl".into()], heap: 1 << 30, init_file: InitFile::None, copies: Copies::Fork }
 }
 
 pub(crate) fn params(session: &str, code: &str, timeout: f64) -> EvalParams {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use consort::config::{Config, InitFile, LispConfig};
+use consort::config::{Config, Copies, InitFile, LispConfig};
 use consort::image::api::{CheckMode, CheckParams, CheckReport, EvalOutcome, EvalParams};
 use consort::image::{Image, ImageEvent};
 use tempfile::TempDir;
@@ -20,11 +20,16 @@ pub struct LoneImage {
 impl LoneImage {
     /// Start one from the user's `sbcl`, without an init file.
     pub fn start() -> LoneImage {
+        LoneImage::with(Copies::Fork)
+    }
+
+    /// One whose checks work as `copies` says.
+    pub fn with(copies: Copies) -> LoneImage {
         let dir = tempfile::Builder::new().prefix("consort-test-").tempdir().expect("a temporary directory");
         for name in ["private", "work"] {
             std::fs::create_dir(dir.path().join(name)).expect("a directory in the test's own");
         }
-        let config = LispConfig { init_file: InitFile::None, ..Config::default().lisp };
+        let config = LispConfig { init_file: InitFile::None, copies, ..Config::default().lisp };
         let (image, events) = Image::start(config, &dir.path().join("work"), dir.path().join("private"));
         LoneImage { image, events, dir }
     }

@@ -1,20 +1,32 @@
-;;;; What kind of finding a condition is: the stable codes of docs/diagnostics.md, by SBCL's words.
+;;;; What kind of finding a condition is: the stable codes of docs/diagnostics.md.
+;;;;
+;;;; By its type where SBCL has one for it; else by the format control that SBCL's own code signals it with, which no name or text of the
+;;;; user's is part of. A user's macro may say the same words: its controls are not of the core, and it is not mistaken for the compiler.
+;;;; Only of SBCL's own conditions that have neither, the words are looked at that they print.
 
 (in-package :consort)
 
+(defparameter *kinds-by-type*
+  '((redefinition-warning-type "redefinition") (duplicate-definition-type "duplicate-definition") (same-file-redefinition-type "duplicate-definition")
+    (type-warning-type "type-conflict") (type-style-warning-type "type-conflict") (constant-modified-type "constant-modified")
+    (duplicate-case-key-type "duplicate-case-key") (local-argument-mismatch-type "wrong-argument-count")
+    (format-mismatch-type "format-arguments") (optional-and-key-type "optional-and-key")
+    (argument-count-error-type "malformed-form") (lambda-list-error-type "malformed-form"))
+  "SBCL's types, as sbcl.lisp calls them, and their codes; the first that a condition is of is taken.")
+
 (eval-when (:compile-toplevel :load-toplevel :execute)
 (defparameter *kinds*
-  '(;; (code words-in-the-message ...); the first that matches is taken. How each is narrowed is in narrow.lisp.
+  '(;; (code words-of-the-control ...); the first that matches is taken. How each is narrowed is in narrow.lisp.
     ("unused-variable" "defined but never used")
     ("unread-variable" "is assigned but never read" "is set but never read" "assigned but never read")
     ("ignored-variable-used" "reading an ignored variable" "is ignored but is" "declaring unknown variable")
-    ("ignore-unknown" "IGNORE declaration for an unknown variable" "IGNORE declaration for")
+    ("ignore-unknown" "~A declaration for ~A: ~A" "declaration for an unknown variable")
     ("unused-function" "deleting unused function")
-    ("wrong-argument-count" "arguments, but wants" "argument, but wants")
+    ("wrong-argument-count" "argument~:P, but wants")
     ("odd-keyword-arguments" "odd number of keyword arguments" "odd number of &KEY")
     ("unknown-keyword" "is not a known argument keyword" "known argument keyword")
     ("constant-modified" "called on constant data")
-    ("set-constant" "is a constant and thus can't be set" "names a defined constant, and cannot be used" "can't be set")
+    ("set-constant" "is a constant and thus can't be set" "names a ~A, and cannot be used in" "can't be set")
     ("type-conflict" "conflicts with its asserted type" "conflicting with its asserted type" "conflicting with its declared"
      "conflict with its asserted type" "Derived type" "is not a suitable index" "does not match" "is not of type"
      "conflicts with the asserted type")
@@ -33,15 +45,67 @@
     ("unknown-class" "Cannot find type for specializer")
     ("unknown-package" "does not designate any package")
     ("redefinition" "was previously defined as a"))
-  "Codes, and what SBCL says when it is that."))
+  "Codes, and what is in the format control when it is that."))
+
+(defun control-text (condition)
+  "The format control of CONDITION, a simple condition that SBCL itself signals; NIL for others."
+  (let ((control (and (typep condition 'simple-condition) (simple-condition-format-control condition))))
+    (and control
+         (part-of-core-p control)
+         (if (stringp control)
+             control
+             (and (internal-p 'control-string) (ignore-errors (control-string control)))))))
+
+(defun system-condition-p (condition)
+  "Whether SBCL itself defines the class of CONDITION."
+  (system-symbol-p (class-name (class-of condition))))
 
 (defun kind-of (condition message)
   "The code for CONDITION, which says MESSAGE, or NIL."
-  (cond ((typep condition redefinition-warning-type) "redefinition")
-        ((or (typep condition duplicate-definition-type) (typep condition same-file-redefinition-type)) "duplicate-definition")
+  (cond ((second (find-if (lambda (row) (typep-internal condition (first row))) *kinds-by-type*)))
         ((typep condition 'sb-ext:deprecation-condition) "deprecated")
         ((typep condition 'sb-ext:compiler-note) nil)
-        (t (loop with text = (as-text message)
-                 for (code . all) in (load-time-value (loop for (code . all) in *kinds* collect (cons code (mapcar #'as-text all))))
-                 when (loop for words in all thereis (find-words words text))
-                   return code))))
+        (t (let ((text (if (typep condition 'simple-condition)
+                           (control-text condition)
+                           (and (system-condition-p condition) message))))
+             (when text
+               (loop with text = (as-text text)
+                     for (code . all) in (load-time-value (loop for (code . all) in *kinds* collect (cons code (mapcar #'as-text all))))
+                     when (loop for words in all thereis (find-words words text))
+                       return code))))))
+
+(defun macro-failure-p (condition)
+  "Whether CONDITION is the compiler's word for an error in a macro's function: its arguments are where, and the error."
+  (let ((control (control-text condition)) (arguments (condition-arguments condition)))
+    (and control
+         (or (search "during macroexpansion" control)
+             (and (stringp (first arguments)) (typep (second arguments) 'condition)
+                  (search "during macroexpansion" (first arguments))))
+         t)))
+
+(defun condition-errno (condition)
+  "The system's number for the failure that CONDITION is of, where it has one; 0 otherwise."
+  (let ((of-socket (let ((package (find-package "SB-BSD-SOCKETS"))) (and package (find-symbol "SOCKET-ERROR-ERRNO" package)))))
+    (cond ((typep condition 'sb-posix:syscall-error) (sb-posix:syscall-errno condition))
+          ((and of-socket (fboundp of-socket)) (or (ignore-errors (funcall of-socket condition)) 0))
+          (t 0))))
+
+(defun confinement-errno (condition &optional (depth 3))
+  "Whether CONDITION is one that code gets when the system refuses it something: by its errno; by the system's own message, or another such
+condition, among the arguments of its report; by the words of it only where it has no arguments."
+  (let ((refusals (list sb-posix:eperm sb-posix:eacces)))
+    (labels ((message-p (text)
+               (and (stringp text) (some (lambda (errno) (string= text (system-message errno))) refusals)))
+             (told-p (argument depth)
+               (typecase argument
+                 (condition (and (plusp depth) (confinement-errno argument (1- depth))))
+                 (cons (and (plusp depth) (list-length argument) (some (lambda (part) (told-p part (1- depth))) argument)))
+                 (t (message-p argument)))))
+      (or (and (member (condition-errno condition) refusals) t)
+          (and (typep-internal condition 'file-error-type) (internal-p 'file-error-message) (message-p (file-error-message condition)))
+          (and (search "Could not create new OS thread" (or (control-text condition) "")) t)
+          (and (typep condition 'simple-condition)
+               (some (lambda (argument) (ignore-errors (told-p argument depth))) (condition-arguments condition)))
+          (and (not (typep condition 'simple-condition))
+               (let ((words (ignore-errors (princ-to-string condition))))
+                 (and words (some (lambda (errno) (search (system-message errno) words)) refusals) t)))))))

@@ -14,14 +14,6 @@
   (or (check-form-line check)
       (setf (check-form-line check) (abbreviate (check-form check)))))
 
-(defun confinement-errno (condition)
-  "Whether CONDITION is one that code gets when the system refuses it something."
-  (let ((words (ignore-errors (princ-to-string condition))))
-    (and words
-         (or (search "Operation not permitted" words)
-             (search "Permission denied" words)
-             (search "Could not create new OS thread" words)))))
-
 (defun confined-message (message)
   "MESSAGE with the reason why the system refused it."
   (format nil "~A (Code under check runs confined: it cannot write files, start programs or threads, or use the network. ~
@@ -58,8 +50,8 @@ If it must, load the file's system first.)" message))
          (message (say inner))
          (severity (severity-of condition))
          (code (cond ((typep condition 'sb-ext:code-deletion-note)
-                      (if (search "function" message) "unused-function" "unreachable-code"))
-                     ((and (eq severity :error) (search "during macroexpansion" message)) "macro-expansion")
+                      (if (search "unused function" (or (control-text condition) message)) "unused-function" "unreachable-code"))
+                     ((and (eq severity :error) (macro-failure-p inner)) "macro-expansion")
                      ((kind-of inner message))
                      ((typep inner 'package-error) "unknown-package")
                      (t (ecase severity (:error "malformed-form") (:warning "compiler") (:style-warning "style") (:note "note")))))

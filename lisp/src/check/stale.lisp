@@ -106,6 +106,11 @@ before their definitions are not measured by what an earlier state of the text d
   "Let a definition that differs from the image's take its place when the text itself defined it only once: constants, structures."
   (let ((restart (cond ((typep condition 'sb-ext:defconstant-uneql)
                         (find-restart 'continue condition))
-                       ((find-restart 'recklessly-continue* condition)))))
-    (when (and restart (not (first-definition check (ignore-errors (sb-ext:defconstant-uneql-name condition)))))
+                       ((search "attempt to redefine the ~S class ~S incompatibly" (or (control-text condition) ""))
+                        (or (and (internal-p 'recklessly-continue) (find-restart recklessly-continue condition))
+                            (find-restart 'continue condition)))))
+        (name (if (typep condition 'sb-ext:defconstant-uneql)
+                  (ignore-errors (sb-ext:defconstant-uneql-name condition))
+                  (second (condition-arguments condition)))))
+    (when (and restart (not (first-definition check name)))
       (invoke-restart restart))))

@@ -168,7 +168,10 @@ diagnostic has its file too."
       (refuse "package-not-found" "Package ~A not found" package))))
 
 (defun answer-from-copy (id params runner)
-  "Have RUNNER, called with PARAMS, work in a copy of this image; tell the host the copy's process id, wait for it and reap it; the answer."
+  "Have RUNNER, called with PARAMS, work in a copy of this image; tell the host the copy's process id, wait for it and reap it; the answer.
+With `in_place` this process is a second one, which becomes the copy: no answer."
+  (when (eq (field params "in_place") :true)
+    (return-from answer-from-copy (become-copy id params runner)))
   ;; The copy is still inside the request that forked it, whose handlers would take every error of the code under check for its own.
   (let ((pid (handler-case (call-in-copy (lambda ()
                                            (with-internals ((handler-clusters initial-handler-clusters))

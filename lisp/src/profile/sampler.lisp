@@ -61,8 +61,8 @@
     (with-pinned-objects (event timer)
       (when (eql 0 (call-foreign "timer_create" sb-alien:int
                                  (sb-alien:int (if (eq mode :cpu) 3 1)) ; CLOCK_THREAD_CPUTIME_ID, CLOCK_MONOTONIC
-                                 (sb-sys:system-area-pointer (vector-sap event))
-                                 (sb-sys:system-area-pointer (vector-sap timer))))
+                                 (sb-alien:system-area-pointer (vector-sap event))
+                                 (sb-alien:system-area-pointer (vector-sap timer))))
         (aref timer 0)))))
 
 (defun start-thread-timer (timer interval)
@@ -72,7 +72,7 @@
       (with-pinned-objects (times)
         (call-foreign "timer_settime" sb-alien:int
                       (sb-alien:unsigned-long timer) (sb-alien:int 0)
-                      (sb-sys:system-area-pointer (vector-sap times)) (sb-alien:unsigned-long 0))))))
+                      (sb-alien:system-area-pointer (vector-sap times)) (sb-alien:unsigned-long 0))))))
 
 (defun stop-recorder (recorder)
   "Delete RECORDER's timer, once, whoever comes first: its thread or the end of the profile."

@@ -33,6 +33,37 @@
 (define-internal find-error-context :function "exact positions" ("SB-C" "FIND-ERROR-CONTEXT"))
 (define-internal error-context-form :function "exact positions" ("SB-C" "COMPILER-ERROR-CONTEXT-ORIGINAL-FORM"))
 (define-internal error-context-path :function "exact positions" ("SB-C" "COMPILER-ERROR-CONTEXT-ORIGINAL-SOURCE-PATH"))
+
+;; What kind of condition it is, for its code.
+(define-internal type-warning-type :symbol "codes of findings" ("SB-INT" "TYPE-WARNING") ("SB-KERNEL" "TYPE-WARNING"))
+(define-internal type-style-warning-type :symbol "codes of findings" ("SB-INT" "TYPE-STYLE-WARNING") ("SB-KERNEL" "TYPE-STYLE-WARNING"))
+(define-internal constant-modified-type :symbol "codes of findings" ("SB-INT" "CONSTANT-MODIFIED"))
+(define-internal duplicate-case-key-type :symbol "codes of findings"
+  ("SB-IMPL" "DUPLICATE-CASE-KEY-WARNING") ("SB-INT" "DUPLICATE-CASE-KEY-WARNING"))
+(define-internal local-argument-mismatch-type :symbol "codes of findings" ("SB-INT" "LOCAL-ARGUMENT-MISMATCH"))
+(define-internal format-mismatch-type :symbol "codes of findings" ("SB-INT" "FORMAT-ARGS-MISMATCH") ("SB-KERNEL" "FORMAT-ARGS-MISMATCH"))
+(define-internal lambda-list-error-type :symbol "codes of findings" ("SB-KERNEL" "DEFMACRO-LAMBDA-LIST-BIND-ERROR"))
+(define-internal argument-count-error-type :symbol "codes of findings" ("SB-KERNEL" "ARG-COUNT-ERROR"))
+(define-internal optional-and-key-type :symbol "codes of findings" ("SB-KERNEL" "&OPTIONAL-AND-&KEY-IN-LAMBDA-LIST"))
+;; The system's message that an error of a file carries.
+(define-internal file-error-type :symbol "telling what confinement refused" ("SB-INT" "SIMPLE-FILE-ERROR") ("SB-KERNEL" "SIMPLE-FILE-ERROR"))
+(define-internal file-error-message :function "telling what confinement refused"
+  ("SB-KERNEL" "SIMPLE-FILE-ERROR-MESSAGE") ("SB-INT" "SIMPLE-FILE-ERROR-MESSAGE") ("SB-IMPL" "SIMPLE-FILE-ERROR-MESSAGE"))
+(define-internal control-string :function "codes of findings" ("SB-FORMAT" "FMT-CONTROL-STRING")) ; of a control that is no string
+(define-internal generation-of :function "codes of findings" ("SB-KERNEL" "GENERATION-OF"))
+(define-internal oldest-generation :variable "codes of findings" ("SB-VM" "+PSEUDO-STATIC-GENERATION+"))
+
+(defun typep-internal (object name)
+  "Whether OBJECT is of the type that DEFINE-INTERNAL called NAME; not where this SBCL has none."
+  (and (internal-p name) (typep object (get name 'internal))))
+
+(defun part-of-core-p (object)
+  "Whether OBJECT came with the core, SBCL's own or ours, and was not made or loaded since."
+  (or (not (internal-p 'generation-of))
+      (not (internal-p 'oldest-generation))
+      (let ((generation (generation-of object)))
+        (or (null generation) (>= generation oldest-generation)))))
+
 (define-internal find-source-root :function "exact positions" ("SB-C" "FIND-SOURCE-ROOT"))
 (define-internal print-compiler-message-name :symbol "checking" ("SB-C" "PRINT-COMPILER-MESSAGE"))
 (define-internal warning-handler-name :symbol "checking" ("SB-C" "COMPILER-WARNING-HANDLER"))
@@ -50,6 +81,7 @@
 (define-internal same-file-redefinition-type :symbol "checking" ("SB-INT" "SAME-FILE-REDEFINITION-WARNING"))
 (define-internal duplicate-definition-name :function "checking"
   ("SB-INT" "DUPLICATE-DEFINITION-NAME") ("SB-KERNEL" "DUPLICATE-DEFINITION-NAME"))
+(define-internal recklessly-continue :symbol "checking a structure whose slots have changed" ("SB-KERNEL" "RECKLESSLY-CONTINUE"))
 (define-internal handler-clusters :variable "checking" ("SB-KERNEL" "*HANDLER-CLUSTERS*"))
 (define-internal initial-handler-clusters :variable "checking" ("SB-KERNEL" "**INITIAL-HANDLER-CLUSTERS**"))
 (define-internal package-variance-type :symbol "checking" ("SB-INT" "PACKAGE-AT-VARIANCE") ("SB-KERNEL" "PACKAGE-AT-VARIANCE"))

@@ -14,6 +14,7 @@
 (define-internal avl-insert :function "copying the image" ("SB-THREAD" "AVL-INSERT"))
 (define-internal joinable-threads :variable "copying the image" ("SB-THREAD" "*JOINABLE-THREADS*"))
 (define-internal finalizer-thread :variable "copying the image" ("SB-IMPL" "*FINALIZER-THREAD*"))
+(define-internal stop-finalizer-thread :function "checking in a second process" ("SB-IMPL" "FINALIZER-THREAD-STOP"))
 (define-internal world-lock :variable "copying the image" ("SB-KERNEL" "**WORLD-LOCK**") ("SB-C" "**WORLD-LOCK**"))
 (define-internal sap-32 :place "copying the image" ("SB-SYS" "SAP-REF-32"))
 (define-internal sap-word :place "copying the image" ("SB-SYS" "SAP-REF-WORD"))

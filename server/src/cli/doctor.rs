@@ -199,17 +199,18 @@ fn answer(place: &Place, request: &Request) -> Result<Value, String> {
 
 fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {
     let features = &image["facts"]["features"];
-    match &features["fork"] {
-        Value::Bool(true) => findings.tell(Mark::Good, "fork", "checks run in a copy of the live image", "")?,
-        Value::Bool(false) => {
-            findings.tell(
-                Mark::Missing,
-                "fork",
-                "not in this SBCL",
-                "texts are checked for their structure only, not by the compiler; run Consort on Linux for that",
-            )?;
+    let knows = "it knows your init file, the systems loaded through Consort and reloaded code, as their files are now; not what was only evaluated";
+    match (image["copies"].as_str(), &features["fork"]) {
+        (Some("process"), Value::Bool(true)) => {
+            let advice = format!("{knows}. check.copies = \"fork\" has checks work in a copy of the live image");
+            findings.tell(Mark::Missing, "copies", "checks run in a second SBCL process (check.copies)", &advice)?;
         }
-        _ => {}
+        (Some("process"), _) => {
+            let found = "this image cannot be forked: checks run in a second SBCL process";
+            findings.tell(Mark::Missing, "copies", found, knows)?;
+        }
+        (Some(_), _) => findings.tell(Mark::Good, "copies", "checks run in a copy of the live image", "")?,
+        (None, _) => {}
     }
     match features["landlock"].as_u64() {
         Some(0) => findings.tell(
@@ -229,7 +230,8 @@ fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {
     match &features["seccomp"] {
         Value::Bool(true) => findings.tell(Mark::Good, "seccomp", "checks cannot connect, signal or execute", ""),
         Value::Bool(false) => {
-            findings.tell(Mark::Missing, "seccomp", "not here", "checks are confined by the other means alone")
+            let advice = "code cannot be confined here, so it is not compiled; check.confine = false in your own config.toml has it compiled all the same";
+            findings.tell(Mark::Missing, "seccomp", "not here", advice)
         }
         _ => Ok(()),
     }

@@ -63,6 +63,12 @@ fn page(status: &Value) -> String {
     if !systems.is_empty() {
         row("systems", systems.join(" "));
     }
+    if status["image"]["copies"] == "process" {
+        row(
+            "checks",
+            "in a second process: they know the systems loaded through Consort, not what was only evaluated".into(),
+        );
+    }
     let clients = status["clients"].as_array().map(Vec::as_slice).unwrap_or_default();
     if clients.is_empty() {
         row("clients", "none".into());
@@ -134,6 +140,9 @@ mod tests {
             "clients": [{"door": "lsp", "name": "Neovim 0.11"}, {"door": "mcp", "name": "agent"}],
             "work": ["eval (loop)"]
         });
+        let mut second = status.clone();
+        second["image"]["copies"] = "process".into();
+        assert!(page(&second).contains("checks     in a second process"), "{}", page(&second));
         insta::assert_snapshot!(page(&status), @r"
         workspace  /w
         host       process 7, version 0.1.0, 12.0 MB

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::approval::{Class, Setting};
-use super::{Config, InitFile};
+use super::{Config, Copies, InitFile};
 
 /// Where a setting comes from, which says what it may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +103,19 @@ pub const KEYS: &[Key] = &[
         expected: "true or false",
         default: "true",
         set: |config, value| value.as_bool().map(|on| config.check.confine = on),
+    },
+    Key {
+        name: "check.copies",
+        expected: "\"fork\" (a copy of the image, where it can be made) or \"process\" (a second SBCL process)",
+        default: "\"fork\"",
+        set: |config, value| {
+            config.lisp.copies = match value.as_str()? {
+                "fork" => Copies::Fork,
+                "process" => Copies::Process,
+                _ => return None,
+            };
+            Some(())
+        },
     },
     Key {
         name: "approval.eval",

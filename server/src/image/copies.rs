@@ -25,6 +25,7 @@ use super::order::{AFTERWARDS, Files, Look, Order, Wire};
 use super::parked;
 use super::process::{Quarry, describe_signal};
 use super::scratch::Scratch;
+use super::second::{self, Second};
 use super::state::{ImageError, Progress};
 use super::supervisor::Shared;
 
@@ -42,10 +43,30 @@ const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 /// How often limits are looked at.
 const WATCH: Duration = Duration::from_millis(50);
 
+/// What a copy's end is known from.
+enum Tie {
+    /// The image's answer: it reaps its copy.
+    Image(Call),
+    /// The second process that becomes the copy; the call is answered only when it refuses.
+    Process(Second, Call),
+}
+
+impl Tie {
+    /// How the copy ended, when it has. May be dropped and called again until it resolved once.
+    async fn end(&mut self) -> Result<CopyEnd, CallError> {
+        match self {
+            Tie::Image(call) => call.result().await,
+            Tie::Process(second, call) => second.end(Some(call)).await,
+        }
+    }
+}
+
 /// Why an attempt gave no report.
 pub(super) enum Failed {
     /// The image could not fork now.
     Busy(String),
+    /// The image can never be forked as it is; why, for a person.
+    Unforkable(String),
     /// The copy did not connect, or died before it did; why, for a person.
     Mute(String),
     /// The image died.
@@ -156,15 +177,19 @@ async fn turn(shared: &Arc<Shared>, edited: bool) -> Result<Arc<OwnedSemaphorePe
 
 async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>, edited: bool) -> Result<Told, ImageError> {
     let (deadline, permit) = (order.within()?, turn(shared, edited).await?);
-    let (mut busy, mut mute, mut again) = (0, 0, true);
+    let (mut busy, mut mute, mut again, mut by_process) = (0, 0, true, false);
     loop {
-        match attempt(shared, order, deadline, CONNECT[mute], permit.clone()).await {
+        match attempt(shared, order, deadline, CONNECT[mute], permit.clone(), by_process).await {
             Ok(told) => return Ok(told),
             Err(Failed::Busy(_)) if busy < BUSY_TRIES => {
                 sleep(BUSY_PAUSE * 2_u32.pow(busy)).await;
                 busy += 1;
             }
             Err(Failed::Busy(message)) => return Err(ImageError::Busy(message)),
+            Err(Failed::Unforkable(reason)) => {
+                tracing::warn!(reason, "checking in a second process");
+                by_process = true;
+            }
             Err(Failed::Mute(reason)) if mute + 1 < CONNECT.len() => {
                 tracing::warn!(reason, "a check is tried once more");
                 mute += 1;
@@ -186,8 +211,9 @@ async fn attempt<P: Serialize>(
     deadline: Duration,
     connect: Duration,
     permit: Arc<OwnedSemaphorePermit>,
+    by_process: bool,
 ) -> Result<Told, Failed> {
-    let mut hunt = Hunt::start(shared, order, Some(permit)).await?;
+    let mut hunt = Hunt::start(shared, order, Some(permit), by_process).await?;
     let (read, answers) = hunt.connection(connect).await?.into_split();
     let lines = Lines::new(read, LINE_LIMIT);
     let told = hunt.follow(lines, answers, order.findings(), order, deadline).await?;
@@ -199,10 +225,12 @@ async fn attempt<P: Serialize>(
 pub(super) struct Hunt {
     shared: Arc<Shared>,
     live: Arc<Live>,
-    call: Option<Call>,
+    tie: Option<Tie>,
     copied: Option<oneshot::Receiver<u32>>,
     quarry: Option<Arc<Quarry>>,
     pid: u32,
+    /// Bytes that a second process had before it began: they are not the check's.
+    had: u64,
     /// How it ended, when that is known; it was reaped then.
     end: Option<CopyEnd>,
     scratch: Option<Scratch>,
@@ -210,13 +238,16 @@ pub(super) struct Hunt {
 }
 
 impl Hunt {
-    /// Ask for a copy.
+    /// Ask for a copy; `by_process`: of a second process, also where the image could be forked.
     pub(super) async fn start<P: Serialize>(
         shared: &Arc<Shared>,
         order: &Order<P>,
         permit: Option<Arc<OwnedSemaphorePermit>>,
+        by_process: bool,
     ) -> Result<Hunt, Failed> {
         let live = shared.live().await.map_err(Failed::Error)?;
+        let by_process = by_process || second::wanted(shared, &live);
+        let second = if by_process { Some(second::take(shared, &live).await?) } else { None };
         let scratch = Scratch::new(&shared.private).map_err(|error| {
             let directory = shared.private.display();
             Failed::Error(ImageError::Unavailable(format!(
@@ -230,15 +261,22 @@ impl Hunt {
             token: &scratch.token,
             scratch: scratch.path(),
             withhold: order.files.is_some(),
+            in_place: by_process,
         };
-        let call = live.link.call(order.op, &wire, None, Listener::Copy(Some(sender))).map_err(Failed::Error)?;
+        let asked = second.as_ref().and_then(Second::live).unwrap_or(&live);
+        let call = asked.link.call(order.op, &wire, None, Listener::Copy(Some(sender))).map_err(Failed::Error)?;
+        let tie = match second {
+            Some(second) => Tie::Process(second, call),
+            None => Tie::Image(call),
+        };
         Ok(Hunt {
             shared: shared.clone(),
             live,
-            call: Some(call),
+            tie: Some(tie),
             copied: Some(copied),
             quarry: None,
             pid: 0,
+            had: 0,
             end: None,
             scratch: Some(scratch),
             permit,
@@ -247,16 +285,16 @@ impl Hunt {
 
     /// Wait for the fork and for the copy to connect.
     pub(super) async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
-        let (Some(call), Some(copied), Some(scratch)) = (&mut self.call, &mut self.copied, &mut self.scratch) else {
+        let (Some(tie), Some(copied), Some(scratch)) = (&mut self.tie, &mut self.copied, &mut self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
         let asked = tokio::select! {
             biased;
             Ok(pid) = copied => Ok(pid),
-            end = call.result::<CopyEnd>() => Err(early(end, &self.live)),
+            end = tie.end() => Err(early(end, &self.live)),
             () = sleep(FORK) => {
                 let message = format!("The image could not be copied within {} s: a thread of it cannot be stopped.", FORK.as_secs());
-                return Err(Failed::Busy(message)); // what comes of it yet is killed
+                return Err(Failed::Unforkable(message)); // what comes of it yet is killed
             }
         };
         self.copied = None;
@@ -269,7 +307,7 @@ impl Hunt {
         let accepted = tokio::select! {
             biased;
             accepted = scratch.accept(self.pid) => accepted,
-            end = call.result::<CopyEnd>() => {
+            end = tie.end() => {
                 // It may have connected, and done all its work.
                 let Ok(accepted) = timeout(WATCH, scratch.accept(self.pid)).await else { return Err(early(end, &self.live)) };
                 self.end = Some(end.map_err(|error| early(Err(error), &self.live))?);
@@ -279,6 +317,9 @@ impl Hunt {
                 return Err(Failed::Mute(format!("The check's copy of the image did not begin within {} s.", limit.as_secs())));
             }
         };
+        if let (Tie::Process(..), Some(quarry)) = (tie, &self.quarry) {
+            self.had = memory::resident(quarry.pid()).unwrap_or(0);
+        }
         accepted.map_err(no_socket)
     }
 
@@ -293,7 +334,7 @@ impl Hunt {
         within: Duration,
     ) -> Result<Told, Failed> {
         let files = order.files.as_ref();
-        let (Some(call), Some(scratch)) = (&mut self.call, &self.scratch) else {
+        let (Some(tie), Some(scratch)) = (&mut self.tie, &self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
         let quarry = self.quarry.clone();
@@ -326,7 +367,7 @@ impl Hunt {
                         over = Some((Limit::Other, format!("The copy of the image was stopped: {why}.")));
                     }
                 }
-                result = call.result::<CopyEnd>(), if end.is_none() => match result {
+                result = tie.end(), if end.is_none() => match result {
                     Ok(how) => end = Some(how),
                     Err(error) => return Err(early(Err(error), &self.live)),
                 },
@@ -337,7 +378,7 @@ impl Hunt {
                         over = Some((Limit::Other, "The copy of the image did not end.".into()));
                     }
                     Some(_) => break,
-                    None => over = passed_limit(quarry.as_deref(), now > deadline, within, order.memory, order.what),
+                    None => over = passed_limit(quarry.as_deref(), now > deadline, within, (order.memory, self.had), order.what),
                 },
             }
             if let Some(over) = over {
@@ -382,18 +423,18 @@ impl Hunt {
 
     /// Resolves when it has ended, or the image has. May be dropped and called again.
     pub(super) async fn ended(&mut self) {
-        if let Some(call) = &mut self.call {
-            let _ = call.result::<IgnoredAny>().await; // as it may
+        if let Some(tie) = &mut self.tie {
+            let _ = tie.end().await; // as it may
         }
     }
 
     /// If the copy has ended and was reaped, there is nothing to wait for.
     fn finish_if_ended(&mut self) {
-        if self.end.is_none() {
+        if self.end.is_none() || matches!(self.tie, Some(Tie::Process(..))) {
             return;
         }
         self.live.forget(self.pid);
-        self.call = None;
+        self.tie = None;
         if let Some(mut scratch) = self.scratch.take() {
             scratch.remove(&self.shared);
         }
@@ -405,14 +446,14 @@ fn passed_limit(
     quarry: Option<&Quarry>,
     late: bool,
     within: Duration,
-    memory: u64,
+    (memory, had): (u64, u64),
     what: &str,
 ) -> Option<(Limit, String)> {
     if late {
         let seconds = within.as_secs_f64();
         return Some((Limit::Time, format!("It took longer than the {seconds} s that {what} may take.")));
     }
-    if memory::exceeds(quarry?.pid(), memory)? {
+    if memory::exceeds(quarry?.pid(), memory.saturating_add(had))? {
         let megabytes = memory >> 20;
         return Some((Limit::Memory, format!("It took more than the {megabytes} MB of memory that {what} may take.")));
     }
@@ -429,6 +470,9 @@ fn early(end: Result<CopyEnd, CallError>, live: &Arc<Live>) -> Failed {
         Ok(_) if live.ending().is_some() => Failed::Gone(live.clone()),
         Ok(end) => Failed::Mute(explain(Some(&end)).1),
         Err(CallError::Refused(ImageError::Busy(message))) => Failed::Busy(message),
+        Err(CallError::Refused(ImageError::Refused { kind, message })) if kind == "cannot-fork" => {
+            Failed::Unforkable(message)
+        }
         Err(CallError::Refused(error)) => Failed::Error(error),
         Err(CallError::Gone) => Failed::Gone(live.clone()),
     }
@@ -455,21 +499,29 @@ impl Drop for Hunt {
         if let Some(quarry) = &self.quarry {
             quarry.kill();
         }
-        let Some(mut call) = self.call.take() else { return };
+        let Some(tie) = self.tie.take() else { return };
         let (shared, live, pid) = (self.shared.clone(), self.live.clone(), self.pid);
         let (copied, scratch, permit) = (self.copied.take(), self.scratch.take(), self.permit.take());
         let clean = async move {
-            if let Some(copied) = copied {
-                // Not forked yet, or just now: what comes of it is killed.
-                live.link.interrupt(call.id(), "cancel");
-                tokio::select! {
-                    biased;
-                    Ok(pid) = copied => if let Some(quarry) = Quarry::new(pid) { quarry.kill() },
-                    _ = call.result::<IgnoredAny>() => {}
+            match tie {
+                Tie::Image(mut call) => {
+                    if let Some(copied) = copied {
+                        // Not forked yet, or just now: what comes of it is killed.
+                        live.link.interrupt(call.id(), "cancel");
+                        tokio::select! {
+                            biased;
+                            Ok(pid) = copied => if let Some(quarry) = Quarry::new(pid) { quarry.kill() },
+                            _ = call.result::<IgnoredAny>() => {}
+                        }
+                    }
+                    // Until it was reaped or the image is gone. An answer that came already comes as an error.
+                    let _ = call.result::<IgnoredAny>().await;
+                }
+                Tie::Process(second, call) => {
+                    drop(call);
+                    second.finish().await;
                 }
             }
-            // Until it was reaped or the image is gone. An answer that came already comes as an error.
-            let _ = call.result::<IgnoredAny>().await;
             live.forget(pid);
             if let Some(mut scratch) = scratch {
                 scratch.remove(&shared);

@@ -13,9 +13,9 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::config::{InitFile, LispConfig};
+use crate::config::{Copies, InitFile, LispConfig};
 use crate::image::api::{CheckEnd, CheckMode, CheckParams, CheckReport};
-use crate::image::frames::Ready;
+use crate::image::frames::{Features, Ready};
 use crate::image::link::{Link, lock};
 use crate::image::pipes::Pipes;
 use crate::image::supervisor::Phase;
@@ -79,7 +79,7 @@ struct Seen {
 impl Double {
     fn new(scripts: &[&'static str]) -> Double {
         let private = tempfile::tempdir().unwrap();
-        let config = LispConfig { command: Vec::new(), heap: 0, init_file: InitFile::None };
+        let config = LispConfig { command: Vec::new(), heap: 0, init_file: InitFile::None, copies: Copies::Fork };
         let (events, _) = mpsc::unbounded_channel();
         let directory = private.path().to_owned();
         let shared = Arc::new(Shared::new(config, directory.clone(), directory.clone(), directory, events));
@@ -87,7 +87,13 @@ impl Double {
         let link = Link::open(ours, &Handle::current(), |_| {}).unwrap();
         let ((out, out_writer), (err, err_writer)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
         let pipes = Pipes::open(out.into(), err.into(), Arc::new(|_, _| {}), &Handle::current()).unwrap();
-        let ready = Ready { protocol: 1, pid: std::process::id(), image: "double".into(), lisp: "none".into() };
+        let ready = Ready {
+            protocol: 1,
+            pid: std::process::id(),
+            image: "double".into(),
+            lisp: "none".into(),
+            features: Features::default(),
+        };
         shared.phase.send_replace(Phase::Ready(Arc::new(Live::new(1, link, pipes, ready))));
         let seen = Arc::new(Seen::default());
         let (scripts, seen_) = (scripts.to_vec(), seen.clone());

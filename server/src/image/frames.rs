@@ -56,6 +56,22 @@ pub(super) struct Ready {
     pub(super) image: String,
     /// `SBCL 2.2.9.debian`.
     pub(super) lisp: String,
+    /// What it can do.
+    #[serde(default)]
+    pub(super) features: Features,
+}
+
+/// `ready.features`, as far as the host goes by them.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Features {
+    /// Whether the image can be copied by forking.
+    pub(super) fork: bool,
+}
+
+impl Default for Features {
+    fn default() -> Features {
+        Features { fork: true } // it says so itself when it cannot
+    }
 }
 
 /// `output`.

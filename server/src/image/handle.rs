@@ -19,8 +19,8 @@ use super::order::Look;
 use super::restore::Replay;
 use super::state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 use super::supervisor::{Command, LEAVING, Phase, Shared, Supervisor};
-use super::{copies, evaluate};
-use crate::config::LispConfig;
+use super::{copies, evaluate, second};
+use crate::config::{Copies, LispConfig};
 
 /// How long a call waits for an image that is starting.
 const START_WAIT: Duration = Duration::from_secs(30);
@@ -140,6 +140,12 @@ impl Image {
     /// The state now.
     pub fn state(&self) -> ImageState {
         self.shared.state.borrow().clone()
+    }
+
+    /// Where the checks of this image work; `None` while there is none.
+    pub fn copies(&self) -> Option<Copies> {
+        let Phase::Ready(live) = &*self.shared.phase.borrow() else { return None };
+        Some(if second::wanted(&self.shared, live) { Copies::Process } else { Copies::Fork })
     }
 
     /// The state, to wait on.

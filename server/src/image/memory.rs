@@ -7,15 +7,27 @@ use rustix::process::Pid;
 pub(super) fn exceeds(pid: Pid, limit: u64) -> Option<bool> {
     let directory = format!("/proc/{}", pid.as_raw_nonzero());
     let kilobytes = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
-    let status = std::fs::read_to_string(format!("{directory}/status")).ok()?;
     // What is its own is at most what is resident, and cheap to know; walking the page tables of a large heap is not.
-    let resident = status.lines().find(|line| line.starts_with("RssAnon:")).and_then(kilobytes)?;
-    if resident.saturating_mul(1024) <= limit {
+    if resident(pid)? <= limit {
         return Some(false);
     }
     let rollup = std::fs::read_to_string(format!("{directory}/smaps_rollup")).ok()?;
     let own: u64 = rollup.lines().filter(|line| line.starts_with("Private_")).filter_map(kilobytes).sum();
     Some(own.saturating_mul(1024) > limit)
+}
+
+/// How many bytes the process has in memory that no file has, its own or shared. `None` as above.
+#[cfg(target_os = "linux")]
+pub(super) fn resident(pid: Pid) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()?.saturating_mul(1024))
+}
+
+/// See the Linux version.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn resident(_pid: Pid) -> Option<u64> {
+    None
 }
 
 /// See the Linux version: elsewhere there is no cheap way to know, and the copy's heap is the only limit.
@@ -32,6 +44,7 @@ mod tests {
         let held = std::hint::black_box(vec![1_u8; 32 << 20]);
         assert_eq!(super::exceeds(pid, 16 << 20), Some(true));
         assert_eq!(super::exceeds(pid, 1 << 40), Some(false));
+        assert!(super::resident(pid).unwrap() > 32 << 20);
         drop(held);
     }
 }

@@ -23,6 +23,7 @@ mod rate;
 mod restore;
 mod running;
 mod scratch;
+mod second;
 mod state;
 mod supervisor;
 mod turns;

@@ -74,6 +74,9 @@ pub(super) struct Wire<'a, P> {
     pub(super) socket: &'a Path,
     pub(super) token: &'a str,
     pub(super) scratch: &'a Path,
+    /// A second process does it itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) in_place: bool,
     /// The copy of a system's check is answered when it names a file.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) withhold: bool,

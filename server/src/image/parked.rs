@@ -17,7 +17,8 @@ use super::lines::Lines;
 use super::link::lock;
 use super::live::Live;
 use super::order::Order;
-use super::supervisor::Shared;
+use super::second;
+use super::supervisor::{Phase, Shared};
 
 /// How long one is kept for somebody who pauses.
 const KEPT: Duration = Duration::from_secs(60);
@@ -117,6 +118,11 @@ impl Drop for Next {
 }
 
 fn prepare(shared: &Arc<Shared>, wanted: Park) {
+    if let Phase::Ready(live) = &*shared.phase.borrow()
+        && second::wanted(shared, live)
+    {
+        return second::prepare(shared, live.clone());
+    }
     if lock(&shared.parked).is_some() {
         return;
     }
@@ -143,7 +149,7 @@ fn prepare(shared: &Arc<Shared>, wanted: Park) {
 async fn park(shared: &Arc<Shared>, order: &Order<Park>) -> Option<Parked> {
     let live = shared.live().await.ok()?;
     world(&live).await?;
-    let mut hunt = Hunt::start(shared, order, None).await.ok()?;
+    let mut hunt = Hunt::start(shared, order, None, false).await.ok()?;
     let (read, answers) = hunt.connection(READY).await.ok()?.into_split();
     let mut lines = Lines::new(read, LINE_LIMIT);
     let said = async {

@@ -58,6 +58,8 @@ impl Step {
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     systems: Vec<LoadSystemParams>,
+    /// Counts the changes.
+    revision: u64,
     /// The reloads that the image can take back, the last at the end; `None` for those of files, which are loaded with their systems.
     reloads: Vec<Option<Replay>>,
     /// The step that is being taken: when the image dies of it, it is not taken again.
@@ -69,6 +71,7 @@ pub(super) struct Plan {
 impl Plan {
     /// A system was loaded; a system that is loaded again keeps its place.
     pub(super) fn remember(&mut self, params: LoadSystemParams) {
+        self.revision += 1;
         let params = LoadSystemParams { force: false, ..params };
         match self.systems.iter_mut().find(|known| known.system == params.system) {
             Some(known) => *known = params,
@@ -78,11 +81,13 @@ impl Plan {
 
     /// Code was reloaded.
     pub(super) fn replay(&mut self, replay: Replay) {
+        self.revision += 1;
         self.reloads.push(Some(replay));
     }
 
     /// Files were reloaded, which defined `names`: code that had been reloaded before and defined nothing else is not to take their place again.
     pub(super) fn reloaded_files(&mut self, names: &[String], recorded: bool) {
+        self.revision += 1;
         for entry in &mut self.reloads {
             if entry.as_ref().is_some_and(|replay| replay.names.iter().all(|name| names.contains(name))) {
                 *entry = None;
@@ -107,7 +112,13 @@ impl Plan {
 
     /// The last reload was taken back.
     pub(super) fn undone(&mut self) {
+        self.revision += 1;
         self.reloads.pop();
+    }
+
+    /// Another number after each change of what an image would get.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// The image died; if a step was being taken, it died of that.
@@ -202,6 +213,28 @@ pub(super) async fn restore(shared: &Shared, live: &Live, init: bool, say: impl 
         lock(&shared.plan).taking = None;
     }
     Ok(result)
+}
+
+/// Give a second process what the image got, and change nothing of the plan; what failed. `Err`: the process died of it.
+pub(super) async fn repeat(shared: &Shared, live: &Live, init: bool) -> Result<Vec<(String, String)>, ()> {
+    let files = if init { init_files(shared) } else { Vec::new() };
+    let steps: Vec<Step> = {
+        let plan = lock(&shared.plan);
+        let replays = plan.reloads.iter().flatten().cloned().map(Step::Replay);
+        let files = files.into_iter().filter(
+            |step| !matches!(step, Step::File(path, required) if plan.is_fatal(path) || !required && !path.exists()),
+        );
+        files.chain(plan.systems.iter().cloned().map(Step::System)).chain(replays).collect()
+    };
+    let mut failed = Vec::new();
+    for step in steps {
+        match take(live, &step).await {
+            Ok(()) => {}
+            Err(Some(why)) => failed.push((step.name(), why)),
+            Err(None) => return Err(()),
+        }
+    }
+    Ok(failed)
 }
 
 #[derive(Serialize)]

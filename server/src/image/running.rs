@@ -1,15 +1,16 @@
 //! One process of the image: from its start to the last of what came of it. Owned by the supervisor alone.
 
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use tokio::process::Child;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::core::Start;
-use super::frames::{HeapFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
+use super::frames::{CopyEnd, HeapFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
 use super::link::{Link, Volunteered, lock};
 use super::live::Live;
 use super::pipes::{Pipes, Tell};
@@ -47,16 +48,17 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Start a process and wait until it is ready. It is in `slot` from its start on.
+    /// Start a process and wait until it is ready. It is in `slot` from its start on. `events`: who hears what it volunteers.
     pub(super) async fn begin(
         shared: &Arc<Shared>,
         program: &Program,
         start: &Start,
         generation: u64,
+        events: &mpsc::UnboundedSender<ImageEvent>,
         slot: &mut Option<Running>,
     ) -> Result<Arc<Live>, NotReady> {
         let (ready_sender, mut ready) = oneshot::channel();
-        let running = Running::spawn(shared, program, start, ready_sender).map_err(|error| NotReady {
+        let running = Running::spawn(shared, program, start, events, ready_sender).map_err(|error| NotReady {
             reason: format!("{} could not be started: {error}", program.path.display()),
             left: true,
         })?;
@@ -102,6 +104,7 @@ impl Running {
         shared: &Arc<Shared>,
         program: &Program,
         start_from: &Start,
+        events: &mpsc::UnboundedSender<ImageEvent>,
         ready: oneshot::Sender<super::frames::Ready>,
     ) -> std::io::Result<Running> {
         let launch = Launch {
@@ -113,12 +116,12 @@ impl Running {
         tracing::debug!(?launch, "starting");
         let Started { child, link, out, err } = start(&launch)?;
         let group = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-        let events = shared.events.clone();
+        let heard = events.clone();
         let tell: Tell = Arc::new(move |text, stderr| {
-            let _ = events.send(ImageEvent::Printed { text, stderr }); // the session may have ended
+            let _ = heard.send(ImageEvent::Printed { text, stderr }); // the session may have ended
         });
         let pipes = Pipes::open(out, err, tell, &shared.runtime)?;
-        let link = Link::open(link, &shared.runtime, listener(shared, ready))?;
+        let link = Link::open(link, &shared.runtime, listener(events, ready))?;
         Ok(Running { child, group, since: Instant::now(), link, live: None, pipes: Some(pipes) })
     }
 
@@ -127,6 +130,12 @@ impl Running {
         if let Err(error) = self.child.wait().await {
             tracing::error!(%error, "waiting for the image");
         }
+    }
+
+    /// How the process ended, when it has. May be dropped and called again.
+    pub(super) async fn end(&mut self) -> std::io::Result<CopyEnd> {
+        let status = self.child.wait().await?;
+        Ok(CopyEnd { exit: status.code(), signal: status.signal() })
     }
 
     fn explain(&self, what: &str) -> String {
@@ -184,12 +193,12 @@ impl Running {
 
 /// What hears the image from its first frame on.
 fn listener(
-    shared: &Arc<Shared>,
+    events: &mpsc::UnboundedSender<ImageEvent>,
     ready: oneshot::Sender<super::frames::Ready>,
 ) -> impl Fn(Volunteered) + Send + 'static {
     let ready = Mutex::new(Some(ready));
     let rate = Mutex::new(Rate::new());
-    let events = shared.events.clone();
+    let events = events.clone();
     move |volunteered| match volunteered {
         Volunteered::Ready(frame) => {
             if let Some(ready) = lock(&ready).take() {

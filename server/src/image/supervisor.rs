@@ -15,6 +15,7 @@ use super::parked::Claims;
 use super::program::{self, Program};
 use super::restore::{Plan, Restoration, restore};
 use super::running::{NotReady, Running};
+use super::second;
 use super::state::{ImageEvent, ImageState};
 use super::turns::Turns;
 use crate::config::{InitFile, LispConfig};
@@ -87,6 +88,8 @@ pub(super) struct Shared {
     pub(super) reserved: Arc<Semaphore>,
     /// A copy that is kept ready, if one is.
     pub(super) parked: Mutex<Option<Claims>>,
+    /// A second process that is kept ready, if one is.
+    pub(super) second: Mutex<Option<second::Claims>>,
     /// One evaluation of a session at a time.
     pub(super) turns: Turns,
 }
@@ -116,6 +119,7 @@ impl Shared {
             copies: Arc::new(Semaphore::new(COPIES)),
             reserved: Arc::new(Semaphore::new(1)),
             parked: Mutex::default(),
+            second: Mutex::default(),
             turns: Turns::default(),
         }
     }
@@ -244,7 +248,7 @@ impl Supervisor {
                 },
             };
             shared.enter(Phase::Starting("starting SBCL".into(), None));
-            match Running::begin(&shared, &program, &start, self.generation, running).await {
+            match Running::begin(&shared, &program, &start, self.generation, &shared.events, running).await {
                 Ok(live) => {
                     shared.tasks.spawn_blocking_on(sweep(shared.cache.clone(), start), &shared.runtime);
                     break live;

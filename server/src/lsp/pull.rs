@@ -31,14 +31,16 @@ pub(super) async fn document(
     Ok(full(report(front, &uri, snapshot).await))
 }
 
-/// `workspace/diagnostic`: of this client's open documents, as they are known now.
+/// `workspace/diagnostic`: of this client's open documents, each once it has been checked as it is now.
 pub(super) async fn workspace(
     front: &Front,
     params: WorkspaceDiagnosticParams,
 ) -> Result<WorkspaceDiagnosticReportResult> {
     let previous = actions::previous(params.previous_result_ids);
     let mut items = Vec::new();
-    for snapshot in front.session.snapshots(front.client).await {
+    for known in front.session.snapshots(front.client).await {
+        // One that was closed meanwhile has no diagnostics.
+        let Some(snapshot) = front.session.snapshot(front.client, &known.uri, true).await else { continue };
         let Ok(uri) = Url::parse(&snapshot.uri) else { continue };
         let version = Some(snapshot.version.into());
         items.push(if previous.get(&uri) == Some(&id(&snapshot)) {

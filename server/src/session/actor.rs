@@ -135,7 +135,7 @@ impl Actor {
             };
             self.handle(event);
             burst += 1;
-            if events.is_empty() || burst >= BURST {
+            if events.is_empty() || burst >= BURST || self.documents.is_awaited() {
                 burst = 0;
                 self.publish();
             }

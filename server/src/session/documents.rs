@@ -39,6 +39,8 @@ pub(super) struct Open {
     pub(super) running: Option<Running>,
     /// How long the last check took.
     pub(super) took: Duration,
+    /// The image, or what else it was checked against, has changed since its check began.
+    stale: bool,
     /// The text differs from the file's, as far as the client told: it was changed since it was opened or saved.
     pub(super) unsaved: bool,
     /// The text or what is known of it changed since it was published.
@@ -70,6 +72,7 @@ impl Open {
             due: Some(Instant::now()),
             running: None,
             took: Duration::ZERO,
+            stale: false,
             unsaved: false,
             dirty: true,
             published: None,
@@ -127,8 +130,23 @@ impl Open {
         Some(now)
     }
 
+    /// Its check begins: of the text and the image as they are now.
+    pub(super) fn check_begins(&mut self) {
+        self.due = None;
+        self.stale = false;
+        self.findings.check_begins(&self.document);
+    }
+
     fn is_settled(&self) -> bool {
-        self.running.is_none() && self.due.is_none()
+        self.running.is_none() && self.due.is_none() && !self.stale
+    }
+
+    /// Somebody waits for what it is like in the image as it is now: that is not left to the next check of all.
+    fn hurry(&mut self) {
+        if self.stale && !self.waiting.is_empty() {
+            let now = Instant::now();
+            self.due = Some(self.due.map_or(now, |due| due.min(now)));
+        }
     }
 
     fn snapshot(&self, uri: &str) -> Snapshot {
@@ -194,6 +212,14 @@ impl Documents {
         }
     }
 
+    /// The world of every document changed: what is known of them is of before.
+    pub(super) fn all_stale(&mut self) {
+        for open in self.open.values_mut() {
+            open.stale = true;
+            open.hurry();
+        }
+    }
+
     /// How long it takes to check them all.
     pub(super) fn sweep_time(&self) -> Duration {
         self.open.values().map(|open| open.took).sum()
@@ -223,9 +249,17 @@ impl Documents {
     /// Answer with the state of a document, once it is settled if `settled`.
     pub(super) fn ask(&mut self, key: &Key, settled: bool, reply: oneshot::Sender<Option<Snapshot>>) {
         match self.open.get_mut(key) {
-            Some(open) if settled && !open.is_settled() => open.waiting.push(reply),
+            Some(open) if settled && !open.is_settled() => {
+                open.waiting.push(reply);
+                open.hurry();
+            }
             open => drop(reply.send(open.map(|open| open.snapshot(&key.1)))),
         }
+    }
+
+    /// Whether somebody waits for a document: then what is known is not kept until later.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.open.values().any(|open| !open.waiting.is_empty())
     }
 
     /// Answer those who wait for documents that are settled, or for all when nothing can be checked now.

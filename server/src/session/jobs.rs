@@ -52,7 +52,28 @@ impl Job {
 pub(super) struct Finished {
     pub(super) job: Job,
     pub(super) report: Option<Report>,
+    /// Still to be given, once the session knows that the job is over.
+    pub(super) answer: Option<Answer>,
 }
+
+/// An answer to an asker.
+pub(super) struct Answer(Box<dyn FnOnce() + Send>);
+
+impl Answer {
+    /// The asker may have gone.
+    pub(super) fn give(self) {
+        (self.0)();
+    }
+}
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Answer")
+    }
+}
+
+/// What a job's task ends with.
+type Outcome = (Option<Report>, Option<Answer>);
 
 /// What the check of a document brought.
 pub(super) type Report = Result<CheckReport, ImageError>;
@@ -60,34 +81,41 @@ pub(super) type Report = Result<CheckReport, ImageError>;
 /// All of them. Dropped, they all end.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
-    tasks: JoinSet<Option<Report>>,
+    tasks: JoinSet<Outcome>,
     running: HashMap<Id, (Job, AbortHandle)>,
 }
 
 impl Jobs {
-    /// Work whose answer goes to an asker. When the asker is gone, the work is dropped, which interrupts it in the image.
+    /// Work whose answer goes to an asker. When the asker is gone, the work is dropped, which interrupts it in the image. Of work that changes
+    /// the image the session hears first: whoever has the answer finds no diagnostics of before.
     pub(super) fn start<T: Send + 'static>(
         &mut self,
         job: Job,
         mut reply: oneshot::Sender<T>,
         work: impl Future<Output = T> + Send + 'static,
     ) {
+        let changes = matches!(job.kind, Kind::Evaluation | Kind::WorldChange);
         self.spawn(job, async move {
-            tokio::select! {
-                () = reply.closed() => {}
-                // The asker may go away just now.
-                result = work => drop(reply.send(result)),
+            let result = tokio::select! {
+                () = reply.closed() => return (None, None),
+                result = work => result,
+            };
+            // The asker may go away just now.
+            let answer = Answer(Box::new(move || drop(reply.send(result))));
+            if changes {
+                return (None, Some(answer));
             }
-            None
+            answer.give();
+            (None, None)
         });
     }
 
     /// The check of a document.
     pub(super) fn start_check(&mut self, job: Job, work: impl Future<Output = Report> + Send + 'static) -> AbortHandle {
-        self.spawn(job, async move { Some(work.await) })
+        self.spawn(job, async move { (Some(work.await), None) })
     }
 
-    fn spawn(&mut self, job: Job, work: impl Future<Output = Option<Report>> + Send + 'static) -> AbortHandle {
+    fn spawn(&mut self, job: Job, work: impl Future<Output = Outcome> + Send + 'static) -> AbortHandle {
         let abort = self.tasks.spawn(work);
         self.running.insert(abort.id(), (job, abort.clone()));
         abort
@@ -96,18 +124,18 @@ impl Jobs {
     /// The next one that is over. Waits for ever while there is none.
     pub(super) async fn next(&mut self) -> Finished {
         loop {
-            let (id, report) = match self.tasks.join_next_with_id().await {
+            let (id, (report, answer)) = match self.tasks.join_next_with_id().await {
                 Some(Ok(done)) => done,
                 Some(Err(error)) => {
                     if error.is_panic() {
                         tracing::error!("a job panicked; this is a mistake in Consort: {error}");
                     }
-                    (error.id(), None)
+                    (error.id(), (None, None))
                 }
                 None => std::future::pending().await,
             };
             if let Some((job, _)) = self.running.remove(&id) {
-                return Finished { job, report };
+                return Finished { job, report, answer };
             }
         }
     }

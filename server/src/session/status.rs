@@ -35,6 +35,7 @@ pub(super) async fn gather(
 ) -> Status {
     let mut described = describe(&state);
     if let ImageState::Ready { .. } = state {
+        described["copies"] = json!(image.copies());
         match tokio::time::timeout(FACTS, image.facts()).await {
             Ok(Ok(facts)) => described["facts"] = serde_json::to_value(facts).unwrap_or(Value::Null),
             Ok(Err(error)) => described["problem"] = error.to_string().into(),

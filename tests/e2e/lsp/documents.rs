@@ -147,6 +147,38 @@ async fn diagnostics_can_be_asked_for() {
     world.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn diagnostics_that_are_asked_for_are_of_the_image_as_it_is_now() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::connect(&world.session);
+    editor.initialize(json!({"capabilities": {}, "initializationOptions": {"diagnostics": "pull"}})).await;
+    let mut other = Editor::start(&world.session, json!({})).await;
+    let uri = world.uri("a.lisp");
+    editor.open(&uri, "(defun g () (defined-elsewhere))\n").await;
+    let undefined = vec!["0:13-0:30 undefined-function".to_owned()];
+    let mut report = pull(&mut editor, &uri, None).await;
+    assert_eq!(lines(&report["items"]), undefined);
+    for round in 0..6 {
+        // Whoever has the answer of an evaluation asks at once, long before all documents are checked again.
+        let (code, expected) = if round % 2 == 0 {
+            ("(defun defined-elsewhere () 1)", Vec::new())
+        } else {
+            ("(fmakunbound 'defined-elsewhere)", undefined.clone())
+        };
+        other.eval(code).await;
+        let previous = report["resultId"].clone();
+        if round < 4 {
+            report = pull(&mut editor, &uri, previous.as_str()).await;
+        } else {
+            let previous = json!([{"uri": uri, "value": previous}]);
+            let all = editor.request("workspace/diagnostic", json!({"previousResultIds": previous})).await.unwrap();
+            report = all["items"][0].clone();
+        }
+        assert_eq!((&report["kind"], lines(&report["items"])), (&json!("full"), expected), "{round}");
+    }
+    world.end().await;
+}
+
 async fn pull(editor: &mut Editor, uri: &str, previous: Option<&str>) -> Value {
     let params = json!({"textDocument": {"uri": uri}, "previousResultId": previous});
     editor.request("textDocument/diagnostic", params).await.unwrap()

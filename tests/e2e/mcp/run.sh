@@ -50,7 +50,7 @@ part() {
 }
 
 parts=("$@")
-[ $# -gt 0 ] || parts=(python-v1 python-v2 python-v2-legacy typescript-v1 typescript-v2 raw approval-v1 approval-v2 conformance)
+[ $# -gt 0 ] || parts=(python-v1 python-v2 python-v2-legacy typescript-v1 typescript-v2 inspector raw approval-v1 approval-v2 conformance)
 for name in "${parts[@]}"; do
     case $name in
     python-v1) part "$name" "$cache/venv-v1/bin/python" "$here/client_v1.py" ;;
@@ -58,6 +58,7 @@ for name in "${parts[@]}"; do
     python-v2-legacy) part "$name" env MCP_MODE=legacy "$cache/venv-v2/bin/python" "$here/client_v2.py" ;;
     typescript-v1) part "$name" "$node" "$place/client_v1.mjs" ;;
     typescript-v2) part "$name" "$node" "$place/client_v2.mjs" ;;
+    inspector) part "$name" "$node" "$place/inspector.mjs" ;;
     approval-v1) part "$name" "$cache/venv-v1/bin/python" "$here/approval.py" ;;
     approval-v2) part "$name" "$cache/venv-v2/bin/python" "$here/approval.py" ;;
     raw) part "$name" "$cache/venv-v1/bin/python" "$here/raw.py" ;;

@@ -27,6 +27,7 @@ impl Actor {
     /// The image is not what it was when the documents were checked: check them again, but not again and again.
     pub(super) fn world_changed(&mut self) {
         self.log.world_changed();
+        self.documents.all_stale();
         let spacing = SWEEP.max(2 * self.documents.sweep_time());
         let at = (Instant::now() + self.config.check.debounce).max(self.swept + spacing);
         self.sweep.get_or_insert(at);
@@ -44,8 +45,7 @@ impl Actor {
         for key in self.documents.to_start(now) {
             let config = self.config(key.0).clone();
             let Some(open) = self.documents.get_mut(&key) else { continue };
-            open.due = None;
-            open.findings.check_begins(&open.document);
+            open.check_begins();
             let text = open.document.text().clone();
             let path = open.path.clone();
             let request = CheckRequest {

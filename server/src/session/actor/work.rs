@@ -161,7 +161,7 @@ impl Actor {
         self.jobs.start(job, reply, gathered);
     }
 
-    pub(super) fn finished(&mut self, Finished { job, report }: Finished) {
+    pub(super) fn finished(&mut self, Finished { job, report, answer }: Finished) {
         match job.kind {
             Kind::Document(key) => self.checked(key, job.since, report),
             Kind::Evaluation => {
@@ -177,6 +177,9 @@ impl Actor {
             }
             Kind::Approval(id) => self.question_ended(id),
             Kind::Other => {}
+        }
+        if let Some(answer) = answer {
+            answer.give();
         }
     }
 }

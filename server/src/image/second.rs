@@ -1,0 +1,183 @@
+//! A second process instead of a copy, where the image cannot be forked: started from the same core, it gets what a new image would get
+//! (`restore.rs`), is asked for one check or expansion, becomes what a copy is after the fork, and leaves. It does not know what was only
+//! evaluated. One is kept ready while somebody edits, as long as nothing was loaded since.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::IgnoredAny;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::sleep;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::copies::Failed;
+use super::frames::CopyEnd;
+use super::link::{Call, CallError, lock};
+use super::live::Live;
+use super::program;
+use super::restore::repeat;
+use super::running::Running;
+use super::state::ImageError;
+use super::supervisor::Shared;
+use crate::config::{Copies, InitFile};
+
+/// How long one is kept for somebody who pauses.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// Who wants the one that is kept.
+pub(super) type Claims = mpsc::Sender<oneshot::Sender<Second>>;
+
+/// A second process. Dropped, it is ended.
+pub(super) struct Second {
+    shared: Arc<Shared>,
+    running: Option<Running>,
+    /// Its own link.
+    live: Option<Arc<Live>>,
+    /// The image that it stands for, and goes with.
+    image: Arc<Live>,
+    /// What it got (`Plan::revision`).
+    revision: u64,
+    /// The host does not leave before it has.
+    _token: TaskTrackerToken,
+}
+
+/// Whether checks of this image are made in a second process from the start.
+pub(super) fn wanted(shared: &Shared, live: &Live) -> bool {
+    shared.config.copies == Copies::Process || !live.ready.features.fork
+}
+
+/// One that has what `image` got: the one that is kept, or a new one.
+pub(super) async fn take(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Second, Failed> {
+    let kept = lock(&shared.second).take();
+    if let Some(claims) = kept {
+        let (sender, receiver) = oneshot::channel();
+        // It may still be loading; if it has gone, another is made.
+        if claims.send(sender).await.is_ok()
+            && let Ok(second) = receiver.await
+            && Arc::ptr_eq(&second.image, image)
+            && second.revision == lock(&shared.plan).revision()
+        {
+            return Ok(second);
+        }
+    }
+    begin(shared, image).await
+}
+
+async fn begin(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Second, Failed> {
+    let unavailable = |why: String| {
+        Failed::Error(ImageError::Unavailable(format!(
+            "Nothing can be checked: no second SBCL process could be started: {why}"
+        )))
+    };
+    let path = std::env::var("PATH").unwrap_or_default();
+    let program = program::find(&shared.config.command, &shared.workspace, &path)
+        .map_err(|error| unavailable(error.to_string()))?;
+    let start =
+        shared.cache.lookup(&program).ok_or_else(|| unavailable("its core is gone; restart the image".into()))?;
+    let mut second = Second {
+        shared: shared.clone(),
+        running: None,
+        live: None,
+        image: image.clone(),
+        revision: lock(&shared.plan).revision(),
+        _token: shared.tasks.token(),
+    };
+    // What it prints and what its threads meet was told when the image itself loaded the same.
+    let (nobody, _) = mpsc::unbounded_channel();
+    let begun = Running::begin(shared, &program, &start, image.generation, &nobody, &mut second.running);
+    let live = tokio::select! {
+        begun = begun => begun.map_err(|error| unavailable(error.reason))?,
+        () = image.link.closed() => return Err(Failed::Gone(image.clone())),
+    };
+    second.live = Some(live.clone());
+    let init = program.plain || shared.config.init_file != InitFile::Default;
+    tokio::select! {
+        restored = repeat(shared, &live, init) => match restored {
+            Ok(failed) => for (name, why) in failed {
+                tracing::warn!(name, why, "not loaded into the second process");
+            },
+            Err(()) => return Err(unavailable("it ended while it loaded what the image has".into())),
+        },
+        () = live.end_wanted() => return Err(unavailable(live.ending().unwrap_or_default())),
+        () = image.link.closed() => return Err(Failed::Gone(image.clone())),
+    }
+    Ok(second)
+}
+
+/// Have one made ready for the next check, unless one is.
+pub(super) fn prepare(shared: &Arc<Shared>, image: Arc<Live>) {
+    let (claims, mut claimed) = mpsc::channel(1);
+    {
+        let mut slot = lock(&shared.second);
+        if slot.is_some() {
+            return;
+        }
+        *slot = Some(claims.clone());
+    }
+    let keep = {
+        let shared = shared.clone();
+        async move {
+            if let Ok(mut second) = begin(&shared, &image).await {
+                tokio::select! {
+                    biased;
+                    claim = claimed.recv() => match claim.map(|claim| claim.send(second)) {
+                        Some(Err(unclaimed)) => unclaimed.finish().await, // whoever wanted it has gone
+                        Some(Ok(())) | None => {}
+                    },
+                    _ = second.end(None) => second.finish().await,
+                    () = sleep(KEPT) => second.finish().await,
+                }
+            }
+            // Unless it is another's by now.
+            let mut slot = lock(&shared.second);
+            if slot.as_ref().is_some_and(|other| other.same_channel(&claims)) {
+                *slot = None;
+            }
+        }
+    };
+    shared.tasks.spawn_on(keep, &shared.runtime);
+}
+
+impl Second {
+    /// Where it is asked.
+    pub(super) fn live(&self) -> Option<&Arc<Live>> {
+        self.live.as_ref()
+    }
+
+    /// How it ended, when it has; `Gone` when the image has. `call`: what it was asked, which it answers only to refuse. May be dropped and
+    /// called again.
+    pub(super) async fn end(&mut self, call: Option<&mut Call>) -> Result<CopyEnd, CallError> {
+        let Some(running) = &mut self.running else { return Err(CallError::Gone) };
+        let ended = async {
+            if let Some(call) = call
+                && let Err(CallError::Refused(error)) = call.result::<IgnoredAny>().await
+            {
+                return Err(CallError::Refused(error));
+            }
+            running.end().await.map_err(|_| CallError::Gone)
+        };
+        tokio::select! {
+            biased;
+            () = self.image.link.closed() => Err(CallError::Gone),
+            ended = ended => ended,
+        }
+    }
+
+    /// End it and wait until it is gone.
+    pub(super) async fn finish(mut self) {
+        if let Some(running) = self.running.take() {
+            running.finish("the check is over", Duration::ZERO).await;
+        }
+    }
+}
+
+impl Drop for Second {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            let finish = async move {
+                running.finish("it is not wanted any more", Duration::ZERO).await;
+            };
+            self.shared.tasks.spawn_on(finish, &self.shared.runtime);
+        }
+    }
+}
