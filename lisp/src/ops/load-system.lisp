@@ -4,6 +4,8 @@
 
 ;;; Finding systems: the workspace's .asd files come before the user's own configuration of ASDF.
 
+(define-global *workspace-asd-files* '() "The workspace's .asd files, pathnames, as of the last system that was loaded through the host.")
+
 (defun asd-file-for (name asd-files)
   "The one of ASD-FILES, pathnames, that by its name defines system NAME."
   (let ((primary (asdf:primary-system-name name)))
@@ -54,6 +56,7 @@
 ;;; Loading
 
 (defun load-with-asdf (id system asd-files force)
+  (setf *workspace-asd-files* asd-files)
   (call-with-asd-files
    asd-files
    (lambda ()
