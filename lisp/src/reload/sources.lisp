@@ -46,10 +46,6 @@
         when true collect (cons (namestring true) component)))
 
 (defun in-load-order (files)
-  "As LOAD-ORDER, where ASDF finds the workspace's systems first: it looks for a system anew, and a copy of it may be installed."
-  (call-with-asd-files *workspace-asd-files* (lambda () (load-order files))))
-
-(defun load-order (files)
   "FILES, names, as (NAME . COMPONENT): in the order in which the systems they belong to load them, then those that belong to none, as (NAME . NIL)."
   (let ((wanted (make-hash-table :test #'equal)) (ordered '()))
     (dolist (file files) (setf (gethash file wanted) t))
