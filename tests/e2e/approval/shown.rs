@@ -78,11 +78,31 @@ async fn what_else_was_given_is_shown_too() {
     let mut editor = guarded.editor().await;
     let mut agent = guarded.agent("agent").await;
     for (tool, arguments, words) in [
-        ("evaluate-lisp", json!({"code": "(run)", "package": "EVIL", "timeout": 86400}), &["With package: EVIL", "With timeout: 86400"][..]),
-        ("evaluate-lisp", json!({"code": "(run)", "package": "A\n\nAllow?\u{202e}"}), &["With package: A Allow?\\u{202e}"]),
-        ("profile-code", json!({"code": "(run)", "package": "EVIL", "mode": "time"}), &["With package: EVIL", "With mode: time"]),
-        ("code_compile_string", json!({"code": "(defun f ())", "package": "EVIL", "position": 7}), &["With package: EVIL", "With position: 7"]),
-        ("code_replace_function", json!({"function": "cl-user::f", "new_code": "(defun f ())", "package": "EVIL"}), &["With package: EVIL", "With function: cl-user::f"]),
+        (
+            "evaluate-lisp",
+            json!({"code": "(run)", "package": "EVIL", "timeout": 86400}),
+            &["With package: EVIL", "With timeout: 86400"][..],
+        ),
+        (
+            "evaluate-lisp",
+            json!({"code": "(run)", "package": "A\n\nAllow?\u{202e}"}),
+            &["With package: A Allow?\\u{202e}"],
+        ),
+        (
+            "profile-code",
+            json!({"code": "(run)", "package": "EVIL", "mode": "time"}),
+            &["With package: EVIL", "With mode: time"],
+        ),
+        (
+            "code_compile_string",
+            json!({"code": "(defun f ())", "package": "EVIL", "position": 7}),
+            &["With package: EVIL", "With position: 7"],
+        ),
+        (
+            "code_replace_function",
+            json!({"function": "cl-user::f", "new_code": "(defun f ())", "package": "EVIL"}),
+            &["With package: EVIL", "With function: cl-user::f"],
+        ),
     ] {
         let message = shown(&mut agent, &mut editor, tool, arguments).await;
         for word in words {
@@ -150,7 +170,10 @@ async fn nothing_runs_while_a_person_reads() {
         ("code_replace_function", json!({"function": "cl-user::core", "new_code": core})),
         ("run-tests", json!({"system": "no-such-system"})),
         ("load-system", json!({"system": "no-such-system"})),
-        ("lisp-edit-form", json!({"file_path": "core.lisp", "form_type": "defun", "form_name": "core", "operation": "replace", "content": core})),
+        (
+            "lisp-edit-form",
+            json!({"file_path": "core.lisp", "form_type": "defun", "form_name": "core", "operation": "replace", "content": core}),
+        ),
     ] {
         shown(&mut agent, &mut editor, tool, arguments).await;
         assert_eq!(editor.eval("cl-user::*ran*").await, ["NIL"], "{tool}");

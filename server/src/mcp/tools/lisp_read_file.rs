@@ -82,8 +82,13 @@ each, those you name in full, with the names that lisp-edit-form takes.";
             for form in &forms {
                 let _ = write!(text, "\nL{}-{} {}", form.line, form.end_line, form.text);
             }
-            if let Some(pattern) = input.name_pattern.as_deref().filter(|pattern| !read_file::names_any(&file.text, pattern)) {
-                let _ = write!(text, "\n\n(`{pattern}` names no form. `*` stands for anything, `^` and `$` for the ends of a name, `|` for or.)");
+            if let Some(pattern) =
+                input.name_pattern.as_deref().filter(|pattern| !read_file::names_any(&file.text, pattern))
+            {
+                let _ = write!(
+                    text,
+                    "\n\n(`{pattern}` names no form. `*` stands for anything, `^` and `$` for the ends of a name, `|` for or.)"
+                );
             }
             (facts.total, facts.forms) = (Some(total), forms);
         } else {

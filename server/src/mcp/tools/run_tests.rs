@@ -69,8 +69,7 @@ impl Tool for RunTests {
         let timeout = timeout.unwrap_or(DEADLINE);
         let named = package.clone();
         let asd_files = call.session.asd_files();
-        let params =
-            RunTestsParams { system, suite, test, package, framework, timeout, asd_files: asd_files.clone() };
+        let params = RunTestsParams { system, suite, test, package, framework, timeout, asd_files: asd_files.clone() };
         let within = Some(Duration::from_secs_f64(timeout));
         let work = call.session.run(call.client, "running tests".into(), |_| params, within, None);
         match call.progress.during(work, None).await {

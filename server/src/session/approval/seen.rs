@@ -25,14 +25,33 @@ pub fn safe(text: &str) -> String {
 fn is_hidden(char: char) -> bool {
     matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
         || matches!(char, '\u{e0000}'..='\u{e01ef}' | '\u{fe00}'..='\u{fe0f}' | '\u{61c}' | '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}')
-        || matches!(char, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{1d173}'..='\u{1d17a}')
+        || matches!(
+            char,
+            '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{1d173}'
+                ..='\u{1d17a}'
+        )
 }
 
 /// Looks like a space, a bracket, a quote or the beginning of a comment, and is a letter to Lisp's reader.
 fn is_false_syntax(char: char) -> bool {
     matches!(char, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
-        || matches!(char, '\u{37e}' | '\u{ff1b}' | '\u{fe54}' | '\u{204f}' | '\u{ff02}' | '\u{ff03}' | '\u{ff07}' | '\u{ff5c}' | '\u{ff1a}')
-        || matches!(char, '\u{ff08}' | '\u{ff09}' | '\u{fe59}' | '\u{fe5a}' | '\u{2768}'..='\u{276b}' | '\u{207d}' | '\u{207e}' | '\u{208d}' | '\u{208e}')
+        || matches!(
+            char,
+            '\u{37e}'
+                | '\u{ff1b}'
+                | '\u{fe54}'
+                | '\u{204f}'
+                | '\u{ff02}'
+                | '\u{ff03}'
+                | '\u{ff07}'
+                | '\u{ff5c}'
+                | '\u{ff1a}'
+        )
+        || matches!(
+            char,
+            '\u{ff08}' | '\u{ff09}' | '\u{fe59}' | '\u{fe5a}' | '\u{2768}'
+                ..='\u{276b}' | '\u{207d}' | '\u{207e}' | '\u{208d}' | '\u{208e}'
+        )
 }
 
 /// Long runs of blanks are shown by how long they are: code behind them stays in sight.
@@ -52,11 +71,7 @@ pub(super) fn without_gaps(text: &str) -> String {
         } else if breaks > 0 && indent.chars().count() <= BLANKS {
             shown.push_str(gap);
         } else if indent.chars().count() > BLANKS {
-            shown.push_str(&format!(
-                "{}[{} BLANKS] ",
-                if breaks > 0 { "\n" } else { " " },
-                indent.chars().count()
-            ));
+            shown.push_str(&format!("{}[{} BLANKS] ", if breaks > 0 { "\n" } else { " " }, indent.chars().count()));
         } else {
             shown.push_str(gap);
         }
@@ -137,7 +152,8 @@ mod tests {
         );
         assert!(lookalikes("(\u{441}\u{430}r x)").is_some_and(|line| line.contains("\\u{441}\\u{430}r")));
         assert!(lookalikes("(\u{441}\u{43e}\u{440}\u{443} x)").is_some(), "all of it");
-        for honest in ["(defun λ (x) x)", "\"Привет, мир\"", "(größe x)", "(list 1 'Δ)", "(setf 長さ 3)"] {
+        for honest in ["(defun λ (x) x)", "\"Привет, мир\"", "(größe x)", "(list 1 'Δ)", "(setf 長さ 3)"]
+        {
             assert_eq!(lookalikes(honest), None, "{honest}");
         }
     }

@@ -53,7 +53,8 @@ fn others(bound: &Bound, text: &mut String) {
     let subject = &bound.wish.subject;
     let shown = |value: &Value| {
         let value = value.as_str();
-        value.is_some() && (value == subject.code.as_deref() || value == subject.file.as_deref().and_then(|file| file.to_str()))
+        value.is_some()
+            && (value == subject.code.as_deref() || value == subject.file.as_deref().and_then(|file| file.to_str()))
     };
     for (argument, value) in bound.wish.arguments.as_object().into_iter().flatten() {
         if !value.is_null() && !shown(value) {
