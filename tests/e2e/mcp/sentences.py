@@ -350,3 +350,32 @@ async def odd_characters_come_back_as_they_went(agent):
     same(text(await evaluate(agent, "1", package="NO\0SUCH")), "Package NO\0SUCH not found")
     bad = await compiled(agent, "(defun s-𝄞 () (s-nowhere-𝄞))")
     assert "at: line 1, column 16" in text(bad) and "S-NOWHERE-𝄞" in text(bad), text(bad)
+
+
+@check
+async def a_system_of_the_workspace_stays_the_workspaces(agent):
+    """ASDF looks for a system anew when it is asked of it; one of the same name that is installed must not take its place."""
+    agent = Validated(agent)
+    here, installed = (os.path.join(os.environ["CONSORT_WORKSPACE"], name) for name in ["s-sys", "installed/deep/down/below/the/s-sys"])
+    definition = '(asdf:defsystem "s-sys" :serial t :components ((:file "z-package") (:file "code")))\n'
+    for directory in [here, installed]:
+        os.makedirs(directory, exist_ok=True)
+        for name, content in [
+            ("s-sys.asd", definition),
+            ("z-package.lisp", "(defpackage :s-sys (:use :cl) (:export #:answer))\n"),
+            # As hunchentoot does for its version.
+            ("code.lisp", "(in-package :s-sys)\n(defun answer () #.(namestring (asdf:system-source-file (asdf:find-system :s-sys))))\n"),
+        ]:
+            with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+                file.write(content)
+    await value(agent, f'(pushnew #p"{installed}/" asdf:*central-registry* :test #\'equal)')
+    mine = f'=> "{os.path.realpath(here)}/s-sys.asd"'
+    loaded = await agent.call("load-system", {"system": "s-sys"})
+    assert facts(loaded)["loaded"], text(loaded)
+    same(await value(agent, "(s-sys:answer)"), mine)
+    same(await value(agent, '(namestring (asdf:system-source-file (asdf:find-system "s-sys")))'), mine)
+    reloaded = await agent.call("code_reload_package", {"package": "S-SYS"})
+    assert not reloaded.get("isError"), text(reloaded)
+    same([os.path.basename(file) for file in facts(reloaded)["report"]["files"]], ["z-package.lisp", "code.lisp"])
+    same(await value(agent, "(s-sys:answer)"), mine)
+    await value(agent, "(setf asdf:*central-registry* '())")
