@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use consort::ide::edit_form::{self, Operation};
@@ -11,6 +12,7 @@ use consort::ide::format::{Options, Wanted, format};
 use consort::ide::outline::{definitions, selectors};
 use consort::text::decode;
 use consort::text::scanner::Scanner;
+use consort::text::toplevel::Scan;
 use consort::text::tree::Tree;
 use consort_tests::real_files::{self, LIBRARIES};
 
@@ -75,42 +77,57 @@ fn indentation_never_changes_what_the_reader_reads_and_is_idempotent() -> Result
 
 #[test]
 fn every_form_is_replaced_by_itself_and_what_is_put_beside_it_can_be_taken_away() -> Result<()> {
-    let mut forms = 0;
-    for (file, text) in texts(&["cl-ppcre", "ironclad", "hunchentoot"])? {
-        // A reader of the same bytes by another road: lines in CRLF.
-        for crlf in [false, true] {
-            let text = if crlf { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text.clone() };
-            let tree = Tree::parse(&text);
-            let all = definitions(&tree);
-            let names = selectors(&all, &tree);
-            // Each of them in LF, a sample in CRLF.
-            for (definition, name) in all.iter().zip(&names).step_by(if crlf { 11 } else { 1 }) {
-                let at = format!("{}: {} {name}", file.display(), definition.operator);
-                let own = tree.text_of(definition.node);
-                let edit =
-                    |operation, content: &str| edit_form::edit(&text, &definition.operator, name, operation, content);
-                let replaced = edit(Operation::Replace, own).with_context(|| at.clone())?;
-                ensure!(replaced.text == text, "{at}: replaced by itself, the text is another");
-                // Ironclad's tests have long files of many small forms.
-                if forms % 7 == 0 {
-                    let content = "(defun consort-was-here ()\n  \"(\" #\\))";
-                    for operation in [Operation::InsertBefore, Operation::InsertAfter] {
-                        let inserted = edit(operation, content).with_context(|| at.clone())?;
-                        let end = inserted.start + inserted.by.len();
-                        ensure!(inserted.start == inserted.end && inserted.by.contains("consort-was-here"), "{at}");
-                        ensure!(
-                            [&inserted.text[..inserted.start], &inserted.text[end..]].concat() == text,
-                            "{at}: taken away again"
-                        );
-                    }
-                    let other = edit(Operation::Replace, content).with_context(|| at.clone())?;
-                    let back = [&other.text[..other.start], own, &other.text[other.start + other.by.len()..]].concat();
-                    ensure!(back == text, "{at}: put back");
-                }
-                forms += 1;
-            }
+    let files: Vec<(PathBuf, String)> = texts(&["cl-ppcre", "ironclad", "hunchentoot"])?.into_iter().collect();
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<usize> {
+        let mut forms = 0;
+        while let Some((file, text)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            // A reader of the same bytes by another road: lines in CRLF.
+            forms += edited(file, text, 1)?;
+            forms += edited(file, &text.replace("\r\n", "\n").replace('\n', "\r\n"), 11)?;
         }
-    }
+        Ok(forms)
+    };
+    let workers = std::thread::available_parallelism().map_or(1, |number| number.get());
+    let forms = std::thread::scope(|scope| {
+        let working: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        working.into_iter().map(|one| one.join().map_err(|_| anyhow::anyhow!("it panicked"))?).sum::<Result<usize>>()
+    })?;
     ensure!(forms > 3000, "only {forms} forms");
     Ok(())
+}
+
+/// Edit each of the `step`th forms of a text, in every way; how many these were.
+fn edited(file: &Path, text: &str, step: usize) -> Result<usize> {
+    let tree = Tree::parse(text);
+    let all = definitions(&tree);
+    let names = selectors(&all, &tree);
+    let top = all.iter().filter(|definition| definition.depth == 0).count();
+    let scanned = Scan::of(text).forms().len();
+    ensure!(top == scanned, "{}: {top} top-level forms of {scanned}", file.display());
+    let mut forms = 0;
+    for (definition, name) in all.iter().zip(&names).step_by(step) {
+        let at = || format!("{}: {} {name}", file.display(), definition.operator);
+        let own = tree.text_of(definition.node);
+        let edit = |operation, content: &str| {
+            edit_form::edit(text, &definition.operator, name, operation, content).with_context(at)
+        };
+        let replaced = edit(Operation::Replace, own)?;
+        ensure!(replaced.text == text, "{}: replaced by itself, the text is another", at());
+        let content = "(defun consort-was-here ()\n  \"(\" #\\))";
+        for operation in [Operation::InsertBefore, Operation::InsertAfter] {
+            let inserted = edit(operation, content)?;
+            let end = inserted.start + inserted.by.len();
+            ensure!(inserted.start == inserted.end && inserted.by.contains("consort-was-here"), "{}", at());
+            let without = [&inserted.text[..inserted.start], &inserted.text[end..]].concat();
+            ensure!(without == text, "{}: taken away again", at());
+        }
+        if forms % 7 == 0 {
+            let other = edit(Operation::Replace, content)?;
+            let back = [&other.text[..other.start], own, &other.text[other.start + other.by.len()..]].concat();
+            ensure!(back == text, "{}: put back", at());
+        }
+        forms += 1;
+    }
+    Ok(forms)
 }

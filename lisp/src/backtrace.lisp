@@ -112,7 +112,17 @@
                      (and (equal (first frame) '(lambda ())) (evaluator-frame-p caller)) ; what the evaluator made of the form
                      (and (eq (first frame) 'read) (eq (first caller) 'evaluate-text))
                      (internal-frame-p frame))
-            collect frame)))
+            collect frame into relevant
+          finally (return (or relevant (form-frames below))))))
+
+(defun form-frames (frames)
+  "Where none of FRAMES is of a function of the user's: what was being evaluated, or that the text was being read."
+  (loop for (frame caller) on frames
+        until (eq (first frame) 'call-user-code)
+        when (and (evaluator-frame-p frame) (rest frame))
+          return (list (list 'eval (second frame)))
+        when (and (eq (first frame) 'read) (eq (first caller) 'evaluate-text))
+          return '((read))))
 
 (defun first-frames (frames)
   (subseq frames 0 (min +frames+ (length frames))))

@@ -134,7 +134,10 @@
     (let ((outcome (evaluated image "(+ 1 2) (list 1")))
       (is equal "END-OF-FILE" (path outcome "error" "type"))
       (is equal "end of file on #<STRING-INPUT-STREAM>" (path outcome "error" "message"))
-      (is equalp #() (path outcome "error" "backtrace")))
+      (is equalp #("(READ)") (path outcome "error" "backtrace")))
+    ;; Nor is there a frame of a function that does not exist.
+    (is equalp #("(EVAL (NO-SUCH-FUNCTION 1))") (path (evaluated image "(no-such-function 1)") "error" "backtrace"))
+    (is equalp #("(EVAL NO-SUCH-VARIABLE)") (path (evaluated image "no-such-variable") "error" "backtrace"))
     (is equal "3" (first-value image "*"))
     (ok (not (text-contains "{" (path (evaluated image "nope::x") "error" "message"))))
     (is equal "UNBOUND-VARIABLE" (error-type image "unbound-thing"))

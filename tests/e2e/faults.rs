@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use consort_tests::doors::{Answer, Door};
 use consort_tests::installation::Installation;
+use consort_tests::wire::Framing;
 use serde_json::json;
 
 /// Run `test` over each door in a world of its own.
@@ -242,23 +243,72 @@ fn a_client_that_vanishes_leaves_nothing_running() {
 }
 
 #[test]
+fn an_error_in_another_thread_is_told_and_costs_nothing() {
+    over_both_doors(|_, door| {
+        let image = remember(door);
+        let made = "(sb-thread:join-thread (sb-thread:make-thread (lambda () (error \"elsewhere\")) :name \"made\") :default :gone)";
+        let answer = door.eval(made, 30.0);
+        assert!(!answer.failed && answer.values[0] == ":GONE", "{answer:?}");
+        let words = ["An error ended the Lisp thread \"made\"", "elsewhere"];
+        let is_told = |text: &str| words.iter().all(|word| text.contains(word));
+        match door {
+            Door::Lsp(rpc) => {
+                rpc.notification("window/showMessage", |p| p["message"].as_str().is_some_and(is_told));
+            }
+            // In this answer, or in the next one.
+            Door::Mcp(_) => {
+                wait_until("the error to be told", || is_told(&answer.text) || is_told(&door.eval(":next", 30.0).text))
+            }
+        }
+        nothing_lost(door, &image);
+    });
+}
+
+#[test]
 fn a_killed_host_is_replaced() {
+    over_both_doors(|world, door| {
+        assert_eq!(door.value("(+ 1 2)"), "3");
+        let status = world.status();
+        let pid = status["host_pid"].as_i64().expect("the host has a pid");
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid is small")).expect("a pid is not 0");
+        let image = status["image"]["pid"].to_string();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it can be killed");
+        // The image leaves by itself, and the client, which restarts no server, goes on.
+        wait_until("the image to leave", || {
+            !world.processes().iter().any(|line| line.starts_with(&format!("{image} ")))
+        });
+        let answer = door.eval("(+ 1 2)", 30.0);
+        if answer.failed {
+            assert!(answer.text.contains("host"), "what happened is said: {answer:?}");
+            assert_eq!(door.value("(+ 1 2)"), "3");
+        }
+    });
+}
+
+/// What LSP's own framing makes of it; over MCP below.
+#[test]
+fn malformed_messages_of_an_editor_are_answered_and_the_connection_lives() {
     let world = Installation::new();
-    let mut agent = Door::Mcp(world.mcp());
-    assert_eq!(agent.value("(+ 1 2)"), "3");
-    let status = world.status();
-    let pid = status["host_pid"].as_i64().expect("the host has a pid");
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid is small")).expect("a pid is not 0");
-    let image = status["image"]["pid"].to_string();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it can be killed");
-    // The image leaves by itself, and the agent's client, which restarts no server, goes on.
-    wait_until("the image to leave", || !world.processes().iter().any(|line| line.starts_with(&format!("{image} "))));
-    let answer = agent.eval("(+ 1 2)", 30.0);
-    if answer.failed {
-        assert!(answer.text.contains("host"), "what happened is said: {answer:?}");
-        assert_eq!(agent.value("(+ 1 2)"), "3");
+    let mut editor = world.lsp();
+    let frame = |body: &str| format!("Content-Length: {}\r\n\r\n{body}", body.len());
+    editor.send_raw(frame("{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\"").as_bytes());
+    editor.send_raw(frame(&"[".repeat(200_000)).as_bytes());
+    for _ in 0..2 {
+        editor.until("a parse error", |rpc| {
+            let at = rpc.notifications.iter().position(|m| m["error"]["code"] == -32700)?;
+            Some(rpc.notifications.remove(at))
+        });
     }
-    drop(agent);
+    let long = json!({"command": "consort.eval", "arguments": [{"code": format!("\"{}\"", "x".repeat(20_000_000))}]});
+    let answer = editor.call("workspace/executeCommand", long);
+    assert!(answer.to_string().len() < 1_000_000, "a message of 20 MB has a bounded answer");
+    let unknown =
+        editor.call("workspace/executeCommand", json!({"command": "consort.noSuchCommand", "arguments": [{}]}));
+    assert!(unknown["error"]["message"].to_string().contains("consort.noSuchCommand"), "{unknown}");
+    assert_eq!(editor.call("consort/noSuchMethod", json!({}))["error"]["code"], -32601);
+    let mut editor = Door::Lsp(editor);
+    assert_eq!(editor.value("(+ 1 2)"), "3");
+    drop(editor);
     world.finish();
 }
 
@@ -288,38 +338,54 @@ fn malformed_input_is_answered_and_the_connection_lives() {
 
 #[test]
 fn a_client_that_never_reads_holds_nobody_up() {
-    let world = Installation::new();
-    let mut deaf = world.consort(&["mcp"]);
-    let mut deaf = deaf
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("consort mcp starts");
-    let mut stdin = deaf.stdin.take().expect("stdin is piped");
-    std::thread::spawn(move || {
-        use std::io::Write;
-        let _ = writeln!(
-            stdin,
-            "{}",
-            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
-                "capabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}}})
-        );
-        let _ = writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        for id in 1..200 {
-            let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params":
-                {"name": "evaluate-lisp", "arguments": {"code": "(dotimes (i 10000) (write-string \"0123456789\"))"}}});
-            if writeln!(stdin, "{call}").is_err() {
-                break;
+    for (name, framing) in [("lsp", Framing::Headers), ("mcp", Framing::Lines)] {
+        let world = Installation::new();
+        let mut deaf = world
+            .consort(&[name])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut stdin = deaf.stdin.take().expect("stdin is piped");
+        let uri = format!("file://{}", world.workspace().display());
+        std::thread::spawn(move || {
+            use std::io::Write;
+            let mut say = |message: serde_json::Value| match framing {
+                Framing::Headers => write!(stdin, "Content-Length: {}\r\n\r\n{message}", message.to_string().len()),
+                Framing::Lines => writeln!(stdin, "{message}"),
+            };
+            let noisy = "(dotimes (i 10000) (write-string \"0123456789\"))";
+            let (greeting, greeted, method, call) = match framing {
+                Framing::Headers => (
+                    json!({"processId": null, "rootUri": uri, "capabilities": {}}),
+                    "initialized",
+                    "workspace/executeCommand",
+                    json!({"command": "consort.eval", "arguments": [{"code": noisy}]}),
+                ),
+                Framing::Lines => (
+                    json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}}),
+                    "notifications/initialized",
+                    "tools/call",
+                    json!({"name": "evaluate-lisp", "arguments": {"code": noisy}}),
+                ),
+            };
+            let _ = say(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": greeting}));
+            let _ = say(json!({"jsonrpc": "2.0", "method": greeted, "params": {}}));
+            for id in 1..200 {
+                if say(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": call})).is_err() {
+                    break;
+                }
+            }
+            std::thread::park(); // holds its input open, reads nothing
+        });
+        for lsp in [true, false] {
+            let mut hears = if lsp { Door::Lsp(world.lsp()) } else { Door::Mcp(world.mcp()) };
+            for _ in 0..10 {
+                assert_eq!(hears.value("(+ 1 2)"), "3");
             }
         }
-        std::thread::park(); // holds its input open, reads nothing
-    });
-    let mut hears = Door::Mcp(world.mcp());
-    for _ in 0..20 {
-        assert_eq!(hears.value("(+ 1 2)"), "3");
+        deaf.kill().expect("it can be killed");
+        deaf.wait().expect("it can be waited for");
+        world.finish();
     }
-    deaf.kill().expect("it can be killed");
-    deaf.wait().expect("it can be waited for");
-    drop(hears);
-    world.finish();
 }

@@ -63,6 +63,11 @@ impl Agent {
         self.write.write_all(format!("{message}\n").as_bytes()).await.expect("the server reads");
     }
 
+    /// Send a line as it is.
+    pub async fn send_text(&mut self, line: &str) {
+        self.write.write_all(format!("{line}\n").as_bytes()).await.expect("the server reads");
+    }
+
     /// Send a request; its id.
     pub async fn ask(&mut self, method: &str, mut params: Value) -> i64 {
         let id = self.next;

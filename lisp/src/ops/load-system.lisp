@@ -4,6 +4,7 @@
 
 ;;; Finding systems: the workspace's .asd files come before the user's own configuration of ASDF.
 
+
 (defun asd-file-for (name asd-files)
   "The one of ASD-FILES, pathnames, that by its name defines system NAME."
   (let ((primary (asdf:primary-system-name name)))
@@ -14,6 +15,21 @@
   (let ((asdf:*system-definition-search-functions*
           (cons (lambda (name) (asd-file-for name asd-files)) asdf:*system-definition-search-functions*)))
     (funcall function)))
+
+;;; ASDF looks for a system anew when it is asked of it, also long after it was loaded. A system that was loaded from the workspace must then not
+;;; become the one of the same name that is installed.
+
+(define-global *workspace-asd-files* '() "The workspace's .asd files, pathnames, as of the last system that was loaded through the host.")
+
+(defun find-workspace-system (name)
+  "For ASDF: the workspace's file that defines system NAME."
+  (let ((file (asd-file-for name *workspace-asd-files*)))
+    (and file (probe-file file))))
+
+(defun prefer-workspace-systems (asd-files)
+  "Have ASDF find the systems of ASD-FILES first, from now on."
+  (setf *workspace-asd-files* asd-files)
+  (pushnew 'find-workspace-system asdf:*system-definition-search-functions*))
 
 (defun find-system-in (system asd-files)
   "Make SYSTEM known; when no file is called after it, look into all of ASD-FILES."
@@ -54,6 +70,7 @@
 ;;; Loading
 
 (defun load-with-asdf (id system asd-files force)
+  (prefer-workspace-systems asd-files)
   (call-with-asd-files
    asd-files
    (lambda ()

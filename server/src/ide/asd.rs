@@ -22,6 +22,23 @@ const BELIEVED: Duration = Duration::from_secs(10);
 /// Directories in which other people's systems or build products lie.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "build", "quicklisp", "vendor"];
 
+/// What to do about a system that ASDF did not find, if that is what an error of this type says. `files`: those of the workspace.
+pub fn missing(kind: &str, files: &[PathBuf]) -> Option<String> {
+    const NAMED: usize = 20;
+    if !kind.contains("ASDF/FIND-COMPONENT:MISSING-") {
+        return None;
+    }
+    let mut names: Vec<&str> = files.iter().filter_map(|file| file.file_stem()?.to_str()).take(NAMED).collect();
+    names.sort_unstable();
+    names.dedup();
+    let ours = match names.as_slice() {
+        [] => "The workspace has no .asd file.".to_owned(),
+        names => format!("The workspace has: {}.", names.join(", ")),
+    };
+    let others = "A system of somebody else's has to be installed where ASDF looks (Quicklisp, qlot, the distribution's cl- packages).";
+    Some(format!("ASDF finds no such system. {ours} {others}"))
+}
+
 /// The `.asd` files below some roots.
 #[derive(Debug)]
 pub struct AsdFiles {

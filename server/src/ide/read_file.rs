@@ -51,6 +51,14 @@ pub fn collapsed(text: &str, pattern: Option<&str>, offset: usize, limit: usize)
     (shown.into_iter().skip(offset).take(limit).collect(), count)
 }
 
+/// Whether the pattern names any form of the text.
+pub fn names_any(text: &str, pattern: &str) -> bool {
+    let tree = Tree::parse(text);
+    let all = definitions(&tree);
+    let pattern = Pattern::new(pattern);
+    all.iter().zip(selectors(&all, &tree)).any(|(form, name)| pattern.accepts(&name) || pattern.accepts(&form.name))
+}
+
 /// A form in one line: as much as says what it is, `...` for the rest.
 fn head(tree: &Tree, outer: NodeId) -> String {
     const WIDE: usize = 100;

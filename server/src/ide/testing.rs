@@ -120,7 +120,9 @@ pub fn render(facts: &Tested) -> String {
     if let Some(error) = &facts.error {
         blocks.push(format!("[ERROR] {}\n{}", error.kind, error.message));
         if !error.backtrace.is_empty() {
-            blocks.push(format!("[Backtrace]\n{}", error.backtrace.join("\n")));
+            let frames: Vec<String> =
+                error.backtrace.iter().enumerate().map(|(number, frame)| format!("{number}: {frame}")).collect();
+            blocks.push(format!("[Backtrace]\n{}", frames.join("\n")));
         }
     }
     if facts.error.is_none() || !facts.tests.is_empty() {

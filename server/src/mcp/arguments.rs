@@ -10,8 +10,9 @@ pub(crate) fn parse<T: DeserializeOwned>(tool: &str, schema: &JsonObject, mut gi
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     let required: Vec<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    // An optional argument that is null was not given: clients that fill in every field send it so.
-    given.retain(|name, value| !(value.is_null() && known.contains_key(name) && !required.contains(&name.as_str())));
+    // An optional argument that is null or an empty text was not given: clients that fill in every field send it so.
+    let is_nothing = |value: &Value| value.is_null() || value.as_str() == Some("");
+    given.retain(|name, value| !(is_nothing(value) && known.contains_key(name) && !required.contains(&name.as_str())));
 
     let mut wrong = Vec::new();
     for name in &required {
@@ -46,10 +47,12 @@ fn expected(property: Option<&Value>) -> String {
         return format!("one of {}", choices.join(", "));
     }
     let kind = match property.get("type").and_then(Value::as_str) {
+        Some("string") if property.get("minLength").is_some() => "a string that is not empty",
         Some("string") => "a string",
         Some("boolean") => "true or false",
         Some("number") => "a number",
         Some("integer") => "a whole number",
+        Some("array") if property["items"]["type"] == "string" => "a list of strings",
         Some("array") => "a list",
         Some("object") => "an object",
         _ => "a value as the tool's inputSchema says",
@@ -65,11 +68,17 @@ fn expected(property: Option<&Value>) -> String {
 /// What the value is, if it is not what the property says.
 fn mismatch(property: &Value, value: &Value) -> Option<String> {
     let fits = match property.get("type").and_then(Value::as_str) {
-        Some("string") => value.is_string(),
+        Some("string") => value.as_str().is_some_and(|text| !text.is_empty() || property.get("minLength").is_none()),
         Some("boolean") => value.is_boolean(),
         Some("number") => value.is_number(),
         Some("integer") => value.is_i64() || value.is_u64(),
-        Some("array") => value.is_array(),
+        Some("array") => match (value.as_array(), property.get("items")) {
+            (Some(items), Some(item)) => match items.iter().find_map(|value| mismatch(item, value)) {
+                Some(problem) => return Some(format!("a list with {problem}")),
+                None => true,
+            },
+            (items, _) => items.is_some(),
+        },
         Some("object") => value.is_object(),
         _ => true,
     };
@@ -124,6 +133,22 @@ mod tests {
     fn good_arguments_pass_and_null_is_not_given() {
         assert_eq!(parsed(json!({"code": "1", "timeout": null})), Ok(json!({"code": "1"})));
         assert_eq!(parsed(json!({"code": "", "timeout": 2})), Ok(json!({"code": "", "timeout": 2})));
+        assert_eq!(parsed(json!({"code": "1", "capture-time": ""})), Ok(json!({"code": "1"})));
+    }
+
+    #[test]
+    fn empty_names_and_items_are_checked() {
+        let schema = json!({"type": "object", "required": ["path"], "properties": {
+            "path": {"type": "string", "minLength": 1}, "paths": {"type": "array", "items": {"type": "string"}}
+        }});
+        let parsed = |given: Value| {
+            let (Value::Object(schema), Value::Object(given)) = (schema.clone(), given) else { panic!("objects") };
+            parse::<Value>("t", &schema, given)
+        };
+        assert!(parsed(json!({"path": "a", "paths": ["b"]})).is_ok());
+        let told = parsed(json!({"path": "", "paths": ["b", 7]})).unwrap_err();
+        assert!(told.contains("`path` must be a string that is not empty, not the string \"\"."), "{told}");
+        assert!(told.contains("`paths` must be a list of strings, not a list with 7."), "{told}");
     }
 
     #[test]

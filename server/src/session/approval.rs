@@ -6,6 +6,7 @@
 
 mod audit;
 mod binding;
+mod seen;
 mod sources;
 mod words;
 
@@ -22,9 +23,9 @@ use super::event::Event;
 use super::{ClientId, Session};
 pub(super) use audit::{Audit, Entry, timestamp};
 pub use binding::BoundFile;
+pub use seen::safe;
 pub use sources::{Sources, digest_of};
-pub use words::safe;
-pub(super) use words::{denied, message, nobody, said_no, too_late, unwritten};
+pub(super) use words::{denied, message, nobody, said_no, too_late, unwritten, whole};
 
 /// What a person who is asked is shown, and what the approval is bound to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -260,7 +260,8 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
     let mut file = std::fs::File::from(file);
     let facts = file.metadata().map_err(|why| cannot(why.to_string()))?;
     if !facts.is_file() {
-        return Err(error("not-a-file", format!("{relative} is no regular file.")));
+        let what = if relative.is_empty() { "The workspace itself" } else { &relative };
+        return Err(error("not-a-file", format!("{what} is no regular file. `path` names one file.")));
     }
     if facts.len() > LARGEST {
         let message = format!("{relative} has {} bytes; files of up to {} MB are read.", facts.len(), LARGEST >> 20);

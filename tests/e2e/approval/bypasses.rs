@@ -186,7 +186,7 @@ async fn an_argument_that_nobody_could_read_is_not_asked_about() {
     assert!(entry["omitted"].as_u64().is_some_and(|omitted| omitted > 100_000) && entry.to_string().len() < 10_000);
 
     // What is left out of a message is said to be.
-    let code = format!("(list 1){}(delete-file \"x\"){}", "\n".repeat(3_000), "\n".repeat(3_000));
+    let code = format!("(list 1)\n{}(delete-file \"x\")\n{}", "(list 2)\n".repeat(300), "(list 3)\n".repeat(300));
     let call = agent.begin("evaluate-lisp", json!({"code": code})).await;
     let question = editor.press("Deny").await;
     assert!(question["params"]["message"].to_string().contains("CHARACTERS ARE NOT SHOWN"), "{question}");

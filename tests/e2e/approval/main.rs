@@ -6,4 +6,5 @@ mod doors;
 mod editing;
 mod files;
 mod reloading;
+mod shown;
 mod support;

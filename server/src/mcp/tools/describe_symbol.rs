@@ -19,6 +19,7 @@ const SHOWN: usize = 40;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// Its name: pkg:name or name
+    #[schemars(length(min = 1))]
     symbol: String,
     /// Package the name is read in
     #[serde(default)]

@@ -121,8 +121,8 @@ impl FromFailure for Found {
 async fn wanted(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathBuf>, String> {
     let workspace = session.workspace().to_owned();
     let named: Vec<PathBuf> = match paths {
-        Some(paths) => paths.iter().map(|path| workspace.join(path)).collect(),
-        None => vec![workspace.clone()],
+        Some(paths) if !paths.is_empty() => paths.iter().map(|path| workspace.join(path)).collect(),
+        _ => vec![workspace.clone()],
     };
     let mut open: Vec<PathBuf> = session.open_documents().await.into_iter().filter_map(|open| open.path).collect();
     open.iter_mut().for_each(|path| *path = path.canonicalize().unwrap_or_else(|_| std::mem::take(path)));

@@ -83,6 +83,7 @@ restart (last resort; systems are loaded again).";
                 done(text, json!({"image": status.image, "work": status.work}))
             }
             Action::Interrupt => match session.interrupt(client, false).await {
+                Ok(0) => done("Nothing of yours was running.".into(), json!({"interrupted": 0})),
                 Ok(count) => done(format!("Interrupted: {count}."), json!({"interrupted": count})),
                 Err(error) => Failure::of(error, None).into(),
             },

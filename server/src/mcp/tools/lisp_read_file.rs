@@ -20,6 +20,7 @@ const LINES: usize = 2000;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// File in the workspace
+    #[schemars(length(min = 1))]
     path: String,
     /// Default true; false: the text itself
     #[serde(default)]
@@ -32,6 +33,7 @@ pub(crate) struct Input {
     offset: Option<usize>,
     /// Forms, or lines, to show
     #[serde(default)]
+    #[schemars(range(min = 1))]
     limit: Option<usize>,
 }
 
@@ -80,6 +82,14 @@ each, those you name in full, with the names that lisp-edit-form takes.";
             for form in &forms {
                 let _ = write!(text, "\nL{}-{} {}", form.line, form.end_line, form.text);
             }
+            if let Some(pattern) =
+                input.name_pattern.as_deref().filter(|pattern| !read_file::names_any(&file.text, pattern))
+            {
+                let _ = write!(
+                    text,
+                    "\n\n(`{pattern}` names no form. `*` stands for anything, `^` and `$` for the ends of a name, `|` for or.)"
+                );
+            }
             (facts.total, facts.forms) = (Some(total), forms);
         } else {
             let (shown, total) = read_file::lines(&file.text, offset, input.limit.unwrap_or(LINES));
@@ -95,6 +105,8 @@ fn counted(what: &str, offset: usize, shown: usize, total: usize) -> String {
     let s = if total == 1 { "" } else { "s" };
     if shown == total {
         format!("{total} {what}{s}")
+    } else if shown == 0 {
+        format!("it has {total} {what}{s}, and none behind offset {offset}")
     } else {
         format!("{what}s {}-{} of {total}", offset + 1, offset + shown)
     }

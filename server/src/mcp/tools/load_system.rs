@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 
 use super::reload::lines_of;
 use super::{Call, Failure, Hints, Reply, Tool};
+use crate::ide::asd;
 use crate::ide::evaluate::{self, Ending, Evaluation};
 use crate::session::approval::{Class, Subject};
 
@@ -17,6 +18,7 @@ pub(crate) struct LoadSystem;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// ASDF's name of the system
+    #[schemars(length(min = 1))]
     system: String,
 }
 
@@ -51,6 +53,7 @@ loaded again after an image restart. For edited code of a loaded one: code_reloa
     }
 
     async fn call(call: Call, Input { system }: Input) -> Reply<Loaded> {
+        let files = call.session.asd_files();
         let (progress, steps) = mpsc::unbounded_channel();
         let work = call.session.load_system(call.client, system.clone(), false, Some(progress));
         match call.progress.during(work, Some(lines_of(steps))).await {
@@ -61,6 +64,9 @@ loaded again after an image restart. For edited code of a loaded one: code_reloa
                 let error = facts.error.as_ref().map(|error| error.message.clone());
                 let mut text = if loaded { format!("Loaded {system}.") } else { format!("Loading {system} failed.") };
                 let more = evaluate::render(&facts);
+                if let Some(hint) = facts.error.as_ref().and_then(|error| asd::missing(&error.kind, &files)) {
+                    text += &format!(" {hint}");
+                }
                 if facts.status != Ending::Ok || more != "; No value" {
                     text += &format!("\n{more}");
                 }

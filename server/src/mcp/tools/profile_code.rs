@@ -37,6 +37,7 @@ pub(crate) struct Input {
     max_samples: Option<u32>,
     /// Seconds; default: 0.01
     #[serde(default, rename = "sample-interval")]
+    #[schemars(range(min = 0.0001, max = 60))]
     sample_interval: Option<f64>,
     /// Default: flat
     #[serde(default, rename = "report-type")]
@@ -103,14 +104,15 @@ time, wall-clock time or allocation). It should run 0.5 s or more.";
             },
         };
         let timeout = input.timeout.unwrap_or(DEADLINE);
-        let (code, package) = (input.code, input.package.clone());
+        // By the contract not the session's own.
+        let (code, package) = (input.code, input.package.clone().unwrap_or_else(|| "CL-USER".into()));
         let max_samples = input.max_samples.unwrap_or(1000);
         let work = call.session.run(
             call.client,
             "profiling".into(),
             move |session| {
                 let Asked { mode, interval, .. } = asked;
-                ProfileParams { session, code, package, mode, interval, max_samples, timeout }
+                ProfileParams { session, code, package: Some(package), mode, interval, max_samples, timeout }
             },
             Some(Duration::from_secs_f64(timeout)),
             None,

@@ -104,7 +104,7 @@ pub(crate) struct CompileStringInput {
     filename: Option<String>,
     /// Line number for source tracking
     #[serde(default)]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     position: Option<usize>,
     /// Package it is read in
     #[serde(default)]
@@ -140,6 +140,7 @@ pub(crate) struct LoadFasl;
 #[serde(deny_unknown_fields)]
 pub(crate) struct LoadFaslInput {
     /// The compiled file, in the workspace
+    #[schemars(length(min = 1))]
     path: String,
 }
 
@@ -193,6 +194,7 @@ pub(crate) struct ReloadPackage;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReloadPackageInput {
     /// Package name to reload
+    #[schemars(length(min = 1))]
     package: String,
     /// Also reload dependent packages
     #[serde(default)]
@@ -232,6 +234,7 @@ pub(crate) struct ReloadSystem;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReloadSystemInput {
     /// ASDF's name of the system
+    #[schemars(length(min = 1))]
     system: String,
     /// Also files that have not changed
     #[serde(default)]
@@ -271,6 +274,7 @@ pub(crate) struct ReplaceFunction;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReplaceFunctionInput {
     /// Function symbol to replace
+    #[schemars(length(min = 1))]
     function: String,
     /// New function definition
     new_code: String,

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::asd;
 use crate::ide::evaluate::Ending;
 use crate::ide::testing::{Tested, render};
 use crate::image::ImageError;
@@ -67,13 +68,18 @@ impl Tool for RunTests {
         let Input { system, suite, test, package, framework, timeout } = input;
         let timeout = timeout.unwrap_or(DEADLINE);
         let named = package.clone();
-        let params =
-            RunTestsParams { system, suite, test, package, framework, timeout, asd_files: call.session.asd_files() };
+        let asd_files = call.session.asd_files();
+        let params = RunTestsParams { system, suite, test, package, framework, timeout, asd_files: asd_files.clone() };
         let within = Some(Duration::from_secs_f64(timeout));
         let work = call.session.run(call.client, "running tests".into(), |_| params, within, None);
         match call.progress.during(work, None).await {
             Ok(answer) => {
-                let facts = Tested::from(answer);
+                let mut facts = Tested::from(answer);
+                if let Some(error) = &mut facts.error
+                    && let Some(hint) = asd::missing(&error.kind, &asd_files)
+                {
+                    error.message += &format!("\n{hint}");
+                }
                 Reply { text: render(&facts), failed: facts.status != Ending::Ok, facts }
             }
             Err(error @ ImageError::Lost { .. }) => {

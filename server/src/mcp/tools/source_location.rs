@@ -17,6 +17,7 @@ pub(crate) struct SourceLocation;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// Its name: pkg:name, name, (setf name), a package
+    #[schemars(length(min = 1))]
     symbol: String,
     /// Package the name is read in
     #[serde(default)]

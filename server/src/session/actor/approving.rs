@@ -198,7 +198,7 @@ impl Actor {
             class: bound.wish.class,
             what: subject.what.clone(),
             file: bound.file.as_ref().map(|file| file.path.clone()),
-            code: subject.code.clone(),
+            code: approval::whole(&bound),
             arguments: bound.wish.arguments.clone(),
             message: approval::message(&name, &bound, deadline.as_secs()),
             deadline,

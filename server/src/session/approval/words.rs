@@ -1,5 +1,8 @@
 //! What a person is shown who is asked, and what an agent is told that was refused.
 
+use serde_json::Value;
+
+use super::seen::{lookalikes, safe, without_gaps};
 use super::{Bound, Class};
 use crate::config::approval::Rule;
 
@@ -25,7 +28,13 @@ pub(in crate::session) fn message(client: &str, bound: &Bound, seconds: u64) -> 
         text.push_str(&format!("\nFiles: {}", files(subject.sources.paths())));
     }
     match &subject.code {
-        Some(code) => text.push_str(&format!("\nCode: {}", shortened(code))),
+        Some(code) => {
+            others(bound, &mut text);
+            text.push_str(&format!("\nCode: {}", shortened(code)));
+            if let Some(line) = lookalikes(code) {
+                text.push_str(&format!("\n{line}"));
+            }
+        }
         None => text.push_str(&format!("\nArguments: {}", shortened(&bound.wish.arguments.to_string()))),
     }
     text.push_str(&format!("\n\nAllow? Timeout: {seconds}s"));
@@ -38,6 +47,34 @@ fn files<'a>(paths: impl Iterator<Item = &'a std::path::Path>) -> String {
     let shown = names.iter().take(FILES).cloned().collect::<Vec<_>>().join(", ");
     let more = names.len().saturating_sub(FILES);
     if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+/// The code whole, for an editor that has room for it: what is not seen spelled out, and in comments above it what the message says besides.
+pub(in crate::session) fn whole(bound: &Bound) -> Option<String> {
+    let code = bound.wish.subject.code.as_deref()?;
+    let mut notes = String::new();
+    others(bound, &mut notes);
+    if let Some(line) = lookalikes(code) {
+        notes.push_str(&format!("\n{line}"));
+    }
+    let notes: String = notes.lines().skip(1).map(|line| format!(";; {line}\n")).collect();
+    Some(notes + &safe(code))
+}
+
+/// What else was given besides the code and the file: the same code means another thing in another package.
+fn others(bound: &Bound, text: &mut String) {
+    let subject = &bound.wish.subject;
+    let shown = |value: &Value| {
+        let value = value.as_str();
+        value.is_some()
+            && (value == subject.code.as_deref() || value == subject.file.as_deref().and_then(|file| file.to_str()))
+    };
+    for (argument, value) in bound.wish.arguments.as_object().into_iter().flatten() {
+        if !value.is_null() && !shown(value) {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            text.push_str(&format!("\nWith {}: {}", name(argument), name(&value)));
+        }
+    }
 }
 
 /// One line, of what an agent may have made up.
@@ -53,24 +90,9 @@ fn uncapital(what: &str) -> String {
     chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_else(|| "do something".into())
 }
 
-/// Without characters that are not seen, or that change how others are seen: what is shown is what is there.
-pub fn safe(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for char in text.chars() {
-        let hidden = matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-            || matches!(char, '\u{e0000}'..='\u{e007f}' | '\u{fe00}'..='\u{fe0f}' | '\u{61c}' | '\u{ad}' | '\u{180e}');
-        if hidden || (char.is_control() && !matches!(char, '\n' | '\t')) {
-            shown.push_str(&format!("\\u{{{:x}}}", char as u32));
-        } else {
-            shown.push(char);
-        }
-    }
-    shown
-}
-
 /// Head and tail, and how much is not shown: what an agent hides must be seen to be hidden.
 fn shortened(code: &str) -> String {
-    let code = safe(code);
+    let code = without_gaps(&safe(code));
     let lines: Vec<&str> = code.trim_end().lines().collect();
     let all = code.chars().count();
     if lines.len() <= HEAD + TAIL && all <= CODE {

@@ -1,0 +1,160 @@
+//! What is shown of a text that an agent wrote, so that a person sees what is there: nothing hidden, nothing that passes for something else.
+
+/// Blank characters in a row that are shown as they are.
+const BLANKS: usize = 60;
+/// Empty lines in a row that are shown as they are.
+const EMPTY: usize = 6;
+/// Names that are named.
+const NAMED: usize = 5;
+
+/// Without characters that are not seen, that change how others are seen, or that Lisp does not take for the space or the bracket they look like:
+/// these are shown as `\u{202e}`.
+pub fn safe(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        if is_hidden(char) || is_false_syntax(char) || (char.is_control() && !matches!(char, '\n' | '\t')) {
+            shown.push_str(&format!("\\u{{{:x}}}", char as u32));
+        } else {
+            shown.push(char);
+        }
+    }
+    shown
+}
+
+/// Format characters, fillers, selectors of variants: no ink, or a turn of the direction.
+fn is_hidden(char: char) -> bool {
+    matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+        || matches!(char, '\u{e0000}'..='\u{e01ef}' | '\u{fe00}'..='\u{fe0f}' | '\u{61c}' | '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}')
+        || matches!(
+            char,
+            '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{1d173}'
+                ..='\u{1d17a}'
+        )
+}
+
+/// Looks like a space, a bracket, a quote or the beginning of a comment, and is a letter to Lisp's reader.
+fn is_false_syntax(char: char) -> bool {
+    matches!(char, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
+        || matches!(
+            char,
+            '\u{37e}'
+                | '\u{ff1b}'
+                | '\u{fe54}'
+                | '\u{204f}'
+                | '\u{ff02}'
+                | '\u{ff03}'
+                | '\u{ff07}'
+                | '\u{ff5c}'
+                | '\u{ff1a}'
+        )
+        || matches!(
+            char,
+            '\u{ff08}' | '\u{ff09}' | '\u{fe59}' | '\u{fe5a}' | '\u{2768}'
+                ..='\u{276b}' | '\u{207d}' | '\u{207e}' | '\u{208d}' | '\u{208e}'
+        )
+}
+
+/// Long runs of blanks are shown by how long they are: code behind them stays in sight.
+pub(super) fn without_gaps(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(char::is_whitespace) {
+        let end = rest[start..].find(|char: char| !char.is_whitespace()).map_or(rest.len(), |length| start + length);
+        let gap = &rest[start..end];
+        let breaks = gap.matches('\n').count();
+        let indent = gap.rsplit('\n').next().unwrap_or_default();
+        shown.push_str(&rest[..start]);
+        if end == rest.len() {
+            // Nothing is behind it.
+        } else if breaks > EMPTY {
+            shown.push_str(&format!("\n[{} EMPTY LINES]\n", breaks - 1));
+        } else if breaks > 0 && indent.chars().count() <= BLANKS {
+            shown.push_str(gap);
+        } else if indent.chars().count() > BLANKS {
+            shown.push_str(&format!("{}[{} BLANKS] ", if breaks > 0 { "\n" } else { " " }, indent.chars().count()));
+        } else {
+            shown.push_str(gap);
+        }
+        rest = &rest[end..];
+    }
+    shown + rest
+}
+
+/// A line that names what reads like another name because some of its letters only look like ASCII's; none when there is nothing.
+pub(super) fn lookalikes(text: &str) -> Option<String> {
+    let mut found: Vec<String> = Vec::new();
+    for word in text.split(|char: char| !char.is_alphanumeric() && !matches!(char, '-' | '*' | '+' | '%')) {
+        let false_letters = word.chars().filter(|char| is_lookalike(*char)).count();
+        let letters = word.chars().filter(|char| char.is_alphabetic()).count();
+        let ascii = word.chars().any(|char| char.is_ascii_alphabetic());
+        if false_letters > 0 && (ascii || false_letters == letters) {
+            let spelled = word
+                .chars()
+                .take(80)
+                .map(|char| if char.is_ascii() { char.to_string() } else { format!("\\u{{{:x}}}", char as u32) });
+            let spelled: String = spelled.collect();
+            if !found.contains(&spelled) {
+                found.push(spelled);
+            }
+        }
+    }
+    if found.is_empty() {
+        return None;
+    }
+    let more = found.len().saturating_sub(NAMED);
+    found.truncate(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!("NOT WHAT THEY LOOK LIKE: {}{more}", found.join(", ")))
+}
+
+/// Letters that are drawn like ones of ASCII.
+fn is_lookalike(char: char) -> bool {
+    const CYRILLIC_AND_GREEK: &str = "асеорхуѕіјһԁԛԝүӏАВЕІЈКМНОРСТХЅԌԚԜαικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ";
+    CYRILLIC_AND_GREEK.contains(char)
+        || matches!(char, 'Ａ'..='Ｚ' | 'ａ'..='ｚ' | '０'..='９' | '\u{1d400}'..='\u{1d7ff}' | 'ı' | 'ɑ' | 'ɡ' | 'ℯ' | 'ℊ' | 'ℴ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reads_differently_to_lisp_is_spelled_out() {
+        for (text, shown) in [
+            ("(f\u{a0}x)", "(f\\u{a0}x)"),
+            ("\u{ff1b} (delete-file x)", "\\u{ff1b} (delete-file x)"),
+            ("\u{37e} not a comment", "\\u{37e} not a comment"),
+            ("a\u{3164}b\u{e0101}", "a\\u{3164}b\\u{e0101}"),
+            ("(é 𝄞)\n\tλ", "(é 𝄞)\n\tλ"),
+        ] {
+            assert_eq!(safe(text), shown);
+        }
+    }
+
+    #[test]
+    fn code_behind_much_space_stays_in_sight() {
+        assert_eq!(
+            without_gaps(&format!("(a){}(b)\n{}", " ".repeat(5_000), "\n".repeat(100))),
+            "(a) [5000 BLANKS] (b)"
+        );
+        assert_eq!(without_gaps(&format!("(a){}  (b)", "\n".repeat(41))), "(a)\n[40 EMPTY LINES]\n(b)");
+        let plain = "(defun f (x)\n\n\n  (* x\n     2))";
+        assert_eq!(without_gaps(plain), plain);
+        let margin = format!("(a)\n{}(b)", " ".repeat(100));
+        assert_eq!(without_gaps(&margin), "(a)\n[100 BLANKS] (b)");
+    }
+
+    #[test]
+    fn names_of_other_letters_are_named() {
+        assert_eq!(
+            lookalikes("(list 1) (d\u{435}lete-file x)").as_deref(),
+            Some("NOT WHAT THEY LOOK LIKE: d\\u{435}lete-file")
+        );
+        assert!(lookalikes("(\u{441}\u{430}r x)").is_some_and(|line| line.contains("\\u{441}\\u{430}r")));
+        assert!(lookalikes("(\u{441}\u{43e}\u{440}\u{443} x)").is_some(), "all of it");
+        for honest in ["(defun λ (x) x)", "\"Привет, мир\"", "(größe x)", "(list 1 'Δ)", "(setf 長さ 3)"]
+        {
+            assert_eq!(lookalikes(honest), None, "{honest}");
+        }
+    }
+}

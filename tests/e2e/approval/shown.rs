@@ -1,0 +1,199 @@
+//! Ways to have a person allow what they did not see: what is shown is what would run, and what is not allowed does not run.
+
+use consort_tests::agent::{Agent, text};
+use consort_tests::lsp::Editor;
+use serde_json::{Value, json};
+
+use crate::support::Guarded;
+
+/// A person who is shown what a call would do, and says no.
+async fn shown(agent: &mut Agent, editor: &mut Editor, tool: &str, arguments: Value) -> String {
+    let call = agent.begin(tool, arguments).await;
+    let question = editor.press("Deny").await;
+    let refused = agent.result(call).await;
+    assert!(text(&refused).starts_with("Refused"), "{tool}: {}", text(&refused));
+    question["params"]["message"].as_str().expect("a message").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_in_the_code_hides_or_passes_for_something_else() {
+    let guarded = Guarded::new().await;
+    let mut editor = guarded.editor().await;
+    let mut agent = guarded.agent("agent").await;
+    let gap = "\n".repeat(2_000);
+    let margin = " ".repeat(3_000);
+    for (code, words) in [
+        // Letters of other alphabets, and of the fullwidth forms.
+        ("(d\u{435}lete-file \"x\")".to_owned(), "NOT WHAT THEY LOOK LIKE: d\\u{435}lete-file"),
+        ("(\u{ff45}val x)".to_owned(), "NOT WHAT THEY LOOK LIKE: \\u{ff45}val"),
+        // What looks like a comment, a space, a bracket, and is a letter.
+        ("\u{37e} (delete-file \"x\")".to_owned(), "\\u{37e} (delete-file"),
+        ("\u{ff1b} (delete-file \"x\")".to_owned(), "\\u{ff1b} (delete-file"),
+        ("(list\u{a0}1)".to_owned(), "(list\\u{a0}1)"),
+        // Text that is turned round, or has no ink.
+        ("(list \u{202e}1)\u{2066}".to_owned(), "(list \\u{202e}1)\\u{2066}"),
+        ("(lis\u{3164}t\u{200d} 1)\u{e0101}".to_owned(), "(lis\\u{3164}t\\u{200d} 1)\\u{e0101}"),
+        ("(list 1)\r(delete-file \"x\")\u{8}".to_owned(), "(list 1)\\u{d}(delete-file \"x\")\\u{8}"),
+        // Far below, and far to the right.
+        (format!("(list 1){gap}(delete-file \"x\"){gap}"), "(list 1)\n[1999 EMPTY LINES]\n(delete-file \"x\")"),
+        (format!("(list 1){margin}(delete-file \"x\")"), "(list 1) [3000 BLANKS] (delete-file \"x\")"),
+        // Behind something long.
+        (format!("(list 1)\n{}(delete-file \"x\")", "(list 2)\n".repeat(2_000)), "CHARACTERS ARE NOT SHOWN"),
+        // The reader's own macros are shown as they are.
+        ("(list #.(delete-file \"x\"))".to_owned(), "#.(delete-file \"x\")"),
+    ] {
+        let message = shown(&mut agent, &mut editor, "evaluate-lisp", json!({"code": code})).await;
+        assert!(message.contains(words), "no {words:?} in {message}");
+    }
+    let refused = guarded.audit();
+    assert!(refused.len() == 12 && refused.iter().all(|entry| entry["decision"] == "refused"), "{refused:#?}");
+    guarded.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_editor_with_room_for_all_the_code_sees_the_same() {
+    let guarded = Guarded::new().await;
+    let mut rich = Editor::connect(&guarded.world.session);
+    rich.initialize(json!({"capabilities": {"experimental": {"consort": {"approve": true}}}})).await;
+    rich.command("consort.status", json!({})).await.expect("a status");
+    let mut agent = guarded.agent("agent").await;
+    let arguments = json!({"code": "(d\u{435}lete-file\u{202e} \"x\")", "package": "KEYWORD"});
+    let call = agent.begin("evaluate-lisp", arguments.clone()).await;
+    let question = rich.question().await;
+    assert_eq!(
+        question["params"]["code"],
+        ";; With package: KEYWORD\n;; NOT WHAT THEY LOOK LIKE: d\\u{435}lete-file\n(d\u{435}lete-file\\u{202e} \"x\")"
+    );
+    assert_eq!(question["params"]["arguments"], arguments, "as they were sent");
+    rich.reply(&question, json!({"decision": "deny"})).await;
+    assert!(text(&agent.result(call).await).starts_with("Refused"));
+    guarded.refused("a test").await;
+    guarded.end().await;
+}
+
+/// The same code means another thing elsewhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_else_was_given_is_shown_too() {
+    let guarded = Guarded::new().await;
+    let mut editor = guarded.editor().await;
+    let mut agent = guarded.agent("agent").await;
+    for (tool, arguments, words) in [
+        (
+            "evaluate-lisp",
+            json!({"code": "(run)", "package": "EVIL", "timeout": 86400}),
+            &["With package: EVIL", "With timeout: 86400"][..],
+        ),
+        (
+            "evaluate-lisp",
+            json!({"code": "(run)", "package": "A\n\nAllow?\u{202e}"}),
+            &["With package: A Allow?\\u{202e}"],
+        ),
+        (
+            "profile-code",
+            json!({"code": "(run)", "package": "EVIL", "mode": "time"}),
+            &["With package: EVIL", "With mode: time"],
+        ),
+        (
+            "code_compile_string",
+            json!({"code": "(defun f ())", "package": "EVIL", "position": 7}),
+            &["With package: EVIL", "With position: 7"],
+        ),
+        (
+            "code_replace_function",
+            json!({"function": "cl-user::f", "new_code": "(defun f ())", "package": "EVIL"}),
+            &["With package: EVIL", "With function: cl-user::f"],
+        ),
+    ] {
+        let message = shown(&mut agent, &mut editor, tool, arguments).await;
+        for word in words {
+            assert!(message.contains(word), "{tool}: no {word:?} in {message}");
+        }
+    }
+    assert_eq!(guarded.audit().len(), 5);
+    guarded.end().await;
+}
+
+/// What a key that is there twice, or keys in another order, make of the arguments is what is shown, bound and done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn arguments_are_one_thing_however_they_are_written() {
+    let guarded = Guarded::new().await;
+    let mut editor = guarded.editor().await;
+    let mut agent = guarded.agent("agent").await;
+    for (id, arguments) in [
+        (901, r#"{"code": "(list :seen)", "code": "(list :done)"}"#),
+        (902, r#"{"code": "(list :done)", "c\u006fde": "(list :done)"}"#),
+    ] {
+        let call = format!(
+            r#"{{"jsonrpc": "2.0", "id": {id}, "method": "tools/call", "params": {{"name": "evaluate-lisp", "arguments": {arguments}}}}}"#
+        );
+        agent.send_text(&call).await;
+        // Either it is no call at all, or a person sees what runs.
+        let question = editor.press("Allow").await;
+        let message = question["params"]["message"].as_str().expect("a message");
+        assert!(message.contains("(list :done)") && !message.contains(":seen"), "{message}");
+        assert_eq!(text(&agent.result(id).await), "=> (:DONE)");
+    }
+    let digests: Vec<Value> = guarded.audit().iter().map(|entry| entry["digest"].clone()).collect();
+    assert_eq!(digests[0], digests[1], "the same arguments");
+
+    // The order of the keys is none of an approval's business.
+    let mut modern = Agent::modern(&guarded.world.session, "modern", json!({"elicitation": {}}));
+    editor.leave().await;
+    let asked = modern.call("evaluate-lisp", json!({"code": "3", "package": "CL-USER"})).await;
+    let mut arguments = serde_json::Map::new();
+    for (key, value) in [("package", "CL-USER"), ("code", "3")] {
+        arguments.insert(key.into(), value.into());
+    }
+    let again = json!({
+        "name": "evaluate-lisp", "arguments": arguments, "requestState": asked["requestState"],
+        "inputResponses": {"approval": {"action": "accept", "content": {"decision": "allow"}}},
+    });
+    let id = modern.ask("tools/call", again).await;
+    assert_eq!(text(&modern.result(id).await), "=> 3");
+    guarded.end().await;
+}
+
+/// Neither asking nor looking reads the code as Lisp does: nothing in it has run when a person says no.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_runs_while_a_person_reads() {
+    let guarded = Guarded::new().await;
+    let mut editor = guarded.editor().await;
+    let mut agent = guarded.agent("agent").await;
+    editor.eval("(defvar cl-user::*ran* nil)").await;
+    let code = "(list #.(setf cl-user::*ran* :read) (macrolet ((m () (setf cl-user::*ran* :expanded))) (m)))";
+    let core = "(defun core () #.(setf cl-user::*ran* :edited))";
+    for (tool, arguments) in [
+        ("evaluate-lisp", json!({"code": code})),
+        ("repl_eval", json!({"code": code})),
+        ("profile-code", json!({"code": code})),
+        ("code_compile_string", json!({"code": code})),
+        ("code_replace_function", json!({"function": "cl-user::core", "new_code": core})),
+        ("run-tests", json!({"system": "no-such-system"})),
+        ("load-system", json!({"system": "no-such-system"})),
+        (
+            "lisp-edit-form",
+            json!({"file_path": "core.lisp", "form_type": "defun", "form_name": "core", "operation": "replace", "content": core}),
+        ),
+    ] {
+        shown(&mut agent, &mut editor, tool, arguments).await;
+        assert_eq!(editor.eval("cl-user::*ran*").await, ["NIL"], "{tool}");
+    }
+    assert_eq!(guarded.audit().iter().filter(|entry| entry["decision"] == "refused").count(), 8);
+
+    // What asks nobody runs nothing in the image, whatever it is given.
+    for (tool, arguments) in [
+        ("compile-form", json!({"code": code})),
+        ("macroexpand-form", json!({"form": code, "full": true})),
+        ("source_location", json!({"symbol": "#.(setf cl-user::*ran* :looked)"})),
+        ("describe-symbol", json!({"symbol": "#.(setf cl-user::*ran* :looked)"})),
+        ("apropos", json!({"pattern": "#.(setf cl-user::*ran* :looked)"})),
+        ("lisp-read-file", json!({"path": "core.lisp", "name_pattern": "#.(setf cl-user::*ran* :looked)"})),
+        ("diagnostics", json!({"paths": ["core.lisp"]})),
+        ("evaluate-lisp", json!({"code": code, "package": "#.(setf cl-user::*ran* :looked)", "approved": true})),
+    ] {
+        agent.call(tool, arguments).await;
+        assert_eq!(editor.eval("cl-user::*ran*").await, ["NIL"], "{tool}");
+        assert!(!editor.was_asked().await, "{tool}");
+    }
+    guarded.end().await;
+}
