@@ -7,6 +7,17 @@ export function oneLine(text: string, limit: number): string {
   return line.length <= limit ? line : `${line.slice(0, limit - 1)}…`
 }
 
+/** Lines of at most `width` characters, broken between words. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(/\s+/)) {
+    const last = lines.at(-1)
+    if (last === undefined || last.length + 1 + word.length > width) lines.push(word)
+    else lines[lines.length - 1] = `${last} ${word}`
+  }
+  return lines
+}
+
 /** The values as text: one a line. */
 export function valuesText(result: EvalResult): string {
   return result.values.join('\n')

@@ -62,7 +62,7 @@ if (tree.value > 0) {
   const holder = element('div')
   const details = element('div', '', '')
   details.id = 'details'
-  main.append(holder, details, element('p', 'Click a frame to zoom, Shift-click or click a name below to go to its source.'))
+  main.append(holder, details, element('p', 'A click on a frame zooms in and goes to its source, as does one on a name below.'))
   const chart = flamegraph()
     .width(Math.max(320, main.clientWidth))
     .cellHeight(20)
@@ -73,8 +73,7 @@ if (tree.value > 0) {
     .setDetailsElement(details)
     .label((frame: { data: Node }) => `${frame.data.name}: ${percent(frame.data.value, all)}, ${frame.data.value} samples`)
     .onClick((frame: { data: Node }) => {
-      const event = window.event as MouseEvent | undefined
-      if (event?.shiftKey === true) api.postMessage({ symbol: frame.data.name })
+      if (frame.data !== tree) api.postMessage({ symbol: frame.data.name, quiet: true })
     })
   select(holder).datum(tree).call(chart as never)
   let timer: number | undefined

@@ -1,0 +1,39 @@
+// An error's backtrace is followed to the lines that it came through: from the hover, from the whole result, and from the REPL.
+export default async function ({ workbench, page, step, text }) {
+  const at = (line) => page.locator('.statusbar-item', { hasText: `Ln ${line}, Col` })
+
+  await step('an error, and its backtrace followed to the source', async () => {
+    await workbench.file('bill.lisp')
+    await workbench.cursor('bill.lisp', '(defun share')
+    await page.keyboard.press('Control+Alt+l')
+    await page.keyboard.press('b')
+    await workbench.shows('bill.lisp', 'DIVISION-BY-ZERO')
+    const hover = page.locator('.monaco-hover:not(.hidden)', { hasText: 'Backtrace' }).first()
+    const look = async () => {
+      await page.mouse.move(1200, 700)
+      await workbench.editor('bill.lisp').locator('.view-line', { hasText: "(split-bills '(40" }).locator('span span').first().hover()
+      await hover.locator('a', { hasText: 'SPLIT-BILLS' }).waitFor()
+    }
+    await look()
+    await workbench.both('11-backtrace', look)
+    await look()
+    await hover.locator('a', { hasText: 'SPLIT-BILLS' }).click()
+    // The call of SHARE in it, not its first line.
+    await at(9).waitFor()
+    await page.keyboard.press('Escape')
+    await look()
+    await hover.locator('a', { hasText: /\(SHARE/ }).click()
+    await at(3).waitFor()
+    await page.keyboard.press('Escape')
+  })
+
+  await step('the whole result beside the editor has the same links', async () => {
+    await workbench.command('Consort: Open the Last Result')
+    await workbench.until('the result', async () => (await text('result')).includes('Backtrace'))
+    const frame = page.locator('.monaco-editor[data-uri*="result"] .detected-link', { hasText: 'SPLIT-BILLS' }).first()
+    await frame.click({ modifiers: ['Control'] })
+    await at(9).waitFor()
+    await page.locator('.monaco-editor[data-uri*="result"] .view-line').first().click()
+    await page.keyboard.press('Control+F4')
+  })
+}
