@@ -145,7 +145,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   private async showCode(approval: Approval): Promise<void> {
     const name = documentName(approval)
     const header = [
-      ...wrapped(`${PREFIX}: ${sentence(approval)}`, 52),
+      ...wrapped(`${PREFIX}: ${sentence(approval)}`, 40),
       ...(approval.file == null ? [] : [`File: ${approval.file}`]),
       `Tool: ${approval.tool}`,
       `No answer in ${approval.deadlineSeconds} s is a no.`,

@@ -137,7 +137,7 @@ export class ImageTree extends Tree<Line> {
           ? []
           : [{
               label: 'In progress', description: String(status.work.length), icon: 'loading~spin', context: 'work',
-              children: status.work.map((work) => ({ label: oneLine(work, 120), icon: 'play', context: 'work' })),
+              children: status.work.map((work) => ({ label: oneLine(work.replaceAll(`${status.workspace}/`, ''), 120), icon: 'play', context: 'work' })),
             }]),
       ]
     } catch {

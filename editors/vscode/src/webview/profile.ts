@@ -76,6 +76,9 @@ if (tree.value > 0) {
       if (frame.data !== tree) api.postMessage({ symbol: frame.data.name, quiet: true })
     })
   select(holder).datum(tree).call(chart as never)
+  // Only as high as it is deep.
+  const depth = (node: Node): number => 1 + Math.max(0, ...(node.children ?? []).map(depth))
+  holder.querySelector('svg')?.setAttribute('height', String(20 * depth(tree) + 4))
   let timer: number | undefined
   window.addEventListener('resize', () => {
     window.clearTimeout(timer)

@@ -11,7 +11,7 @@ export default async function ({ workbench, page, place, step, scratch, text }) 
     await workbench.shows('scratch.lisp', 'PACE')
     const pace = async (value) => {
       await workbench.file('scratch.lisp')
-      await page.keyboard.press('Control+End')
+      await workbench.cursor('scratch.lisp', /^\(pace\)/)
       await page.keyboard.press('Alt+Enter')
       await workbench.shows('scratch.lisp', value)
     }
