@@ -36,13 +36,13 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const threads = new ThreadsTree(server)
   const threadsView = vscode.window.createTreeView('consort.threads', { treeDataProvider: threads })
   const tests = new Tests(server)
-  const links = new FrameLinks(server, (terminal) => repl.backtraceIn(terminal))
+  const links = new FrameLinks(server, (terminal) => repl.errorIn(terminal))
   context.subscriptions.push(
     log, output, server, results, documents, repl, profiles, systems, image, logTree,
     new StatusBar(server),
     new Approvals(server, documents),
     tests, packages, threads, threadsView,
-    threadsView.onDidChangeVisibility(({ visible }) => (threads.visible = visible)),
+    threadsView.onDidChangeVisibility(() => (threads.visible = threadsView.visible)),
     vscode.window.registerTreeDataProvider('consort.packages', packages),
     vscode.languages.registerDocumentLinkProvider({ scheme: SCHEME, pattern: '/result/**' }, links),
     vscode.window.registerTerminalLinkProvider(links),

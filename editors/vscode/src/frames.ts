@@ -56,6 +56,13 @@ export function calleeOf(text: string): string | undefined {
   return name?.replace(/^\(SETF\s+|\)$/gi, '').replace(/^.*:/, '').toLowerCase()
 }
 
+/** What the innermost frame was doing, as far as an error's text tells: the call of a function that is the system's, or that is not there. */
+export function operationIn(message: string): string | undefined {
+  const operation = /Operation was (\([^\n]+\))/.exec(message)?.[1]
+  const missing = /The function ([^\s]+) is undefined/.exec(message)?.[1]
+  return operation ?? (missing === undefined ? undefined : `(${missing})`)
+}
+
 /** Where, in the text of a definition, `callee` is called: the offset behind the parenthesis. Strings and comments are passed over. */
 export function callIn(definition: string, callee: string): number | undefined {
   let at = 0

@@ -1,6 +1,6 @@
 // The REPL: a terminal on the editor's own session.
 import * as vscode from 'vscode'
-import type { Completions, EvalResult, Output } from './lsp_ext.js'
+import type { Completions, EvalResult, LispError, Output } from './lsp_ext.js'
 import { crlf, LineEditor } from './line_editor.js'
 import { timingText, warningText } from './format.js'
 import { complete } from './reader.js'
@@ -24,8 +24,8 @@ class Terminal implements vscode.Pseudoterminal {
   private package = 'COMMON-LISP-USER'
   private running: vscode.CancellationTokenSource | undefined
   private atLineStart = true
-  /** The frames that were shown last. */
-  backtrace: readonly string[] = []
+  /** The error that was shown last. */
+  error: LispError | undefined
   private readonly subscription: vscode.Disposable
 
   constructor(
@@ -125,7 +125,7 @@ class Terminal implements vscode.Pseudoterminal {
     for (const warning of result.warnings) this.write(color(33, crlf(`; ${warningText(warning)}`)) + '\r\n')
     if (result.error !== null) {
       this.write(color(31, crlf(`${result.error.type}: ${result.error.message}`)) + '\r\n')
-      this.backtrace = result.error.backtrace
+      this.error = result.error
       const frames = result.error.backtrace.slice(0, 12).map((frame, index) => `  ${index}: ${frame}`)
       if (frames.length > 0) this.write(color(90, crlf(frames.join('\n'))) + '\r\n')
     } else if (result.values.length === 0) this.write(color(90, '; no value') + '\r\n')
@@ -169,9 +169,9 @@ export class Repl implements vscode.Disposable {
     this.terminal?.dispose()
   }
 
-  /** The frames that the REPL showed last; undefined when it is another terminal. */
-  backtraceIn(terminal: vscode.Terminal): readonly string[] | undefined {
-    return terminal === this.terminal ? this.pty?.backtrace : undefined
+  /** The error that the REPL showed last; undefined when it is another terminal. */
+  errorIn(terminal: vscode.Terminal): LispError | undefined {
+    return terminal === this.terminal ? this.pty?.error : undefined
   }
 
   show(preserveFocus = false): void {

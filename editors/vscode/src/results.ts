@@ -132,7 +132,7 @@ export function hover(result: EvalResult): vscode.MarkdownString {
   part('Error output', result.stderr)
   part('Warnings', result.warnings.map(warningText).join('\n'))
   const frames = (result.error?.backtrace ?? []).slice(0, 15)
-  if (frames.length > 0) markdown.appendMarkdown(`Backtrace\n\n${frames.map((_, index) => frameLine(frames, index)).join('  \n')}\n\n`)
+  if (frames.length > 0) markdown.appendMarkdown(`Backtrace\n\n${frames.map((_, index) => frameLine(frames, index, result.error?.message ?? '')).join('  \n')}\n\n`)
   if (result.omitted > 0) markdown.appendMarkdown(`${result.omitted} characters were left out.\n\n`)
   const timing = result.timing === null ? '' : `$(clock) ${timingText(result.timing)}  ·  `
   const copied = result.status === 'ok' ? valuesText(result) : resultText(result)
@@ -146,8 +146,8 @@ export function hover(result: EvalResult): vscode.MarkdownString {
 }
 
 /** A frame of the backtrace; one that has a source is a link to it. */
-function frameLine(frames: string[], index: number): string {
-  const target = frameLink(frames, index)
+function frameLine(frames: string[], index: number, message: string): string {
+  const target = frameLink(frames, index, message)
   const text = escaped(oneLine(frames[index] ?? '', 100))
   return `${index}: ${target === undefined ? text : `[${text}](${target} "Go to the source")`}`
 }

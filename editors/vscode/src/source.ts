@@ -1,8 +1,8 @@
 // Going to where a symbol is defined, and to where a frame of a backtrace is.
 import * as vscode from 'vscode'
 import { toRange } from './convert.js'
-import { calleeOf, callIn, frameOf, type Frame } from './frames.js'
-import type { Definition, SourceLocations } from './lsp_ext.js'
+import { calleeOf, callIn, frameOf, operationIn, type Frame } from './frames.js'
+import type { Definition, LispError, SourceLocations } from './lsp_ext.js'
 import { complain, Refused, type Server } from './server.js'
 
 /** Open the first definition of a symbol; by the server's command where there is one, by the workspace's symbols otherwise. */
@@ -65,12 +65,12 @@ async function show(uri: vscode.Uri, at: vscode.Position): Promise<void> {
   await vscode.window.showTextDocument(uri, { viewColumn: there?.viewColumn ?? vscode.ViewColumn.One, selection: new vscode.Range(at, at) })
 }
 
-/** A link to a frame's source, for hovers and documents; undefined for frames that have none. */
-export function frameLink(backtrace: readonly string[], index: number): string | undefined {
+/** A link to a frame's source, for hovers and documents; undefined for frames that have none. `message` is the error's. */
+export function frameLink(backtrace: readonly string[], index: number, message: string): string | undefined {
   const text = backtrace[index]
   if (text === undefined || frameOf(text) === undefined) return undefined
   const cut = (one: string | undefined): string | undefined => one?.slice(0, 500)
-  return `command:consort.editor.goToFrame?${encodeURIComponent(JSON.stringify([cut(text), cut(backtrace[index - 1])]))}`
+  return `command:consort.editor.goToFrame?${encodeURIComponent(JSON.stringify([cut(text), cut(index === 0 ? operationIn(message) : backtrace[index - 1])]))}`
 }
 
 const FRAME = /^\s*(\d+): (\(.*)$/
@@ -90,15 +90,17 @@ class FrameLink extends vscode.TerminalLink {
 export class FrameLinks implements vscode.DocumentLinkProvider, vscode.TerminalLinkProvider {
   constructor(
     private readonly server: Server,
-    private readonly isRepl: (terminal: vscode.Terminal) => readonly string[] | undefined,
+    /** The error that the REPL showed last, when the terminal is the REPL. */
+    private readonly shownIn: (terminal: vscode.Terminal) => LispError | undefined,
   ) {}
   provideDocumentLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
     const links: vscode.DocumentLink[] = []
     let before: string | undefined
+    const all = document.getText()
     for (let line = 0; line < document.lineCount; line++) {
       const text = document.lineAt(line).text
       const frame = FRAME.exec(text)?.[2]
-      const target = frame === undefined ? undefined : frameLink([before ?? '', frame], 1)
+      const target = frame === undefined ? undefined : frameLink(before === undefined ? [frame] : [before, frame], before === undefined ? 0 : 1, all)
       if (target !== undefined) {
         const link = new vscode.DocumentLink(new vscode.Range(line, text.indexOf('('), line, text.length), vscode.Uri.parse(target))
         link.tooltip = 'Go to the source'
@@ -109,12 +111,13 @@ export class FrameLinks implements vscode.DocumentLinkProvider, vscode.TerminalL
     return links
   }
   provideTerminalLinks({ terminal, line }: vscode.TerminalLinkContext): FrameLink[] {
-    const backtrace = this.isRepl(terminal)
+    const error = this.shownIn(terminal)
+    const backtrace = error?.backtrace
     const match = FRAME.exec(line)
     const index = Number(match?.[1])
     const frame = backtrace?.[index]
-    if (match === null || backtrace === undefined || frame === undefined || frameOf(frame) === undefined || !frame.startsWith((match[2] ?? '').slice(0, 40))) return []
-    return [new FrameLink(line.indexOf('('), (match[2] ?? '').length, frame, backtrace[index - 1])]
+    if (match === null || error === undefined || frame === undefined || frameOf(frame) === undefined || !frame.startsWith((match[2] ?? '').slice(0, 40))) return []
+    return [new FrameLink(line.indexOf('('), (match[2] ?? '').length, frame, index === 0 ? operationIn(error.message) : error.backtrace[index - 1])]
   }
   async handleTerminalLink(link: vscode.TerminalLink): Promise<void> {
     if (link instanceof FrameLink) await goToFrame(this.server, link.frame, link.inner).catch(complain)

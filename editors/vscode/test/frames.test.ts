@@ -1,7 +1,7 @@
 // Whose a frame of a backtrace is, and where the next one was called.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { calleeOf, callIn, frameOf } from '../src/frames.js'
+import { calleeOf, callIn, frameOf, operationIn } from '../src/frames.js'
 
 test('whose a frame is', () => {
   assert.deepEqual(frameOf('(SHOP::PRICE 3 "a)")'), { name: 'SHOP::PRICE' })
@@ -15,6 +15,12 @@ test('whose a frame is', () => {
 
 test('frames that have no source', () => {
   for (const frame of ['(/ 1 0)', '(CAR 1)', '(SB-KERNEL:FOO 1)', '("foreign function: memcpy")', '((LAMBDA ()))', 'x']) assert.equal(frameOf(frame), undefined, frame)
+})
+
+test('what the innermost frame was doing, by the message', () => {
+  assert.equal(operationIn('arithmetic error DIVISION-BY-ZERO signalled\nOperation was (/ 44 0).'), '(/ 44 0)')
+  assert.equal(operationIn('The function COMMON-LISP-USER::MISSING is undefined.'), '(COMMON-LISP-USER::MISSING)')
+  assert.equal(operationIn('The value NIL is not of type NUMBER'), undefined)
 })
 
 test('what a frame calls is found in its definition, and not in its strings, comments or its own name', () => {

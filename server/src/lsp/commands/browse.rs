@@ -74,7 +74,11 @@ impl Command for Complete {
     const NAME: &'static str = "consort.complete";
     const EXPECTS: &'static str = r#"[{"text": "...", "package"?: "...", "operator"?: bool}]"#;
 
-    async fn execute(front: &Front, Begun { text, package, operator }: Begun, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(
+        front: &Front,
+        Begun { text, package, operator }: Begun,
+        _: Option<ProgressToken>,
+    ) -> Result<Value> {
         let question = CompleteName { text, package, limit: COMPLETIONS, operator, packages: false };
         let found = front.session.look(question).await.map_err(|error| to_proto::error(&error))?;
         let items: Vec<Value> = found.items.iter().map(|one| json!({"label": one.label, "kind": one.kind})).collect();
@@ -111,7 +115,11 @@ pub(super) struct Which {
 const WHICH: &str = r#"[{"number": n}], n being one of `consort.threads`"#;
 
 /// Change the image by an operation on a thread.
-async fn stop<O: Operation<Answer = browse::StoppedThread>>(front: &Front, what: String, operation: O) -> Result<Value> {
+async fn stop<O: Operation<Answer = browse::StoppedThread>>(
+    front: &Front,
+    what: String,
+    operation: O,
+) -> Result<Value> {
     let answer = front.session.run(front.client, what, |_| operation, None, None).await;
     answer.map(|stopped| json!(stopped)).map_err(|error| to_proto::error(&error))
 }

@@ -9,11 +9,13 @@ export default async function ({ workbench, page, step, text }) {
     await page.keyboard.press('b')
     await workbench.shows('bill.lisp', 'DIVISION-BY-ZERO')
     const hover = page.locator('.monaco-hover:not(.hidden)', { hasText: 'Backtrace' }).first()
-    const look = async () => {
-      await page.mouse.move(1200, 700)
+    // What had the focus before may take the hover away just then: the mouse comes again.
+    const look = () => workbench.until('the hover', async () => {
+      await page.mouse.move(700, 600)
+      await hover.waitFor({ state: 'hidden', timeout: 3000 }).catch(() => page.keyboard.press('Escape'))
       await workbench.editor('bill.lisp').locator('.view-line', { hasText: "(split-bills '(40" }).locator('span span').first().hover()
-      await hover.locator('a', { hasText: 'SPLIT-BILLS' }).waitFor()
-    }
+      return hover.locator('a', { hasText: 'SPLIT-BILLS' }).waitFor({ timeout: 5000 }).then(() => true, () => false)
+    })
     await look()
     await workbench.both('11-backtrace', look)
     await look()

@@ -1,9 +1,10 @@
 // The test explorer on the server's own run of tests: a failure at its line, run again when the file is saved.
+import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export default async function ({ workbench, page, place, step }) {
-  const failure = () => workbench.editor('shop-tests.lisp').locator('.view-line', { hasText: /test many-copies.*180/ }).first()
+  const failure = () => workbench.editor('shop-tests.lisp').locator('.test-error-content-widget', { hasText: '180 != 190' })
   const row = () => page.locator('.test-explorer .monaco-list-row', { hasText: /many-copies/i }).first()
 
   await step('tests are run, and the failure stands at its line', async () => {
@@ -12,8 +13,10 @@ export default async function ({ workbench, page, place, step }) {
     await page.locator('.quick-input-list .monaco-list-row', { hasText: 'shop/tests' }).first().waitFor()
     await page.keyboard.type('shop/tests')
     await page.keyboard.press('Enter')
-    // In the line of the test that failed.
     await failure().waitFor({ timeout: 90_000 })
+    const line = await workbench.editor('shop-tests.lisp').locator('.view-line', { hasText: 'test many-copies' }).boundingBox()
+    const said = await failure().boundingBox()
+    assert.ok(Math.abs(said.y - line.y) < 8, `the failure is not in the test's line: ${said.y}, ${line.y}`)
     const system = page.locator('.test-explorer .monaco-list-row', { hasText: 'shop/tests' }).first()
     await system.locator('.monaco-tl-twistie').click()
     await row().waitFor()
