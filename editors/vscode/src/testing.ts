@@ -6,6 +6,8 @@ import { workspaceSystems } from './trees.js'
 
 export class Tests implements vscode.Disposable {
   private controller: vscode.TestController | undefined
+  /** The tests' whole names, by the ids of their rows. */
+  private readonly names = new Map<string, string>()
   /** The systems whose tests were run. */
   private readonly ran = new Set<string>()
   private running = false
@@ -74,7 +76,7 @@ export class Tests implements vscode.Disposable {
       this.ran.add(system.id)
       run.started(item)
       try {
-        const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: item.label }
+        const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: this.names.get(item.id) ?? item.label }
         const report = await this.server.run<TestReport>('runTests', what, undefined, token)
         run.appendOutput(`${report.text}\n`.replace(/\r?\n/g, '\r\n'))
         for (const outcome of report.tests) this.record(controller, run, system, outcome)
@@ -93,7 +95,8 @@ export class Tests implements vscode.Disposable {
   private record(controller: vscode.TestController, run: vscode.TestRun, system: vscode.TestItem, outcome: TestOutcome): void {
     const id = `${system.id}/${outcome.suite ?? ''}/${outcome.name}`
     const uri = outcome.file == null ? system.uri : vscode.Uri.file(outcome.file)
-    const item = system.children.get(id) ?? controller.createTestItem(id, outcome.name, uri)
+    const item = system.children.get(id) ?? controller.createTestItem(id, shortName(outcome.name), uri)
+    this.names.set(id, outcome.name)
     const line = outcome.line == null ? undefined : new vscode.Range(outcome.line - 1, 0, outcome.line - 1, 0)
     if (line !== undefined) item.range = line
     system.children.add(item)
@@ -109,3 +112,6 @@ export class Tests implements vscode.Disposable {
     else run.errored(item, messages, duration)
   }
 }
+
+/** A test's name without its package, as a source would have it. */
+const shortName = (name: string): string => name.replace(/^(?:[^\s|"]|\|[^|]*\|)+?::?(?=[^:])/, '').replace(/^[^a-z|]+$/, (upper) => upper.toLowerCase())

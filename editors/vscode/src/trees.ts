@@ -125,6 +125,8 @@ export class ImageTree extends Tree<Line> {
     if (!this.server.started || !this.server.can('status')) return [image]
     try {
       const status = await this.server.ask<Status>('status')
+      // Checks come and go with each keystroke.
+      const work = status.work.filter((one) => !one.startsWith('checking '))
       const memory = status.host_memory === null ? '' : `, ${bytesText(status.host_memory)}`
       return [
         image,
@@ -133,11 +135,11 @@ export class ImageTree extends Tree<Line> {
           label: 'Connected', description: String(status.clients.length), icon: 'plug',
           children: status.clients.map(({ door, name }) => ({ label: name, description: door === 'mcp' ? 'agent' : door === 'lsp' ? 'editor' : door, icon: door === 'mcp' ? 'hubot' : 'account' })),
         },
-        ...(status.work.length === 0
+        ...(work.length === 0
           ? []
           : [{
-              label: 'In progress', description: String(status.work.length), icon: 'loading~spin', context: 'work',
-              children: status.work.map((work) => ({ label: oneLine(work.replaceAll(`${status.workspace}/`, ''), 120), icon: 'play', context: 'work' })),
+              label: 'In progress', description: String(work.length), icon: 'loading~spin', context: 'work',
+              children: work.map((one) => ({ label: oneLine(one.replaceAll(`${status.workspace}/`, ''), 120), icon: 'play', context: 'work' })),
             }]),
       ]
     } catch {

@@ -34,9 +34,9 @@ td.share { width: 25%; min-width: 4em; }
 tr:hover td { background: var(--vscode-list-hoverBackground); }
 a { color: var(--vscode-textLink-foreground); text-decoration: none; cursor: pointer; font-family: var(--vscode-editor-font-family); }
 a:hover { text-decoration: underline; }
-.bar { height: 0.8em; background: var(--vscode-charts-orange, #d18616); border-radius: 2px; min-width: 1px; }
+.bar { height: 0.8em; background: #d18616; border-radius: 2px; min-width: 1px; }
 .d3-flame-graph-label { font-family: var(--vscode-editor-font-family); font-size: 12px; line-height: 1.5; color: #1e1e1e; }
-.d3-flame-graph rect { stroke: var(--vscode-editor-background); }
+.d3-flame-graph rect { stroke: var(--vscode-editor-background); fill-opacity: 1; }
 #details { min-height: 1.4em; font-family: var(--vscode-editor-font-family); margin: 4px 0; }
 `
 document.head.append(style)

@@ -1,6 +1,7 @@
 // How long the extension took to activate, as its log says. Printed, not asserted: it depends on the machine.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
+import { loadavg } from 'node:os'
 import { join } from 'node:path'
 
 export default async function ({ place, step }) {
@@ -10,6 +11,6 @@ export default async function ({ place, step }) {
       .filter((file) => /Consort[^/]*\.log$/.test(file))
       .flatMap((file) => [...readFileSync(join(logs, file), 'utf8').matchAll(/activated in (\d+) ms/g)].map(([, ms]) => Number(ms)))
     assert.ok(told.length > 0, 'no log of the extension says how long it took')
-    console.log(`          activated in ${told.join(', ')} ms`)
+    console.log(`          activated in ${told.join(', ')} ms (load average ${loadavg()[0].toFixed(1)})`)
   })
 }

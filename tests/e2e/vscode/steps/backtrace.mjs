@@ -33,8 +33,11 @@ export default async function ({ workbench, page, step, text }) {
     await workbench.command('Consort: Open the Last Result')
     await workbench.until('the result', async () => (await text('result')).includes('Backtrace'))
     const frame = page.locator('.monaco-editor[data-uri*="result"] .detected-link', { hasText: 'SPLIT-BILLS' }).first()
-    await frame.click({ modifiers: ['Control'] })
-    await at(9).waitFor()
+    // The line is drawn anew while its links come.
+    await workbench.until('the source', async () => {
+      await frame.click({ modifiers: ['Control'], timeout: 3000 }).catch(() => undefined)
+      return at(9).waitFor({ timeout: 3000 }).then(() => true, () => false)
+    })
     await page.locator('.monaco-editor[data-uri*="result"] .view-line').first().click()
     await page.keyboard.press('Control+F4')
   })

@@ -10,7 +10,7 @@ export default async function ({ workbench, page, step, scratch }) {
   }
 
   await step('the side bar: a system that is loaded, packages and their symbols, threads that are ended', async () => {
-    await scratch('(sb-thread:make-thread (lambda () (loop (sleep 1))) :name "a worker")')
+    await scratch('(sb-thread:make-thread\n  (lambda () (loop (sleep 1)))\n  :name "a worker")')
     await page.keyboard.press('Alt+Enter')
     await workbench.shows('scratch.lisp', 'a worker')
     await workbench.command('Common Lisp: Focus on Systems View')
@@ -18,7 +18,9 @@ export default async function ({ workbench, page, step, scratch }) {
     await row(/^telegraph\s*loaded/).waitFor()
     await open('Packages')
     await open('Threads')
+    // Room for what is looked at.
     await close('Image')
+    await close('Log')
     await row(/^telegraph\s*\d+ exported/).click()
     await row(/^encode\s*function/).waitFor()
     await row('a worker').waitFor()
@@ -30,5 +32,6 @@ export default async function ({ workbench, page, step, scratch }) {
     await row('a worker').locator('a[aria-label*="End a Thread"]').click()
     await workbench.until('the thread to end', async () => (await page.locator('.pane-body .monaco-list-row', { hasText: 'a worker' }).count()) === 0)
     await open('Image')
+    await open('Log')
   }, 'Consort: End a Thread')
 }
