@@ -44,9 +44,25 @@ async function step(name, run, needs) {
 const shown = (uri) => page.locator(`.monaco-editor[data-uri*="${uri}"]`)
 const text = async (uri) => (await shown(uri).locator('.view-line').allTextContents()).join('\n').replaceAll('\u00a0', ' ')
 
+/** Open a file on the left, whatever has the focus: in both groups it would be there twice. */
+async function file(name) {
+  await page.keyboard.press('Control+1')
+  await workbench.file(name)
+}
+/** Close a document that the extension showed beside the editor. */
+async function close(uri) {
+  await workbench.until(`${uri} to close`, async () => {
+    if ((await shown(uri).count()) === 0) return true
+    await shown(uri).locator('.view-line').first().click()
+    await page.keyboard.press('Control+F4')
+    return shown(uri).waitFor({ state: 'detached', timeout: 3000 }).then(() => true, () => false)
+  })
+  await page.keyboard.press('Control+1')
+}
+
 /** A new text in scratch.lisp. */
 async function scratch(wanted) {
-  await workbench.file('scratch.lisp')
+  await file('scratch.lisp')
   await workbench.editor('scratch.lisp').locator('.view-line').first().click()
   await page.keyboard.press('Control+a')
   await page.keyboard.press('Delete')
@@ -57,7 +73,7 @@ async function scratch(wanted) {
 }
 
 /** What the steps in steps/ need. */
-const about = { workbench, page, place, step, scratch, text, shown }
+const about = { workbench, page, place, step, scratch, text, shown, file, close }
 
 await workbench.folder('telegraph')
 await workbench.file('mistakes.lisp')

@@ -3,14 +3,14 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { Agent } from '../agent.mjs'
 
-export default async function ({ workbench, page, place, step, scratch, text }) {
+export default async function ({ workbench, page, place, step, scratch, text, file }) {
   await step('an agent asks, the person sees the code and allows; another is denied; undo brings the old one back', async () => {
     await scratch('(defun pace () :slow)\n\n(pace)')
     await workbench.cursor('scratch.lisp', 'defun pace')
     await page.keyboard.press('Alt+Enter')
     await workbench.shows('scratch.lisp', 'PACE')
     const pace = async (value) => {
-      await workbench.file('scratch.lisp')
+      await file('scratch.lisp')
       await workbench.cursor('scratch.lisp', /^\(pace\)/)
       await page.keyboard.press('Alt+Enter')
       await workbench.shows('scratch.lisp', value)
@@ -45,7 +45,7 @@ export default async function ({ workbench, page, place, step, scratch, text }) 
   }, 'Consort: Undo the Last Reload')
 
   await step('an agent is told where the person is', async () => {
-    await workbench.file('code.lisp')
+    await file('code.lisp')
     await workbench.cursor('code.lisp', '(defun encode (text)')
     const agent = await Agent.start(join(place, 'telegraph'))
     try {

@@ -1,9 +1,9 @@
 // An error's backtrace is followed to the lines that it came through: from the hover, from the whole result, and from the REPL.
-export default async function ({ workbench, page, step, text }) {
+export default async function ({ workbench, page, step, text, file, close }) {
   const at = (line) => page.locator('.statusbar-item', { hasText: `Ln ${line}, Col` })
 
   await step('an error, and its backtrace followed to the source', async () => {
-    await workbench.file('bill.lisp')
+    await file('bill.lisp')
     await workbench.cursor('bill.lisp', '(defun share')
     await page.keyboard.press('Control+Alt+l')
     await page.keyboard.press('b')
@@ -38,7 +38,6 @@ export default async function ({ workbench, page, step, text }) {
       await frame.click({ modifiers: ['Control'], timeout: 3000 }).catch(() => undefined)
       return at(9).waitFor({ timeout: 3000 }).then(() => true, () => false)
     })
-    await page.locator('.monaco-editor[data-uri*="result"] .view-line').first().click()
-    await page.keyboard.press('Control+F4')
+    await close('result')
   })
 }

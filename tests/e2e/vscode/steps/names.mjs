@@ -1,5 +1,5 @@
 // What the image knows of names: completion in the REPL, traces; and what a reload did.
-export default async function ({ workbench, page, step, scratch, text }) {
+export default async function ({ workbench, page, step, scratch, text, close }) {
   await step('the REPL completes what the image knows', async () => {
     await workbench.command('Consort: Open the REPL')
     await workbench.until('the prompt', async () => /CL-USER>$/.test(await workbench.terminal()))
@@ -28,7 +28,7 @@ export default async function ({ workbench, page, step, scratch, text }) {
     await workbench.shows('scratch.lisp', '42')
     await workbench.command('Consort: Open the Last Result')
     await workbench.until('the trace', async () => /DOUBLE 21[^]*DOUBLE returned 42/.test(await text('result')))
-    await page.keyboard.press('Control+Home')
+    await close('result')
   })
 
   await step('a system is reloaded, with a report of what that changed', async () => {
@@ -36,5 +36,6 @@ export default async function ({ workbench, page, step, scratch, text }) {
     await page.locator('.quick-input-list .monaco-list-row', { hasText: 'telegraph.asd' }).first().waitFor()
     await page.keyboard.press('Enter')
     await workbench.until('the report', async () => /Reloaded [^]*telegraph/.test(await text('report')))
+    await close('report')
   })
 }

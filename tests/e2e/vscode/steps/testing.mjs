@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-export default async function ({ workbench, page, place, step }) {
+export default async function ({ workbench, page, place, step, file }) {
   const failure = () => workbench.editor('shop-tests.lisp').locator('.test-error-content-widget', { hasText: '180 != 190' })
   const row = () => page.locator('.test-explorer .monaco-list-row', { hasText: /many-copies/i }).first()
 
   await step('tests are run, and the failure stands at its line', async () => {
-    await workbench.file('shop-tests.lisp')
+    await file('shop-tests.lisp')
     await workbench.command('Consort: Test a System')
     await page.locator('.quick-input-list .monaco-list-row', { hasText: 'shop/tests' }).first().waitFor()
     await page.keyboard.type('shop/tests')
