@@ -21,4 +21,5 @@
                (:file "ops/symbols") (:file "reload/notes") (:file "reload/packages") (:file "reload/snapshot") (:file "reload/changes") (:file "reload/undo") (:file "reload/digest")
                (:file "reload/compile") (:file "reload/report") (:file "reload/sources") (:file "ops/reload")
                (:file "expand/environment") (:file "expand/walk") (:file "expand/text") (:file "expand/plain")
-               (:file "ops/macroexpand") (:file "ops/find-name")))
+               (:file "ops/macroexpand") (:file "ops/find-name")
+               (:file "ops/browse")))

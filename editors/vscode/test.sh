@@ -15,5 +15,10 @@ npm run --silent package >/dev/null
 size=$(wc -c <consort.vsix)
 echo "consort.vsix: $size bytes"
 [ "$size" -lt 5000000 ] || { echo "the package is larger than 5 MB"; status=1; }
+# For one platform, with a program in it; what the program is makes no difference here.
+npm run --silent package -- --bundle /bin/true >/dev/null
+bundled=$(ls consort-*-*.vsix)
+if ! unzip -Z1 "$bundled" extension/bin/consort >/dev/null || [ -e bin ]; then echo "$bundled has no program in it"; status=1; fi
+rm -f "$bundled"
 awk '/^ℹ pass /{p=$3} /^ℹ fail /{f=$3} /^ℹ skipped /{s=$3} END{print p+0 " passed, " f+0 " failed" (s > 0 ? ", " s " skipped" : "")}' "$log"
 exit $status

@@ -91,6 +91,9 @@ KIND is one of
 
 (define-internal without-interrupts :macro "interrupting an evaluation" ("SB-SYS" "WITHOUT-INTERRUPTS"))
 (define-internal with-local-interrupts :macro "interrupting an evaluation" ("SB-SYS" "WITH-LOCAL-INTERRUPTS"))
+(define-internal with-interrupts :macro "interrupting a thread" ("SB-SYS" "WITH-INTERRUPTS"))
+(define-internal interactive-interrupt :symbol "interrupting a thread" ("SB-SYS" "INTERACTIVE-INTERRUPT"))
+(define-internal ephemeral-thread-p :function "leaving the system's own threads out of a list" ("SB-THREAD" "THREAD-EPHEMERAL-P"))
 (define-internal enable-interrupt :function "leaving on SIGTERM" ("SB-SYS" "ENABLE-INTERRUPT"))
 
 (defmacro with-lock ((mutex) &body body)

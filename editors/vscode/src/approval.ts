@@ -3,7 +3,7 @@
 import * as vscode from 'vscode'
 import type { Approval, Decision } from './lsp_ext.js'
 import { SCHEME, type Documents } from './documents.js'
-import { oneLine } from './format.js'
+import { oneLine, wrapped } from './format.js'
 import { Queue, type Asked } from './queue.js'
 import type { Server } from './server.js'
 
@@ -117,9 +117,11 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     await this.showCode(asked.approval)
     if (asked !== this.shown) return
     const { approval } = asked
-    void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, cancellable: false }, (progress) => {
-      const links =
-        '[Allow](command:consort.editor.approve)  ·  [Allow for this session](command:consort.editor.approveForSession)  ·  [Deny](command:consort.editor.deny)'
+    // One with a button is shown whole, with all of its text; VS Code takes the button's title here too, though its types say `boolean`.
+    const cancellable = 'Deny' as unknown as boolean
+    void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, cancellable }, (progress, token) => {
+      token.onCancellationRequested(() => asked.decide('deny'))
+      const links = '[Allow](command:consort.editor.approve)  ·  [Allow for this session](command:consort.editor.approveForSession)'
       let percent = 0
       const say = (): void => {
         const left = this.queue.secondsLeft(asked)
@@ -143,10 +145,11 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   private async showCode(approval: Approval): Promise<void> {
     const name = documentName(approval)
     const header = [
-      `;;; ${PREFIX}: ${sentence(approval)}`,
-      ...(approval.file == null ? [] : [`;;; File: ${approval.file}`]),
-      `;;; Tool: ${approval.tool}.  No answer in ${approval.deadlineSeconds} s is a no.`,
-    ]
+      ...wrapped(`${PREFIX}: ${sentence(approval)}`, 40),
+      ...(approval.file == null ? [] : [`File: ${approval.file}`]),
+      `Tool: ${approval.tool}`,
+      `No answer in ${approval.deadlineSeconds} s is a no.`,
+    ].map((line) => `;;; ${line}`)
     const code = approval.code ?? (approval.arguments === undefined ? '' : JSON.stringify(approval.arguments, null, 2))
     const text = `${header.map((line) => line.replace(/\n/g, ' ')).join('\n')}\n\n${code}\n`
     await this.documents.open(name, text, { language: approval.code == null && approval.arguments !== undefined ? 'jsonc' : 'commonlisp' })

@@ -45,7 +45,8 @@ export class Evaluator {
     try {
       const [name, argument] = this.question(document, range, what, position)
       const result = await this.server.run<EvalResult>(name, argument, ({ text }) => this.output.append(text))
-      const at = result.range === undefined ? range : toRange(result.range)
+      // A file's own range ends behind its last line break, where nothing stands.
+      const at = result.range === undefined || what === 'buffer' ? range : toRange(result.range)
       this.results.remove(document.uri, range)
       // What was edited meanwhile is not what was evaluated.
       if (document.version === version) this.results.show(document.uri, at, result)

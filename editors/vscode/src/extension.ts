@@ -2,15 +2,16 @@
 import * as vscode from 'vscode'
 import { copyConfiguration, registerMcpServer } from './agents.js'
 import { Approvals } from './approval.js'
-import { Documents } from './documents.js'
+import { PackagesTree, ThreadsTree } from './browse.js'
+import { Documents, SCHEME } from './documents.js'
 import { Evaluator, rangeOf, type What } from './evaluate.js'
 import { reportText } from './format.js'
-import type { ImageState, Name, Position, ReloadReport, Status, TestReport, Told } from './lsp_ext.js'
+import type { ImageState, Name, Position, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
 import { Profiles } from './profile.js'
 import { Repl } from './repl.js'
 import { Results } from './results.js'
 import { complain, isLisp, Server } from './server.js'
-import { goToSymbol } from './source.js'
+import { FrameLinks, goToFrame, goToSymbol } from './source.js'
 import { currentPackage, showMenu, StatusBar } from './status.js'
 import { ACTIONS, structure } from './structure.js'
 import { Tests } from './testing.js'
@@ -18,6 +19,7 @@ import { chooseSystem, ImageTree, loadSystem, LogTree, SystemsTree, type System 
 import { Expansions, named, tell } from './views.js'
 
 export function activate(context: vscode.ExtensionContext): { server: Server } {
+  const begun = performance.now()
   const log = vscode.window.createOutputChannel('Consort', { log: true })
   const output = vscode.window.createOutputChannel('Lisp Output', 'commonlisp')
   const server = new Server(context, log)
@@ -27,14 +29,23 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const repl = new Repl(server, context.workspaceState)
   const expansions = new Expansions(server, documents)
   const profiles = new Profiles(server, context.extensionUri)
-  const systems = new SystemsTree()
+  const systems = new SystemsTree(server)
   const image = new ImageTree(server)
   const logTree = new LogTree(server)
+  const packages = new PackagesTree(server)
+  const threads = new ThreadsTree(server)
+  const threadsView = vscode.window.createTreeView('consort.threads', { treeDataProvider: threads })
+  const tests = new Tests(server)
+  const links = new FrameLinks(server, (terminal) => repl.errorIn(terminal))
   context.subscriptions.push(
     log, output, server, results, documents, repl, profiles, systems, image, logTree,
     new StatusBar(server),
     new Approvals(server, documents),
-    new Tests(server),
+    tests, packages, threads, threadsView,
+    threadsView.onDidChangeVisibility(() => (threads.visible = threadsView.visible)),
+    vscode.window.registerTreeDataProvider('consort.packages', packages),
+    vscode.languages.registerDocumentLinkProvider({ scheme: SCHEME, pattern: '/result/**' }, links),
+    vscode.window.registerTerminalLinkProvider(links),
     vscode.window.registerTreeDataProvider('consort.systems', systems),
     vscode.window.registerTreeDataProvider('consort.image', image),
     vscode.window.registerTreeDataProvider('consort.log', logTree),
@@ -85,6 +96,14 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('copyResult', async () => {
     if (results.lastValue !== undefined) await vscode.env.clipboard.writeText(results.lastValue)
     vscode.window.setStatusBarMessage(results.lastValue === undefined ? 'Nothing was evaluated yet' : 'Copied', 2000)
+  })
+  command('goToFrame', (frame: string, inner?: string | null) => goToFrame(server, frame, inner ?? undefined).catch(complain))
+  command('openSymbol', (symbol: Parameters<PackagesTree['open']>[0]) => packages.open(symbol))
+  command('interruptThread', (thread?: Thread) => threads.stop('interruptThread', thread))
+  command('killThread', (thread?: Thread) => threads.stop('killThread', thread))
+  command('testSystem', async (system?: System) => {
+    const name = system?.name ?? (await chooseSystem('Test a system'))
+    if (name !== undefined) await tests.runSystem(name)
   })
   command('copyText', (text: string) => vscode.env.clipboard.writeText(text))
   command('openResult', (text?: string) => {
@@ -179,6 +198,8 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     systems.refresh()
     image.refresh()
     logTree.refresh()
+    packages.refresh()
+    threads.refresh()
   })
 
   // What the person looks at, for their agent. Not at each keystroke.
@@ -209,6 +230,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   )
   // Activation does not wait for Lisp.
   void server.start()
+  log.info(`activated in ${(performance.now() - begun).toFixed(0)} ms`)
   return { server }
 }
 

@@ -7,6 +7,17 @@ export function oneLine(text: string, limit: number): string {
   return line.length <= limit ? line : `${line.slice(0, limit - 1)}…`
 }
 
+/** Lines of at most `width` characters, broken between words. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(/\s+/)) {
+    const last = lines.at(-1)
+    if (last === undefined || last.length + 1 + word.length > width) lines.push(word)
+    else lines[lines.length - 1] = `${last} ${word}`
+  }
+  return lines
+}
+
 /** The values as text: one a line. */
 export function valuesText(result: EvalResult): string {
   return result.values.join('\n')
@@ -87,6 +98,8 @@ export function resultText(result: EvalResult): string {
 export function reportText(report: ReloadReport): string {
   const item = (one: unknown): string => (typeof one === 'string' ? one : warningText(one))
   const part = (title: string, items: unknown[]): string[] => (items.length === 0 ? [] : [`${title}:\n${items.map((one) => `  ${item(one)}`).join('\n')}`])
+  // What the compiler says of each file that it compiles is of no interest.
+  const output = report.output.replace(/^; (?:compiling file|wrote|compilation finished) .*\n?/gm, '').trim()
   return [
     `Reloaded ${report.what}.`,
     ...part('Files', report.files),
@@ -97,6 +110,6 @@ export function reportText(report: ReloadReport): string {
     ...part('Layouts that changed', report.layouts),
     ...part('Could not be put back', report.not_undone),
     ...part('Warnings', report.warnings),
-    ...(report.output.trim() === '' ? [] : [`Output:\n${report.output.trimEnd()}`]),
+    ...(output === '' ? [] : [`Output:\n${output}`]),
   ].join('\n\n')
 }

@@ -5,7 +5,8 @@ export interface Host {
   /** The line is whole: the editor is idle until `begin`. */
   submit(text: string): void
   complete(text: string): boolean
-  completions(prefix: string): string[]
+  /** Best first. `operator`: it stands behind a parenthesis. */
+  completions(prefix: string, operator: boolean): string[] | Promise<string[]>
   /** Ctrl-C with nothing typed, or Ctrl-D on an empty line. */
   interrupt(): void
   end(): void
@@ -218,15 +219,34 @@ export class LineEditor {
     while (start > 0 && WORD.test(this.text.charAt(start - 1))) start--
     const prefix = this.text.slice(start, this.cursor)
     if (prefix === '') return this.insert('  ')
-    const found = this.host.completions(prefix)
-    if (found.length === 0) return
-    const common = found.reduce((a, b) => {
+    const asked = { text: this.text, cursor: this.cursor }
+    const take = (found: string[]): void => {
+      // Somebody typed on while the answer was on its way.
+      if (!this.active || this.text !== asked.text || this.cursor !== asked.cursor) return
+      this.choose(start, prefix, found)
+    }
+    const found = this.host.completions(prefix, this.text.charAt(start - 1) === '(')
+    if (Array.isArray(found)) take(found)
+    else
+      void found.then((late) => {
+        take(late)
+        if (this.active) this.redraw()
+      })
+  }
+
+  /** What is common to all is put in; when that is nothing new, they are listed. */
+  private choose(start: number, prefix: string, found: string[]): void {
+    // Others match by their words or initials: they count when nothing begins like this.
+    const begun = found.filter((one) => one.toLowerCase().startsWith(prefix.toLowerCase()))
+    const choices = begun.length > 0 ? begun : found
+    if (choices.length === 0) return
+    const common = choices.reduce((a, b) => {
       let length = 0
-      while (length < a.length && a.charAt(length) === b.charAt(length)) length++
+      while (length < a.length && a.charAt(length).toLowerCase() === b.charAt(length).toLowerCase()) length++
       return a.slice(0, length)
     })
-    if (common.length > prefix.length) this.splice(start, this.cursor, common)
-    else if (found.length > 1) this.above(`${found.slice(0, 40).join('  ')}${found.length > 40 ? ' …' : ''}`)
+    if (choices.length === 1 || common.length > prefix.length) this.splice(start, this.cursor, common)
+    else this.above(`${choices.slice(0, 40).join('  ')}${choices.length > 40 ? ' …' : ''}`)
   }
 
   private insert(text: string): void {

@@ -57,7 +57,7 @@ export interface Status {
   host_pid: number
   version: string
   host_memory: number | null
-  image: ImageState
+  image: ImageState & { facts?: { systems?: string[]; dynamic_usage?: number } | null }
   clients: { door: string; name: string }[]
   work: string[]
 }
@@ -89,7 +89,8 @@ export interface Structure {
 export const COMMANDS = [
   'eval', 'evalForm', 'evalRegion', 'evalBuffer', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
   'profileForm', 'disassemble', 'describe', 'trace', 'untrace', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
-  'undoReload', 'compileForm', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext',
+  'undoReload', 'compileForm', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
+  'packageSymbols', 'complete', 'threads', 'interruptThread', 'killThread',
 ] as const
 export type Name = (typeof COMMANDS)[number]
 
@@ -171,8 +172,14 @@ export interface ReloadReport {
 /** The answer of `consort.sourceLocation`. */
 export interface SourceLocations {
   symbol: string
-  definitions: { kind?: string; location?: { uri: string; range: Range } | null }[]
+  definitions: Definition[]
   note?: string | null
+}
+export interface Definition {
+  kind?: string
+  name?: string
+  location?: { uri: string; range: Range } | null
+  form?: Range | null
 }
 
 /** `consort/logEntry`, and the entries of `consort.log`. */
@@ -185,5 +192,30 @@ export interface LogEntry {
   code: string | null
   status: 'ok' | 'error' | 'cancelled'
   outcome: string | null
+  ms: number | null
+}
+
+/** The answer of `consort.packages`. */
+export interface Packages {
+  packages: { name: string; nicknames: string[]; exports: number; own: boolean }[]
+}
+/** The answer of `consort.packageSymbols`. */
+export interface PackageSymbols {
+  count: number
+  symbols: { name: string; external: boolean; kinds: string[] }[]
+}
+/** The answer of `consort.complete`, best first. */
+export interface Completions {
+  items: { label: string; kind: string }[]
+  incomplete: boolean
+}
+/** The answer of `consort.threads`. */
+export interface Threads {
+  threads: Thread[]
+}
+export interface Thread {
+  number: number
+  name: string
+  kind: 'user' | 'evaluation' | 'system'
   ms: number | null
 }

@@ -47,8 +47,8 @@ export class Profiles implements vscode.Disposable {
         enableScripts: true, localResourceRoots: [vscode.Uri.joinPath(this.extension, 'dist')], retainContextWhenHidden: true,
       })
       this.panel.onDidDispose(() => (this.panel = undefined))
-      this.panel.webview.onDidReceiveMessage((message: { symbol?: string }) => {
-        if (message.symbol !== undefined) void goToSymbol(this.server, message.symbol).catch(complain)
+      this.panel.webview.onDidReceiveMessage((message: { symbol?: string; quiet?: boolean }) => {
+        if (message.symbol !== undefined) void goToSymbol(this.server, message.symbol).catch(message.quiet === true ? () => vscode.window.setStatusBarMessage(`No source of ${message.symbol ?? ''} is known`, 3000) : complain)
       })
     }
     const { webview } = this.panel

@@ -1,6 +1,6 @@
 // The REPL: a terminal on the editor's own session.
 import * as vscode from 'vscode'
-import type { EvalResult, Output } from './lsp_ext.js'
+import type { Completions, EvalResult, LispError, Output } from './lsp_ext.js'
 import { crlf, LineEditor } from './line_editor.js'
 import { timingText, warningText } from './format.js'
 import { complete } from './reader.js'
@@ -24,6 +24,8 @@ class Terminal implements vscode.Pseudoterminal {
   private package = 'COMMON-LISP-USER'
   private running: vscode.CancellationTokenSource | undefined
   private atLineStart = true
+  /** The error that was shown last. */
+  error: LispError | undefined
   private readonly subscription: vscode.Disposable
 
   constructor(
@@ -35,7 +37,7 @@ class Terminal implements vscode.Pseudoterminal {
         write: (text) => this.write(text),
         submit: (text) => void this.submit(text),
         complete,
-        completions: (prefix) => this.completions(prefix),
+        completions: (prefix, operator) => this.completions(prefix, operator),
         interrupt: () => this.interrupt(),
         end: () => this.closed.fire(),
       },
@@ -123,6 +125,7 @@ class Terminal implements vscode.Pseudoterminal {
     for (const warning of result.warnings) this.write(color(33, crlf(`; ${warningText(warning)}`)) + '\r\n')
     if (result.error !== null) {
       this.write(color(31, crlf(`${result.error.type}: ${result.error.message}`)) + '\r\n')
+      this.error = result.error
       const frames = result.error.backtrace.slice(0, 12).map((frame, index) => `  ${index}: ${frame}`)
       if (frames.length > 0) this.write(color(90, crlf(frames.join('\n'))) + '\r\n')
     } else if (result.values.length === 0) this.write(color(90, '; no value') + '\r\n')
@@ -130,7 +133,15 @@ class Terminal implements vscode.Pseudoterminal {
     if (result.timing !== null && result.timing.real_ms >= 100) this.write(color(90, `; ${timingText(result.timing)}`) + '\r\n')
   }
 
-  private completions(prefix: string): string[] {
+  /** What the image knows, as it is seen from the prompt's package; where it cannot say, the standard's names and words of the open files. */
+  private async completions(prefix: string, operator: boolean): Promise<string[]> {
+    if (this.server.can('complete'))
+      try {
+        const { items } = await this.server.ask<Completions>('complete', { text: prefix, package: this.package, operator })
+        return items.map(({ label }) => label)
+      } catch {
+        // There is no image just now.
+      }
     const words = new Set<string>([...FUNCTIONS, ...OPERATORS])
     for (const document of vscode.workspace.textDocuments)
       if (isLisp(document)) for (const word of document.getText().match(/[^\s()"';`,#|\\]{3,}/g) ?? []) words.add(word.toLowerCase())
@@ -156,6 +167,11 @@ export class Repl implements vscode.Disposable {
   dispose(): void {
     this.subscription.dispose()
     this.terminal?.dispose()
+  }
+
+  /** The error that the REPL showed last; undefined when it is another terminal. */
+  errorIn(terminal: vscode.Terminal): LispError | undefined {
+    return terminal === this.terminal ? this.pty?.error : undefined
   }
 
   show(preserveFocus = false): void {

@@ -1,8 +1,9 @@
 // Results at the end of the line, until the form is edited. A hover shows all of it.
 import * as vscode from 'vscode'
-import { fenced, inlineText, resultText, timingText, valuesText, warningText } from './format.js'
+import { fenced, inlineText, oneLine, resultText, timingText, valuesText, warningText } from './format.js'
 import type { EvalResult } from './lsp_ext.js'
 import { moved } from './ranges.js'
+import { frameLink } from './source.js'
 import { toRange } from './convert.js'
 
 interface Shown {
@@ -118,7 +119,7 @@ export class Results implements vscode.Disposable {
 /** The whole result, for reading and copying. */
 export function hover(result: EvalResult): vscode.MarkdownString {
   const markdown = new vscode.MarkdownString(undefined, true)
-  markdown.isTrusted = { enabledCommands: ['consort.editor.copyText', 'consort.editor.openResult'] }
+  markdown.isTrusted = { enabledCommands: ['consort.editor.copyText', 'consort.editor.openResult', 'consort.editor.goToFrame'] }
   const link = (title: string, command: string, argument: unknown): string =>
     `[${title}](command:${command}?${encodeURIComponent(JSON.stringify([argument]))})`
   if (result.error !== null) markdown.appendMarkdown(`**${escaped(result.error.type)}**\n\n${fenced(result.error.message, 'text')}\n\n`)
@@ -130,7 +131,8 @@ export function hover(result: EvalResult): vscode.MarkdownString {
   part('Output', result.stdout)
   part('Error output', result.stderr)
   part('Warnings', result.warnings.map(warningText).join('\n'))
-  part('Backtrace', (result.error?.backtrace ?? []).slice(0, 15).map((frame, index) => `${index}: ${frame}`).join('\n'))
+  const frames = (result.error?.backtrace ?? []).slice(0, 15)
+  if (frames.length > 0) markdown.appendMarkdown(`Backtrace\n\n${frames.map((_, index) => frameLine(frames, index, result.error?.message ?? '')).join('  \n')}\n\n`)
   if (result.omitted > 0) markdown.appendMarkdown(`${result.omitted} characters were left out.\n\n`)
   const timing = result.timing === null ? '' : `$(clock) ${timingText(result.timing)}  ·  `
   const copied = result.status === 'ok' ? valuesText(result) : resultText(result)
@@ -141,6 +143,13 @@ export function hover(result: EvalResult): vscode.MarkdownString {
     `${timing}evaluated by you in ${escaped(result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', open.slice(0, 50_000))}`,
   )
   return markdown
+}
+
+/** A frame of the backtrace; one that has a source is a link to it. */
+function frameLine(frames: string[], index: number, message: string): string {
+  const target = frameLink(frames, index, message)
+  const text = escaped(oneLine(frames[index] ?? '', 100))
+  return `${index}: ${target === undefined ? text : `[${text}](${target} "Go to the source")`}`
 }
 
 const escaped = (text: string): string => text.replace(/[\\`*_{}[\]()#+.!|<>~-]/g, '\\$&')

@@ -1,8 +1,9 @@
-// Going to where a symbol is defined.
+// Going to where a symbol is defined, and to where a frame of a backtrace is.
 import * as vscode from 'vscode'
 import { toRange } from './convert.js'
-import type { SourceLocations } from './lsp_ext.js'
-import { Refused, type Server } from './server.js'
+import { calleeOf, callIn, frameOf, operationIn, type Frame } from './frames.js'
+import type { Definition, LispError, SourceLocations } from './lsp_ext.js'
+import { complain, Refused, type Server } from './server.js'
 
 /** Open the first definition of a symbol; by the server's command where there is one, by the workspace's symbols otherwise. */
 export async function goToSymbol(server: Server, symbol: string): Promise<void> {
@@ -11,8 +12,7 @@ export async function goToSymbol(server: Server, symbol: string): Promise<void> 
     const answer = await server.ask<SourceLocations>('sourceLocation', { symbol: name })
     const place = answer.definitions.find(({ location }) => location != null)?.location
     if (place != null) {
-      const { start } = toRange(place.range)
-      await vscode.window.showTextDocument(vscode.Uri.parse(place.uri), { viewColumn: vscode.ViewColumn.One, selection: new vscode.Range(start, start) })
+      await show(vscode.Uri.parse(place.uri), toRange(place.range).start)
       return
     }
   }
@@ -24,8 +24,102 @@ export async function goToSymbol(server: Server, symbol: string): Promise<void> 
     const match = defined.exec(text)
     if (match === null) continue
     const line = text.slice(0, match.index).split('\n').length - 1
-    await vscode.window.showTextDocument(file, { viewColumn: vscode.ViewColumn.One, selection: new vscode.Range(line, 0, line, 0) })
+    await show(file, new vscode.Position(line, 0))
     return
   }
   throw new Refused(`No definition of ${symbol} was found in the workspace.`, undefined)
+}
+
+/** Open the source of a frame at the line that called the frame within, `inner`; at the definition where that is not to be seen. */
+export async function goToFrame(server: Server, text: string, inner: string | undefined): Promise<void> {
+  const frame = frameOf(text)
+  if (frame === undefined) throw new Refused(`${text} is a part of Lisp itself.`, undefined)
+  const answer = await server.ask<SourceLocations>('sourceLocation', { symbol: frame.name })
+  const definition = definitionOf(frame, answer.definitions)
+  if (definition?.location == null) throw new Refused(`Where ${frame.name} is defined is not known: it was not loaded from a file.`, undefined)
+  const uri = vscode.Uri.parse(definition.location.uri)
+  const callee = inner === undefined ? undefined : calleeOf(inner)
+  let place = toRange(definition.location.range).start
+  if (callee !== undefined && definition.form != null) {
+    const document = await vscode.workspace.openTextDocument(uri)
+    const form = toRange(definition.form)
+    const at = callIn(document.getText(form), callee)
+    if (at !== undefined) place = document.positionAt(document.offsetAt(form.start) + at)
+  }
+  await show(uri, place)
+}
+
+function definitionOf(frame: Frame, all: Definition[]): Definition | undefined {
+  const known = all.filter(({ location }) => location != null)
+  if (frame.method !== undefined) {
+    const wanted = frame.method.replace(/[\s()]+/g, ' ').trim().toLowerCase()
+    const methods = known.filter(({ kind }) => kind === 'method')
+    const written = ({ name }: Definition): string => (/\(([^]*)\)\s*$/.exec(name ?? '')?.[1] ?? '').replace(/[\s()]+/g, ' ').trim().toLowerCase()
+    return methods.find((one) => written(one) === wanted) ?? methods[0] ?? known[0]
+  }
+  return known.find(({ kind }) => /function|macro/.test(kind ?? '')) ?? known[0]
+}
+
+async function show(uri: vscode.Uri, at: vscode.Position): Promise<void> {
+  const there = vscode.window.visibleTextEditors.find(({ document }) => document.uri.toString() === uri.toString())
+  await vscode.window.showTextDocument(uri, { viewColumn: there?.viewColumn ?? vscode.ViewColumn.One, selection: new vscode.Range(at, at) })
+}
+
+/** A link to a frame's source, for hovers and documents; undefined for frames that have none. `message` is the error's. */
+export function frameLink(backtrace: readonly string[], index: number, message: string): string | undefined {
+  const text = backtrace[index]
+  if (text === undefined || frameOf(text) === undefined) return undefined
+  const cut = (one: string | undefined): string | undefined => one?.slice(0, 500)
+  return `command:consort.editor.goToFrame?${encodeURIComponent(JSON.stringify([cut(text), cut(index === 0 ? operationIn(message) : backtrace[index - 1])]))}`
+}
+
+const FRAME = /^\s*(\d+): (\(.*)$/
+
+class FrameLink extends vscode.TerminalLink {
+  constructor(
+    start: number,
+    length: number,
+    readonly frame: string,
+    readonly inner: string | undefined,
+  ) {
+    super(start, length, 'Go to the source')
+  }
+}
+
+/** Frames in the document that shows a whole result, and in the REPL, are links too. */
+export class FrameLinks implements vscode.DocumentLinkProvider, vscode.TerminalLinkProvider {
+  constructor(
+    private readonly server: Server,
+    /** The error that the REPL showed last, when the terminal is the REPL. */
+    private readonly shownIn: (terminal: vscode.Terminal) => LispError | undefined,
+  ) {}
+  provideDocumentLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
+    const links: vscode.DocumentLink[] = []
+    let before: string | undefined
+    const all = document.getText()
+    for (let line = 0; line < document.lineCount; line++) {
+      const text = document.lineAt(line).text
+      const frame = FRAME.exec(text)?.[2]
+      const target = frame === undefined ? undefined : frameLink(before === undefined ? [frame] : [before, frame], before === undefined ? 0 : 1, all)
+      if (target !== undefined) {
+        const link = new vscode.DocumentLink(new vscode.Range(line, text.indexOf('('), line, text.length), vscode.Uri.parse(target))
+        link.tooltip = 'Go to the source'
+        links.push(link)
+      }
+      before = frame
+    }
+    return links
+  }
+  provideTerminalLinks({ terminal, line }: vscode.TerminalLinkContext): FrameLink[] {
+    const error = this.shownIn(terminal)
+    const backtrace = error?.backtrace
+    const match = FRAME.exec(line)
+    const index = Number(match?.[1])
+    const frame = backtrace?.[index]
+    if (match === null || error === undefined || frame === undefined || frameOf(frame) === undefined || !frame.startsWith((match[2] ?? '').slice(0, 40))) return []
+    return [new FrameLink(line.indexOf('('), (match[2] ?? '').length, frame, index === 0 ? operationIn(error.message) : error.backtrace[index - 1])]
+  }
+  async handleTerminalLink(link: vscode.TerminalLink): Promise<void> {
+    if (link instanceof FrameLink) await goToFrame(this.server, link.frame, link.inner).catch(complain)
+  }
 }

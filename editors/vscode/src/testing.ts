@@ -1,15 +1,25 @@
 // The test explorer: a row for each system of the workspace, and below it what its tests said when they ran.
 import * as vscode from 'vscode'
 import type { TestOutcome, TestReport } from './lsp_ext.js'
-import type { Server } from './server.js'
+import { isLisp, type Server } from './server.js'
 import { workspaceSystems } from './trees.js'
 
 export class Tests implements vscode.Disposable {
   private controller: vscode.TestController | undefined
+  /** The tests' whole names, by the ids of their rows. */
+  private readonly names = new Map<string, string>()
+  /** The systems whose tests were run. */
+  private readonly ran = new Set<string>()
+  private running = false
   private readonly subscriptions: vscode.Disposable[]
 
   constructor(private readonly server: Server) {
-    this.subscriptions = [server.onChange(() => this.update())]
+    this.subscriptions = [
+      server.onChange(() => this.update()),
+      vscode.workspace.onDidSaveTextDocument((document) => {
+        if (isLisp(document) && vscode.workspace.getConfiguration('consort').get<boolean>('tests.runOnSave', false)) void this.saved(document.uri)
+      }),
+    ]
     this.update()
   }
   dispose(): void {
@@ -32,17 +42,41 @@ export class Tests implements vscode.Disposable {
     controller.items.replace(systems.map(({ name, uri }) => controller.createTestItem(name, name, uri)))
   }
 
+  /** Run a system's tests, and show them. */
+  async runSystem(name: string): Promise<void> {
+    const controller = this.controller
+    if (controller === undefined) return
+    if (controller.items.get(name) === undefined) await this.discover(controller)
+    const item = controller.items.get(name)
+    if (item === undefined) return
+    void vscode.commands.executeCommand('workbench.view.testing.focus')
+    await this.run(controller, new vscode.TestRunRequest([item]), new vscode.CancellationTokenSource().token)
+  }
+
+  /** A file was saved: the tests that were run before of the systems that are defined beside it or above it run again. */
+  private async saved(file: vscode.Uri): Promise<void> {
+    const controller = this.controller
+    if (controller === undefined || this.running) return
+    const near: vscode.TestItem[] = []
+    controller.items.forEach((item) => {
+      if (this.ran.has(item.id) && item.uri !== undefined && file.path.startsWith(item.uri.path.replace(/[^/]*$/, ''))) near.push(item)
+    })
+    if (near.length > 0) await this.run(controller, new vscode.TestRunRequest(near), new vscode.CancellationTokenSource().token)
+  }
+
   private async run(controller: vscode.TestController, request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> {
     const run = controller.createTestRun(request)
+    this.running = true
     const asked: vscode.TestItem[] = []
     if (request.include !== undefined) asked.push(...request.include)
     else controller.items.forEach((item) => asked.push(item))
     for (const item of asked.filter((item) => request.exclude?.includes(item) !== true)) {
       if (token.isCancellationRequested) break
       const system = item.parent ?? item
+      this.ran.add(system.id)
       run.started(item)
       try {
-        const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: item.label }
+        const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: this.names.get(item.id) ?? item.label }
         const report = await this.server.run<TestReport>('runTests', what, undefined, token)
         run.appendOutput(`${report.text}\n`.replace(/\r?\n/g, '\r\n'))
         for (const outcome of report.tests) this.record(controller, run, system, outcome)
@@ -55,12 +89,14 @@ export class Tests implements vscode.Disposable {
       }
     }
     run.end()
+    this.running = false
   }
 
   private record(controller: vscode.TestController, run: vscode.TestRun, system: vscode.TestItem, outcome: TestOutcome): void {
     const id = `${system.id}/${outcome.suite ?? ''}/${outcome.name}`
     const uri = outcome.file == null ? system.uri : vscode.Uri.file(outcome.file)
-    const item = system.children.get(id) ?? controller.createTestItem(id, outcome.name, uri)
+    const item = system.children.get(id) ?? controller.createTestItem(id, shortName(outcome.name), uri)
+    this.names.set(id, outcome.name)
     const line = outcome.line == null ? undefined : new vscode.Range(outcome.line - 1, 0, outcome.line - 1, 0)
     if (line !== undefined) item.range = line
     system.children.add(item)
@@ -76,3 +112,6 @@ export class Tests implements vscode.Disposable {
     else run.errored(item, messages, duration)
   }
 }
+
+/** A test's name without its package, as a source would have it. */
+const shortName = (name: string): string => name.replace(/^(?:[^\s|"]|\|[^|]*\|)+?::?(?=[^:])/, '').replace(/^[^a-z|]+$/, (upper) => upper.toLowerCase())

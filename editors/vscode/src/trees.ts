@@ -18,7 +18,7 @@ export async function workspaceSystems(): Promise<System[]> {
   return (await Promise.all(files.sort((a, b) => a.path.localeCompare(b.path)).map(read))).flat()
 }
 
-abstract class Tree<T> implements vscode.TreeDataProvider<T>, vscode.Disposable {
+export abstract class Tree<T> implements vscode.TreeDataProvider<T>, vscode.Disposable {
   protected readonly changed = new vscode.EventEmitter<undefined>()
   readonly onDidChangeTreeData = this.changed.event
   refresh(): void {
@@ -32,14 +32,35 @@ abstract class Tree<T> implements vscode.TreeDataProvider<T>, vscode.Disposable 
 }
 
 export class SystemsTree extends Tree<System> {
-  readonly loaded = new Set<string>()
-  override getChildren(element?: System): Promise<System[]> {
-    return element === undefined ? workspaceSystems() : Promise.resolve([])
+  /** The systems that the image has; whoever loaded them. */
+  private loaded = new Set<string>()
+  private timer: NodeJS.Timeout | undefined
+
+  constructor(private readonly server: Server) {
+    super()
+    server.onChange(() => {
+      clearTimeout(this.timer)
+      if (!server.busy) this.timer = setTimeout(() => this.refresh(), 500)
+    })
+  }
+  override dispose(): void {
+    clearTimeout(this.timer)
+    super.dispose()
+  }
+  override async getChildren(element?: System): Promise<System[]> {
+    if (element !== undefined) return []
+    try {
+      const status = await this.server.ask<Status>('status')
+      this.loaded = new Set(status.image.state === 'ready' ? (status.image.facts?.systems ?? []) : [])
+    } catch {
+      this.loaded = new Set()
+    }
+    return workspaceSystems()
   }
   override getTreeItem(system: System): vscode.TreeItem {
     const item = new vscode.TreeItem(system.name, vscode.TreeItemCollapsibleState.None)
     item.iconPath = new vscode.ThemeIcon(this.loaded.has(system.name) ? 'package' : 'circle-outline')
-    item.description = this.loaded.has(system.name) ? 'loaded from here' : vscode.workspace.asRelativePath(system.uri)
+    item.description = this.loaded.has(system.name) ? 'loaded' : vscode.workspace.asRelativePath(system.uri)
     item.tooltip = vscode.workspace.asRelativePath(system.uri)
     item.contextValue = 'system'
     item.command = { command: 'vscode.open', title: 'Open', arguments: [system.uri] }
@@ -58,7 +79,6 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
     )
     output.append(result.stdout + result.stderr)
     if (!result.loaded) throw new Refused(`${chosen} was not loaded. ${result.error?.message ?? ''}`, undefined)
-    tree.loaded.add(chosen)
     tree.refresh()
     vscode.window.setStatusBarMessage(`$(check) ${chosen} is loaded`, 4000)
   } catch (error) {
@@ -77,6 +97,7 @@ export async function chooseSystem(title: string): Promise<string | undefined> {
 interface Line {
   label: string
   description?: string
+  tooltip?: string
   icon: string
   children?: Line[]
   context?: string
@@ -91,29 +112,34 @@ export class ImageTree extends Tree<Line> {
     const state = line.children === undefined ? vscode.TreeItemCollapsibleState.None : vscode.TreeItemCollapsibleState.Expanded
     const item = new vscode.TreeItem(line.label, state)
     if (line.description !== undefined) item.description = line.description
+    item.tooltip = line.tooltip ?? `${line.label}${line.description === undefined ? '' : `: ${line.description}`}`
     item.iconPath = new vscode.ThemeIcon(line.icon)
     if (line.context !== undefined) item.contextValue = line.context
     return item
   }
   override async getChildren(line?: Line): Promise<Line[]> {
     if (line !== undefined) return line.children ?? []
-    const image: Line = { label: 'Image', description: describe(this.server.condition), icon: 'server-process' }
+    const { condition } = this.server
+    const ready = condition.state === 'ready' ? `${condition.lisp.replace(/\.debian$/, '')}, ready` : describe(condition)
+    const image: Line = { label: 'Image', description: ready, tooltip: describe(condition), icon: 'server-process' }
     if (!this.server.started || !this.server.can('status')) return [image]
     try {
       const status = await this.server.ask<Status>('status')
+      // Checks come and go with each keystroke.
+      const work = status.work.filter((one) => !one.startsWith('checking '))
       const memory = status.host_memory === null ? '' : `, ${bytesText(status.host_memory)}`
       return [
         image,
-        { label: 'Host', description: `Consort ${status.version}, process ${status.host_pid}${memory}`, icon: 'vm' },
+        { label: 'Host', description: `Consort ${status.version}${memory}`, tooltip: `Consort ${status.version}, process ${status.host_pid}, for ${status.workspace}`, icon: 'vm' },
         {
           label: 'Connected', description: String(status.clients.length), icon: 'plug',
-          children: status.clients.map(({ door, name }) => ({ label: name, description: door === 'mcp' ? 'agent' : door === 'lsp' ? 'editor' : door, icon: door === 'mcp' ? 'copilot' : 'edit' })),
+          children: status.clients.map(({ door, name }) => ({ label: name, description: door === 'mcp' ? 'agent' : door === 'lsp' ? 'editor' : door, icon: door === 'mcp' ? 'hubot' : 'account' })),
         },
-        ...(status.work.length === 0
+        ...(work.length === 0
           ? []
           : [{
-              label: 'In progress', description: String(status.work.length), icon: 'loading~spin', context: 'work',
-              children: status.work.map((work) => ({ label: oneLine(work, 120), icon: 'play', context: 'work' })),
+              label: 'In progress', description: String(work.length), icon: 'loading~spin', context: 'work',
+              children: work.map((one) => ({ label: oneLine(one.replaceAll(`${status.workspace}/`, ''), 120), icon: 'play', context: 'work' })),
             }]),
       ]
     } catch {
@@ -149,15 +175,24 @@ export class LogTree extends Tree<LogEntry> {
   }
   override getTreeItem(entry: LogEntry): vscode.TreeItem {
     const code = entry.code ?? ''
-    const item = new vscode.TreeItem(oneLine(code === '' ? entry.tool : code, 160))
+    const item = new vscode.TreeItem(oneLine(code === '' ? inWords(entry.tool) : code, 160))
+    const outcome = oneLine((entry.outcome ?? '').replace(/^=> /, '⇒ '), 60)
+    const agent = entry.door === 'mcp'
+    // Who: an agent's name; one's own is left out.
+    item.description = [...(agent ? [entry.client] : []), ...(outcome === '' || outcome === 'no value' || outcome === 'done' ? [] : [outcome])].join(' · ')
     const time = new Date(entry.time).toLocaleTimeString()
-    item.description = `${oneLine(entry.outcome ?? '', 60)} · ${entry.client} · ${time}`
     const color = entry.status === 'ok' ? undefined : new vscode.ThemeColor('consort.errorForeground')
-    item.iconPath = new vscode.ThemeIcon(entry.door === 'mcp' ? 'copilot' : 'person', color)
-    item.tooltip = new vscode.MarkdownString().appendText(`${entry.client}: ${entry.tool}, ${entry.status}`).appendCodeblock(code, 'commonlisp').appendCodeblock(entry.outcome ?? '', 'text')
+    item.iconPath = new vscode.ThemeIcon(agent ? 'hubot' : 'account', color)
+    item.tooltip = new vscode.MarkdownString().appendText(`${entry.client}, ${time}: ${entry.tool}, ${entry.status}`).appendCodeblock(code, 'commonlisp').appendCodeblock(entry.outcome ?? '', 'text')
     return item
   }
   override getChildren(entry?: LogEntry): LogEntry[] {
     return entry === undefined ? this.entries.slice(-200).reverse() : []
   }
+}
+
+/** What a command is called, to a person. */
+const inWords = (tool: string): string => {
+  const words = tool.replace(/^consort\./, '').replace(/([A-Z])/g, ' $1').replace(/[-_]/g, ' ').toLowerCase()
+  return words.charAt(0).toUpperCase() + words.slice(1)
 }

@@ -46,3 +46,15 @@ test('files that are named exist, and the languages have all extensions', () => 
 test('nothing names a host to load from', () => {
   assert.doesNotMatch(source, /https?:\/\//)
 })
+
+test('activation waits for nothing and is not asked for by every window', () => {
+  const { activationEvents } = JSON.parse(readFileSync('package.json', 'utf8')) as { activationEvents: string[] }
+  assert.deepEqual(activationEvents.filter((event) => !/^(onLanguage|workspaceContains):/.test(event)), [])
+  const extension = readFileSync('src/extension.ts', 'utf8')
+  const activate = extension.slice(extension.indexOf('export function activate'))
+  assert.match(activate, /^export function activate/, 'activate is not async')
+  assert.match(activate, /void server\.start\(\)\n.*activated in/)
+  // What runs while it is activated reads no file and starts no program, but for a look at where the binary is.
+  const sync = readdirSync('src').filter((file) => file.endsWith('.ts') && /\b(readFileSync|readdirSync|execSync|execFileSync|spawnSync)\b/.test(readFileSync(`src/${file}`, 'utf8')))
+  assert.deepEqual(sync, [])
+})

@@ -155,3 +155,23 @@ test('indentation', () => {
   assert.equal(indentation('(a #\\( "("'), '  ')
   assert.equal(indentation('(a "x'), '')
 })
+
+test('completion: an answer that comes later, and one that comes too late', async () => {
+  const screen = new Screen(40)
+  let answer: (found: string[]) => void = () => undefined
+  const editor = new LineEditor({
+    write: (text) => screen.write(text), submit: () => undefined, complete, interrupt: () => undefined, end: () => undefined,
+    completions: () => new Promise<string[]>((resolve) => (answer = resolve)),
+  })
+  editor.begin('> ')
+  editor.input('(m-v-b\t')
+  answer(['multiple-value-bind'])
+  await Promise.resolve()
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(screen.text, '> (multiple-value-bind')
+  editor.input(' (ca\t')
+  editor.input('x')
+  answer(['car'])
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(screen.text, '> (multiple-value-bind (cax')
+})

@@ -1,5 +1,6 @@
 //! One typed async call an image operation (docs/wire.md). Dropping the future of a call interrupts it in the image.
 
+pub mod browse;
 pub mod contents;
 pub mod expand;
 pub mod names;

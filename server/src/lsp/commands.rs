@@ -1,6 +1,7 @@
 //! `workspace/executeCommand`: one file a group of commands, one line a command in [`TABLE`]. Each command sends its event to the session before it
 //! first waits (see `transport`). docs/protocol.md documents every one; a test holds the two together.
 
+mod browse;
 mod eval;
 mod forms;
 mod image;
@@ -88,6 +89,12 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<running_tests::RunTestAtPoint>(),
         entry::<record::Log>(),
         entry::<record::Context>(),
+        entry::<browse::Packages>(),
+        entry::<browse::PackageSymbols>(),
+        entry::<browse::Complete>(),
+        entry::<browse::Threads>(),
+        entry::<browse::InterruptThread>(),
+        entry::<browse::KillThread>(),
     ]
 });
 

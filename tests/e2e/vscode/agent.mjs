@@ -1,41 +1,28 @@
-// An agent in the same workspace: JSON-RPC over the standard streams of `consort mcp`.
-import { spawn } from 'node:child_process'
-import { createInterface } from 'node:readline'
+// An agent in the same workspace: the official MCP SDK's client on the standard streams of `consort mcp`.
+import { createRequire } from 'node:module'
+
+// From NODE_PATH, which only `require` knows.
+const require = createRequire(import.meta.url)
+const { Client } = require('@modelcontextprotocol/sdk/client/index.js')
+const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js')
 
 export class Agent {
   static async start(workspace) {
-    const agent = new Agent(spawn(process.env.CONSORT_BIN, ['mcp', '--workspace', workspace], { stdio: ['pipe', 'pipe', 'ignore'] }))
-    await agent.request('initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'Robot', version: '1' } })
-    agent.send({ jsonrpc: '2.0', method: 'notifications/initialized' })
-    return agent
+    const client = new Client({ name: 'Robot', version: '1' })
+    await client.connect(new StdioClientTransport({ command: process.env.CONSORT_BIN, args: ['mcp', '--workspace', workspace], env: process.env, stderr: 'ignore' }))
+    return new Agent(client)
   }
-  constructor(process) {
-    this.process = process
-    this.last = 0
-    this.waiting = new Map()
-    createInterface({ input: process.stdout }).on('line', (line) => {
-      const message = JSON.parse(line)
-      this.waiting.get(message.id)?.(message)
-      this.waiting.delete(message.id)
-    })
-  }
-  send(message) {
-    this.process.stdin.write(`${JSON.stringify(message)}\n`)
-  }
-  request(method, params) {
-    const id = ++this.last
-    return new Promise((resolve, reject) => {
-      this.waiting.set(id, ({ result, error }) => (error ? reject(new Error(error.message)) : resolve(result)))
-      this.send({ jsonrpc: '2.0', id, method, params })
-    })
+  constructor(client) {
+    this.client = client
   }
   async tools() {
-    return (await this.request('tools/list', {})).tools.map(({ name }) => name)
+    return (await this.client.listTools()).tools.map(({ name }) => name)
   }
-  call(name, args) {
-    return this.request('tools/call', { name, arguments: args })
+  /** With as much time as a person has to decide. */
+  call(name, args = {}) {
+    return this.client.callTool({ name, arguments: args }, undefined, { timeout: 150_000 })
   }
   end() {
-    this.process.stdin.end()
+    return this.client.close()
   }
 }

@@ -3,7 +3,14 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { Agent } from './agent.mjs'
+import activation from './steps/activation.mjs'
+import approval from './steps/approval.mjs'
+import backtrace from './steps/backtrace.mjs'
+import expansion from './steps/expansion.mjs'
+import fixing from './steps/fixing.mjs'
+import names from './steps/names.mjs'
+import testing from './steps/testing.mjs'
+import trees from './steps/trees.mjs'
 import { Workbench } from './workbench.mjs'
 
 const [base, place, out] = process.argv.slice(2)
@@ -37,9 +44,25 @@ async function step(name, run, needs) {
 const shown = (uri) => page.locator(`.monaco-editor[data-uri*="${uri}"]`)
 const text = async (uri) => (await shown(uri).locator('.view-line').allTextContents()).join('\n').replaceAll('\u00a0', ' ')
 
+/** Open a file on the left, whatever has the focus: in both groups it would be there twice. */
+async function file(name) {
+  await page.keyboard.press('Control+1')
+  await workbench.file(name)
+}
+/** Close a document that the extension showed beside the editor. */
+async function close(uri) {
+  await workbench.until(`${uri} to close`, async () => {
+    if ((await shown(uri).count()) === 0) return true
+    await shown(uri).locator('.view-line').first().click()
+    await page.keyboard.press('Control+F4')
+    return shown(uri).waitFor({ state: 'detached', timeout: 3000 }).then(() => true, () => false)
+  })
+  await page.keyboard.press('Control+1')
+}
+
 /** A new text in scratch.lisp. */
 async function scratch(wanted) {
-  await workbench.file('scratch.lisp')
+  await file('scratch.lisp')
   await workbench.editor('scratch.lisp').locator('.view-line').first().click()
   await page.keyboard.press('Control+a')
   await page.keyboard.press('Delete')
@@ -48,6 +71,9 @@ async function scratch(wanted) {
   await page.keyboard.press('Control+v')
   await workbench.until('the paste', async () => (await text('scratch.lisp')).split('\n').length === wanted.split('\n').length && (await text('scratch.lisp')).startsWith(wanted.split('\n')[0]))
 }
+
+/** What the steps in steps/ need. */
+const about = { workbench, page, place, step, scratch, text, shown, file, close }
 
 await workbench.folder('telegraph')
 await workbench.file('mistakes.lisp')
@@ -73,6 +99,8 @@ await step('a file with mistakes: squiggles under the names that are meant, and 
   await workbench.both('1-problems', () => page.waitForTimeout(300))
   await page.keyboard.press('Control+Shift+M')
 })
+
+await fixing(about)
 
 await step('a form is evaluated, and its value stands at the end of its line', async () => {
   await workbench.file('scratch.lisp')
@@ -168,10 +196,9 @@ await step('the side bar: a system is loaded, and who is connected', async () =>
   await row.waitFor()
   await row.hover()
   await row.locator('a[aria-label*="Load a System"]').click()
-  await page.locator('.pane-body .monaco-list-row', { hasText: 'loaded from here' }).first().waitFor({ timeout: 60_000 })
+  await page.locator('.pane-body .monaco-list-row', { hasText: /^telegraph\s*loaded/ }).first().waitFor({ timeout: 60_000 })
   await page.locator('.pane-body .monaco-list-row', { hasText: 'Connected' }).waitFor()
   await page.mouse.move(900, 300)
-  await workbench.both('5-side-bar')
 })
 
 await step('what the server offers is in the palette', async () => {
@@ -202,22 +229,7 @@ await step('the window is reloaded, and the image is still what it was', async (
   await workbench.shows('scratch.lisp', '... --- ...')
 })
 
-await step('a macro call is expanded beside the editor, further, and back', async () => {
-  await scratch('(defmacro twice (form) `(progn ,form (when (oddp 3) ,form)))\n\n(twice (print 1))')
-  await workbench.cursor('scratch.lisp', 'defmacro')
-  await page.keyboard.press('Alt+Enter')
-  await workbench.shows('scratch.lisp', 'TWICE')
-  await workbench.cursor('scratch.lisp', '(twice (print')
-  await workbench.command('Consort: Expand the Macro Once')
-  await workbench.until('the expansion', async () => (await text('expansion')).includes('(when (oddp 3)'))
-  await shown('expansion').locator('.view-line', { hasText: 'when' }).locator('span span', { hasText: 'when' }).first().click()
-  await workbench.command('Consort: Expand Further')
-  await workbench.until('the next expansion', async () => (await text('expansion')).includes('(if (oddp 3)'))
-  await workbench.both('6-expansion')
-  await workbench.command('Consort: Back to the Expansion Before')
-  await workbench.until('the expansion before', async () => (await text('expansion')).includes('(when (oddp 3)'))
-  await page.keyboard.press('Control+F4')
-}, 'Consort: Expand All Macros')
+await expansion(about)
 
 await step('a profile: the table and the flame graph', async () => {
   await scratch('(defun burn (n) (loop for i below n sum (mod (* i i) 7)))\n\n(defun work () (+ (burn 40000000) (burn 20000000)))\n\n(work)')
@@ -245,35 +257,12 @@ await step('structural editing where parentheses mislead', async () => {
   await workbench.until('the form to come in', async () => (await text('scratch.lisp')) === '(list "a (" (two))')
 }, 'Consort: Structure: Slurp the Next Form')
 
-await step('an agent asks, the person sees the code and allows; another is denied', async () => {
-  await scratch('(defun pace () :slow)\n\n(pace)')
-  await workbench.cursor('scratch.lisp', 'defun pace')
-  await page.keyboard.press('Alt+Enter')
-  await workbench.shows('scratch.lisp', 'PACE')
-  const agent = await Agent.start(join(place, 'telegraph'))
-  try {
-    if (!(await agent.tools()).includes('code_replace_function')) return void skipped++
-    const replace = (value) => agent.call('code_replace_function', { function: 'cl-user::pace', new_code: `(defun pace ()\n  "From the agent."\n  ${value})`, package: 'CL-USER' })
-    const answer = replace(':fast')
-    const notice = page.locator('.notification-toast', { hasText: 'Allow for this session' })
-    await notice.waitFor()
-    await workbench.until('the code', async () => (await text('approval')).includes('"From the agent."'))
-    await workbench.both('8-approval', () => page.waitForTimeout(300))
-    await notice.locator('a', { hasText: /^Allow$/ }).click()
-    assert.notEqual((await answer).isError, true)
-    await notice.waitFor({ state: 'detached' })
-    const denied = replace(':stolen')
-    await notice.waitFor()
-    await notice.locator('a', { hasText: 'Deny' }).click()
-    assert.equal((await denied).isError, true)
-    await workbench.file('scratch.lisp')
-    await page.keyboard.press('Control+End')
-    await page.keyboard.press('Alt+Enter')
-    await workbench.shows('scratch.lisp', ':FAST')
-  } finally {
-    agent.end()
-  }
-}, 'Consort: Undo the Last Reload')
+await approval(about)
+await names(about)
+await backtrace(about)
+await testing(about)
+await trees(about)
+await activation(about)
 
 await step('no key is one that VS Code has already', async () => {
   await workbench.command('Preferences: Open Default Keyboard Shortcuts (JSON)')

@@ -31,7 +31,7 @@ mkdir -p "$HOME" "$TMPDIR" "$place/user/User"
 # No gallery: the workbench asks no outside host then.
 export EXTENSIONS_GALLERY='{"serviceUrl":""}'
 cp -r "$root/examples/telegraph" "$place/telegraph"
-cp "$here"/workspace/*.lisp "$place/telegraph/"
+cp "$here"/workspace/* "$place/telegraph/"
 # Not on PATH, which a login shell makes anew for the extension host: where `cargo install` puts it.
 mkdir -p "$HOME/.cargo/bin"
 ln -s "$CONSORT_BIN" "$HOME/.cargo/bin/consort"
@@ -49,4 +49,4 @@ for _ in $(seq 150); do
   sleep 0.2
 done
 export NODE_PATH=$tools/driver/node_modules
-timeout 900 "$node" "$here/e2e.mjs" "http://127.0.0.1:$port" "$place" "$out"
+timeout 1200 "$node" "$here/e2e.mjs" "http://127.0.0.1:$port" "$place" "$out"

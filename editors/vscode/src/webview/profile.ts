@@ -34,9 +34,9 @@ td.share { width: 25%; min-width: 4em; }
 tr:hover td { background: var(--vscode-list-hoverBackground); }
 a { color: var(--vscode-textLink-foreground); text-decoration: none; cursor: pointer; font-family: var(--vscode-editor-font-family); }
 a:hover { text-decoration: underline; }
-.bar { height: 0.8em; background: var(--vscode-charts-orange, #d18616); border-radius: 2px; min-width: 1px; }
+.bar { height: 0.8em; background: #d18616; border-radius: 2px; min-width: 1px; }
 .d3-flame-graph-label { font-family: var(--vscode-editor-font-family); font-size: 12px; line-height: 1.5; color: #1e1e1e; }
-.d3-flame-graph rect { stroke: var(--vscode-editor-background); }
+.d3-flame-graph rect { stroke: var(--vscode-editor-background); fill-opacity: 1; }
 #details { min-height: 1.4em; font-family: var(--vscode-editor-font-family); margin: 4px 0; }
 `
 document.head.append(style)
@@ -62,7 +62,7 @@ if (tree.value > 0) {
   const holder = element('div')
   const details = element('div', '', '')
   details.id = 'details'
-  main.append(holder, details, element('p', 'Click a frame to zoom, Shift-click or click a name below to go to its source.'))
+  main.append(holder, details, element('p', 'A click on a frame zooms in and goes to its source, as does one on a name below.'))
   const chart = flamegraph()
     .width(Math.max(320, main.clientWidth))
     .cellHeight(20)
@@ -73,10 +73,12 @@ if (tree.value > 0) {
     .setDetailsElement(details)
     .label((frame: { data: Node }) => `${frame.data.name}: ${percent(frame.data.value, all)}, ${frame.data.value} samples`)
     .onClick((frame: { data: Node }) => {
-      const event = window.event as MouseEvent | undefined
-      if (event?.shiftKey === true) api.postMessage({ symbol: frame.data.name })
+      if (frame.data !== tree) api.postMessage({ symbol: frame.data.name, quiet: true })
     })
   select(holder).datum(tree).call(chart as never)
+  // Only as high as it is deep.
+  const depth = (node: Node): number => 1 + Math.max(0, ...(node.children ?? []).map(depth))
+  holder.querySelector('svg')?.setAttribute('height', String(20 * depth(tree) + 4))
   let timer: number | undefined
   window.addEventListener('resize', () => {
     window.clearTimeout(timer)

@@ -1,0 +1,95 @@
+;;;; What an editor's trees show: packages and their symbols, and threads, which can be interrupted and ended.
+
+(in-package :consort)
+
+;;; Packages. Nothing here interns a symbol or runs user code.
+
+(defun own-package-p (package)
+  "Whether PACKAGE is a program's, and not of the Lisp, of ASDF, of its contribs or of Consort."
+  (let ((name (package-name package)))
+    (not (or (sb-ext:package-locked-p package)
+             (member name '("KEYWORD" "CONSORT") :test #'string=)
+             (some (lambda (prefix) (eql 0 (search prefix name))) '("SB-" "CONSORT/" "ASDF" "UIOP" "QL-" "QUICKLISP"))))))
+
+(define-operation "packages" :thread (id params)
+  (flet ((facts (package &aux (exports 0))
+           (do-external-symbols (symbol package)
+             (declare (ignorable symbol))
+             (incf exports))
+           (object "name" (package-name package)
+                   "nicknames" (copy-list (package-nicknames package))
+                   "exports" exports
+                   "own" (bool (own-package-p package)))))
+    (object "packages" (mapcar #'facts (sort (remove-if-not #'package-name (list-all-packages)) #'string< :key #'package-name)))))
+
+(defun home-symbols (package)
+  "The symbols at home in PACKAGE that it exports or that name something, sorted; each with whether it is exported."
+  (let ((found '()))
+    (with-package-iterator (next package :internal :external)
+      (loop
+        (multiple-value-bind (more symbol status) (next)
+          (unless more (return))
+          (when (and (eq (symbol-package symbol) package)
+                     (or (eq status :external) (naming-kinds symbol)))
+            (push (cons symbol (eq status :external)) found)))))
+    (sort found #'string< :key (lambda (entry) (symbol-name (car entry))))))
+
+(define-operation "package-symbols" :thread (id params)
+  (let* ((name (param params "name" 'string))
+         (package (or (find-package name) (refuse "package-not-found" "Package ~A not found" name)))
+         (symbols (home-symbols package)))
+    (object "count" (length symbols)
+            "symbols" (loop for (symbol . external) in (subseq symbols 0 (min +most-names+ (length symbols)))
+                            collect (object "name" (symbol-name symbol)
+                                            "external" (bool external)
+                                            "kinds" (mapcar (lambda (kind) (field kind "kind")) (naming-kinds symbol)))))))
+
+;;; Threads
+
+(define-global *thread-numbers* '() "(NUMBER . THREAD) of threads that were told of and live.")
+(define-global *last-thread-number* 0 "The number that was given last.")
+(define-global *thread-numbers-lock* (sb-thread:make-mutex :name "consort thread numbers") "Around both.")
+
+(defun number-threads (threads)
+  "(NUMBER . THREAD) of THREADS; each keeps its number as long as it lives."
+  (with-lock (*thread-numbers-lock*)
+    (setf *thread-numbers* (remove-if-not #'sb-thread:thread-alive-p *thread-numbers* :key #'cdr))
+    (loop for thread in threads
+          collect (or (rassoc thread *thread-numbers* :test #'eq)
+                      (first (push (cons (incf *last-thread-number*) thread) *thread-numbers*))))))
+
+(defun evaluation-in (thread)
+  "The evaluation that runs in THREAD, one of ours."
+  (find-if (lambda (evaluation) (eq (evaluation-thread evaluation) thread)) *running*))
+
+(define-operation "threads" :thread (id params)
+  (flet ((facts (entry)
+           (destructuring-bind (number . thread) entry
+             (let ((own (own-thread-p thread))
+                   (evaluation (evaluation-in thread)))
+               (object "number" number
+                       "name" (let ((name (sb-thread:thread-name thread))) (if (stringp name) name "unnamed"))
+                       "kind" (cond (evaluation "evaluation") (own "system") (t "user"))
+                       "ms" (if evaluation (milliseconds-since (evaluation-started evaluation)) :null))))))
+    (object "threads" (mapcar #'facts (number-threads (reverse (remove sb-thread:*current-thread* (remove-if #'ephemeral-thread-p (sb-thread:list-all-threads)))))))))
+
+(defun stop-thread (number how)
+  "Call HOW with the thread of that NUMBER; what evaluates there is stopped instead, and what is not the user's is refused."
+  (let* ((thread (cdr (assoc number *thread-numbers*)))
+         (evaluation (and thread (evaluation-in thread))))
+    (cond ((or (null thread) (not (sb-thread:thread-alive-p thread)))
+           (refuse "not-found" "There is no thread ~D any more" number))
+          (evaluation (stop-evaluation evaluation :cancel))
+          ((own-thread-p thread) (refuse "bad-params" "The thread ~A is not yours to end" (sb-thread:thread-name thread)))
+          (t (handler-case (funcall how thread)
+               (sb-thread:interrupt-thread-error () (refuse "not-found" "There is no thread ~D any more" number)))))
+    (object "name" (if (stringp (sb-thread:thread-name thread)) (sb-thread:thread-name thread) "unnamed"))))
+
+(define-operation "interrupt-thread" :thread (id params)
+  "As Ctrl-C in a terminal: the thread gets the condition SB-SYS:INTERACTIVE-INTERRUPT, and ends with a report of where it was unless it handles it."
+  (stop-thread (param params "number" '(integer 1))
+               (lambda (thread)
+                 (sb-thread:interrupt-thread thread (lambda () (with-interrupts (error interactive-interrupt)))))))
+
+(define-operation "kill-thread" :thread (id params)
+  (stop-thread (param params "number" '(integer 1)) #'sb-thread:terminate-thread))
