@@ -18,6 +18,9 @@ vim.api.nvim_create_autocmd('LspAttach', {
     local client = vim.lsp.get_client_by_id(event.data.client_id)
     if not client or client.name ~= 'consort' then return end
     if vim.g.consort_maps ~= false then require('consort.maps').defaults(event.buf) end
+    if vim.g.consort_lenses ~= false and client:supports_method('textDocument/codeLens', event.buf) then
+      require('consort.lsp').follow_lenses(event.buf)
+    end
     vim.api.nvim_create_autocmd({ 'CursorMoved', 'CursorMovedI', 'ModeChanged', 'BufEnter', 'WinScrolled' }, {
       group = vim.api.nvim_create_augroup('consort.context.' .. event.buf, {}),
       buffer = event.buf,

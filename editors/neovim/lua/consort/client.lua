@@ -1,5 +1,6 @@
 --- The language client that is attached, and commands through it.
 local M = {}
+local PATIENCE = 5000 -- ms
 
 ---@param buf? integer the current buffer by default
 ---@return vim.lsp.Client?
@@ -20,7 +21,20 @@ function M.fail(message) M.say(message, vim.log.levels.ERROR) end
 ---@param buf? integer
 ---@return vim.lsp.Client?
 function M.need(buf)
+  local function ready()
+    local client = vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1]
+    return client and client.initialized
+  end
+  -- A file that was opened a moment ago is soon the server's too.
+  local lisp = vim.bo[buf or 0].filetype == 'lisp' and vim.bo[buf or 0].buftype == '' and vim.lsp.is_enabled('consort')
+  if lisp and vim.fn.executable(vim.tbl_get(vim.lsp.config, 'consort', 'cmd', 1) or 'consort') == 1 and not ready() then
+    vim.wait(PATIENCE, ready, 20)
+  end
   local client = M.of(buf)
+  if client and not client.initialized then
+    M.say('it is starting; try again in a moment')
+    return
+  end
   if not client then
     M.fail("it is not attached. Open a Lisp file, and see `:checkhealth consort` if it stays so; `vim.lsp.enable('consort')` belongs in your init.lua")
   end

@@ -3,6 +3,7 @@ local client_of = require('consort.client')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.tests')
+vim.diagnostic.config({ virtual_text = true }, namespace) -- what failed is read without a key
 
 local function report(result)
   local items, by_buffer, failed = {}, {}, 0
@@ -32,6 +33,14 @@ local function report(result)
   else
     client_of.say(total == 1 and 'the test passed' or ('all %d tests passed'):format(total))
   end
+end
+
+--- Run the test of a code lens.
+---@param command lsp.Command
+function M.run_lens(command)
+  client_of.say('testing ...')
+  local argument = vim.tbl_extend('force', command.arguments[1], { show = false })
+  client_of.execute('runTestAtPoint', argument, report)
 end
 
 --- Run the test at the cursor; of a system, when one is named.
