@@ -297,9 +297,9 @@ def a_failed_test_is_shown_at_its_line(desk):
     see.see("Run test")  # code lenses, above what defines a test
     desk.go("cake-is-dear")
     see.type("\\t")
-    see.see("1 of 1 tests failed", "[Quickfix List]", "CAKE-IS-DEAR")
+    see.see("the test failed", "[Quickfix List]", "CAKE-IS-DEAR")
     row = next(row for row in see.text().split("\n") if "(test cake-is-dear" in row)
-    assert "■" in row, row
+    assert "■ (SHOP:PRICE :CAKE) evaluated to 4" in row, row
     see.keep("test-failed")
     see.command("cclose")
     desk.go("tea-is-cheap")

@@ -31,7 +31,10 @@ function M.fit(text, cells)
 end
 
 --- Cells that are free behind the end of a line, in the narrowest window that shows it.
-local function free(buf, row)
+---@param buf integer
+---@param row integer 0-based
+---@return integer
+function M.room(buf, row)
   local line = vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ''
   local room = LIMIT
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
@@ -124,7 +127,7 @@ function M.show(buf, range, result)
     end_col = range[4],
   })
   local drawn = vim.api.nvim_buf_set_extmark(buf, namespace, range[3], range[4], {
-    virt_text = { { ' ' .. M.fit(summary, free(buf, range[3])), group } },
+    virt_text = { { ' ' .. M.fit(summary, M.room(buf, range[3])), group } },
     virt_text_pos = 'eol',
     virt_lines = #below > 0 and below or nil,
     hl_mode = 'combine',
