@@ -154,6 +154,12 @@ T.it('without the program and without Lisp, health says what to install', functi
     return text
   end
   vim.env.PATH = workspace
+  vim.lsp.enable('consort')
+  vim.cmd('noautocmd edit ' .. file .. ' | set filetype=lisp')
+  vim.cmd('Consort eval form')
+  T.eq(true, last_said():find('`consort` is not on PATH; `:checkhealth consort`', 1, true) ~= nil, last_said())
+  vim.cmd('bwipeout!')
+  vim.lsp.enable('consort', false)
   T.eq(true, health():find('the program `consort` is not on PATH', 1, true) ~= nil)
   local consort = vim.fn.fnamemodify(vim.fn.exepath(vim.fn.split(path, ':')[1] .. '/consort'), ':p:h')
   vim.env.PATH = consort
@@ -284,6 +290,14 @@ T.it('the value of a form stands where it ends, until it is edited', function()
   vim.cmd('silent undo')
   vim.cmd('Consort clear')
   T.eq({}, shown())
+end)
+
+T.it('on a closing parenthesis the form that it closes is evaluated', function()
+  to(7, 16)
+  T.eq(')', vim.fn.getline(7):sub(17, 17))
+  vim.cmd('Consort eval form')
+  T.wait('the value', function() return vim.deep_equal({ { 6, '⇒ 42' } }, shown()) end, shown)
+  vim.cmd('Consort clear')
 end)
 
 T.it('an error stands there too, with its backtrace a key away', function()

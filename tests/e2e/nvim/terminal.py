@@ -8,7 +8,7 @@ import screen
 
 COLUMNS, ROWS = 100, 32
 # How long what must come may take on a busy machine; nothing asserts that anything comes sooner.
-PATIENCE = float(os.environ.get("CONSORT_TEST_PATIENCE", "60000")) / 1000
+PATIENCE = float(os.environ.get("CONSORT_TEST_PATIENCE", "120000")) / 1000
 
 
 class Terminal:

@@ -114,12 +114,23 @@ local function shower(buf)
   end
 end
 
+--- The cursor's place. On a closing parenthesis the form that it closes is meant: it ends behind the cursor's cell.
+local function place_of_form(client)
+  local place = client_of.place(client)
+  local column = vim.api.nvim_win_get_cursor(0)[2] + 1
+  local line = vim.api.nvim_get_current_line()
+  if line:sub(column, column) == ')' and line:sub(math.max(1, column - 2), column - 1) ~= '#\\' then
+    place.position.character = place.position.character + 1
+  end
+  return place
+end
+
 --- Evaluate the innermost form at the cursor, or the top-level one.
 ---@param top? boolean
 function M.form(top)
   local client = client_of.need()
   if not client then return end
-  local place = client_of.place(client)
+  local place = place_of_form(client)
   client_of.execute('evalForm', { uri = place.uri, position = place.position, topLevel = top or nil }, shower(vim.api.nvim_get_current_buf()))
 end
 
@@ -149,7 +160,7 @@ end
 --- Evaluate the form and write its value behind it as a comment.
 function M.to_comment()
   local client = client_of.need()
-  if client then client_of.execute('evalToComment', client_of.place(client)) end
+  if client then client_of.execute('evalToComment', place_of_form(client)) end
 end
 
 --- Evaluate code that a person types.

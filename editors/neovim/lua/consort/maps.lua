@@ -10,7 +10,7 @@ local function map(plug, keys, about, command, mode)
     keys = keys,
     mode = mode or 'n',
     about = about,
-    run = type(command) == 'function' and command or function() vim.cmd('Consort ' .. command) end,
+    run = type(command) == 'function' and command or function() require('consort.commands').run({ args = command, range = 0 }) end,
   })
 end
 
