@@ -151,6 +151,25 @@ function M.region(first, last)
   client_of.execute('evalRegion', { uri = client_of.place(client).uri, range = range }, shower(vim.api.nvim_get_current_buf()))
 end
 
+--- What 'operatorfunc' calls: evaluate what a motion went over.
+---@param kind 'char'|'line'|'block'
+function M.over(kind)
+  local client = client_of.need()
+  if not client then return end
+  local first, last = vim.api.nvim_buf_get_mark(0, '['), vim.api.nvim_buf_get_mark(0, ']')
+  if kind == 'line' then
+    first[2], last[2] = 0, math.max(0, #vim.fn.getline(last[1]) - 1)
+  end
+  local range = vim.lsp.util.make_given_range_params(first, last, 0, client.offset_encoding).range
+  client_of.execute('evalRegion', { uri = client_of.place(client).uri, range = range }, shower(vim.api.nvim_get_current_buf()))
+end
+
+--- The operator: a motion or a text object follows.
+function M.operator()
+  vim.o.operatorfunc = "v:lua.require'consort.eval'.over"
+  vim.api.nvim_feedkeys('g@', 'ni', false)
+end
+
 function M.buffer()
   local client = client_of.need()
   if not client then return end

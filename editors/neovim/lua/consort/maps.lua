@@ -22,6 +22,7 @@ map('eval-region', '<LocalLeader>E', 'evaluate the selection', function()
   vim.cmd.normal({ '\27', bang = true }) -- sets '< and '>
   require('consort.eval').region()
 end, 'x')
+map('eval-operator', '<LocalLeader>eo', 'evaluate what a motion goes over', function() require('consort.eval').operator() end)
 map('result', '<LocalLeader>ev', 'show the whole result', 'result')
 map('clear', '<LocalLeader>ex', 'take the values away', 'clear')
 map('macroexpand', '<LocalLeader>mm', 'macroexpand', 'macroexpand one')
