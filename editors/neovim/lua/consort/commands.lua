@@ -83,7 +83,7 @@ M.table = {
   profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, run = of_name('views', 'profile') },
   load = { about = 'load a system', choices = systems, run = on_system('loadSystem', loaded) },
   reload = { about = 'reload what changed of a system', choices = systems, run = on_system('reloadSystem', reloaded) },
-  undo = { about = 'put back what the last reload replaced', run = plain('undoReload', reloaded) },
+  undo = { about = 'put back what the last reload replaced', run = plain('undoReload', function(report) return 'put back ' .. reloaded(report) end) },
   test = { about = 'run the test at the cursor, or those of a system', choices = systems, run = of_name('tests', 'run') },
   repl = { about = 'the REPL', run = lazy('repl', 'open') },
   restart = { about = 'end the image and start a new one', run = plain('restartImage', 'a new image is running') },
