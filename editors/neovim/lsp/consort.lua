@@ -16,6 +16,10 @@ return {
   root_dir = root_dir,
   -- Questions about what an agent may do come with the code, and not as a plain message.
   init_options = { approve = true },
+  -- A code lens is run here, so that what failed is shown at its line.
+  commands = {
+    ['consort.runTestAtPoint'] = function(command) require('consort.tests').run_lens(command) end,
+  },
   handlers = {
     ['consort/approve'] = function(...) return require('consort.approve').on_request(...) end,
     ['consort/approvalOver'] = function(...) return require('consort.approve').on_over(...) end,

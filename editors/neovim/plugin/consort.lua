@@ -11,13 +11,30 @@ vim.api.nvim_create_user_command('Consort', function(context) require('consort.c
 
 require('consort.maps').plugs()
 
+local group = vim.api.nvim_create_augroup('consort', {})
+
+-- Before the server is there: a key that is pressed early waits for it, or says what is missing.
+vim.api.nvim_create_autocmd('FileType', {
+  group = group,
+  pattern = 'lisp',
+  desc = 'Keys of Lisp buffers',
+  callback = function(event)
+    if vim.g.consort_maps ~= false and vim.bo[event.buf].buftype == '' and vim.lsp.is_enabled('consort') then
+      require('consort.maps').defaults(event.buf)
+    end
+  end,
+})
+
 vim.api.nvim_create_autocmd('LspAttach', {
-  group = vim.api.nvim_create_augroup('consort', {}),
+  group = group,
   desc = 'Keys of Lisp buffers; where the person is',
   callback = function(event)
     local client = vim.lsp.get_client_by_id(event.data.client_id)
     if not client or client.name ~= 'consort' then return end
-    if vim.g.consort_maps ~= false then require('consort.maps').defaults(event.buf) end
+    if vim.g.consort_maps ~= false then require('consort.maps').defaults(event.buf) end -- also where the server came later
+    if vim.g.consort_lenses ~= false and client:supports_method('textDocument/codeLens', event.buf) then
+      require('consort.lsp').follow_lenses(event.buf)
+    end
     vim.api.nvim_create_autocmd({ 'CursorMoved', 'CursorMovedI', 'ModeChanged', 'BufEnter', 'WinScrolled' }, {
       group = vim.api.nvim_create_augroup('consort.context.' .. event.buf, {}),
       buffer = event.buf,

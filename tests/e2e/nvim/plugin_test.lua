@@ -73,6 +73,103 @@ T.it('the help documents every subcommand and every key, as they are', function(
   vim.cmd.helptags(workspace .. '/doc') -- fails on a tag that is there twice
 end)
 
+T.it('every tag that the help names is there, and so are those it is entered by', function()
+  local tags = {}
+  for _, line in ipairs(vim.fn.readfile(workspace .. '/doc/tags')) do tags[line:match('^[^\t]+')] = true end
+  for _, tag in ipairs({ 'consort', 'consort.txt', ':Consort', 'consort-install', 'consort-keys', 'consort-approval', 'consort-trouble' }) do
+    T.eq(true, tags[tag], tag)
+  end
+  local help = table.concat(vim.fn.readfile(plugin .. '/doc/consort.txt'), '\n')
+  for tag in help:gmatch('|([%w:()<>+_-]+)|') do
+    local found = pcall(vim.cmd.help, { args = { tag }, mods = { silent = true } })
+    pcall(vim.cmd.helpclose)
+    T.eq(true, tags[tag] or found, '|' .. tag .. '|')
+  end
+end)
+
+T.it('every subcommand of the list can be completed, and has its <Plug> map', function()
+  local names = vim.fn.getcompletion('Consort ', 'cmdline')
+  for _, name in ipairs({ 'eval', 'macroexpand', 'profile', 'reload', 'undo', 'describe', 'disassemble', 'trace', 'repl', 'restart', 'interrupt', 'log', 'test', 'hints' }) do
+    T.eq(true, vim.list_contains(names, name), name)
+  end
+  T.eq({ 'buffer', 'comment', 'form', 'region', 'top' }, vim.fn.sort(vim.fn.getcompletion('Consort eval ', 'cmdline')))
+  local plugs = {}
+  for _, map in ipairs(require('consort.maps').maps) do plugs[map.plug] = true end
+  for _, name in ipairs(names) do
+    -- `eval` and `structure` have one for each of their words.
+    local there = plugs[name] or vim.iter(plugs):any(function(plug) return vim.startswith(plug, name .. '-') end)
+    T.eq(true, there or name == 'structure', name)
+  end
+  for name in pairs(plugs) do
+    T.eq(true, vim.iter({ 'n', 'x', 'o' }):any(function(mode) return vim.fn.maparg('<Plug>(consort-' .. name .. ')', mode) ~= '' end), name)
+  end
+end)
+
+T.it('what a frame of a backtrace is in', function()
+  local function_of = require('consort.eval').function_of
+  for line, want in pairs({
+    ['  0  (SHOP:PRICE :GOLD)'] = 'SHOP:PRICE',
+    [' 10  ((:METHOD SHOP:SEND (T T)) 1 2)'] = 'SHOP:SEND',
+    ['  1  ((FLET SHOP::F :IN SHOP:TOTAL) 1)'] = 'SHOP:TOTAL',
+    ['  2  ((LAMBDA (X) :IN SHOP:TOTAL) 1)'] = 'SHOP:TOTAL',
+    ['  3  ((SETF SHOP:PRICE) 1 2)'] = '(setf SHOP:PRICE)',
+    ['  4  (SB-FASL::FOP-FUNCALL)'] = 'SB-FASL::FOP-FUNCALL',
+  }) do
+    T.eq(want, function_of(line), line)
+  end
+  T.eq(nil, function_of('TYPE-ERROR: (no frame)'))
+end)
+
+T.it('a value that does not fit ends in an ellipsis, by its width on the screen', function()
+  local fit = require('consort.inline').fit
+  T.eq('abc', fit('abc', 3))
+  T.eq('ab…', fit('abcd', 3))
+  T.eq('漢…', fit('漢字漢字', 4))
+  T.eq('é𝄞…', fit('é𝄞é𝄞', 3))
+end)
+
+T.it('systems are found in a definition of them', function()
+  T.eq({ 'shop', 'shop/tests', 'b.c' }, require('consort.systems').defined('(defsystem "shop")\n(asdf:defsystem #:shop/tests)\n( defsystem :B.C)'))
+end)
+
+T.it('a profile is a table and a tree, in which a function that calls itself is one line', function()
+  local function node(name, percent, children) return { ['function'] = name, percent = percent, samples = percent, own = 0, children = children } end
+  local lines, functions = require('consort.views').profile_lines({
+    profile = {
+      status = 'ok', mode = 'cpu', samples = 100, seconds = 1, bytes = 0, values = { '3' },
+      rows = { { ['function'] = '(SETF F)', samples = 100, self_percent = 100, cumulative_percent = 100, inclusive_percent = 100 } },
+      tree = { node('F', 100, { node('F', 60, { node('F', 50, { node('G', 50, {}) }) }), node('H', 0.1, {}) }) },
+    },
+  })
+  T.eq({ '1.00 s, 100 samples', '⇒ 3', '', '  self   total  function', '100.0%  100.0%  (SETF F)', '', 'Calls', '100.0%  ' .. ('█'):rep(20) .. '  F', ' 50.0%  ' .. ('█'):rep(10) .. (' '):rep(10) .. '    G' }, lines)
+  T.eq({ [5] = '(SETF F)', [8] = 'F', [9] = 'G' }, functions)
+end)
+
+T.it('without the program and without Lisp, health says what to install', function()
+  local path = vim.env.PATH
+  local function health()
+    vim.cmd('silent checkhealth consort')
+    local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\n')
+    vim.cmd('bwipeout!')
+    return text
+  end
+  vim.env.PATH = workspace
+  vim.lsp.enable('consort')
+  vim.cmd('noautocmd edit ' .. file .. ' | set filetype=lisp')
+  vim.cmd('Consort eval form')
+  T.eq(true, last_said():find('`consort` is not on PATH; `:checkhealth consort`', 1, true) ~= nil, last_said())
+  vim.cmd('bwipeout!')
+  vim.lsp.enable('consort', false)
+  T.eq(true, health():find('the program `consort` is not on PATH', 1, true) ~= nil)
+  local consort = vim.fn.fnamemodify(vim.fn.exepath(vim.fn.split(path, ':')[1] .. '/consort'), ':p:h')
+  vim.env.PATH = consort
+  local text = health()
+  vim.env.PATH = path
+  for _, want in ipairs({ 'apt install sbcl', '`consort doctor` found something amiss', 'it is not enabled' }) do
+    T.eq(true, text:find(want, 1, true) ~= nil, text)
+  end
+end)
+
 T.it('the REPL knows when what is typed is whole', function()
   local is_whole = require('consort.repl').is_whole
   for _, text in ipairs({ '1', '(a)', '(a "(")', '(a #\\( b)', '(a |(| b)', '(a) ; (', '(a #| ( #| |# |# b)', 'a)', '(a \\( b)', '"a\\"b"' }) do
@@ -111,7 +208,7 @@ T.it('a REPL evaluates over several lines, remembers, and shows the package', fu
   local function append(keys) type_in('A' .. keys .. '<Esc>') end
   append('(list 1')
   append('<CR>2)')
-  T.eq(true, text():find('CL-USER> (list 1\n2)', 1, true) ~= nil, text())
+  T.eq(true, text():find('CL-USER> (list 1\n' .. (' '):rep(15) .. '2)', 1, true) ~= nil, text())
   append('<CR>')
   T.wait('the value', function() return text():find('\n(1 2)\nCL-USER> ', 1, true) end, text)
   append('(defpackage :other (:use :cl)) (in-package :other)<CR>')
@@ -119,7 +216,7 @@ T.it('a REPL evaluates over several lines, remembers, and shows the package', fu
   append('(car 1)<CR>')
   T.wait('the error', function() return text():find('TYPE-ERROR', 1, true) and vim.endswith(text(), '\nOTHER> ') end, text)
   append('<C-p><C-p><C-p>')
-  T.eq(true, vim.endswith(text(), 'OTHER> (list 1\n2)'), text())
+  T.eq(true, vim.endswith(text(), 'OTHER> (list 1\n' .. (' '):rep(15) .. '2)'), text())
   append('<C-n><C-n><C-n>(in-package :cl-user)<CR>')
   T.wait('the package', function() return vim.endswith(text(), '\nCL-USER> ') end, text)
   vim.cmd('bwipeout! ' .. repl)
@@ -143,7 +240,7 @@ T.it('a question of the server for approval is asked with the code, and answered
   vim.ui.select = select
   T.eq({ decision = 'allow-session' }, answer)
   T.eq('Replace F?', asked.prompt)
-  T.eq({ 'Allow', 'Allow for this session', 'Deny' }, asked.labels)
+  T.eq({ 'Allow', 'Allow for this session', 'Deny', 'Read the code first' }, asked.labels)
   T.eq(true, asked.code:find('(defun f ())', 1, true) ~= nil)
 end)
 
@@ -195,6 +292,25 @@ T.it('the value of a form stands where it ends, until it is edited', function()
   T.eq({}, shown())
 end)
 
+T.it('on a closing parenthesis the form that it closes is evaluated', function()
+  to(7, 16)
+  T.eq(')', vim.fn.getline(7):sub(17, 17))
+  vim.cmd('Consort eval form')
+  T.wait('the value', function() return vim.deep_equal({ { 6, '⇒ 42' } }, shown()) end, shown)
+  vim.cmd('Consort clear')
+end)
+
+T.it('the operator evaluates what a motion or a text object is', function()
+  to(7, 8)
+  vim.api.nvim_feedkeys(vim.keycode('<Plug>(consort-eval-operator)af'), 'x', false)
+  T.wait('the value', function() return vim.deep_equal({ { 6, '⇒ 42' } }, shown()) end, shown)
+  vim.cmd('Consort clear')
+  to(7, 0)
+  vim.api.nvim_feedkeys(vim.keycode('<Plug>(consort-eval-operator)_'), 'x', false)
+  T.wait('the value of the line', function() return vim.deep_equal({ { 6, '⇒ (42 "𝄞")' } }, shown()) end, shown)
+  vim.cmd('Consort clear')
+end)
+
 T.it('an error stands there too, with its backtrace a key away', function()
   to(9, 0)
   vim.cmd('Consort eval form')
@@ -218,6 +334,60 @@ T.it('macroexpansion goes further and back', function()
   vim.api.nvim_feedkeys('-', 'x', false)
   expect_text('the step before', '(if (oddp 3) (when t (print :odd)))')
   vim.api.nvim_feedkeys('q', 'x', false)
+end)
+
+T.it('a whole buffer has its value at its last line', function()
+  vim.cmd('Consort clear')
+  vim.cmd('Consort eval buffer')
+  T.wait('the error of line 9', function() return vim.deep_equal({ { 11, '✗ SIMPLE-ERROR: no WAY' } }, shown()) end, shown)
+  vim.cmd('Consort clear')
+  vim.cmd('1,7Consort eval')
+  T.wait('the value', function() return vim.deep_equal({ { 6, '⇒ (42 "𝄞")' } }, shown()) end, shown)
+  vim.cmd('Consort clear')
+end)
+
+T.it('semantic tokens are shown by Neovim itself', function()
+  local function types(row, column)
+    local tokens = vim.lsp.semantic_tokens.get_at_pos(buf, row, column) or {}
+    return vim.tbl_map(function(token) return token.type end, tokens)
+  end
+  -- DOUBLE in `(list (double 21) ...)`, which the image knows as a function.
+  T.wait('the token', function() return vim.list_contains(types(6, 8), 'function') end, function() return types(6, 8) end)
+end)
+
+T.it('code lenses are shown by Neovim itself, and run', function()
+  vim.api.nvim_buf_set_lines(buf, -1, -1, false, { '', '(fiveam:test a-test (fiveam:is (= 1 2)))' })
+  vim.api.nvim_exec_autocmds('TextChanged', { buffer = buf })
+  local lenses = T.wait('a lens', function()
+    local lenses = vim.lsp.codelens.get(buf)
+    return #lenses > 0 and lenses
+  end)
+  T.eq('consort.runTestAtPoint', lenses[1].command.command)
+  T.eq(13, lenses[1].range.start.line)
+  vim.cmd('silent undo')
+end)
+
+T.it('inlay hints are put on and off, where the server has them', function()
+  local client = vim.lsp.get_clients({ name = 'consort' })[1]
+  vim.cmd('Consort hints')
+  if client:supports_method('textDocument/inlayHint', buf) then
+    T.eq(true, vim.lsp.inlay_hint.is_enabled({ bufnr = buf }))
+    vim.cmd('Consort hints')
+    T.eq(false, vim.lsp.inlay_hint.is_enabled({ bufnr = buf }))
+  else
+    T.eq(true, last_said():find('gives no inlay hints', 1, true) ~= nil, last_said())
+  end
+end)
+
+T.it('on an opening parenthesis the cursor is in its list', function()
+  to(7, 6)
+  vim.cmd.normal('yaf')
+  T.eq('(double 21)', vim.fn.getreg('"'))
+  vim.cmd('Consort structure slurpForward')
+  T.eq('(list (double 21 "𝄞"))', vim.fn.getline(7))
+  T.eq({ 7, 6 }, vim.api.nvim_win_get_cursor(0))
+  vim.cmd('Consort structure barfForward')
+  T.eq('(list (double 21) "𝄞")', vim.fn.getline(7))
 end)
 
 T.it('text objects take the form and what is in it', function()

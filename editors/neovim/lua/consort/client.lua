@@ -1,5 +1,6 @@
 --- The language client that is attached, and commands through it.
 local M = {}
+local PATIENCE = 30000 -- ms; the first start of all prepares Lisp
 
 ---@param buf? integer the current buffer by default
 ---@return vim.lsp.Client?
@@ -20,6 +21,26 @@ function M.fail(message) M.say(message, vim.log.levels.ERROR) end
 ---@param buf? integer
 ---@return vim.lsp.Client?
 function M.need(buf)
+  local function ready()
+    local client = vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1]
+    return client and client.initialized
+  end
+  -- A file that was opened a moment ago is soon the server's too.
+  local lisp = vim.bo[buf or 0].filetype == 'lisp' and vim.bo[buf or 0].buftype == '' and vim.lsp.is_enabled('consort')
+  local program = vim.tbl_get(vim.lsp.config, 'consort', 'cmd', 1) or 'consort'
+  if lisp and type(program) == 'string' and vim.fn.executable(program) == 0 then
+    M.fail(('the program `%s` is not on PATH; `:checkhealth consort` says what to do'):format(program))
+    return
+  end
+  if lisp and not ready() then
+    vim.wait(200, ready, 20)
+    if not ready() then
+      vim.api.nvim_echo({ { 'Consort: starting ... (CTRL-C goes on without it)' } }, false, {})
+      vim.cmd.redraw()
+      vim.wait(PATIENCE, ready, 20)
+      vim.api.nvim_echo({ { '' } }, false, {})
+    end
+  end
   local client = M.of(buf)
   if not client then
     M.fail("it is not attached. Open a Lisp file, and see `:checkhealth consort` if it stays so; `vim.lsp.enable('consort')` belongs in your init.lua")

@@ -4,7 +4,7 @@ local M = {}
 ---@class consort.Subcommand
 ---@field about string
 ---@field run fun(rest: string, context: vim.api.keyset.create_user_command.command_args)
----@field choices? string[]
+---@field choices? string[]|fun(): string[]
 
 local function lazy(module, name, ...)
   local fixed = { ... }
@@ -27,17 +27,22 @@ local function reloaded(report)
     local n = #(report[key] or {})
     if n > 0 then table.insert(parts, ('%d %s'):format(n, key)) end
   end
-  return report.what .. ': ' .. (#parts > 0 and table.concat(parts, ', ') or 'nothing changed')
+  return (report.what or 'reloaded') .. ': ' .. (#parts > 0 and table.concat(parts, ', ') or 'nothing changed')
 end
-local function loaded(result)
-  return result.loaded and 'loaded' or 'not loaded: ' .. (type(result.error) == 'table' and result.error.message or result.status)
-end
-local function named(command, key, done)
+--- A failure is told by the server.
+local function loaded(result) return result.loaded and 'loaded' end
+--- A command on a system.
+local function on_system(command, done)
   return function(rest)
-    if rest == '' then return require('consort.client').fail('which one? A name is missing') end
-    require('consort.client').execute(command, { [key] = rest }, function(result) require('consort.client').say(done(result)) end)
+    require('consort.systems').choose(rest, function(system)
+      require('consort.client').execute(command, { system = system }, function(result)
+        local words = done(result)
+        if words then require('consort.client').say(words == 'loaded' and system .. ' is loaded' or words) end
+      end)
+    end)
   end
 end
+local function systems() return require('consort.systems').names() end
 
 ---@type table<string, consort.Subcommand>
 M.table = {
@@ -47,7 +52,7 @@ M.table = {
     run = function(rest, context)
       local eval = require('consort.eval')
       if rest == '' and context.range > 0 or rest == 'region' then
-        eval.region()
+        eval.region(context.range > 0 and context.line1 or nil, context.range > 0 and context.line2 or nil)
       elseif rest == '' or rest == 'form' then
         eval.form()
       elseif rest == 'top' then
@@ -76,25 +81,20 @@ M.table = {
   trace = { about = 'trace a function', run = function(rest) require('consort.views').trace(true, rest) end },
   untrace = { about = 'trace a function no longer', run = function(rest) require('consort.views').trace(false, rest) end },
   profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, run = of_name('views', 'profile') },
-  load = { about = 'load a system', run = named('loadSystem', 'system', loaded) },
-  reload = { about = 'reload a system', run = named('reloadSystem', 'system', reloaded) },
-  undo = { about = 'put back what the last reload replaced', run = plain('undoReload', reloaded) },
-  test = { about = 'run the test at the cursor, or those of a system', run = of_name('tests', 'run') },
+  load = { about = 'load a system', choices = systems, run = on_system('loadSystem', loaded) },
+  reload = { about = 'reload what changed of a system', choices = systems, run = on_system('reloadSystem', reloaded) },
+  undo = { about = 'put back what the last reload replaced', run = plain('undoReload', function(report) return 'put back ' .. reloaded(report) end) },
+  test = { about = 'run the test at the cursor, or those of a system', choices = systems, run = of_name('tests', 'run') },
   repl = { about = 'the REPL', run = lazy('repl', 'open') },
   restart = { about = 'end the image and start a new one', run = plain('restartImage', 'a new image is running') },
   interrupt = {
     about = 'interrupt what runs for this editor',
     run = plain('interrupt', function(result) return ('%d interrupted'):format(result.interrupted) end),
   },
-  status = {
-    about = 'host, image, clients, work',
-    run = function()
-      require('consort.client').execute('status', {}, function(result)
-        require('consort.float').open(vim.inspect(result), { title = 'Consort', filetype = 'lua' })
-      end)
-    end,
-  },
+  status = { about = 'image, host, clients, what runs', run = lazy('status', 'open') },
   log = { about = 'what ran in the image, and by whom', run = lazy('log', 'open') },
+  hints = { about = 'inlay hints, on and off', run = lazy('lsp', 'hints') },
+  lens = { about = 'run the code lens of this line', run = lazy('lsp', 'lens') },
   structure = {
     about = 'edit the structure',
     choices = {
@@ -118,7 +118,8 @@ function M.complete(lead, line)
     table.sort(names)
     return starting_with(names, lead)
   end
-  return starting_with(M.table[name] and M.table[name].choices or {}, lead)
+  local choices = M.table[name] and M.table[name].choices or {}
+  return starting_with(type(choices) == 'function' and choices() or choices, lead)
 end
 
 function M.run(context)

@@ -5,17 +5,29 @@ local inline = require('consort.inline')
 
 local M = {}
 
---- An LSP range as rows and byte columns.
+--- An LSP range as rows and byte columns, without the white space at its end: a selection of lines, and a whole buffer, end where the next
+--- line would begin, and a value belongs beside what it is of.
 ---@param buf integer
 ---@param range lsp.Range
 ---@param encoding string
 ---@return integer[]
 local function bytes(buf, range, encoding)
+  local function line(row) return vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or '' end
   local function column(position)
-    local line = vim.api.nvim_buf_get_lines(buf, position.line, position.line + 1, false)[1] or ''
-    return math.min(#line, vim.str_byteindex(line, encoding, position.character, false))
+    return vim.str_byteindex(line(position.line), encoding, position.character, false)
   end
-  return { range.start.line, column(range.start), range['end'].line, column(range['end']) }
+  local first, from = range.start.line, column(range.start)
+  local last, to = range['end'].line, column(range['end'])
+  if last >= vim.api.nvim_buf_line_count(buf) then
+    last = vim.api.nvim_buf_line_count(buf) - 1
+    to = #line(last)
+  end
+  local function trimmed() return #line(last):sub(1, to):gsub('%s+$', '') end
+  while last > first and trimmed() == 0 do
+    last = last - 1
+    to = #line(last)
+  end
+  return { first, from, last, trimmed() }
 end
 
 --- The whole of a result, for a float or a register.
@@ -42,15 +54,30 @@ function M.report(result)
   local timing = type(result.timing) == 'table' and result.timing or nil
   if timing then
     add('')
-    add(('%.3f ms real, %.3f ms run, %.3f ms in the collector, %d bytes'):format(timing.real_ms, timing.run_ms, timing.gc_ms, timing.bytes))
+    add(('%.3f ms, of it %.3f ms of processor time and %.3f ms of garbage collection; %d bytes allocated'):format(timing.real_ms, timing.run_ms, timing.gc_ms, timing.bytes))
   end
   return lines
 end
 
---- The definition of what a line of a backtrace calls.
-local function follow(buf)
-  local name = vim.api.nvim_get_current_line():match('^%s*%d+%s+%(+([^%s()]+)')
-  if not name then return end
+--- The name of the function that a line of a backtrace is in, as `consort.sourceLocation` takes it.
+---@param line string
+---@return string?
+function M.function_of(line)
+  local call = line:match('^%s*%d+%s+%((.*)$')
+  if not call then return end
+  -- ((:METHOD NAME (T)) ...), ((FLET F :IN NAME) ...), ((LAMBDA (X) :IN NAME) ...), ((SETF NAME) ...), (NAME ...)
+  local inner = call:match('^%((.*)$')
+  if not inner then return call:match('^[^%s()]+') end
+  return inner:match('^SETF%s+[^%s()]+') and ('(setf %s)'):format(inner:match('^SETF%s+([^%s()]+)'))
+    or inner:match('^[^%s()]+%s.-:IN%s+([^%s()]+)')
+    or inner:match('^:?[%w-]*METHOD%s+([^%s()]+)')
+    or inner:match('^[^%s()]+%s+([^%s()]+)')
+end
+
+--- The definition of what a line of a backtrace is in.
+local function follow()
+  local name = M.function_of(vim.api.nvim_get_current_line())
+  if not name then return client_of.say('put the cursor on a numbered line: that is where a function was called') end
   vim.api.nvim_win_close(0, true)
   require('consort.views').go_to(name)
 end
@@ -58,14 +85,19 @@ end
 ---@param result table
 function M.show_report(result)
   local failed = result.status ~= 'ok'
-  float.open(M.report(result), {
+  local lines = M.report(result)
+  local first_frame
+  for i, line in ipairs(lines) do first_frame = first_frame or line:match('^%s*%d+  %(') and i - 1 end
+  float.open(lines, {
     title = failed and 'Error' or 'Value',
     filetype = 'lisp',
-    hint = failed and '<CR> goes to a function, q closes' or 'y copies, q closes',
+    plain = type(result.error) == 'table' and { { 0, (first_frame or #lines) - 1 } } or nil,
+    row = first_frame,
+    hint = first_frame and '<CR> goes to the function, y copies, q closes' or 'y copies, q closes',
     keys = {
-      ['<CR>'] = follow,
+      ['<CR>'] = first_frame and follow or nil,
       y = function()
-        vim.fn.setreg('"', table.concat(result.values or {}, '\n'))
+        vim.fn.setreg('"', table.concat(failed and lines or result.values or {}, '\n'))
         client_of.say('copied')
       end,
     },
@@ -82,21 +114,60 @@ local function shower(buf)
   end
 end
 
+--- The cursor's place. On a closing parenthesis the form that it closes is meant: it ends behind the cursor's cell.
+local function place_of_form(client)
+  local place = client_of.place(client)
+  local column = vim.api.nvim_win_get_cursor(0)[2] + 1
+  local line = vim.api.nvim_get_current_line()
+  if line:sub(column, column) == ')' and line:sub(math.max(1, column - 2), column - 1) ~= '#\\' then
+    place.position.character = place.position.character + 1
+  end
+  return place
+end
+
 --- Evaluate the innermost form at the cursor, or the top-level one.
 ---@param top? boolean
 function M.form(top)
   local client = client_of.need()
   if not client then return end
-  local place = client_of.place(client)
+  local place = place_of_form(client)
   client_of.execute('evalForm', { uri = place.uri, position = place.position, topLevel = top or nil }, shower(vim.api.nvim_get_current_buf()))
 end
 
---- Evaluate the last visual selection.
-function M.region()
+--- Evaluate the last visual selection, or whole lines.
+---@param first? integer 1-based
+---@param last? integer inclusive
+function M.region(first, last)
   local client = client_of.need()
   if not client then return end
-  local argument = { uri = client_of.place(client).uri, range = client_of.selection(client) }
-  client_of.execute('evalRegion', argument, shower(vim.api.nvim_get_current_buf()))
+  local range = client_of.selection(client)
+  if first and last and (first ~= vim.fn.line("'<") or last ~= vim.fn.line("'>")) then
+    range = { start = { line = first - 1, character = 0 }, ['end'] = { line = last, character = 0 } }
+    if last == vim.api.nvim_buf_line_count(0) then
+      local text = vim.fn.getline(last)
+      range['end'] = { line = last - 1, character = vim.str_utfindex(text, client.offset_encoding, #text, false) }
+    end
+  end
+  client_of.execute('evalRegion', { uri = client_of.place(client).uri, range = range }, shower(vim.api.nvim_get_current_buf()))
+end
+
+--- What 'operatorfunc' calls: evaluate what a motion went over.
+---@param kind 'char'|'line'|'block'
+function M.over(kind)
+  local client = client_of.need()
+  if not client then return end
+  local first, last = vim.api.nvim_buf_get_mark(0, '['), vim.api.nvim_buf_get_mark(0, ']')
+  if kind == 'line' then
+    first[2], last[2] = 0, math.max(0, #vim.fn.getline(last[1]) - 1)
+  end
+  local range = vim.lsp.util.make_given_range_params(first, last, 0, client.offset_encoding).range
+  client_of.execute('evalRegion', { uri = client_of.place(client).uri, range = range }, shower(vim.api.nvim_get_current_buf()))
+end
+
+--- The operator: a motion or a text object follows.
+function M.operator()
+  vim.o.operatorfunc = "v:lua.require'consort.eval'.over"
+  vim.api.nvim_feedkeys('g@', 'ni', false)
 end
 
 function M.buffer()
@@ -108,7 +179,7 @@ end
 --- Evaluate the form and write its value behind it as a comment.
 function M.to_comment()
   local client = client_of.need()
-  if client then client_of.execute('evalToComment', client_of.place(client)) end
+  if client then client_of.execute('evalToComment', place_of_form(client)) end
 end
 
 --- Evaluate code that a person types.

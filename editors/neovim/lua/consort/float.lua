@@ -1,10 +1,16 @@
---- Floating windows at the cursor: what is too long for the end of a line.
+--- Floating windows: what is too long for the end of a line.
+require('consort.colours')
+
 local M = {}
+local namespace = vim.api.nvim_create_namespace('consort.float')
 
 ---@class consort.Float
 ---@field title string
----@field filetype? string
+---@field filetype? string its syntax colours
+---@field plain? integer[][] rows { first, last }, 0-based and inclusive, that are words and not code
 ---@field focus? boolean the cursor goes in; true by default
+---@field top? integer at the top of the screen, with so many lines below left free; at the cursor by default
+---@field row? integer where the cursor begins, 0-based
 ---@field keys? table<string, fun(buf: integer)> normal mode
 ---@field hint? string what the keys do
 
@@ -14,6 +20,22 @@ local function widest(lines)
   local width = 1
   for _, line in ipairs(lines) do width = math.max(width, vim.fn.strdisplaywidth(line)) end
   return width
+end
+
+--- Where a window of a size goes, at the cursor: below its line, or above it where there is more room. What it is about stays in sight.
+local function at_cursor(height)
+  local row = vim.fn.win_screenpos(0)[1] + vim.fn.winline() - 2 -- 0-based
+  local below = vim.o.lines - vim.o.cmdheight - row - 4 -- the line of the cursor, the borders, a status line
+  local above = row - 2
+  if height <= below or below >= above then
+    return { relative = 'cursor', row = 1, col = 0, height = math.max(1, math.min(height, below)) }
+  end
+  return { relative = 'cursor', anchor = 'SW', row = 0, col = 0, height = math.max(1, math.min(height, above)) }
+end
+
+local function at_top(height, width, free)
+  local room = vim.o.lines - vim.o.cmdheight - free - 3
+  return { relative = 'editor', row = 0, col = math.max(0, math.floor((vim.o.columns - width - 2) / 2)), height = math.max(1, math.min(height, room)) }
 end
 
 --- Show text; `q` and `<Esc>` close it.
@@ -28,23 +50,30 @@ function M.open(text, options)
   vim.bo[buf].bufhidden = 'wipe'
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].modifiable = false
-  local room = { columns = math.max(20, vim.o.columns - 4), lines = math.max(3, vim.o.lines - 6) }
-  local width = math.min(room.columns, math.max(widest(lines), #options.title + 2, #(options.hint or '') + 2))
-  local win = vim.api.nvim_open_win(buf, options.focus ~= false, {
-    relative = 'cursor',
-    row = 1,
-    col = 0,
+  local width = math.max(widest(lines), vim.fn.strdisplaywidth(options.title) + 2, vim.fn.strdisplaywidth(options.hint or '') + 2)
+  width = math.min(math.max(20, vim.o.columns - 4), width)
+  -- A line that is wider goes on in the next.
+  local height = 0
+  for _, line in ipairs(lines) do height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width)) end
+  local config = vim.tbl_extend('error', options.top and at_top(height, width, options.top) or at_cursor(height), {
     width = width,
-    height = math.min(room.lines, #lines),
     border = vim.o.winborder ~= '' and vim.o.winborder or 'rounded',
     style = 'minimal',
     title = ' ' .. options.title .. ' ',
-    footer = options.hint and (' ' .. options.hint .. ' ') or nil,
+    footer = options.hint and { { ' ' .. options.hint .. ' ', 'ConsortHint' } } or nil,
   })
-  vim.wo[win].wrap = false
+  local win = vim.api.nvim_open_win(buf, options.focus ~= false, config)
+  vim.wo[win].wrap = true
+  vim.wo[win].breakindent = true
+  if options.row then vim.api.nvim_win_set_cursor(win, { math.min(#lines, options.row + 1), 0 }) end
   if options.filetype then
     -- Only its colours: no language client is to be started for what is no file.
     pcall(function() vim.bo[buf].syntax = options.filetype end)
+  end
+  for _, rows in ipairs(options.plain or {}) do
+    if rows[2] >= rows[1] then
+      vim.api.nvim_buf_set_extmark(buf, namespace, rows[1], 0, { end_row = rows[2], end_col = #lines[rows[2] + 1], hl_group = 'ConsortPlain' })
+    end
   end
   local function map(key, action) vim.keymap.set('n', key, action, { buffer = buf, nowait = true }) end
   local function close()
@@ -58,13 +87,18 @@ function M.open(text, options)
   return buf, win
 end
 
---- Other text in an open float.
+--- Other text in an open float, which takes the size that it needs.
 ---@param buf integer
 ---@param text string
 function M.replace(buf, text)
+  local lines = vim.split(text, '\n', { plain = true })
   vim.bo[buf].modifiable = true
-  vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(text, '\n', { plain = true }))
+  vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].modifiable = false
+  local win = vim.fn.bufwinid(buf)
+  if win == -1 then return end
+  local width = math.min(math.max(20, vim.o.columns - 4), math.max(widest(lines), vim.api.nvim_win_get_width(win)))
+  vim.api.nvim_win_set_config(win, { width = width, height = math.max(1, math.min(#lines, vim.o.lines - 6)) })
 end
 
 return M

@@ -1,8 +1,11 @@
 --- Values at the end of the line, until the form they are of is edited.
+require('consort.colours')
+
 local M = {}
 
 local namespace = vim.api.nvim_create_namespace('consort.inline')
-local LIMIT = 120 -- characters at the end of a line; the float has the whole
+local LIMIT = 160 -- cells at the end of a line; the float has the whole
+local LEAST = 12 -- cells that a value gets in any case
 
 ---@class consort.Shown
 ---@field result table the answer of the command
@@ -12,18 +15,32 @@ local LIMIT = 120 -- characters at the end of a line; the float has the whole
 ---@type table<integer, table<integer, consort.Shown>> by buffer and extmark
 local shown = {}
 
-for group, link in pairs({
-  ConsortValue = 'Comment',
-  ConsortOutput = 'NonText',
-  ConsortError = 'DiagnosticVirtualTextError',
-  ConsortPending = 'NonText',
-}) do
-  vim.api.nvim_set_hl(0, group, { link = link, default = true })
+local function one_line(text)
+  return (vim.trim(text:gsub('%s*\n%s*', ' ')))
 end
 
-local function one_line(text)
-  local line = vim.trim(text:gsub('%s*\n%s*', ' '))
-  return vim.fn.strchars(line) > LIMIT and vim.fn.strcharpart(line, 0, LIMIT - 1) .. '…' or line
+--- What of a text fits into so many cells.
+---@param text string
+---@param cells integer
+---@return string
+function M.fit(text, cells)
+  if vim.fn.strdisplaywidth(text) <= cells then return text end
+  local characters = vim.fn.strchars(text)
+  while characters > 0 and vim.fn.strdisplaywidth(vim.fn.strcharpart(text, 0, characters)) >= cells do characters = characters - 1 end
+  return vim.fn.strcharpart(text, 0, characters) .. '…'
+end
+
+--- Cells that are free behind the end of a line, in the narrowest window that shows it.
+---@param buf integer
+---@param row integer 0-based
+---@return integer
+function M.room(buf, row)
+  local line = vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ''
+  local room = LIMIT
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    room = math.min(room, vim.api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff - vim.fn.strdisplaywidth(line) - 2)
+  end
+  return math.max(room, LEAST)
 end
 
 --- What is written behind a form.
@@ -110,7 +127,7 @@ function M.show(buf, range, result)
     end_col = range[4],
   })
   local drawn = vim.api.nvim_buf_set_extmark(buf, namespace, range[3], range[4], {
-    virt_text = { { ' ' .. summary, group } },
+    virt_text = { { ' ' .. M.fit(summary, M.room(buf, range[3])), group } },
     virt_text_pos = 'eol',
     virt_lines = #below > 0 and below or nil,
     hl_mode = 'combine',

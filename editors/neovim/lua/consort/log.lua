@@ -1,20 +1,36 @@
---- What ran in the image, and by whom.
+--- What ran in the image, and by whom: the newest last.
 local client_of = require('consort.client')
 local float = require('consort.float')
+local fit = require('consort.inline').fit
 
 local M = {}
 
+local function first_line(text) return vim.split(vim.trim(text or ''), '\n', { plain = true })[1] end
+
+--- The log in lines of at most so many cells.
+---@param entries table[] of consort.log
+---@param cells integer
+---@return string[]
+function M.lines(entries, cells)
+  local lines = {}
+  for _, entry in ipairs(entries) do
+    local time = (entry.time or ''):match('T(%d%d:%d%d:%d%d)') or ''
+    local who = fit((entry.client or ''):gsub('%+.*$', ''), 20)
+    local what = first_line(entry.code)
+    if what == '' then what = (entry.tool or ''):gsub('^consort%.', '') end
+    local gap = (' '):rep(20 - vim.fn.strdisplaywidth(who))
+    table.insert(lines, fit(('%s  %s%s  %s'):format(time, who, gap, what), cells))
+    local outcome = first_line(entry.outcome)
+    if outcome ~= '' then table.insert(lines, fit((' '):rep(32) .. outcome:gsub('^=> ', '⇒ '), cells)) end
+  end
+  return lines
+end
+
 function M.open()
   client_of.execute('log', {}, function(result)
-    local lines = {}
-    for _, entry in ipairs(result.entries or {}) do
-      local function first(text) return vim.split(vim.trim(text or ''), '\n', { plain = true })[1] end
-      local time = (entry.time or ''):match('T(%d%d:%d%d:%d%d)') or ''
-      table.insert(lines, ('%s  %-24s %-16s %s'):format(time, entry.client, entry.tool, first(entry.code)))
-      if entry.outcome then table.insert(lines, (' '):rep(10) .. first(entry.outcome)) end
-    end
+    local lines = M.lines(result.entries or {}, math.max(40, vim.o.columns - 6))
     if #lines == 0 then lines = { 'Nothing has run yet.' } end
-    float.open(lines, { title = 'What ran in the image', hint = 'q closes' })
+    float.open(lines, { title = 'What ran in the image (UTC)', row = #lines - 1, hint = 'q closes' })
   end)
 end
 

@@ -10,7 +10,7 @@ local function map(plug, keys, about, command, mode)
     keys = keys,
     mode = mode or 'n',
     about = about,
-    run = type(command) == 'function' and command or function() vim.cmd('Consort ' .. command) end,
+    run = type(command) == 'function' and command or function() require('consort.commands').run({ args = command, range = 0 }) end,
   })
 end
 
@@ -22,18 +22,27 @@ map('eval-region', '<LocalLeader>E', 'evaluate the selection', function()
   vim.cmd.normal({ '\27', bang = true }) -- sets '< and '>
   require('consort.eval').region()
 end, 'x')
+map('eval-operator', '<LocalLeader>eo', 'evaluate what a motion goes over', function() require('consort.eval').operator() end)
 map('result', '<LocalLeader>ev', 'show the whole result', 'result')
 map('clear', '<LocalLeader>ex', 'take the values away', 'clear')
 map('macroexpand', '<LocalLeader>mm', 'macroexpand', 'macroexpand one')
 map('macroexpand-full', '<LocalLeader>mf', 'macroexpand fully', 'macroexpand full')
 map('describe', '<LocalLeader>d', 'describe the symbol', 'describe')
 map('disassemble', '<LocalLeader>D', 'disassemble the function', 'disassemble')
+map('trace', nil, 'trace the function', 'trace')
+map('untrace', nil, 'trace nothing any more', 'untrace')
 map('profile', '<LocalLeader>p', 'profile the form', 'profile')
+map('load', nil, 'load a system', 'load')
+map('reload', nil, 'reload what changed of a system', 'reload')
 map('test', '<LocalLeader>t', 'run the test', 'test')
 map('repl', '<LocalLeader>s', 'the REPL', 'repl')
 map('interrupt', '<LocalLeader>i', 'interrupt', 'interrupt')
 map('undo', '<LocalLeader>u', 'undo the last reload', 'undo')
+map('restart', nil, 'a new image', 'restart')
+map('status', nil, 'image, host, clients, what runs', 'status')
 map('log', '<LocalLeader>l', 'what ran', 'log')
+map('hints', nil, 'inlay hints, on and off', 'hints')
+map('lens', nil, 'run the code lens of the line', 'lens')
 map('slurp-forward', '<LocalLeader>>', 'take the next form in', 'structure slurpForward')
 map('barf-forward', '<LocalLeader><', 'put the last form out', 'structure barfForward')
 map('slurp-backward', nil, 'take the form before in', 'structure slurpBackward')

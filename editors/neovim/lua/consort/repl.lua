@@ -1,4 +1,5 @@
 --- A REPL in a split: the editor's own session in the image. Lines above the prompt are history; what follows it is evaluated when it is whole.
+require('consort.colours')
 local client_of = require('consort.client')
 
 local M = {}
@@ -114,14 +115,14 @@ local function evaluate(text)
     if not repl then return end
     repl.busy = nil
     local output = (result.stdout or '') .. (result.stderr or '')
-    if vim.trim(output) ~= '' then print_lines(vim.trim(output), 'ConsortOutput') end
-    for _, warning in ipairs(result.warnings or {}) do print_lines(('; %s: %s'):format(warning.type, warning.message), 'DiagnosticWarn') end
+    if vim.trim(output) ~= '' then print_lines(vim.trim(output), 'ConsortPlainOutput') end
+    for _, warning in ipairs(result.warnings or {}) do print_lines(('; %s: %s'):format(warning.type, warning.message), 'ConsortPlainWarn') end
     local error = type(result.error) == 'table' and result.error or nil
     if error then
-      print_lines(('%s: %s'):format(error.type, error.message), 'DiagnosticError')
-      for i, frame in ipairs(error.backtrace or {}) do print_lines(('  %d %s'):format(i - 1, frame), 'ConsortOutput') end
+      print_lines(('%s: %s'):format(error.type, error.message), 'ConsortPlainError')
+      for i, frame in ipairs(error.backtrace or {}) do print_lines(('  %d %s'):format(i - 1, frame), 'ConsortPlainOutput') end
     elseif #result.values == 0 then
-      print_lines('; no value', 'ConsortOutput')
+      print_lines('; no value', 'ConsortPlainOutput')
     else
       for _, value in ipairs(result.values) do print_lines(value) end
     end
@@ -132,7 +133,7 @@ local function evaluate(text)
     on_error = function(failure)
       if not repl then return end
       repl.busy = nil
-      print_lines(failure.message, 'DiagnosticError')
+      print_lines(failure.message, 'ConsortPlainError')
       prompt()
     end,
   })
@@ -146,7 +147,8 @@ local function enter()
   if M.is_whole(text) then
     evaluate(text)
   else
-    vim.api.nvim_put({ '', '' }, 'c', false, true)
+    if vim.fn.mode() ~= 'i' then vim.cmd.startinsert({ bang = true }) end
+    vim.api.nvim_feedkeys('\r', 'ni', false) -- before what was typed since; indented by 'lisp'
   end
 end
 
@@ -156,6 +158,8 @@ local function recall(step)
   set_input(repl.history[at] or '')
 end
 
+local HINT = '; <CR> evaluates a form when it is whole, <C-p> and <C-n> recall, <C-c> interrupts'
+
 local function make()
   local buf = vim.api.nvim_create_buf(false, true)
   vim.api.nvim_buf_set_name(buf, 'consort://repl')
@@ -163,6 +167,7 @@ local function make()
   vim.bo[buf].bufhidden = 'hide'
   vim.bo[buf].syntax = 'lisp'
   vim.bo[buf].lisp = true
+  vim.bo[buf].expandtab = true
   repl = { buf = buf, package = 'CL-USER', history = {}, at = 1, prompt = 0 }
   local function map(mode, key, action) vim.keymap.set(mode, key, action, { buffer = buf }) end
   map({ 'i', 'n' }, '<CR>', enter)
@@ -172,7 +177,7 @@ local function make()
     if repl.busy then client_of.execute('interrupt', {}, nil, { buf = buf }) end
   end)
   vim.api.nvim_create_autocmd('BufWipeout', { buffer = buf, callback = function() repl = nil end })
-  vim.api.nvim_buf_set_lines(buf, 0, -1, false, { '; The image that editor and agents share. <CR> evaluates a whole form, <C-p> and <C-n> recall, <C-c> interrupts.' })
+  vim.api.nvim_buf_set_lines(buf, 0, -1, false, { HINT })
   prompt()
 end
 

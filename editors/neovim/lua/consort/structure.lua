@@ -22,18 +22,39 @@ local function set_cursor(client, position)
   vim.api.nvim_win_set_cursor(0, { position.line + 1, column })
 end
 
+--- The cursor's place. On an opening parenthesis the cursor is in its list, as everywhere in Vim; the protocol's place is before it.
+---@param client vim.lsp.Client
+---@return { uri: string, position: lsp.Position } place
+---@return boolean moved
+local function inside(client)
+  local place = client_of.place(client)
+  local column = vim.api.nvim_win_get_cursor(0)[2] + 1
+  local line = vim.api.nvim_get_current_line()
+  local moved = line:sub(column, column) == '(' and line:sub(math.max(1, column - 2), column - 1) ~= '#\\'
+  if moved then place.position.character = place.position.character + 1 end
+  return place, moved
+end
+
+-- What is done to the list that the cursor is in; the others are done to the form at the cursor.
+local to_the_list = { slurpForward = true, slurpBackward = true, barfForward = true, barfBackward = true, splice = true }
+
 --- Do one of the server's actions (docs/protocol.md, `consort.structure`) at the cursor.
 ---@param action string
 function M.act(action)
   local client = client_of.need()
   if not client then return end
-  local place = client_of.place(client)
+  local place, moved = client_of.place(client), false
+  if to_the_list[action] then place, moved = inside(client) end
   local result = now(client, 'structure', { uri = place.uri, position = place.position, action = action })
   if not result then return end
   if #(result.edits or {}) > 0 then
     vim.lsp.util.apply_text_edits(result.edits, vim.api.nvim_get_current_buf(), client.offset_encoding)
   end
-  if result.selection then set_cursor(client, result.selection.start) end
+  if result.selection then
+    local start = result.selection.start
+    if moved and start.character > 0 and action ~= 'splice' then start.character = start.character - 1 end
+    set_cursor(client, start)
+  end
 end
 
 --- The range of the list around the cursor, by `textDocument/selectionRange`.
@@ -41,10 +62,10 @@ end
 ---@param count integer which list, from the innermost
 ---@return integer[]? range { row, column, end row, end column }, 0-based bytes, end exclusive
 local function list_around(client, count)
-  local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  local place = inside(client)
   local answer = client:request_sync('textDocument/selectionRange', {
-    textDocument = params.textDocument,
-    positions = { params.position },
+    textDocument = { uri = place.uri },
+    positions = { place.position },
   }, PATIENCE, vim.api.nvim_get_current_buf())
   local node = answer and answer.result and answer.result[1]
   local last

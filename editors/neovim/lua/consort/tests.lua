@@ -1,8 +1,20 @@
 --- Tests: run at the cursor or of a system; failures go to the quickfix list and to their lines.
 local client_of = require('consort.client')
+local inline = require('consort.inline')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.tests')
+local LENS = 22 -- cells for what else stands in the line
+
+-- What failed is read without a key.
+vim.diagnostic.config({
+  virtual_text = {
+    format = function(diagnostic)
+      local line = vim.trim(diagnostic.message:gsub('%s*\n%s*', ' '))
+      return inline.fit(line, math.max(20, inline.room(diagnostic.bufnr, diagnostic.lnum) - LENS))
+    end,
+  },
+}, namespace)
 
 local function report(result)
   local items, by_buffer, failed = {}, {}, 0
@@ -16,7 +28,7 @@ local function report(result)
         if test.file and test.line then
           local buf = vim.fn.bufadd(test.file)
           by_buffer[buf] = by_buffer[buf] or {}
-          table.insert(by_buffer[buf], { lnum = test.line - 1, col = 0, message = text, severity = vim.diagnostic.severity.ERROR, source = 'test' })
+          table.insert(by_buffer[buf], { lnum = test.line - 1, col = 0, message = failure.message or test.status, severity = vim.diagnostic.severity.ERROR, source = 'test' })
         end
       end
     end
@@ -28,10 +40,18 @@ local function report(result)
   if failed > 0 then
     vim.cmd('botright copen')
     vim.cmd.wincmd('p')
-    client_of.say(('%d of %d tests failed'):format(failed, total), vim.log.levels.WARN)
+    client_of.say(total == 1 and 'the test failed' or ('%d of %d tests failed'):format(failed, total), vim.log.levels.WARN)
   else
     client_of.say(total == 1 and 'the test passed' or ('all %d tests passed'):format(total))
   end
+end
+
+--- Run the test of a code lens.
+---@param command lsp.Command
+function M.run_lens(command)
+  client_of.say('testing ...')
+  local argument = vim.tbl_extend('force', command.arguments[1], { show = false })
+  client_of.execute('runTestAtPoint', argument, report)
 end
 
 --- Run the test at the cursor; of a system, when one is named.

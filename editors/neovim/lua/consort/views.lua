@@ -91,7 +91,7 @@ function M.go_to(name)
     local places = vim.tbl_filter(function(one) return one.file end, result.definitions or {})
     local function open(one)
       if not one then return end
-      vim.cmd.edit(vim.fn.fnameescape(one.file))
+      vim.cmd.edit(vim.fn.fnameescape(vim.fn.fnamemodify(one.file, ':.')))
       vim.api.nvim_win_set_cursor(0, { one.line, 0 })
       vim.cmd.normal({ 'zz', bang = true })
     end
@@ -106,6 +106,46 @@ end
 
 -- Profiles
 
+local SHARE = 0.5 -- percent; less is not shown in the tree
+local BAR = 20 -- cells of 100 %
+
+--- A profile as a table of functions and a tree of calls, and the function of each line.
+---@param result table the answer of consort.profileForm
+---@return string[] lines
+---@return table<integer, string> functions by line
+function M.profile_lines(result)
+  local profile = result.profile
+  local lines, functions = {}, {}
+  if type(profile) ~= 'table' or profile.status ~= 'ok' or profile.samples == 0 then
+    return vim.split(result.text or vim.inspect(result), '\n', { plain = true }), functions
+  end
+  local measured = profile.mode == 'alloc' and ('%d bytes allocated'):format(profile.bytes) or ('%.2f s'):format(profile.seconds)
+  vim.list_extend(lines, { ('%s, %d samples'):format(measured, profile.samples), '⇒ ' .. table.concat(profile.values or {}, ', '), '', '  self   total  function' })
+  for _, row in ipairs(profile.rows or {}) do
+    table.insert(lines, ('%5.1f%%  %5.1f%%  %s'):format(row.self_percent, row.inclusive_percent or row.cumulative_percent, row['function']))
+    functions[#lines] = row['function']
+  end
+  vim.list_extend(lines, { '', 'Calls' })
+  local function add(node, depth)
+    if node.percent < SHARE then return end
+    local bar = ('█'):rep(math.max(1, math.floor(node.percent / 100 * BAR + 0.5)))
+    table.insert(lines, ('%5.1f%%  %s%s  %s%s'):format(node.percent, bar, (' '):rep(BAR - vim.fn.strchars(bar)), ('  '):rep(depth), node['function']))
+    functions[#lines] = node['function']
+    -- A function that calls itself is one line, and what it calls at any depth is below it.
+    local children, i = vim.list_slice(node.children or {}), 1
+    while children[i] do
+      if children[i]['function'] == node['function'] then
+        vim.list_extend(children, table.remove(children, i).children or {})
+      else
+        i = i + 1
+      end
+    end
+    for _, child in ipairs(children) do add(child, depth + 1) end
+  end
+  for _, node in ipairs(profile.tree or {}) do add(node, 0) end
+  return lines, functions
+end
+
 --- Profile the form at the cursor.
 ---@param mode? 'cpu'|'time'|'alloc'
 function M.profile(mode)
@@ -114,19 +154,23 @@ function M.profile(mode)
   local place = client_of.place(client)
   client_of.say('profiling ...')
   client_of.execute('profileForm', { uri = place.uri, position = place.position, mode = mode or 'cpu' }, function(result)
-    local buf = float.open(result.text or vim.inspect(result), {
-      title = 'Profile',
-      hint = '<CR> goes to a function, q closes',
+    vim.api.nvim_echo({ { '' } }, false, {})
+    local lines, functions = M.profile_lines(result)
+    local first = math.huge
+    for line in pairs(functions) do first = math.min(first, line) end
+    float.open(lines, {
+      title = ({ time = 'Profile: elapsed time', alloc = 'Profile: memory' })[mode] or 'Profile: processor time',
+      row = first < math.huge and first - 1 or nil,
+      hint = next(functions) and '<CR> goes to the function, q closes' or 'q closes',
       keys = {
         ['<CR>'] = function()
-          local name = vim.api.nvim_get_current_line():match('(%S+)%s*$')
+          local name = functions[vim.api.nvim_win_get_cursor(0)[1]]
           if not name then return end
           vim.api.nvim_win_close(0, true)
           M.go_to(name)
         end,
       },
     })
-    vim.bo[buf].modifiable = false
   end)
 end
 

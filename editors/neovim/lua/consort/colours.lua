@@ -1,0 +1,28 @@
+--- Highlight groups: all of them are links that a colour scheme or a person may set otherwise.
+local M = {}
+
+local links = {
+  ConsortValue = 'DiagnosticVirtualTextOk',
+  ConsortOutput = 'Comment',
+  ConsortError = 'DiagnosticVirtualTextError',
+  ConsortHint = 'Comment',
+}
+
+-- What is told in a buffer that has Lisp's syntax colours, and is no Lisp: these take the place of the colours beneath.
+local plain = { ConsortPlain = 'NormalFloat', ConsortPlainOutput = 'Comment', ConsortPlainError = 'DiagnosticError', ConsortPlainWarn = 'DiagnosticWarn' }
+
+--- Define the groups, for the colours that are in force.
+function M.define()
+  for group, link in pairs(links) do
+    vim.api.nvim_set_hl(0, group, { link = link, default = true })
+  end
+  for group, link in pairs(plain) do
+    local colours = vim.api.nvim_get_hl(0, { name = link, link = false })
+    vim.api.nvim_set_hl(0, group, { fg = colours.fg, ctermfg = colours.ctermfg, nocombine = true })
+  end
+end
+
+M.define()
+vim.api.nvim_create_autocmd('ColorScheme', { group = vim.api.nvim_create_augroup('consort.colours', {}), callback = M.define })
+
+return M

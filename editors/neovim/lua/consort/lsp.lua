@@ -1,0 +1,36 @@
+--- What Neovim's own client shows when it is told to: inlay hints and code lenses.
+local client_of = require('consort.client')
+
+local M = {}
+
+--- Show inlay hints in this buffer, or no longer.
+function M.hints()
+  local client = client_of.need()
+  if not client then return end
+  local buf = vim.api.nvim_get_current_buf()
+  if not client:supports_method('textDocument/inlayHint', buf) then
+    return client_of.fail('this version of the program `consort` gives no inlay hints; install the newest one')
+  end
+  local on = not vim.lsp.inlay_hint.is_enabled({ bufnr = buf })
+  vim.lsp.inlay_hint.enable(on, { bufnr = buf })
+  client_of.say(on and 'inlay hints are shown' or 'inlay hints are not shown')
+end
+
+--- Run the code lens of the cursor's line; of several, one is chosen.
+function M.lens()
+  if client_of.need() then vim.lsp.codelens.run() end
+end
+
+--- Show the code lenses of a buffer, now and whenever its text was changed.
+---@param buf integer
+function M.follow_lenses(buf)
+  local function refresh() vim.lsp.codelens.refresh({ bufnr = buf }) end
+  vim.api.nvim_create_autocmd({ 'BufEnter', 'InsertLeave', 'TextChanged', 'BufWritePost' }, {
+    group = vim.api.nvim_create_augroup('consort.lenses.' .. buf, {}),
+    buffer = buf,
+    callback = refresh,
+  })
+  refresh()
+end
+
+return M

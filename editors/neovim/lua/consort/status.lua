@@ -1,0 +1,36 @@
+--- What runs, and for whom.
+local client_of = require('consort.client')
+local float = require('consort.float')
+
+local M = {}
+
+local function megabytes(bytes) return ('%.0f MB'):format(bytes / 2 ^ 20) end
+
+--- The status in words.
+---@param status table the answer of consort.status
+---@return string[]
+function M.lines(status)
+  local image, facts = status.image, status.image.facts or {}
+  local lines = { 'Workspace  ' .. vim.fn.fnamemodify(status.workspace, ':~') }
+  local function add(heading, text) table.insert(lines, ('%-9s  %s'):format(heading, text)) end
+  if image.state == 'ready' then
+    local heap = facts.dynamic_usage and (', %s of %s used'):format(megabytes(facts.dynamic_usage), megabytes(facts.dynamic_space_size)) or ''
+    add('Lisp', ('%s, process %d%s'):format(image.lisp, image.pid, heap))
+  else
+    add('Lisp', image.state .. ': ' .. (image.what or image.reason or ''))
+  end
+  add('Consort', ('%s, process %d, %s'):format(status.version, status.host_pid, megabytes(status.host_memory)))
+  for i, client in ipairs(status.clients or {}) do
+    add(i == 1 and 'Connected' or '', ('%s (%s)'):format(client.name, client.door == 'mcp' and 'agent' or 'editor'))
+  end
+  for i, work in ipairs(#(status.work or {}) > 0 and status.work or { 'nothing' }) do add(i == 1 and 'Running' or '', work) end
+  return lines
+end
+
+function M.open()
+  client_of.execute('status', {}, function(result)
+    float.open(M.lines(result), { title = 'Consort', hint = 'q closes' })
+  end)
+end
+
+return M

@@ -1,0 +1,40 @@
+--- The workspace's systems, by the `.asd` files of its root and of the directories in it.
+local client_of = require('consort.client')
+
+local M = {}
+local LIMIT = 50 -- files
+
+--- The names of the systems that a text defines.
+---@param text string
+---@return string[]
+function M.defined(text)
+  local names = {}
+  for name in text:gmatch('%(%s*[%w:]*defsystem%s+[#:"]*([^%s"()]+)') do table.insert(names, name:lower()) end
+  return names
+end
+
+---@return string[]
+function M.names()
+  local client = client_of.of()
+  local names = {}
+  for _, file in ipairs(client and client.root_dir and vim.fs.find(function(name) return name:match('%.asd$') end, { path = client.root_dir, limit = LIMIT, type = 'file' }) or {}) do
+    vim.list_extend(names, M.defined(table.concat(vim.fn.readfile(file), '\n')))
+  end
+  table.sort(names)
+  return names
+end
+
+--- Go on with the system that was named; without a name, with the only one there is or the one that is chosen.
+---@param name string
+---@param go_on fun(name: string)
+function M.choose(name, go_on)
+  if name ~= '' then return go_on(name) end
+  local names = M.names()
+  if #names == 0 then return client_of.fail('which system? There is no .asd file in the workspace') end
+  if #names == 1 then return go_on(names[1]) end
+  vim.ui.select(names, { prompt = 'Which system?' }, function(choice)
+    if choice then go_on(choice) end
+  end)
+end
+
+return M

@@ -1,0 +1,442 @@
+"""What a person does in Neovim, key by key in a real terminal, with an agent beside. What is seen is kept in tests/out/nvim.
+
+    person.py NVIM PLACE OUT [STEP ...]     # PLACE: an empty directory; the environment is `scripts/isolated`'s
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import traceback
+
+from agent import Agent
+from terminal import Terminal
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PLUGIN = os.path.realpath(os.path.join(HERE, "../../../editors/neovim"))
+STEPS = []
+# What two goods cost, before and after an agent's change.
+OLD, NEW = "63/10", "70497/10000"
+
+
+def step(function):
+    STEPS.append(function)
+    return function
+
+
+class Desk:
+    """The person's workspace, terminal and agent."""
+
+    def __init__(self, nvim, place, out):
+        self.nvim, self.workspace = nvim, os.path.join(place, "shop")
+        shutil.copytree(os.path.join(HERE, "workspace"), self.workspace)
+        os.mkdir(os.path.join(self.workspace, ".git"))
+        config = os.path.join(place, "config")
+        os.makedirs(os.path.join(config, "nvim"))
+        with open(os.path.join(config, "nvim/init.lua"), "w") as init:
+            # What the README says, and quiet.
+            init.write(f"vim.opt.runtimepath:append('{PLUGIN}')\nvim.lsp.enable('consort')\nvim.o.swapfile = false\nvim.o.background = 'dark'\n")
+        self.env = {name: value for name, value in os.environ.items() if name.startswith(("XDG_", "CONSORT_", "TMP", "HOME", "PATH"))}
+        self.env |= {"XDG_CONFIG_HOME": config, "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}
+        os.makedirs(os.path.join(config, "consort"), exist_ok=True)
+        self.screen = Terminal(os.path.join(place, "tmux"), out)
+        self.agent = Agent(self.workspace, os.environ | self.env)
+
+    def consort(self, *arguments):
+        return subprocess.run([os.environ["CONSORT_BIN"], *arguments], cwd=self.workspace, env=os.environ | self.env, capture_output=True, text=True, check=False)
+
+    def status(self):
+        return json.loads(self.consort("status", "--json").stdout)
+
+    def open(self, file):
+        """Start Neovim on a file, and wait until its server is there."""
+        self.screen.start(self.nvim, file, cwd=self.workspace, env=self.env)
+        self.screen.see(file)
+
+    def edit(self, file):
+        """Another file, in the window that is there, with nothing above it."""
+        self.screen.press("Escape")
+        self.screen.command(f"silent! wall | silent! only | silent! cclose | exe bufloaded('{file}') ? 'buffer {file}' : 'edit {file}'")
+        self.screen.see(file + " ")
+
+    def go(self, text):
+        """The cursor to the last place in the file where TEXT begins."""
+        quoted = text.replace("'", "''")
+        self.screen.command(f"call cursor(line('$'), 999) | call search('\\V{quoted}', 'b')")
+
+    def file(self, name):
+        with open(os.path.join(self.workspace, name)) as file:
+            return file.read()
+
+
+@step
+def a_value_stands_at_the_end_of_its_line(desk):
+    see = desk.screen
+    desk.open("package.lisp")
+    see.until("the keys", lambda: "consort-eval" in _maps(see))
+    see.press("Escape")
+    see.type("\\er")
+    see.see("⇒ #<PACKAGE \"SHOP\">")
+    see.command("Consort load shop")
+    see.see("Consort: shop is loaded")
+    desk.edit("scratch.lisp")
+    desk.go("(total '(:tea :cake))")
+    see.type("\\ee")
+    see.see("(total '(:tea :cake))  ⇒ " + OLD)
+    desk.go("(progn (format")
+    see.type("\\ee")
+    see.see("⇒ 1, :TWO", "  one", "  two")
+    see.keep("inline-value")
+    desk.go("(total '(:tea :cake))")
+    # It is of a text that is edited, and goes with it.
+    see.type("f:")
+    see.type("xu")
+    see.see("1 change", without=["⇒ " + OLD])
+
+
+def _maps(see):
+    see.press("Escape")
+    see.command("nmap <buffer> \\ee")
+    return see.text()
+
+
+@step
+def an_error_is_followed_to_its_source(desk):
+    see = desk.screen
+    desk.edit("scratch.lisp")
+    desk.go("(total '(:tea :coffee))")
+    see.type("\\ee")
+    see.see("✗", ":COFFEE fell through", "…")
+    assert see.line_of("✗").endswith("…"), "what does not fit ends so"
+    see.keep("error-inline")
+    see.type("\\ev")
+    see.see(" Error ", "0  (SHOP:PRICE :COFFEE)", "(SHOP:TOTAL (:TEA :COFFEE))", "<CR> goes to the function", "Wanted one of (:TEA :CAKE).")
+    see.keep("error-backtrace")
+    see.press("Enter")
+    see.see("shop.lisp ", " 3,1 ", without=["<CR> goes"])
+    see.keep("error-source")
+
+
+@step
+def mistakes_are_marked_at_their_characters(desk):
+    see = desk.screen
+    desk.edit("mistakes.lisp")
+    want = [(4, "heigth"), (10, "not-written-yet")]
+    see.until("the marks", lambda: see.marked() == want)
+    # What is not used is faint, as Neovim shows it, and that alone.
+    see.until("what is faint", lambda: see.faint(2) == ["height"] and see.faint(6) == ["name"])
+    see.keep("mistakes")
+    desk.go("heigth")
+    see.press("C-w")
+    see.type("d")
+    see.see("ndefined variable", "heigth")
+    see.keep("mistakes-message")
+    see.press("Escape")
+
+
+@step
+def a_quick_fix_is_chosen_and_saved(desk):
+    see = desk.screen
+    desk.edit("mistakes.lisp")
+    desk.go("name)")
+    see.type("gra")
+    shown = see.see("Code actions", "ignored")
+    see.keep("quick-fix")
+    number = next(line.strip().split(":")[0] for line in shown.split("\n") if "ignored" in line)
+    see.type(number)
+    see.press("Enter")
+    see.see("(declare (ignore name))")
+    see.until("no mark on it", lambda: see.faint(6) == [])
+    see.command("w")
+    see.see("written")
+    assert "(declare (ignore name))" in desk.file("mistakes.lisp")
+    see.keep("quick-fix-done")
+
+
+@step
+def a_macro_is_expanded_further_and_back(desk):
+    see = desk.screen
+    desk.edit("shop.lisp")
+    desk.go("with-discount (10")
+    see.type("\\mm")
+    see.see(" Macroexpansion ", "(let ((sum (progn (reduce", "(when (plusp 10)", "+ expands at the cursor")
+    see.keep("expansion")
+    see.command("call search('(when')")
+    see.type("+")
+    see.see("(if (plusp 10)", without=["(when (plusp 10)"])
+    see.keep("expansion-further")
+    see.type("-")
+    see.see("(when (plusp 10)", without=["(if (plusp 10)"])
+    see.type("q")
+    see.see("(in-package :shop)", without=["Macroexpansion"])
+
+
+@step
+def a_profile_leads_to_the_function(desk):
+    see = desk.screen
+    desk.edit("scratch.lisp")
+    desk.go("(fib 34)")
+    see.type("\\p")
+    see.see(" Profile: processor time ", "⇒ 5702887", "self   total  function", "SHOP::FIB", "Calls", "████")
+    see.keep("profile")
+    see.press("Enter")
+    see.see("shop.lisp ", "19,1", without=["Profile:"])
+
+
+@step
+def the_repl_takes_several_lines(desk):
+    see = desk.screen
+    desk.edit("shop.lisp")
+    see.type("\\s")
+    see.see("CL-USER>")
+    see.type("(list 1")
+    see.press("Enter")
+    see.type("(format nil \"~a\" :two))")
+    see.see("CL-USER> (list 1", "(format nil \"~a\" :two))", without=["(1 \"TWO\")"])
+    see.press("Enter")
+    see.see("(1 \"TWO\")")
+    see.type("(in-package :shop)")
+    see.press("Enter")
+    see.see("SHOP>")
+    see.type("(price :gold)")
+    see.press("Enter")
+    see.see(":GOLD fell through", "0 (SHOP:PRICE :GOLD)")
+    see.press("C-p", "C-p", "C-p")
+    see.until("the lines of before", lambda: see.text().count("(list 1") == 2)
+    see.keep("repl")
+    # Lines of a form stand below its first.
+    first, second = [line for line in see.text().split("\n") if "(list 1" in line or ":two))" in line][:2]
+    assert second.index("(format") == first.index("1"), (first, second)
+    see.press("C-n", "C-n", "C-n")
+    see.type("(in-package :cl-user)")
+    see.press("Enter")
+    see.until("the package", lambda: see.text().count("CL-USER>") >= 2)
+    see.press("Escape")
+    see.command("bwipeout!")
+
+
+def ask(desk):
+    """The agent wants to replace a function; the person sees it, and the code."""
+    answer = desk.agent.call(
+        "code_replace_function", function="shop:price",
+        new_code='(defun price (item)\n  "What ITEM costs, with tax."\n  (* 1119/1000 (ecase item (:tea 3) (:cake 4))))')
+    desk.screen.see("Claude Code 2.1 asks, until ", "Replace the function shop:price", "(* 1119/1000 (ecase item", "1: Allow", "2: Allow for this session", "3: Deny")
+    return answer
+
+
+@step
+def an_agent_is_denied_and_nothing_changes(desk):
+    see = desk.screen
+    desk.edit("scratch.lisp")
+    answer = ask(desk)
+    see.type("3")
+    see.press("Enter")
+    result = desk.agent.result(answer)
+    assert result.isError, result
+    see.see("denied: replace the function", without=["asks, until"])
+    desk.go("(total '(:tea :cake))")
+    see.type("\\ee")
+    see.see("⇒ " + OLD)
+    see.keep("agent-denied")
+
+
+@step
+def an_agent_that_asks_while_the_person_types_waits(desk):
+    see = desk.screen
+    desk.edit("scratch.lisp")
+    see.type("Go;; 1")
+    answer = desk.agent.call("code_replace_function", function="shop:price", new_code="(defun price (item) item)")
+    see.see("Claude Code 2.1 asks, until ", "(defun price (item) item)", ";; 1", "-- INSERT --")
+    see.press("Enter")
+    see.type("2")
+    see.see("\n2", without=["1: Allow"])  # a key that was meant for the text
+    see.keep("agent-asks-while-typing")
+    see.press("Escape")
+    see.see("1: Allow", "3: Deny")
+    see.type("3")
+    see.press("Enter")
+    assert desk.agent.result(answer).isError
+    see.command("earlier 1f")
+    see.see("(fib 34)", without=[";; 1"])
+
+
+@step
+def an_agent_is_allowed_and_it_is_undone(desk):
+    see = desk.screen
+    desk.edit("scratch.lisp")
+    answer = ask(desk)
+    see.keep("agent-asks")
+    see.type("4")  # read it first: the cursor goes to the code
+    see.press("Enter")
+    see.see("<CR> goes back to the question", without=["3: Deny"])
+    see.press("Enter")
+    see.see("1: Allow")
+    see.type("1")
+    see.press("Enter")
+    result = desk.agent.result(answer)
+    assert not result.isError, result
+    desk.go("(total '(:tea :cake))")
+    see.type("\\ee")
+    see.see("⇒ " + NEW)
+    see.keep("agent-allowed")
+    see.type("\\u")
+    see.see("1 redefined")
+    see.type("\\ee")
+    see.see("⇒ " + OLD)
+    see.keep("agent-undone")
+
+
+@step
+def a_failed_test_is_shown_at_its_line(desk):
+    see = desk.screen
+    desk.edit("tests.lisp")
+    see.command("Consort load shop/tests")
+    see.see("shop/tests is loaded")
+    see.see("Run test")  # code lenses, above what defines a test
+    desk.go("cake-is-dear")
+    see.type("\\t")
+    see.see("the test failed", "[Quickfix List]", "CAKE-IS-DEAR")
+    row = next(row for row in see.text().split("\n") if "(test cake-is-dear" in row)
+    assert "■ (SHOP:PRICE :CAKE) evaluated to 4" in row, row
+    see.keep("test-failed")
+    see.command("cclose")
+    desk.go("tea-is-cheap")
+    see.command("Consort lens")
+    see.see("the test passed", without=["■"])
+
+
+@step
+def structure_is_edited_around_strings_and_characters(desk):
+    see = desk.screen
+    desk.edit("tricky.lisp")
+
+    def act(at, keys, *want):
+        desk.go(at)
+        see.type(keys)
+        see.see(*want)
+
+    act('(char "a)(b"', "\\>", '(list (char "a)(b" 1 #\\)) ; the ) of nobody')
+    see.keep("structure")
+    act('(char "a)(b"', "\\<", '(list (char "a)(b" 1) #\\) ; the ) of nobody')
+    act("(first '(1))", "\\>", '(list (first \'(1) "(") #\\( :taken)')
+    act("(first '(1)", "\\>", '(list (first \'(1) "(" #\\() :taken)')
+    act("(first '(1)", "\\S", "(list first '(1) \"(\" #\\( :taken)")
+    act("char \"a", "dif", "(list () #\\) ; the ) of nobody")
+    see.command("edit!")
+    act("(first '(1)", "\\R", "(first '(1))")
+    see.command("edit!")
+
+
+@step
+def an_image_that_is_killed_comes_back(desk):
+    see = desk.screen
+    desk.edit("shop.lisp")
+    before = desk.status()["image"]["pid"]
+    os.kill(before, signal.SIGKILL)
+
+    def again():
+        image = desk.status()["image"]
+        return image["state"] == "ready" and image["pid"] != before
+
+    see.until("another image", again)
+    desk.edit("scratch.lisp")
+    desk.go("(total '(:tea :cake))")
+    see.type("\\ee")
+    see.see("⇒ " + OLD)  # the system was loaded again
+    see.keep("recovered")
+
+
+@step
+def neovim_is_started_again_and_the_image_is_as_it_was(desk):
+    see = desk.screen
+    desk.edit("shop.lisp")
+    see.command("Consort eval (defparameter shop::*seen* 42)")
+    see.see("SHOP::*SEEN*", " Value ")
+    see.type("q")
+    image = desk.status()["image"]["image"]
+    see.command("qa!")
+    see.until("its end", lambda: not see.running())
+    desk.open("shop.lisp")
+    see.until("the keys", lambda: "consort-eval" in _maps(see))
+    see.press("Escape")
+    see.command("Consort eval shop::*seen*")
+    see.see("⇒ 42")
+    assert desk.status()["image"]["image"] == image
+    see.type("q")
+
+
+@step
+def it_is_readable_on_a_light_background(desk):
+    see = desk.screen
+    see.command("set background=light")
+    see.ground = "light"
+    desk.edit("scratch.lisp")
+    desk.go("(total '(:tea :cake))")
+    see.type("\\ee")
+    see.see("⇒ " + OLD)
+    desk.go("(total '(:tea :coffee))")
+    see.type("\\ee")
+    see.see("✗")
+    see.keep("light-inline")
+    see.type("\\ev")
+    see.see(" Error ")
+    see.keep("light-backtrace")
+    see.type("q")
+    desk.edit("shop.lisp")
+    desk.go("with-discount (10")
+    see.type("\\mm")
+    see.see(" Macroexpansion ")
+    see.keep("light-expansion")
+    see.type("q")
+    answer = ask(desk)
+    see.keep("light-agent-asks")
+    see.type("q")  # no answer is a no
+    see.press("Enter")
+    assert desk.agent.result(answer).isError
+    see.command("Consort status")
+    see.see(" Consort ", "SBCL", "Claude Code 2.1 (agent)", "(editor)")
+    see.keep("light-status")
+    see.type("q")
+    see.command("Consort log")
+    see.see("What ran", "Claude Code 2.1", "(defun price (item)")
+    see.keep("light-log")
+    see.type("q")
+    see.ground = "dark"
+    see.command("set background=dark")
+
+
+def main():
+    nvim, place, out, *only = sys.argv[1:]
+    desk, passed, failed = Desk(nvim, place, out), 0, 0
+    try:
+        with desk.agent:
+            for run in STEPS:
+                if only and run is not STEPS[0] and run.__name__ not in only:
+                    continue
+                try:
+                    run(desk)
+                    passed += 1
+                    print("ok  ", run.__name__.replace("_", " "), flush=True)
+                except Exception:
+                    failed += 1
+                    print("FAIL", run.__name__.replace("_", " "))
+                    traceback.print_exc(file=sys.stdout)
+                    sys.stdout.flush()
+                    try:  # so that the next step begins with an empty hand
+                        desk.screen.keep("failed-" + run.__name__)
+                        desk.screen.press("Escape", "Escape", "C-c", "Escape")
+                    except subprocess.CalledProcessError:
+                        desk.open("shop.lisp")
+    finally:
+        if desk.screen.running():
+            desk.screen.command("qa!")
+        desk.screen.end()
+        desk.consort("stop")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(0 if passed and not failed else 1)
+
+
+if __name__ == "__main__":
+    main()

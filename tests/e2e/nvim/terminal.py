@@ -1,0 +1,100 @@
+"""A person at a terminal: keys go in, and what stands on the screen is looked at. The terminal is tmux's, with a server of its own."""
+
+import os
+import subprocess
+import time
+
+import screen
+
+COLUMNS, ROWS = 100, 32
+# How long what must come may take on a busy machine; nothing asserts that anything comes sooner.
+PATIENCE = float(os.environ.get("CONSORT_TEST_PATIENCE", "120000")) / 1000
+
+
+class Terminal:
+    def __init__(self, socket, out):
+        self.socket, self.out, self.ground = socket, out, "dark"
+        os.makedirs(out, exist_ok=True)
+
+    def tmux(self, *arguments):
+        return subprocess.run(["tmux", "-u", "-f", "/dev/null", "-S", self.socket, *arguments], check=True, capture_output=True, text=True).stdout
+
+    def start(self, *command, cwd, env):
+        settings = [item for name, value in env.items() for item in ("-e", f"{name}={value}")]
+        self.tmux("start-server", ";", "set-option", "-s", "escape-time", "0", ";", "set-option", "-g", "status", "off", ";",
+                  "set-option", "-g", "default-terminal", "tmux-256color", ";", "set-option", "-g", "remain-on-exit", "off", ";",
+                  "new-session", "-d", "-s", "person", "-x", str(COLUMNS), "-y", str(ROWS), "-c", cwd, *settings, *command)
+
+    def running(self):
+        """Whether the program in the terminal has not ended."""
+        done = subprocess.run(["tmux", "-S", self.socket, "has-session", "-t", "person"], check=False, capture_output=True)
+        return done.returncode == 0
+
+    def end(self):
+        """The terminal is closed, as a window is."""
+        try:
+            self.tmux("kill-server")
+        except subprocess.CalledProcessError:
+            pass  # its last program has ended, and it with it
+
+    def press(self, *keys):
+        """Keys by their names (`Enter`, `Escape`, `C-n`)."""
+        for key in keys:
+            self.tmux("send-keys", "-t", "person", key)
+
+    def type(self, text):
+        """TEXT, as typed."""
+        self.tmux("send-keys", "-t", "person", "-l", "--", text)
+
+    def command(self, text):
+        """An Ex command."""
+        self.type(":" + text)
+        self.press("Enter")
+
+    def ansi(self):
+        return self.tmux("capture-pane", "-p", "-e", "-N", "-t", "person")
+
+    def text(self):
+        return self.tmux("capture-pane", "-p", "-t", "person")
+
+    def until(self, what, condition):
+        """Wait until CONDITION() is something true, and return that; otherwise show the screen."""
+        end = time.monotonic() + PATIENCE
+        while not (result := condition()):
+            if time.monotonic() > end:
+                raise AssertionError(f"never: {what}\n{self.text()}")
+            time.sleep(0.05)
+        return result
+
+    def see(self, *wanted, without=()):
+        """Wait until all of WANTED stands on the screen, and nothing of WITHOUT; the screen as text."""
+        def there():
+            text = self.text()
+            return text if all(one in text for one in wanted) and not any(one in text for one in without) else None
+
+        return self.until(f"seen {wanted!r}" + (f" without {without!r}" if without else ""), there)
+
+    def line_of(self, wanted):
+        """The one line on the screen with WANTED in it."""
+        lines = [line for line in self.text().split("\n") if wanted in line]
+        assert len(lines) == 1, f"{wanted!r} stands in {len(lines)} lines\n{self.text()}"
+        return lines[0].rstrip()
+
+    def marked(self):
+        """(row on the screen, text) of what is underlined."""
+        return screen.marked(self.ansi())
+
+    def faint(self, row):
+        """What is of the colour of comments in a row on the screen (of Neovim's own colours)."""
+        return [text for _, _, text, style in screen.runs(screen.cells(self.ansi())[row]) if style.fg == "#9b9ea4"]
+
+    def keep(self, name):
+        """Keep what is seen under tests/out."""
+        ansi = self.ansi()
+        base = os.path.join(self.out, name)
+        with open(base + ".ansi", "w") as file:
+            file.write(ansi)
+        with open(base + ".txt", "w") as file:
+            file.write(self.text())
+        with open(base + ".svg", "w") as file:
+            file.write(screen.svg(ansi, COLUMNS, ROWS, self.ground, name))

@@ -1,0 +1,3 @@
+(defpackage :shop
+  (:use :cl)
+  (:export #:price #:total #:with-discount))
