@@ -8,7 +8,8 @@ sbcl=${1:-sbcl}
 [ $# -gt 0 ] || set -- image programs loaded systems confined copies expand real-files
 lisp=$(cd "$(dirname "$0")/.." && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/consort-lisp-test.XXXXXX")
-trap 'rm -rf "$scratch"' EXIT INT TERM HUP
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM HUP
 
 # It is one package, and the build cannot tell a redefinition from a macro that is loaded after it was compiled.
 twice=$(grep -rhoE '^\((defun|defmacro|defgeneric|define-internal|define-operation|defvar|defparameter|define-global) [^ ()]+' "$lisp/src" |

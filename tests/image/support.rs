@@ -23,7 +23,7 @@ pub(crate) struct House {
 
 /// The cache that the tests share, so that the core is built once.
 pub(crate) fn cache() -> PathBuf {
-    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache")
+    consort_tests::place::cores()
 }
 
 /// A plain `sbcl` without an init file.
