@@ -38,7 +38,7 @@
 (defun check-real-file (path)
   "Check PATH as it is on disk; how many diagnostics."
   (let ((text (slurp path)))
-    (multiple-value-bind (lines code signal) (check-lines text :path (uiop:native-namestring path) :notes t :deadline 300)
+    (multiple-value-bind (lines code signal) (check-lines text :path (uiop:native-namestring path) :notes t :deadline 900)
       (let ((done (loop for line in lines thereis (field line "done")))
             (diagnostics (diagnostics-of lines)))
         (expect (and (eql code 0) (null signal) done) (format nil "~A is checked to its end: ~A ~A" path code signal))
