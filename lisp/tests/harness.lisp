@@ -33,10 +33,14 @@
   (loop for (name . function) in (reverse *tests*)
         do (format t "~&~(~A~)~%" name)
            (finish-output)
-           (handler-case (funcall function)
-             (serious-condition (condition)
-               (incf *failed*)
-               (format t "~&FAILED ~A: ~A: ~A~%" name (type-of condition) condition))))
+           (let ((begun (get-internal-real-time)))
+             (handler-case (funcall function)
+               (serious-condition (condition)
+                 (incf *failed*)
+                 (format t "~&FAILED ~A: ~A: ~A~%" name (type-of condition) condition)))
+             (let ((seconds (/ (- (get-internal-real-time) begun) internal-time-units-per-second 1.0)))
+               (when (> seconds 5) ; where the time goes
+                 (format t "~&  ~,1F s~%" seconds)))))
   (format t "~&~D passed, ~D failed~%" *passed* *failed*)
   (if (and (zerop *failed*) (plusp *passed*)) 0 1))
 

@@ -132,7 +132,9 @@ async fn the_fingerprint_sees_each_change() {
 async fn checking_whole_systems_leaves_no_trace() {
     let lone = LoneImage::start();
     let before = fingerprint(&lone).await;
-    for path in sources("cl-ppcre").iter().chain(&sources("ironclad")) {
+    // A second compiler is given every fifth file of the larger system: what is its own shows in those.
+    let few = std::env::var_os("CONSORT_FEW_FILES").is_some();
+    for path in sources("cl-ppcre").iter().chain(sources("ironclad").iter().step_by(if few { 5 } else { 1 })) {
         check_file(&lone, path).await;
     }
     assert_same(&before, &fingerprint(&lone).await, "checking cl-ppcre and ironclad");

@@ -9,8 +9,8 @@ use consort::image::{Image, ImageError, ImageEvent, ImageState};
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// No step of a test takes longer; a test that waits longer has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// No step of a test takes longer, not even the build of a core beside other tests; a test that waits longer has failed.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// An image, its directories, and the processes that were seen.
 pub(crate) struct House {
@@ -23,7 +23,7 @@ pub(crate) struct House {
 
 /// The cache that the tests share, so that the core is built once.
 pub(crate) fn cache() -> PathBuf {
-    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache")
+    consort_tests::place::cores()
 }
 
 /// A plain `sbcl` without an init file.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::place::cache_home;
 use crate::wire::{Framing, Rpc};
 
 /// The environment variable by which a test's processes are known, also after they lost their parent.
@@ -76,8 +77,7 @@ impl Installation {
             .env("XDG_STATE_HOME", at("home/state"))
             .env("XDG_DATA_HOME", at("home/data"))
             .env("TMPDIR", at("tmp"))
-            // The core is worth keeping between tests: it depends on sbcl and lisp/ alone.
-            .env("XDG_CACHE_HOME", cache())
+            .env("XDG_CACHE_HOME", cache_home())
             .env(MARK, &self.mark)
             .env_remove("NO_COLOR");
     }
@@ -212,9 +212,4 @@ pub fn binary() -> PathBuf {
     let path = test.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST").join("consort");
     assert!(path.exists(), "{} is not there: run `cargo build` first (make test does)", path.display());
     path
-}
-
-fn cache() -> PathBuf {
-    let test = std::env::current_exe().expect("the test knows where it is");
-    test.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST").join("test-cache")
 }

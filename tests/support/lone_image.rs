@@ -8,6 +8,8 @@ use consort::image::{Image, ImageEvent};
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use crate::place::cores;
+
 /// An image in directories of its own. End it with [`LoneImage::finish`].
 pub struct LoneImage {
     /// The handle.
@@ -30,7 +32,8 @@ impl LoneImage {
             std::fs::create_dir(dir.path().join(name)).expect("a directory in the test's own");
         }
         let config = LispConfig { init_file: InitFile::None, copies, ..Config::default().lisp };
-        let (image, events) = Image::start(config, &dir.path().join("work"), dir.path().join("private"));
+        let (image, events) =
+            Image::start_with_cache(config, &dir.path().join("work"), dir.path().join("private"), cores());
         LoneImage { image, events, dir }
     }
 

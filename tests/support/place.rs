@@ -7,6 +7,20 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+/// `XDG_CACHE_HOME` for everything that tests start, so that they build one core for each compiler between them, and compile the systems
+/// that they load once: they depend on sbcl and lisp/ alone. `scripts/isolated` names it; otherwise it is kept below `target/`.
+pub fn cache_home() -> PathBuf {
+    match (std::env::var_os("CONSORT_TEST_PLACE"), std::env::var_os("XDG_CACHE_HOME")) {
+        (Some(_), Some(cache)) => cache.into(),
+        _ => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-cache"),
+    }
+}
+
+/// Where the cores are in it.
+pub fn cores() -> PathBuf {
+    cache_home().join("consort")
+}
+
 /// Where `consort` runs: everything it starts is gone after [`Place::clear`].
 #[derive(Debug)]
 pub struct Place {

@@ -1,11 +1,13 @@
 //! A workspace, an image and a session of a test's own.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use consort::config::Config;
 use consort::image::{Image, ImageState};
 use consort::session::Session;
+
+use crate::place::cores;
 
 /// How long anything may take that is waited for; on a loaded machine an image takes its time.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -20,7 +22,7 @@ pub struct World {
 }
 
 impl World {
-    /// One with these files in it. The image's core is built once and kept below `target/`.
+    /// One with these files in it.
     pub async fn with(files: &[(&str, &str)]) -> World {
         World::configured(files, Config::default()).await
     }
@@ -38,8 +40,7 @@ impl World {
             std::fs::create_dir_all(path.parent().expect("it is below the workspace")).expect("a directory");
             std::fs::write(path, text).expect("a file");
         }
-        let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-cores");
-        let (image, events) = Image::start_with_cache(config.lisp.clone(), &workspace, private, cache);
+        let (image, events) = Image::start_with_cache(config.lisp.clone(), &workspace, private, cores());
         let session = Session::start(config, workspace, image.clone(), events);
         World { session, image, directory }
     }

@@ -8,8 +8,8 @@ export CONSORT_TEST_CACHE=${CONSORT_TEST_CACHE:-$HOME/.cache/consort-test}
 cache=$CONSORT_TEST_CACHE/mcp
 "$here/install.sh" || exit 2
 
-# A workspace of its own, and, unless the caller has seen to that, directories of its own. Short: a socket's path is limited.
-place=$(mktemp -d /tmp/consort-mcp.XXXXXX)
+# A workspace of its own, and, unless the caller has seen to that, directories of its own.
+place=$(mktemp -d "${TMPDIR:-/tmp}/consort-mcp.XXXXXX")
 mkdir -m 700 "$place"/{workspace,config,data,state,tmp,runtime}
 if [ -z "${CONSORT_TEST_PLACE:-}" ]; then
     mkdir -p "$CONSORT_TEST_CACHE/xdg"
