@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use consort::config::{self, Config, InitFile};
 use consort::host::control::{Request, ask};
@@ -22,6 +22,8 @@ pub(crate) struct Args {
 
 /// The oldest SBCL that Consort is tested with.
 const OLDEST_SBCL: [u32; 3] = [2, 2, 6];
+/// How long the image may take to start: enough for a core to be built on a machine with much else to do.
+const STARTING: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
@@ -169,6 +171,7 @@ fn host(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
     let ran = place.runtime.is_live();
     let began = Instant::now();
     let log = consort::host::log::path_for(workspace).map_or_else(String::new, |log| format!("see {}", log.display()));
+    wait_while_starting(&place);
     let request = Request::Eval { code: "(list 'consort (+ 40 2))".into(), package: None, timeout: None };
     let answer = match answer(&place, &request) {
         Ok(answer) => answer,
@@ -190,6 +193,17 @@ fn host(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
         self::answer(&place, &Request::Stop).map_err(Failure::cannot)?;
     }
     Ok(())
+}
+
+/// The first image of all needs its core to be built, which on a slow machine takes longer than an evaluation waits for an image. Whatever goes
+/// wrong here is told by the evaluation that follows.
+fn wait_while_starting(place: &Place) {
+    let began = Instant::now();
+    while began.elapsed() < STARTING
+        && answer(place, &Request::Status).is_ok_and(|status| status["image"]["state"] == "starting")
+    {
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 fn answer(place: &Place, request: &Request) -> Result<Value, String> {
