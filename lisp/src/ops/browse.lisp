@@ -4,7 +4,7 @@
 
 ;;; Packages. Nothing here interns a symbol or runs user code.
 
-(defun own-package-p (package)
+(defun program-package-p (package)
   "Whether PACKAGE is a program's, and not of the Lisp, of ASDF, of its contribs or of Consort."
   (let ((name (package-name package)))
     (not (or (sb-ext:package-locked-p package)
@@ -19,7 +19,7 @@
            (object "name" (package-name package)
                    "nicknames" (copy-list (package-nicknames package))
                    "exports" exports
-                   "own" (bool (own-package-p package)))))
+                   "own" (bool (program-package-p package)))))
     (object "packages" (mapcar #'facts (sort (remove-if-not #'package-name (list-all-packages)) #'string< :key #'package-name)))))
 
 (defun home-symbols (package)
@@ -86,7 +86,7 @@
     (object "name" (if (stringp (sb-thread:thread-name thread)) (sb-thread:thread-name thread) "unnamed"))))
 
 (define-operation "interrupt-thread" :thread (id params)
-  "As Ctrl-C in a terminal: the thread gets the condition SB-SYS:INTERACTIVE-INTERRUPT, and ends with a report of where it was unless it handles it."
+  "As Ctrl-C in a terminal: the thread gets the condition INTERACTIVE-INTERRUPT, and ends with a report of where it was unless it handles it."
   (stop-thread (param params "number" '(integer 1))
                (lambda (thread)
                  (sb-thread:interrupt-thread thread (lambda () (with-interrupts (error interactive-interrupt)))))))
