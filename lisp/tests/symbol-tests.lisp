@@ -111,7 +111,7 @@
       (let ((initargs (coerce (field (known "ty-made" "initargs") "initargs") 'list)))
         (is equal '(":a" ":b" ":bee" ":how" ":part" ":size") (sort initargs #'string<)))
       (is equalp #() (field (known "car" "initargs") "initargs"))
-      (is eq :null (field (known "ty-no-such" "initargs") "initargs"))
+      (is eq nil (field (known "ty-no-such" "initargs") "initargs"))
       (flet ((types (name) (map 'list (lambda (one) (field one "name")) (field (known name "types") "definitions"))))
         (is equal '("ty-part") (types "*ty*"))
         (is equal '("ty-part") (types "ty-find"))
