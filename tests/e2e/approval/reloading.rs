@@ -251,6 +251,6 @@ fn a_fasl_that_changed_is_not_loaded_again_into_a_new_image() {
     // What was not loaded again is told with this answer or the next.
     let status = doors.unasked("image", json!({"action": "status"}));
     let told = format!("{restarted}{status}");
-    assert!(told.contains("Not loaded again") && told.contains("it was changed since"), "{told}");
+    assert!(told.contains("could not be loaded again") && told.contains("it was changed since"), "{told}");
     doors.end();
 }
