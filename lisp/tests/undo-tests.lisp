@@ -93,3 +93,12 @@
                                    (55 "8af594de0e003fdee5c8bb088216c824349b4137070f559574f4a4bddd27b714") (56 "db81bc2bfd43620591df192139062da77d4c376f1888ea3d2190bd07c8d901f9") (64 "292be91abe8c0909fe3d26575af5755eee74d23816dc68c3ba41765136967654") (100000 "96ad0ddabe9c733d4550fde750255a94806811029be67504bd9bd68e556686b9"))
           do (is equal (format nil "~S" digest)
                  (first-value image (format nil "(consort::digest-of-octets (let ((octets (make-array ~D :element-type '(unsigned-byte 8)))) (dotimes (i ~:*~D octets) (setf (aref octets i) (mod (* 7 i) 251)))))" length))))))
+
+(deftest undo-fasl-of-another-content
+  (with-image (image)
+    (let ((source (write-file "bound.lisp" "(defun from-bound () :bound)")) (fasl (concatenate 'string *scratch* "bound.fasl")))
+      (evaluated image (format nil "(compile-file ~S)" source))
+      (is equal "FILE_CHANGED" (path (outcome-of image "load-fasl" "path" fasl "digest" (make-string 64 :initial-element #\0)) "failure" "type"))
+      (is equal "NIL" (first-value image "(fboundp 'from-bound)"))
+      (let ((digest (string-trim "\"" (first-value image (format nil "(consort::digest-of-file ~S)" fasl)))))
+        (ok (reloaded-p (outcome-of image "load-fasl" "path" fasl "digest" digest)))))))

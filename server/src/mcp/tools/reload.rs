@@ -290,7 +290,7 @@ impl Tool for ReplaceFunction {
     const NAME: &'static str = "code_replace_function";
     const TITLE: &'static str = "Replace a function";
     const DESCRIPTION: &'static str = "Atomically replace function definition. Safe for running threads: calls that run finish in the old \
-code. Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC of what is there. The file stays as it is.";
+code. Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
     const HINTS: Hints = HINTS;
 
     fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
