@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use consort::config::approval::{Class, Setting};
+use consort::config::{Config, Source};
 use consort_tests::agent::{Agent, text};
 use consort_tests::lsp::Editor;
 use consort_tests::world::{PATIENCE, World};
@@ -249,5 +251,50 @@ async fn an_agent_sees_the_editors_text_and_place() {
         (&gone["structuredContent"]["editors"], &gone["structuredContent"]["documents"]),
         (&json!([]), &json!([]))
     );
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_door_defines_the_other_has_unasked() {
+    let mut config = Config::default();
+    config.approval.set(Class::ModifyRunningCode, Setting::Allow, Source::User).expect("a person may");
+    let world = World::configured(&[], config).await;
+    world.is_ready().await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    let uri = world.uri("a.lisp");
+    let hover = json!({"textDocument": {"uri": uri}, "position": {"line": 0, "character": 16}});
+    editor.open(&uri, "(defun user () (together-one 1))\n").await;
+    editor.diagnostics(&uri, |_, lines| lines.iter().any(|line| line.ends_with(" undefined-function"))).await;
+
+    // Evaluated by the agent, then replaced by it, then taken back: the text is checked anew each time, and hover tells.
+    agent.call("evaluate-lisp", json!({"code": "(defun together-one (x) \"By evaluation.\" x)"})).await;
+    editor.diagnostics(&uri, |_, lines| lines.is_empty()).await;
+    let told = editor.request("textDocument/hover", hover.clone()).await.expect("an answer").to_string();
+    assert!(
+        told.contains("By evaluation.") && told.contains("(together-one x)") && told.contains("by an agent (agent 1)"),
+        "{told}"
+    );
+    let replaced = agent
+        .call(
+            "code_replace_function",
+            json!({"function": "together-one", "new_code": "(defun together-one (x y) \"Replaced.\" (list x y))"}),
+        )
+        .await;
+    assert_eq!(replaced["isError"], false, "{replaced}");
+    editor.diagnostics(&uri, |_, lines| lines.len() == 1).await;
+    let told = editor.request("textDocument/hover", hover.clone()).await.expect("an answer").to_string();
+    assert!(told.contains("Replaced."), "{told}");
+    assert_eq!(agent.call("code_undo", json!({})).await["isError"], false);
+    editor.diagnostics(&uri, |_, lines| lines.is_empty()).await;
+
+    // And what the person evaluates, the agent has.
+    editor.eval("(defun together-two (z) \"By the person.\" z)").await;
+    let described = agent.call("describe-symbol", json!({"symbol": "together-two"})).await;
+    assert!(text(&described).contains("By the person."), "{}", text(&described));
+    let checked = agent.call("compile-form", json!({"code": "(together-two 1 2)"})).await;
+    assert_eq!(checked["structuredContent"]["style_warnings"], 1, "{checked}");
+    let log = read(&mut agent, "consort://log").await;
+    assert!(log["entries"].as_array().expect("entries").iter().any(|entry| entry["client"] == "a test 1"), "{log}");
     world.end().await;
 }
