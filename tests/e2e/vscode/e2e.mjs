@@ -49,13 +49,14 @@ async function file(name) {
   await page.keyboard.press('Control+1')
   await workbench.file(name)
 }
-/** Close a document that the extension showed beside the editor. */
-async function close(uri) {
-  await workbench.until(`${uri} to close`, async () => {
-    if ((await shown(uri).count()) === 0) return true
-    await shown(uri).locator('.view-line').first().click()
-    await page.keyboard.press('Control+F4')
-    return shown(uri).waitFor({ state: 'detached', timeout: 3000 }).then(() => true, () => false)
+/** Close a document that the extension showed beside the editor, by the cross in its tab. */
+async function close(name) {
+  const tab = page.locator('.tabs-container .tab', { hasText: name })
+  await workbench.until(`${name} to close`, async () => {
+    if ((await tab.count()) === 0) return true
+    await tab.first().click()
+    await tab.first().locator('.codicon-close').click({ timeout: 3000 }).catch(() => undefined)
+    return tab.first().waitFor({ state: 'detached', timeout: 3000 }).then(() => true, () => false)
   })
   await page.keyboard.press('Control+1')
 }

@@ -38,6 +38,6 @@ export default async function ({ workbench, page, step, text, file, close }) {
       await frame.click({ modifiers: ['Control'], timeout: 3000 }).catch(() => undefined)
       return at(9).waitFor({ timeout: 3000 }).then(() => true, () => false)
     })
-    await close('result')
+    await close('result.lisp')
   })
 }
