@@ -1,5 +1,5 @@
 // An error's backtrace is followed to the lines that it came through: from the hover, from the whole result, and from the REPL.
-export default async function ({ workbench, page, step, text, file, close }) {
+export default async function ({ workbench, page, step, text, file }) {
   const at = (line) => page.locator('.statusbar-item', { hasText: `Ln ${line}, Col` })
 
   await step('an error, and its backtrace followed to the source', async () => {
@@ -38,6 +38,5 @@ export default async function ({ workbench, page, step, text, file, close }) {
       await frame.click({ modifiers: ['Control'], timeout: 3000 }).catch(() => undefined)
       return at(9).waitFor({ timeout: 3000 }).then(() => true, () => false)
     })
-    await close('result')
   })
 }

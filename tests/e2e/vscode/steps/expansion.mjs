@@ -1,5 +1,5 @@
 // A macro call is expanded beside the editor, further, back, and put in place.
-export default async function ({ workbench, step, scratch, text, shown, close }) {
+export default async function ({ workbench, page, step, scratch, text, shown }) {
   await step('a macro call is expanded beside the editor, further, back, and put in place', async () => {
     await scratch('(defmacro twice (form) `(progn ,form (when (oddp 3) ,form)))\n\n(twice (print 1))')
     await workbench.cursor('scratch.lisp', 'defmacro')
@@ -16,6 +16,5 @@ export default async function ({ workbench, step, scratch, text, shown, close })
     await workbench.until('the expansion before', async () => (await text('expansion')).includes('(when (oddp 3)'))
     await workbench.command('Consort: Put the Expansion in Place')
     await workbench.until('the expansion in place', async () => /\(progn\s+\(print 1\)\s+\(when \(oddp 3\)\s+\(print 1\)\)\)/.test(await text('scratch.lisp')))
-    await close('expansion')
   }, 'Consort: Expand All Macros')
 }

@@ -1,5 +1,5 @@
 // What the image knows of names: completion in the REPL, traces; and what a reload did.
-export default async function ({ workbench, page, step, scratch, text, close }) {
+export default async function ({ workbench, page, step, scratch, text }) {
   await step('the REPL completes what the image knows', async () => {
     await workbench.command('Consort: Open the REPL')
     await workbench.until('the prompt', async () => /CL-USER>$/.test(await workbench.terminal()))
@@ -28,14 +28,14 @@ export default async function ({ workbench, page, step, scratch, text, close }) 
     await workbench.shows('scratch.lisp', '42')
     await workbench.command('Consort: Open the Last Result')
     await workbench.until('the trace', async () => /DOUBLE 21[^]*DOUBLE returned 42/.test(await text('result')))
-    await close('result')
   })
 
   await step('a system is reloaded, with a report of what that changed', async () => {
     await workbench.command('Consort: Reload a System')
     await page.locator('.quick-input-list .monaco-list-row', { hasText: 'telegraph.asd' }).first().waitFor()
+    await page.keyboard.type('telegraph')
+    await workbench.until('one system alone', async () => (await page.locator('.quick-input-list .monaco-list-row').first().textContent()).startsWith('telegraph'))
     await page.keyboard.press('Enter')
-    await workbench.until('the report', async () => /Reloaded [^]*telegraph/.test(await text('report')))
-    await close('report')
+    await workbench.until('the report', async () => (await text('report')).includes('Reloaded the system telegraph.'))
   })
 }
