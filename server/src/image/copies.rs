@@ -48,7 +48,7 @@ enum Tie {
     /// The image's answer: it reaps its copy.
     Image(Call),
     /// The second process that becomes the copy; the call is answered only when it refuses.
-    Process(Second, Call),
+    Process(Box<Second>, Call),
 }
 
 impl Tie {
@@ -263,7 +263,7 @@ impl Hunt {
             withhold: order.files.is_some(),
             in_place: by_process,
         };
-        let asked = second.as_ref().and_then(Second::live).unwrap_or(&live);
+        let asked = second.as_ref().and_then(|second| second.live()).unwrap_or(&live);
         let call = asked.link.call(order.op, &wire, None, Listener::Copy(Some(sender))).map_err(Failed::Error)?;
         let tie = match second {
             Some(second) => Tie::Process(second, call),

@@ -25,7 +25,7 @@ use crate::config::{Copies, InitFile};
 const KEPT: Duration = Duration::from_secs(60);
 
 /// Who wants the one that is kept.
-pub(super) type Claims = mpsc::Sender<oneshot::Sender<Second>>;
+pub(super) type Claims = mpsc::Sender<oneshot::Sender<Box<Second>>>;
 
 /// A second process. Dropped, it is ended.
 pub(super) struct Second {
@@ -47,7 +47,7 @@ pub(super) fn wanted(shared: &Shared, live: &Live) -> bool {
 }
 
 /// One that has what `image` got: the one that is kept, or a new one.
-pub(super) async fn take(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Second, Failed> {
+pub(super) async fn take(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Box<Second>, Failed> {
     let kept = lock(&shared.second).take();
     if let Some(claims) = kept {
         let (sender, receiver) = oneshot::channel();
@@ -63,7 +63,7 @@ pub(super) async fn take(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Seco
     begin(shared, image).await
 }
 
-async fn begin(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Second, Failed> {
+async fn begin(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Box<Second>, Failed> {
     let unavailable = |why: String| {
         Failed::Error(ImageError::Unavailable(format!(
             "Nothing can be checked: no second SBCL process could be started: {why}"
@@ -74,14 +74,14 @@ async fn begin(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Second, Failed
         .map_err(|error| unavailable(error.to_string()))?;
     let start =
         shared.cache.lookup(&program).ok_or_else(|| unavailable("its core is gone; restart the image".into()))?;
-    let mut second = Second {
+    let mut second = Box::new(Second {
         shared: shared.clone(),
         running: None,
         live: None,
         image: image.clone(),
         revision: lock(&shared.plan).revision(),
         _token: shared.tasks.token(),
-    };
+    });
     // What it prints and what its threads meet was told when the image itself loaded the same.
     let (nobody, _) = mpsc::unbounded_channel();
     let begun = Running::begin(shared, &program, &start, image.generation, &nobody, &mut second.running);
@@ -120,9 +120,8 @@ pub(super) fn prepare(shared: &Arc<Shared>, image: Arc<Live>) {
             if let Ok(mut second) = begin(&shared, &image).await {
                 tokio::select! {
                     biased;
-                    claim = claimed.recv() => match claim.map(|claim| claim.send(second)) {
-                        Some(Err(unclaimed)) => unclaimed.finish().await, // whoever wanted it has gone
-                        Some(Ok(())) | None => {}
+                    claim = claimed.recv() => if let Some(Err(unclaimed)) = claim.map(|claim| claim.send(second)) {
+                        unclaimed.finish().await; // whoever wanted it has gone
                     },
                     _ = second.end(None) => second.finish().await,
                     () = sleep(KEPT) => second.finish().await,
@@ -164,7 +163,7 @@ impl Second {
     }
 
     /// End it and wait until it is gone.
-    pub(super) async fn finish(mut self) {
+    pub(super) async fn finish(mut self: Box<Self>) {
         if let Some(running) = self.running.take() {
             running.finish("the check is over", Duration::ZERO).await;
         }
