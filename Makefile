@@ -7,7 +7,7 @@ SHELL := bash
 help:
 	@echo 'make demo       install sbcl if it is missing, build Consort, and show it at work on examples/'
 	@echo 'make test       every test there is; what they need goes to $${CONSORT_TEST_CACHE:-~/.cache/consort-test}'
-	@echo 'make test-sbcl  the Lisp tests and the end-to-end tests again, on the SBCL of Debian 13'
+	@echo 'make test-sbcl  again what asks something of the compiler, on the SBCL of Debian 13'
 	@echo 'make bench      ratios against plain compile-file and Swank, measured in one run'
 	@echo 'make build      target/release/consort'
 	@echo 'make install    cargo install, into ~/.cargo/bin unless configured otherwise'
