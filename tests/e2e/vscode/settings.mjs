@@ -7,5 +7,5 @@ console.log(JSON.stringify({
   'extensions.ignoreRecommendations': true, 'update.mode': 'none', 'chat.disableAIFeatures': true, 'git.enabled': false,
   'workbench.enableExperiments': false, 'workbench.secondarySideBar.defaultVisibility': 'hidden', 'editor.hover.delay': 100,
   'files.autoSave': 'off', 'editor.minimap.enabled': false, 'terminal.integrated.gpuAcceleration': 'off', 'workbench.layoutControl.enabled': false,
-  'window.commandCenter': false,
+  'window.commandCenter': false, 'consort.tests.runOnSave': true,
 }, null, 1))

@@ -1,9 +1,7 @@
 // The test explorer on the server's own run of tests: a failure at its line, run again when the file is saved.
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 
-export default async function ({ workbench, page, place, step, file }) {
+export default async function ({ workbench, page, step, file }) {
   const failure = () => workbench.editor('shop-tests.lisp').locator('.test-error-content-widget', { hasText: '180 != 190' })
   const row = () => page.locator('.test-explorer .monaco-list-row', { hasText: /many-copies/i }).first()
 
@@ -25,21 +23,14 @@ export default async function ({ workbench, page, place, step, file }) {
   }, 'Consort: Test a System')
 
   await step('tests are run again when a file is saved, where that is wanted', async () => {
-    const settings = join(place, 'user/User/settings.json')
-    const before = readFileSync(settings, 'utf8')
-    writeFileSync(settings, JSON.stringify({ ...JSON.parse(before), 'consort.tests.runOnSave': true }))
-    try {
-      await workbench.cursor('shop-tests.lisp', '(= 190')
-      await page.keyboard.press('Home')
-      await page.keyboard.press('Shift+End')
-      // As a paste: nothing is closed by itself.
-      await page.evaluate(() => navigator.clipboard.writeText('(is (= 180 (shop:price 20 10))))'))
-      await page.keyboard.press('Control+v')
-      await page.keyboard.press('Control+s')
-      await row().locator('[class*="testing-passed"]').first().waitFor({ timeout: 60_000 })
-      await workbench.until('the failure to go', async () => (await failure().count()) === 0)
-    } finally {
-      writeFileSync(settings, before)
-    }
+    await workbench.cursor('shop-tests.lisp', '(= 190')
+    await page.keyboard.press('Home')
+    await page.keyboard.press('Shift+End')
+    // As a paste: nothing is closed by itself.
+    await page.evaluate(() => navigator.clipboard.writeText('(is (= 180 (shop:price 20 10))))'))
+    await page.keyboard.press('Control+v')
+    await page.keyboard.press('Control+s')
+    await row().locator('[class*="testing-passed"]').first().waitFor({ timeout: 60_000 })
+    await workbench.until('the failure to go', async () => (await failure().count()) === 0)
   }, 'Consort: Test a System')
 }
