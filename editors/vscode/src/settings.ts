@@ -3,12 +3,12 @@
 /** The keys of docs/configuration.md; a test holds both and package.json together. */
 export const SERVER_KEYS = [
   'lisp.command', 'lisp.heap', 'lisp.init_file', 'check.debounce_ms', 'check.deadline_s', 'check.memory_mb', 'check.notes',
-  'check.unreachable', 'check.confine', 'approval.eval', 'approval.compile-file', 'approval.modify-running-code', 'approval.edit-file',
-  'approval.restart-image', 'lenses.tests', 'lenses.references', 'eval.timeout_s', 'host.linger_s',
+  'check.unreachable', 'check.confine', 'check.copies', 'approval.eval', 'approval.compile-file', 'approval.modify-running-code', 'approval.edit-file',
+  'approval.restart-image', 'lenses.tests', 'lenses.references', 'hints.parameters', 'eval.timeout_s', 'host.linger_s',
 ] as const
 
 /** Keys that are read when the host starts, before an editor is asked, or that no editor may set: they belong into a file. */
-export const FILE_ONLY = new Set(['lisp.command', 'lisp.heap', 'lisp.init_file', 'host.linger_s', 'check.confine'])
+export const FILE_ONLY = new Set(['lisp.command', 'lisp.heap', 'lisp.init_file', 'host.linger_s', 'check.confine', 'check.copies'])
 
 /** Keys that count only in a person's own settings: a workspace's settings are files that an agent can write. */
 export const OWN = /^approval\./

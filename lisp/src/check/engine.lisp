@@ -115,6 +115,11 @@ the system tens of milliseconds. In the image itself NAME does what it always di
                       (destructuring-bind ,lambda-list arguments ,@body)
                       (apply ,original arguments)))))
 
+(defun plain-definition-p (form)
+  "Whether nothing of the user's in FORM runs as it is loaded: there is nothing to say of that, and it may be put off."
+  (and (consp form)
+       (member (first form) '(in-package defpackage declaim defun defmacro defmethod defgeneric defclass deftype define-condition))))
+
 ;; COMPILE-FILE reads through COMPILE-TEXT.
 (hook do-forms-name (original function info &rest more)
   (if (and *check* *reading* (null (reading-stream *reading*)))
@@ -132,6 +137,10 @@ the system tens of milliseconds. In the image itself NAME does what it always di
     (handler-case (note-function-uses *check*)
       (error () nil)))
   (apply original more))
+
+;; The compiler puts off what is to run at load time, to do several forms at once: what it then has to say would be said of a later form.
+(hook compile-toplevel-lambdas-name (original lambdas force)
+  (funcall original lambdas (or force (and *check* (not (plain-definition-p (check-form *check*)))))))
 
 (hook summarize-name (original abort)
   (tell-undefined)

@@ -102,6 +102,7 @@ calling it goes on as before."
 
 ;; Every use of an undefined function, from the compiler's own graph of the code: it tells only of the first.
 (define-internal compile-toplevel-name :symbol "every use of an undefined function" ("SB-C" "COMPILE-TOPLEVEL"))
+(define-internal compile-toplevel-lambdas-name :symbol "exact positions in top-level calls" ("SB-C" "COMPILE-TOPLEVEL-LAMBDAS"))
 (define-internal ir1-namespace :symbol "every use of an undefined function" ("SB-C" "*IR1-NAMESPACE*"))
 (define-internal free-functions :function "every use of an undefined function" ("SB-C" "FREE-FUNS"))
 (define-internal leaf-references :function "every use of an undefined function" ("SB-C" "LEAF-REFS"))

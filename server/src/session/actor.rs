@@ -285,7 +285,7 @@ impl Actor {
             client.tell(Feedback::Message { level: Level::Warning, text: problem.to_string() });
         }
         if config.lisp != base.lisp {
-            let text = "The settings `lisp.*` of an editor come too late: the image is shared and has been started. \
+            let text = "The settings `lisp.*` and `check.copies` of an editor come too late: the image is shared and has been started. \
                         Put them into consort.toml or into your own config.toml and restart the host (`consort stop`).";
             client.tell(Feedback::Message { level: Level::Warning, text: text.into() });
         }
