@@ -34,4 +34,5 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
   (let ((name (symbol-name symbol)))
     (and (system-symbol-p symbol)
          (or (member name *moving-internals* :test #'string=)
-             (search "-CACHE-VECTOR*" name)))))
+             (search "-CACHE-VECTOR*" name)
+              (search "-CACHE*" name)))))
