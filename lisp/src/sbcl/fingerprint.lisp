@@ -35,4 +35,4 @@ it, such as (SETF SYMBOL), but for how often it was called in what was compiled.
     (and (system-symbol-p symbol)
          (or (member name *moving-internals* :test #'string=)
              (search "-CACHE-VECTOR*" name)
-              (search "-CACHE*" name)))))
+             (search "-CACHE*" name)))))

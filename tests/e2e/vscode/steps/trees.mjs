@@ -22,7 +22,12 @@ export default async function ({ workbench, page, step, scratch }) {
     await close('Image')
     await close('Log')
     await row(/^telegraph\s*\d+ exported/).click()
-    await row(/^encode\s*function/).waitFor()
+    await row(/^\*code\*/).waitFor({ state: 'attached' })
+    await workbench.until('ENCODE to come into view', async () => {
+      if (await row(/^encode\s*function/).isVisible()) return true
+      await page.keyboard.press('ArrowDown')
+      return false
+    })
     await row('a worker').waitFor()
     await page.mouse.move(900, 700)
     await workbench.both('5-side-bar')
