@@ -60,7 +60,7 @@ fn forms(text: &str) {
         let source = rope.slice(form.span.start..form.span.end).to_string();
         if form.fault.is_none() {
             let mut depth = 0i64;
-            for token in Scanner::new(&source) {
+            for token in Scanner::of_part(&source) {
                 depth += i64::from(token.kind == TokenKind::Open) - i64::from(token.kind == TokenKind::Close);
                 assert!(depth >= 0 && token.cut == Cut::None, "{form:?}: {source:?}");
             }

@@ -36,6 +36,12 @@ fn they_hold_of_bytes_from_a_fuzzer() {
     }
 }
 
+#[test]
+fn they_hold_of_what_the_fuzzer_found() {
+    let text = "\0\0\0\r\n(b é𝄞 \u{2028})\r(c)\u{c}\n\u{feff}(d \\梢 |梼)|";
+    invariants::check(text, 100, 100, ")\n#!(b é𝄞 (/usr#!\u{fffd}a)\r\n");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
     #[test]

@@ -76,7 +76,8 @@ fn in_text(document: &Document, offset: usize) -> bool {
         }
     };
     let at = part.char_indices().nth(offset - start).map_or(part.len(), |(byte, _)| byte);
-    Scanner::new(&part).take_while(|token| token.start < at).any(|token| match token.kind {
+    let scanner = if start == 0 { Scanner::new(&part) } else { Scanner::of_part(&part) };
+    scanner.take_while(|token| token.start < at).any(|token| match token.kind {
         TokenKind::LineComment => at <= token.end,
         TokenKind::String | TokenKind::BlockComment => at < token.end || token.cut != crate::text::scanner::Cut::None,
         _ => false,
@@ -128,7 +129,7 @@ fn toplevel_names(document: &Document) -> Vec<(String, String)> {
             continue;
         }
         let head = text.slice(form.span.start..form.span.end.min(form.span.start + BEGINNING)).to_string();
-        let mut tokens = Scanner::new(&head).skip(1);
+        let mut tokens = Scanner::of_part(&head).skip(1);
         let (Some(operator), Some(name)) = (tokens.next(), tokens.next()) else { continue };
         let written = |token: crate::text::scanner::Token| head.get(token.start..token.end).unwrap_or_default();
         let operator = written(operator).to_lowercase();

@@ -76,7 +76,7 @@ impl<'a> Broken<'a> {
     }
 
     fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
-        Scanner::new(&self.source)
+        Scanner::of_part(&self.source)
     }
 
     /// The offset in the text of a byte of the source.
@@ -173,7 +173,7 @@ impl<'a> Broken<'a> {
 
     /// The byte of the `|` or `\` that is cut.
     fn cut_opening(&self) -> Option<usize> {
-        let mut scanner = Scanner::new(&self.source);
+        let mut scanner = Scanner::of_part(&self.source);
         scanner.by_ref().find(|token| matches!(token.cut, Cut::Bar | Cut::Escape))?;
         Some(scanner.cut_opening())
     }

@@ -369,7 +369,7 @@ fn is_given(document: &Document, form: &TopForm, features: &[String]) -> bool {
 /// Whether all the guards before a form hold.
 fn guards_hold(text: &str, features: &[String]) -> bool {
     let mut tokens =
-        Scanner::new(text).filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
+        Scanner::of_part(text).filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
     while let Some(token) = tokens.next() {
         match token.kind {
             TokenKind::Guard => {

@@ -233,7 +233,7 @@ impl Part {
     }
 
     fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
-        Scanner::new(&self.text).filter(|token| token.start < token.end || token.cut != Cut::None)
+        Scanner::of_part(&self.text).filter(|token| token.start < token.end || token.cut != Cut::None)
     }
 
     /// The byte of this part at an offset of the text, clamped.

@@ -121,6 +121,11 @@ impl<'a> Scanner<'a> {
         Self::within(text, None)
     }
 
+    /// Scan a text that is a part of another, and begins outside of every token: `#!` at its start is no comment.
+    pub fn of_part(text: &'a str) -> Self {
+        Self::within(text, Some(b'\n'))
+    }
+
     /// Scan a part of a text that begins outside of every token. `before` is the byte before the part, if any.
     pub(super) fn within(text: &'a str, before: Option<u8>) -> Self {
         Scanner { text: text.as_bytes(), at: 0, before, suspect: None, opening: 0 }

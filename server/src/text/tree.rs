@@ -76,7 +76,7 @@ impl<'a> Tree<'a> {
     /// The tree of one top-level form, or of what else is parsed by itself.
     pub fn of_form(text: &'a str) -> Tree<'a> {
         let mut builder = Builder::new(text);
-        builder.part(0, text.len());
+        builder.tokens(0, text.len(), Some(b'\n'));
         builder.tree
     }
 
@@ -206,8 +206,12 @@ impl<'a> Builder<'a> {
     }
 
     fn part(&mut self, start: usize, end: usize) {
+        let before = start.checked_sub(1).map(|at| self.tree.text.as_bytes()[at]);
+        self.tokens(start, end, before);
+    }
+
+    fn tokens(&mut self, start: usize, end: usize, before: Option<u8>) {
         let text = self.tree.text;
-        let before = start.checked_sub(1).map(|at| text.as_bytes()[at]);
         let mut last = start;
         for token in Scanner::within(&text[start..end], before) {
             let (from, mut to) = (token.start + start, token.end + start);
