@@ -137,8 +137,11 @@ async fn it_refuses_where_a_thread_would_not_be_confined() {
     house.ready().await;
     let asd = house.workspace.path().join("stubborn.asd");
     fs::write(&asd, "(defsystem \"stubborn\" :components ((:file \"stubborn\")))").unwrap();
-    let source =
-        "(sb-thread:make-thread (lambda () (sb-sys:without-interrupts (loop (sleep 1)))) :name \"stubborn thread\")";
+    // Loaded only once the thread can no longer be ended.
+    let source = r#"(let ((deaf (sb-thread:make-semaphore)))
+  (sb-thread:make-thread (lambda () (sb-sys:without-interrupts (sb-thread:signal-semaphore deaf) (loop (sleep 1))))
+                         :name "stubborn thread")
+  (sb-thread:wait-on-semaphore deaf))"#;
     fs::write(house.workspace.path().join("stubborn.lisp"), source).unwrap();
     let params = LoadSystemParams { system: "stubborn".into(), asd_files: vec![asd], force: false };
     assert!(soon(house.image.load_system(params, None)).await.unwrap().loaded);

@@ -10,9 +10,14 @@ const inspector = path.join(
 );
 const workspace = process.env.CONSORT_WORKSPACE;
 
+// It hands on to servers little more than HOME and PATH: where this run keeps its files is told by itself.
+const environment = Object.entries(process.env)
+  .filter(([name]) => /^(XDG_|TMPDIR$|CONSORT_)/.test(name))
+  .flatMap(([name, value]) => ["-e", `${name}=${value}`]);
+
 /** What the Inspector prints when it is run with these arguments; it must leave with `status` within two minutes. */
 function inspect(status, ...args) {
-  const all = [inspector, "--cli", process.env.CONSORT_BIN, "mcp", "--cwd", workspace, ...args];
+  const all = [inspector, "--cli", process.env.CONSORT_BIN, "mcp", "--cwd", workspace, ...environment, ...args];
   const run = spawnSync(process.execPath, all, { encoding: "utf8", timeout: 120_000, cwd: workspace });
   assert.equal(run.status, status, `${args.join(" ")}: ${run.error ?? ""}\n${run.stdout}\n${run.stderr}`);
   return JSON.parse(run.stdout);
