@@ -12,7 +12,7 @@ use super::api::{
     CheckParams, CheckReport, CheckSystemParams, EvalOutcome, EvalParams, ImageFacts, LoadSystemOutcome,
     LoadSystemParams, Operation,
 };
-use super::core::Cache;
+use super::core::{BUILD_LIMIT, Cache};
 use super::link::{CallError, lock};
 use super::live::Live;
 use super::order::Look;
@@ -22,7 +22,7 @@ use super::supervisor::{Command, LEAVING, Phase, Shared, Supervisor};
 use super::{copies, evaluate, second};
 use crate::config::{Copies, LispConfig};
 
-/// How long a call waits for an image that is starting.
+/// How long a call waits for an image that is starting to come one step further.
 const START_WAIT: Duration = Duration::from_secs(30);
 /// How long a call whose image died waits to be able to say what was restored.
 const RESTORE_WAIT: Duration = Duration::from_secs(20);
@@ -52,20 +52,26 @@ impl Shared {
             return Ok(live.clone());
         }
         let mut phase = self.phase.subscribe();
-        let settled = |phase: &Phase| matches!(phase, Phase::Ready(_) | Phase::Dead(_, true));
-        let waited = match tokio::time::timeout(START_WAIT, phase.wait_for(settled)).await {
-            Ok(Ok(phase)) => phase.clone(),
-            _ => self.phase.borrow().clone(),
-        };
-        match waited {
-            Phase::Ready(live) => Ok(live),
-            Phase::Dead(reason, _) => Err(ImageError::Unavailable(reason)),
-            Phase::Starting(what, _) => {
-                let wait = START_WAIT.as_secs();
-                Err(ImageError::Unavailable(format!(
-                    "The Lisp image is not ready after {wait} s: it is busy with {what}. Try again later, or interrupt it."
-                )))
+        loop {
+            let now = phase.borrow_and_update().clone();
+            let wait = match &now {
+                Phase::Ready(live) => return Ok(live.clone()),
+                Phase::Dead(reason, true) => return Err(ImageError::Unavailable(reason.clone())),
+                // That has a limit of its own, and is not wasted on whoever asks again.
+                Phase::Building(_) => BUILD_LIMIT,
+                Phase::Starting(..) | Phase::Dead(_, false) => START_WAIT,
+            };
+            if tokio::time::timeout(wait, phase.changed()).await.is_ok_and(|change| change.is_ok()) {
+                continue;
             }
+            return Err(ImageError::Unavailable(match now {
+                Phase::Starting(what, _) | Phase::Building(what) => format!(
+                    "The Lisp image is not ready: it has been busy with {what} for {} s. Try again later, or interrupt it.",
+                    wait.as_secs()
+                ),
+                Phase::Dead(reason, _) => reason,
+                Phase::Ready(live) => return Ok(live),
+            }));
         }
     }
 
@@ -73,7 +79,7 @@ impl Shared {
     async fn dispatcher(&self) -> Result<Arc<Live>, ImageError> {
         let there = match &*self.phase.borrow() {
             Phase::Ready(live) | Phase::Starting(_, Some(live)) => Some(live.clone()),
-            Phase::Starting(_, None) | Phase::Dead(..) => None,
+            Phase::Starting(_, None) | Phase::Building(_) | Phase::Dead(..) => None,
         };
         match there {
             Some(live) => Ok(live),
@@ -94,7 +100,7 @@ pub(super) async fn lost(shared: &Shared, live: &Live) -> ImageError {
                 }
                 Phase::Dead(why, true) if live.ending().is_none_or(|reason| reason == why) => return String::new(),
                 Phase::Dead(why, true) => return format!("No new one could be started: {why}"),
-                Phase::Ready(_) | Phase::Starting(..) | Phase::Dead(_, false) => {}
+                Phase::Ready(_) | Phase::Starting(..) | Phase::Building(_) | Phase::Dead(_, false) => {}
             }
             if phase.changed().await.is_err() {
                 return String::new();
@@ -214,7 +220,7 @@ impl Image {
         let live = match &*self.shared.phase.borrow() {
             Phase::Ready(live) => live.clone(),
             Phase::Dead(reason, _) => return Err(ImageError::Unavailable(reason.clone())),
-            Phase::Starting(what, _) => {
+            Phase::Starting(what, _) | Phase::Building(what) => {
                 return Err(ImageError::Unavailable(format!("The Lisp image is starting ({what}).")));
             }
         };

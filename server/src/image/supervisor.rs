@@ -44,6 +44,8 @@ pub(super) const LEAVING: &str = "Consort is leaving.";
 pub(super) enum Phase {
     /// See [`ImageState::Starting`]; the image is there while what it had is loaded again.
     Starting(String, Option<Arc<Live>>),
+    /// What it starts from is being built; for a person.
+    Building(String),
     /// See [`ImageState::Ready`].
     Ready(Arc<Live>),
     /// See [`ImageState::Dead`].
@@ -131,7 +133,7 @@ impl Shared {
 
     fn enter(&self, phase: Phase) {
         let state = match &phase {
-            Phase::Starting(what, _) => ImageState::Starting { what: what.clone() },
+            Phase::Starting(what, _) | Phase::Building(what) => ImageState::Starting { what: what.clone() },
             Phase::Ready(live) => ImageState::Ready {
                 pid: live.ready.pid,
                 image: live.ready.image.clone(),
@@ -297,7 +299,7 @@ impl Supervisor {
 
     async fn build(&self, program: &Program) -> Result<Start, String> {
         let what = if program.plain { "building the image's core, once" } else { "compiling Consort's Lisp, once" };
-        self.shared.enter(Phase::Starting(what.into(), None));
+        self.shared.enter(Phase::Building(what.into()));
         self.shared.cache.build(program, &self.shared.workspace).await.map_err(|error| error.to_string())
     }
 
