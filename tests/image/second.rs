@@ -9,7 +9,7 @@ use consort::image::api::expand::{ExpandAnswer, ExpandParams, ExpandRequest};
 use consort::image::api::{CheckEnd, CheckReport, LoadSystemParams};
 
 use crate::checks::{children, codes, reason, text};
-use crate::support::{House, cache, config, lives, soon};
+use crate::support::{House, cache, config, lives, soon, until};
 
 fn house() -> House {
     House::with(consort::config::LispConfig { copies: Copies::Process, ..config() }, cache())
@@ -80,7 +80,7 @@ async fn it_has_the_systems_that_were_loaded_through_consort() {
     let params = LoadSystemParams { system: "loaded".into(), asd_files: vec![asd], force: false };
     assert!(soon(house.image.load_system(params, None)).await.unwrap().loaded);
     assert_eq!(codes(&edited(code).await), []);
-    soon(async { while lives(kept) {} }).await;
+    until(|| !lives(kept)).await;
     assert_eq!(codes(&edited(code).await), []);
     assert_eq!(codes(&edited("(defun f (x) (loaded-function))").await).len(), 1);
     house.close().await;
@@ -111,7 +111,7 @@ async fn limits_and_a_dropped_check_end_it() {
     // And the end of the image.
     let image = house.image.clone();
     let checking = tokio::spawn(async move { image.check(text("(eval-when (:compile-toplevel) (loop))")).await });
-    soon(async { while others(pid).is_empty() {} }).await;
+    until(|| !others(pid).is_empty()).await;
     let seconds = others(pid);
     soon(house.image.shutdown()).await;
     assert!(seconds.iter().all(|second| !lives(*second)), "{seconds:?}");

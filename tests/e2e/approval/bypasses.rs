@@ -93,8 +93,8 @@ async fn an_approval_that_comes_too_late_is_none() {
     let call = agent.begin("evaluate-lisp", json!({"code": "3"})).await;
     let question = editor.question().await;
     assert!(text(&agent.result(call).await).contains("nobody answered"));
+    editor.wait_for("$/cancelRequest", |params| params["id"] == question["id"]).await;
     editor.reply(&question, json!({"title": "Allow for this session"})).await;
-    editor.wait_for("$/cancelRequest", |_| true).await;
     let call = agent.begin("evaluate-lisp", json!({"code": "4"})).await;
     editor.question().await;
     assert!(text(&agent.result(call).await).contains("nobody answered"));
