@@ -41,11 +41,12 @@ async fn allowed(guarded: &Guarded, client: ClientId, file: &str, shown: &Path) 
     let shown = format!("Filename: {}", shown.canonicalize().expect("it is there").display());
     // A long name is shown from its start.
     assert!(message.contains(&shown[..shown.len().min(80)]), "{message}");
-    editor.leave().await;
-    match asked.await {
+    let permit = match asked.await {
         Ok(Ruling::Allowed(permit)) => permit,
         other => panic!("{other:?}"),
-    }
+    };
+    editor.leave().await;
+    permit
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
