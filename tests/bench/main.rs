@@ -1,7 +1,7 @@
 //! `make bench`: Consort against plain `compile-file` in a warm image and against Swank, measured in turns in one run on one machine.
 //!
 //! Ratios are what to look at; the milliseconds belong to this machine at this hour. What others reached elsewhere is what was measured of them, on
-//! another machine of two cores with the same SBCL.
+//! another machine of two cores with the same SBCL. `consort-bench PART ...` measures only these: start, check, eval, names, text, agent, profile.
 
 #![allow(clippy::print_stdout)] // it is here to print
 
@@ -46,19 +46,39 @@ fn main() -> Result<()> {
 }
 
 fn measure(report: &Report, place: &Place) -> Result<()> {
-    start(report, place)?;
+    let parts: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|one| one == part);
+    if wanted("start") {
+        start(report, place)?;
+    }
     let mut editor = Editor::open(&mut place.command(&["lsp"]), place.workspace())?;
     editor.eval("1", "CL-USER")?;
     memory(report, place, "memory of the host, idle")?;
-    checks(report, place, &mut editor)?;
+    for system in ["cl-ppcre", "telegraph"] {
+        let loaded = editor.command("consort.loadSystem", json!({"system": system}))?;
+        ensure!(loaded["loaded"] == json!(true), "{system} did not load: {loaded}");
+    }
+    if wanted("check") {
+        checks(report, place, &mut editor)?;
+    }
     let mut swank = Swank::start(place.workspace())?;
     swank.eval("(asdf:load-system \"cl-ppcre\")")?;
-    evaluations(report, place, &mut editor, &mut swank)?;
-    names::names(report, place, &mut editor, &mut swank)?;
-    outline(report, place, &mut editor)?;
-    large_file(report, place, &mut editor)?;
-    agent::calls(report, place, &mut swank)?;
-    profiles(report, &mut editor)?;
+    if wanted("eval") {
+        evaluations(report, place, &mut editor, &mut swank)?;
+    }
+    if wanted("names") {
+        names::names(report, place, &mut editor, &mut swank)?;
+    }
+    if wanted("text") {
+        outline(report, place, &mut editor)?;
+        large_file(report, place, &mut editor)?;
+    }
+    if wanted("agent") {
+        agent::calls(report, place, &mut swank)?;
+    }
+    if wanted("profile") {
+        profiles(report, &mut editor)?;
+    }
     memory(report, place, "memory of the host, after all this")?;
     editor.close()
 }
@@ -87,11 +107,9 @@ fn start(report: &Report, place: &Place) -> Result<()> {
 /// Whole-file checks against plain `compile-file`, in turns.
 fn checks(report: &Report, place: &Place, editor: &mut Editor) -> Result<()> {
     let root = place.workspace();
+    // What is waited after a keystroke by default: until then the next copy is ready.
+    let pause = consort::config::Config::default().check.debounce;
     let mut plain = Lisp::compiler(root, &["cl-ppcre", "telegraph"])?;
-    for system in ["cl-ppcre", "telegraph"] {
-        let loaded = editor.command("consort.loadSystem", json!({"system": system}))?;
-        ensure!(loaded["loaded"] == json!(true), "{system} did not load: {loaded}");
-    }
     for (name, file, edit) in [
         ("cl-ppcre/api.lisp", root.join("cl-ppcre/api.lisp"), "(defun regex-replace-all"),
         ("telegraph/code.lisp", root.join("telegraph/code.lisp"), "(defun decode"),
@@ -101,13 +119,17 @@ fn checks(report: &Report, place: &Place, editor: &mut Editor) -> Result<()> {
         ensure!(edited != text, "{name} has no {edit}");
         editor.open_document(&file, &text)?;
         editor.diagnostics(&file)?;
-        let (mut whole, mut one_form, mut compile) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut whole, mut at_once, mut one_form, mut compile) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             compile.push(plain.ask(&file.to_string_lossy())?.parse::<f64>()?);
             // A text that was not checked before, so that nothing can have been remembered.
             let fresh = format!("{text}\n;; {round}\n");
+            editor.change_document(&file, json!([{"text": format!("{fresh};")}]))?;
+            at_once.push(timed(|| editor.diagnostics(&file))?);
+            std::thread::sleep(pause);
             editor.change_document(&file, json!([{"text": fresh}]))?;
             whole.push(timed(|| editor.diagnostics(&file))?);
+            std::thread::sleep(pause);
             let line = line_of(&fresh, edit);
             let at = json!({"line": line, "character": 0});
             editor.change_document(
@@ -119,6 +141,7 @@ fn checks(report: &Report, place: &Place, editor: &mut Editor) -> Result<()> {
         let beside = Some(("compile-file", compile.as_slice()));
         let others = "ratios: Swank 1.6, Alive 5.4";
         report.time(&format!("{name}: check"), &whole, beside, Aim::Ratio(1.15), others);
+        report.time(&format!("{name}: check, right after another"), &at_once, beside, Aim::None, "");
         report.time(&format!("{name}: check after an edit of one form"), &one_form, beside, Aim::None, "");
         editor.close_document(&file)?;
     }
