@@ -75,8 +75,24 @@ pub(super) enum Failed {
     Error(ImageError),
 }
 
-/// `check`; see [`super::Image::check`]. `more`: others like it will follow, so a copy is kept ready for the next.
-pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams, more: bool) -> Result<CheckReport, ImageError> {
+/// What will follow a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sequel {
+    /// Nothing that is known of.
+    None,
+    /// Others like it, so a copy is kept ready for the next.
+    More,
+    /// The same text, edited: a person waits. As [`Sequel::More`], and before what others ask for.
+    Edited,
+}
+
+/// `check`; see [`super::Image::check`].
+pub(super) async fn check(
+    shared: &Arc<Shared>,
+    params: CheckParams,
+    sequel: Sequel,
+) -> Result<CheckReport, ImageError> {
+    let (more, edited) = (sequel != Sequel::None, sequel == Sequel::Edited);
     let order = Order {
         op: "check",
         what: "a check",
@@ -87,9 +103,9 @@ pub(super) async fn check(shared: &Arc<Shared>, params: CheckParams, more: bool)
         files: None,
     };
     let _next = more.then(|| parked::Next::after(shared, &order.params));
-    let reports = match if more { check_parked(shared, &order).await? } else { None } {
+    let reports = match if more { check_parked(shared, &order, edited).await? } else { None } {
         Some(reports) => reports,
-        None => run(shared, &order, more).await?.reports,
+        None => run(shared, &order, edited).await?.reports,
     };
     let report = reports.into_iter().next_back();
     report.map(|(_, report)| report).ok_or_else(|| ImageError::Unavailable("The check gave no report.".into()))
@@ -151,8 +167,9 @@ struct Told {
 async fn check_parked(
     shared: &Arc<Shared>,
     order: &Order<CheckParams>,
+    edited: bool,
 ) -> Result<Option<Vec<(PathBuf, CheckReport)>>, ImageError> {
-    let (deadline, permit) = (order.within()?, turn(shared, true).await?);
+    let (deadline, permit) = (order.within()?, turn(shared, edited).await?);
     let Some((mut hunt, lines, answers)) = parked::claim(shared, &order.params, &permit).await else { return Ok(None) };
     let findings = order.findings().trusted();
     // What ended it may have been the image's end: then it is checked as if there had been none.

@@ -102,14 +102,14 @@ impl Double {
     }
 
     async fn check(&self, change: impl FnOnce(&mut CheckParams)) -> Result<CheckReport, ImageError> {
-        self.check_as(false, change).await
+        self.check_as(Sequel::None, change).await
     }
 
     async fn check_edited(&self) -> Result<CheckReport, ImageError> {
-        self.check_as(true, |_| {}).await
+        self.check_as(Sequel::Edited, |_| {}).await
     }
 
-    async fn check_as(&self, edited: bool, change: impl FnOnce(&mut CheckParams)) -> Result<CheckReport, ImageError> {
+    async fn check_as(&self, sequel: Sequel, change: impl FnOnce(&mut CheckParams)) -> Result<CheckReport, ImageError> {
         let mut params = CheckParams {
             text: "(a)\n(b c)\n".into(),
             path: None,
@@ -124,7 +124,7 @@ impl Double {
             memory: 1 << 30,
         };
         change(&mut params);
-        tokio::time::timeout(Duration::from_secs(60), check(&self.shared, params, edited)).await.unwrap()
+        tokio::time::timeout(Duration::from_secs(60), check(&self.shared, params, sequel)).await.unwrap()
     }
 
     /// All copies are gone, and their directories.

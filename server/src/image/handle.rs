@@ -12,6 +12,7 @@ use super::api::{
     CheckParams, CheckReport, CheckSystemParams, EvalOutcome, EvalParams, ImageFacts, LoadSystemOutcome,
     LoadSystemParams, Operation,
 };
+use super::copies::Sequel;
 use super::core::{BUILD_LIMIT, Cache};
 use super::link::{CallError, lock};
 use super::live::Live;
@@ -172,12 +173,17 @@ impl Image {
 
     /// Check a text in a throw-away copy. Dropping the future kills the copy.
     pub async fn check(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copies::check(&self.shared, params, false).await
+        copies::check(&self.shared, params, Sequel::None).await
     }
 
-    /// [`Image::check`], of a text that is being edited: a copy is kept ready for the next check, which then does not wait for a fork.
+    /// [`Image::check`], one of several: a copy is kept ready for the next check, which then does not wait for a fork.
+    pub async fn check_repeated(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
+        copies::check(&self.shared, params, Sequel::More).await
+    }
+
+    /// [`Image::check_repeated`], of a text that is being edited: it does not wait for what agents and terminals ask for.
     pub async fn check_edited(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copies::check(&self.shared, params, true).await
+        copies::check(&self.shared, params, Sequel::Edited).await
     }
 
     /// Check the files of a system in a throw-away copy, in which they and what they depend on are loaded; each file's report, in the order

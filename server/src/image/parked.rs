@@ -26,7 +26,7 @@ const KEPT: Duration = Duration::from_secs(60);
 const READY: Duration = Duration::from_secs(5);
 /// About how much memory compiling takes up, bytes a character, and the bounds of what is made ready of it.
 const ROOM: u64 = 1400;
-const ROOM_BOUNDS: (u64, u64) = (4 << 20, 96 << 20);
+const ROOM_BOUNDS: (u64, u64) = (16 << 20, 96 << 20);
 
 /// Who wants the copy that is parked.
 pub(super) type Claims = mpsc::Sender<oneshot::Sender<Parked>>;

@@ -125,7 +125,11 @@ impl Actor {
         self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
             let structure = structure::check(&Document::new(&request.text, 0));
             let params = check_params(&config, request, structure.withheld.clone(), &asd);
-            let mut report = image.check(params).await?;
+            let mut report = match params.mode {
+                // Agents try one form after another.
+                CheckMode::Form => image.check_repeated(params).await?,
+                CheckMode::File => image.check(params).await?,
+            };
             report.diagnostics = merge(structure, report.diagnostics);
             Ok(report)
         });
