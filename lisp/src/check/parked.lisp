@@ -45,13 +45,22 @@
       (error () nil)))
   (setf *check-end* nil))
 
+(defconstant +madv-hugepage+ 14)
 (defconstant +madv-populate-write+ 23)
+(defconstant +free-run+ (* 128 1024 1024)
+  "What a copy allocates before it collects: most end before, and to collect is to change, and so to copy, pages of the image.")
 (defconstant +room-step+ (* 4 1024 1024) "How much memory is made ready between two looks at whether there is work.")
 
-(defun make-room-ready (from octets)
-  "Have the system give OCTETS of memory behind address FROM, where the next objects are put. False where it cannot."
-  (zerop (call-c "madvise" sb-alien:int (sb-alien:unsigned-long from) (sb-alien:unsigned-long octets)
-                 (sb-alien:int +madv-populate-write+))))
+(defun advise-memory (from octets advice)
+  "Tell the system of OCTETS of memory behind address FROM. False where it does not take this ADVICE."
+  (zerop (call-c "madvise" sb-alien:int (sb-alien:unsigned-long from) (sb-alien:unsigned-long octets) (sb-alien:int advice))))
+
+(defun allow-free-run ()
+  "Let this copy allocate for a while without collecting, and have the system give it the memory in large pages, each of which is one fault
+instead of 512. Where either cannot be, it is slower and no more."
+  (when (and (internal-p 'free-pointer) (room-left-p +free-run+))
+    (defer-collection +free-run+)
+    #+linux (advise-memory (sap-integer (free-pointer)) +free-run+ +madv-hugepage+)))
 
 (defun room-left-p (octets)
   "Whether OCTETS are so little of the free heap that they may be made ready."
@@ -63,7 +72,7 @@
     (let ((start (sap-integer (free-pointer))))
       (loop for done from 0 below room by +room-step+
             until (funcall asked-p)
-            while (make-room-ready (+ start done) +room-step+)))))
+            while (advise-memory (+ start done) +room-step+ +madv-populate-write+)))))
 
 (defun await-text (params report)
   "Wait, parked and ready, for the text: the params with what the host then says. A host that wants nothing closes the socket."

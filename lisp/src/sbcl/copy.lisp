@@ -21,3 +21,9 @@
 (define-internal restart-clusters :variable "leaving the image's handlers behind" ("SB-KERNEL" "*RESTART-CLUSTERS*"))
 (define-internal system-message :function "copying the image" ("SB-INT" "STRERROR"))
 (define-internal sap-integer :macro "confining a copy" ("SB-SYS" "SAP-INT"))
+
+(defun defer-collection (octets)
+  "Have the next collection wait until OCTETS more are allocated, where this runtime lets itself be told (gencgc.c: set after each collection)."
+  (let ((address (find-foreign-symbol-address "auto_gc_trigger")))
+    (when (and address (internal-p 'dynamic-usage))
+      (setf (sb-sys:sap-ref-64 (sb-sys:int-sap address) 0) (+ (dynamic-usage) octets)))))
