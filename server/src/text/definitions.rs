@@ -103,9 +103,12 @@ pub fn named(document: &Document, key: &str) -> Vec<Defined> {
     let mut found = Vec::new();
     // Of `(setf f)`, the part that surely is in the text as it stands.
     let part = key.trim_matches(['(', ')', '"']).rsplit(' ').next().unwrap_or(key).to_lowercase();
+    let text = document.text().to_string();
+    // As long as the text, so that the forms are where they were.
+    let lower = text.to_ascii_lowercase();
     for top in document.scan().forms() {
-        let text = document.text().slice(top.span.start..top.span.end).to_string();
-        if text.to_lowercase().contains(&part) {
+        let bytes = top.bytes.start..top.bytes.end;
+        if lower[bytes.clone()].contains(&part) || !part.is_ascii() && text[bytes].to_lowercase().contains(&part) {
             let form = Form::of(document, top.span);
             form.nodes.iter().for_each(|node| collect(&form, node, 0, &mut found));
         }
