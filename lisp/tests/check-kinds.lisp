@@ -35,6 +35,7 @@
         ("malformed-binding" "(defun f () (let ((a 1 2)) a))" "(defun f () (let x 1))")
         ("malformed-lambda-list" "(defun f (&optional &optional) 1)")
         ("optional-and-key" "(defun f (&optional a &key b) (list a b))")
+        ("illegal-call" "(defun f () ((list 1)))" "(list (\"a\"))")
         ("malformed-form" "(defun f () (if))" "(defun f () (flet (g) 1))" "(symbol-macrolet ((a)) a)")
         ("macro-expansion" "(defun f () (when))" "(defun f () (loop foo 3))" "(defmacro m (a) a) (defun f () (m))"
                            "(defmacro m () (error \"Permission denied, says ~A\" 'me)) (defun f () (m))"

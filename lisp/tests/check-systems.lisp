@@ -37,6 +37,13 @@
                (format nil "~A malformed-binding" (at "report.lisp" "(a 1 2)")))
   (expect (equal (field (done lines) "unloaded_system") "shop") "the system is named"))
 
+(let ((lines (check-lines (format nil "(in-package :cl-user)~%(define-prices *prices* (\"tea\" 3) (\"cup\" 5))~%(defun f () (let ((a 1 2)) a))")
+                          :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
+  (expect-told "what an unknown macro of it is called with" lines "0 system-not-loaded" "85 malformed-binding"))
+
+(let ((lines (check-lines "(defun f () (list (\"tea\" 3)))" :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
+  (expect-told "a list that is no call, where all names are known" lines "18 illegal-call"))
+
 (let ((lines (check-lines (slurp (in-shop "stock.lisp")) :path (in-shop "stock.lisp"))))
   (expect-told "without its definition" lines
                (format nil "~A unknown-package" (at "stock.lisp" ":shop"))))

@@ -206,11 +206,11 @@ still be opened."
     (error () nil)))
 
 (defun settle-names (check)
-  "Tell the held findings about names; or, when they are so because the file's system is not loaded, that alone."
+  "Tell the held findings; or, when names are unknown because the file's system is not loaded, that alone."
   (let ((held (sort (shiftf (check-held check) '()) #'< :key #'finding-start)))
     (when held
       (multiple-value-bind (system loaded)
-          (and (check-path check) (system-of-file (check-path check) (check-asd-files check)))
+          (and (check-path check) (some #'name-finding-p held) (system-of-file (check-path check) (check-asd-files check)))
         (cond ((and system (not loaded))
                (setf (check-unloaded-system check) system)
                (let ((place (or (check-in-package-span check) (check-first-span check) (cons 0 1))))

@@ -40,6 +40,7 @@
     ("malformed-lambda-list" "in lambda list")
     ("optional-and-key" "&OPTIONAL and &KEY found")
     ("unreachable-code" "deleting unreachable code")
+    ("illegal-call" "illegal function call")
     ("malformed-form" "Error while parsing arguments" "ill-formed" "malformed" "form is too short")
     ("deprecated" "using deprecated EVAL-WHEN")
     ("unknown-class" "Cannot find type for specializer")

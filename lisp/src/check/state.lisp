@@ -50,7 +50,7 @@ dropped when all uses in the top-level form at FORM-START are found."
   (definitions (make-hash-table :test 'equal)) ; (kind name) -> (start . end) of the name's first definition
   (ghosts (make-hash-table :test 'equal)) ; names that withheld or unreadable forms define
   (undefined '())                       ; undefined-use, newest first
-  (held '())                            ; findings about unknown names: told at the end, if the file's system is not to blame
+  (held '())                            ; findings about unknown names, and calls: told at the end, if the file's system is not to blame
   (asd-files '())                       ; where the file's system may be defined
   (unloaded-system nil)                 ; its name, when it is known and not loaded
   (forgotten-to 0 :type fixnum)         ; what the text up to here defines has been forgotten
@@ -70,13 +70,13 @@ dropped when all uses in the top-level form at FORM-START are found."
     (unless (or (gethash key (check-marked check))
                 (and (check-lost-package check) (meaningless-p finding)))
       (setf (gethash key (check-marked check)) t)
-      (if (and (check-asd-files check) (name-finding-p finding))
+      (if (and (check-asd-files check) (or (name-finding-p finding) (call-finding-p finding)))
           (push finding (check-held check))
           (funcall (check-emit check) finding)))))
 
 (defun meaningless-p (finding)
   "Whether FINDING means nothing where names are read in a package that stands in for an unknown one: macros are taken for functions."
-  (or (member (finding-code finding) '("unused-variable" "unused-function" "unread-variable" "unknown-class" "compile-time-error" "read-eval"
+  (or (member (finding-code finding) '("unused-variable" "unused-function" "unread-variable" "unknown-class" "compile-time-error" "read-eval" "illegal-call"
                                        "style" "compiler" "undefined-function" "undefined-variable" "undefined-type" "unknown-symbol")
               :test #'string=)
       (search "There is no function named" (finding-message finding))))
@@ -85,3 +85,7 @@ dropped when all uses in the top-level form at FORM-START are found."
   "Whether FINDING is of a name that nothing defines."
   (member (finding-code finding) '("unknown-package" "unknown-symbol" "undefined-function" "undefined-variable" "undefined-type")
           :test #'string=))
+
+(defun call-finding-p (finding)
+  "Whether FINDING is of a list that is no call: an unknown macro's arguments are taken for forms."
+  (string= (finding-code finding) "illegal-call"))
