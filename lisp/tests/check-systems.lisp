@@ -44,6 +44,31 @@
 (let ((lines (check-lines "(defun f () (list (\"tea\" 3)))" :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
   (expect-told "a list that is no call, where all names are known" lines "18 illegal-call"))
 
+(defun call-with-workshop (function)
+  "Call FUNCTION with the native names of a directory and of its workshop.asd, where a system of the same name is installed elsewhere."
+  (let* ((root (uiop:ensure-directory-pathname (string-right-trim '(#\Newline) (uiop:run-program '("mktemp" "-d") :output :string))))
+         (here (merge-pathnames "here/" root)) (installed (merge-pathnames "installed/" root))
+         (asdf:*central-registry* (list installed)))
+    (unwind-protect
+         (progn
+           (dolist (place (list here installed))
+             (ensure-directories-exist place)
+             (with-open-file (asd (merge-pathnames "workshop.asd" place) :direction :output)
+               (format asd "(defpackage :workshop-tests (:nicknames :wt) (:use :cl))~@
+                            (asdf:defsystem \"workshop\" :components ((:file \"work\")))~@
+                            (asdf:defsystem \"workshop/tests\" :depends-on (\"workshop\") :components ((:file \"tests\")))~%")))
+           (flet ((name (file) (uiop:native-namestring (merge-pathnames file here))))
+             (funcall function #'name)))
+      (uiop:delete-directory-tree root :validate t))))
+
+(call-with-workshop
+ (lambda (name)
+   (dolist (file '("work.lisp" "tests.lisp"))
+     (let ((lines (check-lines (format nil "(in-package :wt)~%(deftest f (\"a\" 1) #@(2))~%(defmacro m () (no-such-function))~%(defun g () (m) (let ((a 1 2)) a))")
+                               :path (funcall name file) :asd-files (list (funcall name "workshop.asd")))))
+       (expect-told (format nil "~A of a system that is installed, too, with a package that only its definition makes" file) lines
+                    "0 system-not-loaded" "100 malformed-binding")))))
+
 (let ((lines (check-lines (slurp (in-shop "stock.lisp")) :path (in-shop "stock.lisp"))))
   (expect-told "without its definition" lines
                (format nil "~A unknown-package" (at "stock.lisp" ":shop"))))

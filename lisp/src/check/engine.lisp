@@ -202,13 +202,20 @@ still be opened."
   "An IN-PACKAGE names a package that does not exist: what follows is read in an empty one of that name, and names in it mean nothing."
   (setf (check-lost-package check) t
         (check-unknown-packages check) t)
-  (handler-case (setf *package* (make-package (string designator) :use '(:common-lisp)))
+  (handler-case (push (setf *package* (make-package (string designator) :use '(:common-lisp))) (check-stand-ins check))
     (error () nil)))
+
+(defun forget-stand-ins (check)
+  "Have the packages that stood in for unknown ones out of the way of who makes these."
+  (loop for package in (shiftf (check-stand-ins check) '())
+        do (handler-case (rename-package package (symbol-name (gensym "STAND-IN-")))
+             (error () nil))))
 
 (defun settle-names (check)
   "Tell the held findings; or, when names are unknown because the file's system is not loaded, that alone."
   (let ((held (sort (shiftf (check-held check) '()) #'< :key #'finding-start)))
     (when held
+      (forget-stand-ins check)
       (multiple-value-bind (system loaded)
           (and (check-path check) (some #'name-finding-p held) (system-of-file (check-path check) (check-asd-files check)))
         (cond ((and system (not loaded))

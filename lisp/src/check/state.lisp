@@ -50,11 +50,12 @@ dropped when all uses in the top-level form at FORM-START are found."
   (definitions (make-hash-table :test 'equal)) ; (kind name) -> (start . end) of the name's first definition
   (ghosts (make-hash-table :test 'equal)) ; names that withheld or unreadable forms define
   (undefined '())                       ; undefined-use, newest first
-  (held '())                            ; findings about unknown names, and calls: told at the end, if the file's system is not to blame
+  (held '())                            ; findings about unknown names, or due to them: told at the end, if the file's system is not to blame
   (asd-files '())                       ; where the file's system may be defined
   (unloaded-system nil)                 ; its name, when it is known and not loaded
   (forgotten-to 0 :type fixnum)         ; what the text up to here defines has been forgotten
   (lost-package nil)                    ; an IN-PACKAGE failed: names after it mean nothing
+  (stand-ins '())                       ; packages made in place of unknown ones
   (duplicate-told nil)                  ; it was told that the current form defines something twice
   (failures '())                        ; lists of the current form that could not be compiled
   (unknown-packages nil)                ; some package of the text does not exist
@@ -70,7 +71,7 @@ dropped when all uses in the top-level form at FORM-START are found."
     (unless (or (gethash key (check-marked check))
                 (and (check-lost-package check) (meaningless-p finding)))
       (setf (gethash key (check-marked check)) t)
-      (if (and (check-asd-files check) (or (name-finding-p finding) (call-finding-p finding)))
+      (if (and (check-asd-files check) (or (name-finding-p finding) (doubtful-finding-p finding)))
           (push finding (check-held check))
           (funcall (check-emit check) finding)))))
 
@@ -83,9 +84,13 @@ dropped when all uses in the top-level form at FORM-START are found."
 
 (defun name-finding-p (finding)
   "Whether FINDING is of a name that nothing defines."
-  (member (finding-code finding) '("unknown-package" "unknown-symbol" "undefined-function" "undefined-variable" "undefined-type")
-          :test #'string=))
+  (or (member (finding-code finding) '("unknown-package" "unknown-symbol" "undefined-function" "undefined-variable" "undefined-type")
+              :test #'string=)
+      (search "does not designate any package" (finding-message finding)))) ; in a DEFPACKAGE
 
-(defun call-finding-p (finding)
-  "Whether FINDING is of a list that is no call: an unknown macro's arguments are taken for forms."
-  (string= (finding-code finding) "illegal-call"))
+(defun doubtful-finding-p (finding)
+  "Whether FINDING may be there only because names are unknown: what an unknown macro is called with is taken for forms, a macro of the file
+calls a function that is defined elsewhere, a dispatch character is made elsewhere."
+  (or (member (finding-code finding) '("illegal-call" "macro-expansion" "compile-time-error" "unknown-block" "unknown-tag" "unknown-class" "note")
+              :test #'string=)
+      (search "no dispatch function" (finding-message finding))))

@@ -75,9 +75,13 @@
          (mine (system-with-file loaded path)))
     (if mine
         (values mine t)
-        (loop for asd in asd-files
-              for name = (system-with-file (load-definition asd) path)
-              when name return (values name (and (member name loaded :test #'string=) t))))))
+        ;; The same system may be installed, too.
+        (call-with-asd-files
+         asd-files
+         (lambda ()
+           (loop for asd in asd-files
+                 for name = (system-with-file (load-definition asd) path)
+                 when name return (values name (and (member name loaded :test #'string=) t))))))))
 
 ;;; A whole system
 
