@@ -185,6 +185,13 @@ async fn a_copy_kept_ready_is_used_only_while_the_image_is_the_same() {
     assert!(tokio::time::timeout(Duration::from_millis(100), endless).await.is_err());
     until(|| !lives(fourth)).await;
     let fourth = kept_ready(pid, &[first, second, third, fourth]).await;
+    // It cannot refuse, so that it is not asked for what is refused.
+    let mut nowhere = text(code);
+    nowhere.package = Some("NO-SUCH-PACKAGE".into());
+    let refused = soon(house.image.check_repeated(nowhere)).await;
+    assert!(matches!(&refused, Err(ImageError::Refused { kind, .. }) if kind == "package-not-found"), "{refused:?}");
+    until(|| !lives(fourth)).await;
+    let fourth = kept_ready(pid, &[first, second, third, fourth]).await;
     soon(house.image.shutdown()).await;
     assert!(!lives(pid) && !lives(fourth));
     house.close().await;

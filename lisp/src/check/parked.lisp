@@ -14,7 +14,11 @@
   (or-null (and (quiet-p) (= world (car *world*)) world)))
 
 (define-operation "world" :dispatcher (id params)
-  (object "world" (world-json (car *world*))))
+  (let ((package (param params "package" 'string :default nil)))
+    ;; A copy cannot refuse: who asks in vain has the image asked, which does.
+    (object "world" (if (or (null package) (find-package package))
+                        (world-json (car *world*))
+                        :null))))
 
 ;;; In the copy
 

@@ -50,6 +50,14 @@ struct Park {
     room: u64,
 }
 
+/// What `world` is asked for.
+#[derive(Serialize)]
+struct For<'a> {
+    /// The package that a check begins in: without it there is nothing to check.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    package: Option<&'a str>,
+}
+
 /// The answer to `world`.
 #[derive(Deserialize)]
 struct World {
@@ -65,8 +73,8 @@ struct Said {
     confined: Option<serde_json::Value>,
 }
 
-async fn world(live: &Live) -> Option<u64> {
-    let asked = timeout(READY, live.link.ask::<World>("world", &serde_json::json!({}))).await;
+async fn world(live: &Live, package: Option<&str>) -> Option<u64> {
+    let asked = timeout(READY, live.link.ask::<World>("world", &For { package })).await;
     asked.ok()?.ok()?.world
 }
 
@@ -81,7 +89,7 @@ pub(super) async fn claim(
     claims.send(sender).await.ok()?;
     let Parked { mut hunt, lines, mut answers, world: then, confined } = receiver.await.ok()?;
     let live = shared.live().await.ok()?;
-    if !hunt.is_of(&live) || confined != params.confine || world(&live).await != Some(then) {
+    if !hunt.is_of(&live) || confined != params.confine || world(&live, params.package.as_deref()).await != Some(then) {
         return None;
     }
     let mut order = serde_json::to_vec(params).ok()?;
@@ -148,7 +156,7 @@ fn prepare(shared: &Arc<Shared>, wanted: Park) {
 /// Make one. `None`: it is not worth it now.
 async fn park(shared: &Arc<Shared>, order: &Order<Park>) -> Option<Parked> {
     let live = shared.live().await.ok()?;
-    world(&live).await?;
+    world(&live, None).await?;
     let mut hunt = Hunt::start(shared, order, None, false).await.ok()?;
     let (read, answers) = hunt.connection(READY).await.ok()?.into_split();
     let mut lines = Lines::new(read, LINE_LIMIT);
