@@ -5,7 +5,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${CONSORT_TEST_CACHE:-$HOME/.cache/consort-test}/vscode
-NODE=24.21.0 CODE_SERVER=4.139.1
+NODE=24.21.0 NPM=11.6.2 CODE_SERVER=4.139.1
 mkdir -p "$cache"
 exec 9>"$cache/.lock"
 if command -v flock >/dev/null; then flock 9; fi
@@ -32,8 +32,8 @@ if [ "$(cat "$cache/cs/.done" 2>/dev/null || true)" != "$CODE_SERVER" ]; then
   (cd "$cache/cs" && npm install "${quiet[@]}" --ignore-scripts "code-server@$CODE_SERVER")
   (cd "$server/lib/vscode" && npm install "${quiet[@]}" --ignore-scripts --omit=dev)
   (cd "$server/lib/vscode/extensions" && npm install "${quiet[@]}" --ignore-scripts --omit=dev)
-  # The one native module that is missed: without it Output channels stay empty.
-  (cd "$server/lib/vscode" && npm_config_nodedir=$node JOBS=2 npm rebuild --loglevel=error @vscode/spdlog)
+  # The one native module that is missed: without it Output channels stay empty. By an npm that knows this Node: what Debian's makes crashes.
+  (cd "$server/lib/vscode" && npm_config_nodedir=$node JOBS=2 npx --yes "npm@$NPM" rebuild --loglevel=error @vscode/spdlog)
   echo "$CODE_SERVER" >"$cache/cs/.done"
 fi
 
