@@ -6,7 +6,7 @@ use std::time::Duration;
 use consort::image::ImageError;
 use consort::image::api::{CheckEnd, CheckMode, CheckParams, CheckReport, EvalStatus};
 
-use crate::support::{House, lives, params, soon, until};
+use crate::support::{House, found, lives, params, soon, until};
 
 pub(crate) fn text(code: &str) -> CheckParams {
     CheckParams {
@@ -126,15 +126,7 @@ async fn copies_do_not_outlive_their_image() {
     let pid = house.ready().await;
     let image = house.image.clone();
     let checking = tokio::spawn(async move { image.check(text("(eval-when (:compile-toplevel) (loop))")).await });
-    let copy: u32 = soon(async {
-        loop {
-            if let Some(copy) = children(pid).first() {
-                return *copy;
-            }
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    let copy = found(|| children(pid).first().copied()).await;
     soon(house.image.shutdown()).await;
     assert!(!lives(pid) && !lives(copy));
     let ended = soon(checking).await.unwrap();
@@ -144,41 +136,34 @@ async fn copies_do_not_outlive_their_image() {
 
 /// The copy that is kept ready, once it is there.
 async fn kept_ready(pid: u32, other_than: &[u32]) -> u32 {
-    soon(async {
-        loop {
-            if let Some(copy) = children(pid).into_iter().find(|copy| !other_than.contains(copy)) {
-                return copy;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await
+    found(|| children(pid).into_iter().find(|copy| !other_than.contains(copy))).await
+}
+
+/// The check of a text that is being edited.
+pub(crate) async fn edited(house: &House, code: &str) -> CheckReport {
+    soon(house.image.check_edited(text(code))).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_kept_ready_is_used_only_while_the_image_is_the_same() {
     let mut house = House::new();
     let pid = house.ready().await;
-    let edited = |code: &str| {
-        let (image, params) = (house.image.clone(), text(code));
-        async move { soon(image.check_edited(params)).await.unwrap() }
-    };
     let code = "(defun f () (later))";
-    assert_eq!(codes(&edited(code).await), [("undefined-function", 13, 18)]);
+    assert_eq!(codes(&edited(&house, code).await), [("undefined-function", 13, 18)]);
     let first = kept_ready(pid, &[]).await;
     // It serves the next check, whatever that is of, and another is made.
-    assert_eq!(codes(&edited("(defun f (x) (later))").await).len(), 2);
+    assert_eq!(codes(&edited(&house, "(defun f (x) (later))").await).len(), 2);
     until(|| !lives(first)).await;
     let second = kept_ready(pid, &[first]).await;
     // The image changes behind its back.
     house.eval("(defun later () 1)").await;
-    assert_eq!(codes(&edited(code).await), []);
+    assert_eq!(codes(&edited(&house, code).await), []);
     until(|| !lives(second)).await;
     // One that leaves, or is killed, costs nothing.
     let third = kept_ready(pid, &[first, second]).await;
     let killed = rustix::process::Pid::from_raw(third.cast_signed()).unwrap();
     rustix::process::kill_process(killed, rustix::process::Signal::KILL).unwrap();
-    assert_eq!(codes(&edited(code).await), []);
+    assert_eq!(codes(&edited(&house, code).await), []);
     // Also after one that was given up.
     let fourth = kept_ready(pid, &[first, second, third]).await;
     let endless = house.image.check_edited(text("(eval-when (:compile-toplevel) (loop))"));
@@ -212,7 +197,7 @@ async fn what_a_thread_of_the_user_does_is_seen_by_the_next_check() {
                (loop (sleep 1))))"
         ))
         .await;
-    let edited = || async { soon(house.image.check_edited(text("(defun f () (later))"))).await.unwrap() };
+    let edited = || edited(&house, "(defun f () (later))");
     assert_eq!(codes(&edited().await).len(), 1);
     fs::write(&go, "").unwrap();
     until(|| gone.exists()).await;

@@ -8,8 +8,8 @@ use consort::image::ImageError;
 use consort::image::api::expand::{ExpandAnswer, ExpandParams, ExpandRequest};
 use consort::image::api::{CheckEnd, CheckReport, LoadSystemParams};
 
-use crate::checks::{children, codes, reason, text};
-use crate::support::{House, cache, config, lives, soon, until};
+use crate::checks::{children, codes, edited, reason, text};
+use crate::support::{House, cache, config, found, lives, soon, until};
 
 fn house() -> House {
     House::with(consort::config::LispConfig { copies: Copies::Process, ..config() }, cache())
@@ -56,22 +56,10 @@ async fn it_finds_the_same_and_the_image_is_not_forked() {
 async fn it_has_the_systems_that_were_loaded_through_consort() {
     let mut house = house();
     let pid = house.ready().await;
-    let edited = |code: &str| {
-        let (image, params) = (house.image.clone(), text(code));
-        async move { soon(image.check_edited(params)).await.unwrap() }
-    };
     let code = "(defun f () (loaded-function))";
-    assert_eq!(codes(&edited(code).await), [("undefined-function", 13, 28)]);
+    assert_eq!(codes(&edited(&house, code).await), [("undefined-function", 13, 28)]);
     // One is kept ready; it is not used once it lacks something.
-    let kept = soon(async {
-        loop {
-            if let Some(kept) = others(pid).first() {
-                return *kept;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+    let kept = found(|| others(pid).first().copied()).await;
     let asd = house.workspace.path().join("loaded.asd");
     fs::write(&asd, "(defsystem \"loaded\" :components ((:file \"loaded\")))").unwrap();
     // A thread that a system leaves running is ended before the check: it would not be confined.
@@ -79,10 +67,10 @@ async fn it_has_the_systems_that_were_loaded_through_consort() {
     fs::write(house.workspace.path().join("loaded.lisp"), source).unwrap();
     let params = LoadSystemParams { system: "loaded".into(), asd_files: vec![asd], force: false };
     assert!(soon(house.image.load_system(params, None)).await.unwrap().loaded);
-    assert_eq!(codes(&edited(code).await), []);
+    assert_eq!(codes(&edited(&house, code).await), []);
     until(|| !lives(kept)).await;
-    assert_eq!(codes(&edited(code).await), []);
-    assert_eq!(codes(&edited("(defun f (x) (loaded-function))").await).len(), 1);
+    assert_eq!(codes(&edited(&house, code).await), []);
+    assert_eq!(codes(&edited(&house, "(defun f (x) (loaded-function))").await).len(), 1);
     house.close().await;
 }
 

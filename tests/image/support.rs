@@ -49,13 +49,21 @@ pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
 }
 
 /// Wait for what nothing tells of.
-pub(crate) async fn until(is_so: impl Fn() -> bool) {
+pub(crate) async fn found<T>(look: impl Fn() -> Option<T>) -> T {
     soon(async {
-        while !is_so() {
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
-    .await;
+    .await
+}
+
+/// The same, where nothing is to be had of it.
+pub(crate) async fn until(is_so: impl Fn() -> bool) {
+    found(|| is_so().then_some(())).await;
 }
 
 /// Whether a process of that number is there.

@@ -3,7 +3,7 @@ import * as vscode from 'vscode'
 import type { PackageSymbols, Packages, Thread, Threads } from './lsp_ext.js'
 import { complain, type Server } from './server.js'
 import { goToSymbol } from './source.js'
-import { Tree } from './trees.js'
+import { RestingTree, Tree } from './trees.js'
 
 type Node =
   | { is: 'package'; name: string; description: string; own: boolean }
@@ -19,20 +19,7 @@ const ICONS: [RegExp, string][] = [
 /** As a source would have it: in lower case where nothing is lost by it. */
 export const written = (name: string): string => (/[a-z\s()|"';]/.test(name) || name === '' ? `|${name.replace(/[|\\]/g, '\\$&')}|` : name.toLowerCase())
 
-export class PackagesTree extends Tree<Node> {
-  private timer: NodeJS.Timeout | undefined
-
-  constructor(private readonly server: Server) {
-    super()
-    server.onChange(() => {
-      clearTimeout(this.timer)
-      if (!server.busy) this.timer = setTimeout(() => this.refresh(), 500)
-    })
-  }
-  override dispose(): void {
-    clearTimeout(this.timer)
-    super.dispose()
-  }
+export class PackagesTree extends RestingTree<Node> {
   override async getChildren(node?: Node): Promise<Node[]> {
     if (node?.is === 'others') return node.children
     if (!this.server.can('packages') || this.server.condition.state !== 'ready') return []

@@ -31,12 +31,11 @@ export abstract class Tree<T> implements vscode.TreeDataProvider<T>, vscode.Disp
   abstract getChildren(element?: T): vscode.ProviderResult<T[]>
 }
 
-export class SystemsTree extends Tree<System> {
-  /** The systems that the image has; whoever loaded them. */
-  private loaded = new Set<string>()
+/** A tree of what the image has, asked again once the image has come to rest. */
+export abstract class RestingTree<T> extends Tree<T> {
   private timer: NodeJS.Timeout | undefined
 
-  constructor(private readonly server: Server) {
+  constructor(protected readonly server: Server) {
     super()
     server.onChange(() => {
       clearTimeout(this.timer)
@@ -47,6 +46,12 @@ export class SystemsTree extends Tree<System> {
     clearTimeout(this.timer)
     super.dispose()
   }
+}
+
+export class SystemsTree extends RestingTree<System> {
+  /** The systems that the image has; whoever loaded them. */
+  private loaded = new Set<string>()
+
   override async getChildren(element?: System): Promise<System[]> {
     if (element !== undefined) return []
     try {

@@ -54,25 +54,24 @@ impl Shared {
         }
         let mut phase = self.phase.subscribe();
         loop {
-            let now = phase.borrow_and_update().clone();
-            let wait = match &now {
+            let busy = |what: &str, wait: Duration| {
+                let wait = wait.as_secs();
+                format!(
+                    "The Lisp image is not ready: it has been busy with {what} for {wait} s. Try again later, or interrupt it."
+                )
+            };
+            let (wait, why) = match &*phase.borrow_and_update() {
                 Phase::Ready(live) => return Ok(live.clone()),
                 Phase::Dead(reason, true) => return Err(ImageError::Unavailable(reason.clone())),
+                Phase::Dead(reason, false) => (START_WAIT, reason.clone()),
+                Phase::Starting(what, _) => (START_WAIT, busy(what, START_WAIT)),
                 // That has a limit of its own, and is not wasted on whoever asks again.
-                Phase::Building(_) => BUILD_LIMIT,
-                Phase::Starting(..) | Phase::Dead(_, false) => START_WAIT,
+                Phase::Building(what) => (BUILD_LIMIT, busy(what, BUILD_LIMIT)),
             };
-            if tokio::time::timeout(wait, phase.changed()).await.is_ok_and(|change| change.is_ok()) {
-                continue;
+            let changed = tokio::time::timeout(wait, phase.changed()).await;
+            if !changed.is_ok_and(|change| change.is_ok()) {
+                return Err(ImageError::Unavailable(why));
             }
-            return Err(ImageError::Unavailable(match now {
-                Phase::Starting(what, _) | Phase::Building(what) => format!(
-                    "The Lisp image is not ready: it has been busy with {what} for {} s. Try again later, or interrupt it.",
-                    wait.as_secs()
-                ),
-                Phase::Dead(reason, _) => reason,
-                Phase::Ready(live) => return Ok(live),
-            }));
         }
     }
 
