@@ -11,10 +11,10 @@ mod event;
 mod file_uri;
 mod jobs;
 pub mod log;
-mod parts;
 mod provenance;
 mod record;
 pub mod reload;
+mod selection;
 mod source_files;
 mod status;
 mod systems;
@@ -40,15 +40,15 @@ use event::{Event, Place, Start};
 pub use file_uri::{path_of_uri, uri_of_path};
 use jobs::Jobs;
 use log::{Log, Status as Ended};
-pub use parts::{Part, Selected};
 pub use provenance::Provenance;
-use provenance::{Makers, Making};
+use provenance::{ProvenanceEntry, ProvenanceStore};
 use record::outcome_line;
+pub use selection::{Part, Selected};
 pub use source_files::{FileError, SourceFile, Unsaved};
 pub use status::describe as describe_image;
 pub use types::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, Door, EvalRequest, Feedback, Level, OpenDocument, Snapshot,
-    Status, SystemReport,
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, Frontend, Level, OpenDocument,
+    Snapshot, Status, SystemReport,
 };
 
 /// A handle on the workspace's session. Clones are the same session.
@@ -64,7 +64,7 @@ struct Inner {
     image: Image,
     next_client: AtomicU64,
     log: Log,
-    makers: Makers,
+    provenance: ProvenanceStore,
     contexts: Contexts,
 }
 
@@ -77,9 +77,9 @@ impl Session {
         events: mpsc::UnboundedReceiver<ImageEvent>,
     ) -> Session {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let (log, makers) = (Log::new(), Makers::default());
+        let (log, provenance) = (Log::new(), ProvenanceStore::default());
         let contexts = Contexts::default();
-        let record = (log.clone(), makers.clone(), contexts.clone());
+        let record = (log.clone(), provenance.clone(), contexts.clone());
         let actor = actor::Actor::new(config, workspace.clone(), image.clone(), sender.downgrade(), record);
         tokio::spawn(actor.run(receiver, events));
         Session {
@@ -89,7 +89,7 @@ impl Session {
                 image,
                 next_client: AtomicU64::new(1),
                 log,
-                makers,
+                provenance,
                 contexts,
             }),
         }
@@ -255,13 +255,14 @@ impl Session {
         force: bool,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> impl Future<Output = Result<LoadSystemOutcome, ImageError>> + Send + use<> {
-        let (image, makers, who) = (self.inner.image.clone(), self.inner.makers.clone(), self.inner.log.who(client));
+        let (image, provenance, who) =
+            (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
         let (what, name) = (format!("loading the system {system}"), system.clone());
         let work = settle(self.ask(|reply| Event::LoadSystem { client, system, force, progress, reply }));
         self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
             if loaded.loaded {
                 // Its files are many, perhaps; who waits for the load need not wait for them.
-                tokio::spawn(async move { makers.loaded(&image, &name, who).await });
+                tokio::spawn(async move { provenance.loaded(&image, &name, who).await });
             }
             outcome_line(&loaded.outcome)
         })
@@ -300,7 +301,8 @@ impl Session {
             let operation = operation(session.clone());
             jobs.start(job, reply, async move { image.run(&operation, Some(&session), within, progress).await });
         }));
-        let (image, makers, who) = (self.inner.image.clone(), self.inner.makers.clone(), self.inner.log.who(client));
+        let (image, provenance, who) =
+            (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
         let work = {
             // A reload tells what it made when it is known to have taken place.
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
@@ -311,14 +313,14 @@ impl Session {
                 if result.is_ok()
                     && let Some(doing) = doing
                 {
-                    let making = Making {
+                    let making = ProvenanceEntry {
                         client: who,
                         how: doing.tool.clone(),
                         package: doing.package.clone().unwrap_or_else(|| "COMMON-LISP-USER".into()),
                         origin: None,
                         file: doing.file.clone(),
                     };
-                    makers.made(&image, doing.code.as_deref().unwrap_or_default(), making).await;
+                    provenance.made(&image, doing.code.as_deref().unwrap_or_default(), making).await;
                 }
                 result
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use consort::config::Config;
 use consort::image::api::CheckMode;
-use consort::session::{CheckRequest, ClientInfo, Door};
+use consort::session::{CheckRequest, ClientInfo, Frontend};
 use consort::text::document::Edit;
 use consort_tests::lone_image::LoneImage;
 use consort_tests::world::World;
@@ -190,7 +190,7 @@ async fn a_thousand_edits_leave_no_trace() {
     world.is_ready().await;
     let before = world.image.fingerprint().await.expect("a fingerprint");
 
-    let (client, _feedback) = world.session.attach(ClientInfo { door: Door::Lsp, name: "typist".into() });
+    let (client, _feedback) = world.session.attach(ClientInfo { frontend: Frontend::Lsp, name: "typist".into() });
     let uri = world.uri("typed.lisp");
     let mut text: Vec<char> = SIDE_EFFECTS.chars().collect();
     world.session.open(client, uri.clone(), 0, text.iter().collect());

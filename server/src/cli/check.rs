@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
-use consort::host::hello::{DoorKind, Hello};
+use consort::host::hello::{Hello, Protocol};
 use consort::host::workspace;
 use consort::ide::diagnostic::Diagnostic;
 use consort::ide::render::{Source, Summary, Terminal};
@@ -151,7 +151,7 @@ impl Run {
 }
 
 fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request) -> Result<T, String> {
-    let connected = place.connect_or_start(&Hello::new(DoorKind::Control)).map_err(|error| error.to_string())?;
+    let connected = place.connect_or_start(&Hello::new(Protocol::Control)).map_err(|error| error.to_string())?;
     let line = ProgressLine::new();
     let answer = ask(connected, request, |reply| match reply {
         Reply::Progress { message, .. } => line.show(&message),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use consort::config::{self, Config, InitFile};
 use consort::host::control::{Request, ask};
 use consort::host::election::Place;
-use consort::host::hello::{DoorKind, Hello};
+use consort::host::hello::{Hello, Protocol};
 use consort::host::runtime_dir::RuntimeDir;
 use serde_json::Value;
 
@@ -207,7 +207,7 @@ fn wait_while_starting(place: &Place) {
 }
 
 fn answer(place: &Place, request: &Request) -> Result<Value, String> {
-    let connected = place.connect_or_start(&Hello::new(DoorKind::Control)).map_err(|error| error.to_string())?;
+    let connected = place.connect_or_start(&Hello::new(Protocol::Control)).map_err(|error| error.to_string())?;
     ask(connected, request, |_| Ok(())).map_err(|error| error.to_string())
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
-use consort::host::hello::{DoorKind, Hello};
+use consort::host::hello::{Hello, Protocol};
 use consort::image::api::{EvalOutcome, EvalStatus};
 
 use super::WorkspaceArg;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         code => code.into(),
     };
     let place = Place::of(&args.workspace.find()?)?;
-    let connected = place.connect_or_start(&Hello::new(DoorKind::Control))?;
+    let connected = place.connect_or_start(&Hello::new(Protocol::Control))?;
     let request = Request::Eval { code, package: args.package.clone(), timeout: args.timeout };
     let mut terminal = Written::default();
     let mut failed = None;

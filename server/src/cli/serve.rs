@@ -9,10 +9,10 @@ use std::sync::Arc;
 use consort::config::Config;
 use consort::host::VERSION;
 use consort::host::election::{READY, TAKEN};
-use consort::host::house::SharedImage;
 use consort::host::log::{self, Log};
 use consort::host::runtime_dir::{HostFile, RuntimeDir};
 use consort::host::serve::{Elected, elect, leave, serve};
+use consort::host::services::SharedImage;
 
 use super::output::Failure;
 use super::{WorkspaceArg, logging};
@@ -113,18 +113,18 @@ fn live(
     tracing::info!(workspace = %workspace.display(), pid = file.pid, version = VERSION, "the host starts");
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let result = tokio.block_on(async {
-        let house = SharedImage::start(config, workspace, runtime);
+        let services = SharedImage::start(config, workspace, runtime);
         let opened = async {
             if let Some(address) = args.http {
-                house.serve_http(address, workspace).await?;
+                services.serve_http(address, workspace).await?;
             }
             ready()
         };
         if let Err(error) = opened.await {
-            leave(elected, Arc::new(house)).await;
+            leave(elected, Arc::new(services)).await;
             return Err(error);
         }
-        serve(elected, Arc::new(house), linger).await
+        serve(elected, Arc::new(services), linger).await
     });
     // A blocking call that is still out (a slow disk) does not keep the host.
     tokio.shutdown_timeout(std::time::Duration::from_millis(500));

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use consort::host::control::{Request, ask};
 use consort::host::election::{ConnectError, Place};
-use consort::host::hello::{DoorKind, Hello};
+use consort::host::hello::{Hello, Protocol};
 use serde_json::{Value, json};
 
 use super::WorkspaceArg;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let workspace = args.workspace.find()?;
     let place = Place::of(&workspace)?;
-    let hello = Hello { any_version: true, ..Hello::new(DoorKind::Control) };
+    let hello = Hello { any_version: true, ..Hello::new(Protocol::Control) };
     let connected = match place.connect(&hello) {
         Err(ConnectError::Absent) => {
             let text = if args.json {

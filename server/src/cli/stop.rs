@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use consort::host::control::{Request, ask};
 use consort::host::election::{ConnectError, Place};
-use consort::host::hello::{DoorKind, Hello};
+use consort::host::hello::{Hello, Protocol};
 
 use super::WorkspaceArg;
 use super::output::{Failure, print};
@@ -17,7 +17,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let workspace = args.workspace.find()?;
-    let hello = Hello { any_version: true, ..Hello::new(DoorKind::Control) };
+    let hello = Hello { any_version: true, ..Hello::new(Protocol::Control) };
     let place = Place::of(&workspace)?;
     let connected = match place.connect(&hello) {
         Err(ConnectError::Absent) => {

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::election::Connected;
 use super::hello;
 use super::serve::{Connection, Lifetime};
-use crate::session::{CheckRequest, CheckSystemRequest, ClientInfo, Door, EvalRequest, Session};
+use crate::session::{CheckRequest, CheckSystemRequest, ClientInfo, EvalRequest, Frontend, Session};
 
 /// The longest request: a check carries a whole file.
 const MAX_REQUEST: u64 = 64 << 20;
@@ -175,7 +175,7 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
         Request::Status => result(Ok::<_, String>(session.status().await)),
         Request::Stop => Reply::Error("stop is not work".into()),
         work => {
-            let (client, _feedback) = session.attach(ClientInfo { door: Door::Cli, name: "consort".into() });
+            let (client, _feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "consort".into() });
             let _attached = Attached { session, client };
             match work {
                 Request::Eval { code, package, timeout } => {

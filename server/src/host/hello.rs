@@ -9,7 +9,7 @@ pub const MAX_LINE: usize = 64 * 1024;
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum DoorKind {
+pub enum Protocol {
     /// An editor: LSP follows.
     Lsp,
     /// An agent: MCP follows.
@@ -22,7 +22,8 @@ pub enum DoorKind {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Hello {
     /// What for.
-    pub door: DoorKind,
+    #[serde(rename = "door")]
+    pub frontend: Protocol,
     /// The client's version.
     pub version: String,
     /// The client's current directory, for the log.
@@ -52,9 +53,9 @@ pub struct Ack {
 
 impl Hello {
     /// A hello of this process.
-    pub fn new(door: DoorKind) -> Hello {
+    pub fn new(frontend: Protocol) -> Hello {
         let cwd = std::env::current_dir().unwrap_or_default();
-        Hello { door, version: super::VERSION.into(), cwd, any_version: false }
+        Hello { frontend, version: super::VERSION.into(), cwd, any_version: false }
     }
 }
 

@@ -4,10 +4,10 @@ pub mod bridge;
 pub mod control;
 pub mod election;
 pub mod hello;
-pub mod house;
 pub mod log;
 pub mod runtime_dir;
 pub mod serve;
+pub mod services;
 pub mod workspace;
 
 /// This build's version; the two ends of a host's socket must agree on it.

@@ -37,7 +37,7 @@ pub struct HostFile {
     pub log: Option<PathBuf>,
 }
 
-/// The paths of one workspace's host. Making one touches nothing.
+/// The paths of one workspace's host. ProvenanceEntry one touches nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuntimeDir {
     base: PathBuf,

@@ -34,7 +34,7 @@ pub struct Connection {
 }
 
 /// What is behind the doors.
-pub trait House: Send + Sync + 'static {
+pub trait Services: Send + Sync + 'static {
     /// Serve one connection until it ends.
     fn open(&self, connection: Connection, lifetime: Arc<Lifetime>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
     /// End everything that outlives connections, with a bound of its own.
@@ -122,10 +122,10 @@ pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
 ///
 /// # Errors
 /// When the socket or the signal handlers cannot be set up. Everything is closed and removed in any case.
-pub async fn serve(elected: Elected, house: Arc<dyn House>, linger: Option<Duration>) -> io::Result<()> {
+pub async fn serve(elected: Elected, services: Arc<dyn Services>, linger: Option<Duration>) -> io::Result<()> {
     let lifetime = Arc::new(Lifetime::new());
-    let result = accept(&elected, &house, &lifetime, linger).await;
-    leave(elected, house).await;
+    let result = accept(&elected, &services, &lifetime, linger).await;
+    leave(elected, services).await;
     // Only now do those who wait for the end see it.
     drop(lifetime);
     result
@@ -133,7 +133,7 @@ pub async fn serve(elected: Elected, house: Arc<dyn House>, linger: Option<Durat
 
 async fn accept(
     elected: &Elected,
-    house: &Arc<dyn House>,
+    services: &Arc<dyn Services>,
     lifetime: &Arc<Lifetime>,
     linger: Option<Duration>,
 ) -> io::Result<()> {
@@ -155,7 +155,7 @@ async fn accept(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    doors.spawn(receive(stream, house.clone(), lifetime.clone()));
+                    doors.spawn(receive(stream, services.clone(), lifetime.clone()));
                 }
                 Err(error) => {
                     // Out of descriptors: those who are here may go on, and the next try may succeed.
@@ -185,7 +185,7 @@ async fn accept(
 }
 
 /// Remove the socket first, so that whoever comes now starts a new host, which waits for the locks of this one.
-pub async fn leave(elected: Elected, house: Arc<dyn House>) {
+pub async fn leave(elected: Elected, services: Arc<dyn Services>) {
     let runtime = elected.runtime.clone();
     let start = tokio::task::spawn_blocking(move || runtime.lock_start());
     // Held for a moment only by a process that finds this host alive.
@@ -200,7 +200,7 @@ pub async fn leave(elected: Elected, house: Arc<dyn House>) {
     if let Err(error) = remove_if_there(&elected.runtime.socket()) {
         tracing::warn!("the socket could not be removed: {error}");
     }
-    house.close().await;
+    services.close().await;
     elected.runtime.remove();
     drop(start);
 }
@@ -213,7 +213,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 }
 
 /// One connection: who is it, may it come in, and if so its door.
-async fn receive(mut stream: UnixStream, house: Arc<dyn House>, lifetime: Arc<Lifetime>) {
+async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: Arc<Lifetime>) {
     let ours = rustix::process::getuid().as_raw();
     match stream.peer_cred() {
         Ok(peer) if peer.uid() == ours => {}
@@ -233,7 +233,7 @@ async fn receive(mut stream: UnixStream, house: Arc<dyn House>, lifetime: Arc<Li
         }
         Err(_) => return tracing::warn!("a connection said nothing and was closed"),
     };
-    tracing::info!(door = ?hello.door, cwd = %hello.cwd.display(), "a client came");
+    tracing::info!(door = ?hello.frontend, cwd = %hello.cwd.display(), "a client came");
     if hello.version != VERSION && !hello.any_version {
         if lifetime.clients() == 0 {
             if answer(&mut stream, Some("another version comes: leaving".into()), true).await.is_ok() {
@@ -255,14 +255,14 @@ async fn receive(mut stream: UnixStream, house: Arc<dyn House>, lifetime: Arc<Li
     if let Err(error) = answer(&mut stream, None, false).await {
         return tracing::info!("a client left before its door was open: {error}");
     }
-    let door = hello.door;
+    let frontend = hello.frontend;
     // A task of its own: a panic in a door (tower-lsp's transport, when a client vanishes mid-request) is that client's end only.
-    let task = AbortOnDrop(tokio::spawn(house.open(Connection { hello, stream }, lifetime)));
+    let task = AbortOnDrop(tokio::spawn(services.open(Connection { hello, stream }, lifetime)));
     let ended = task.join().await;
     drop(presence);
     match ended {
-        Ok(()) => tracing::info!(?door, "a client left"),
-        Err(error) => tracing::error!(?door, "a door failed, its client is disconnected: {error}"),
+        Ok(()) => tracing::info!(?frontend, "a client left"),
+        Err(error) => tracing::error!(?frontend, "a door failed, its client is disconnected: {error}"),
     }
 }
 

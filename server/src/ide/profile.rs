@@ -33,7 +33,7 @@ pub enum Report {
 
 /// What was asked for, as far as the report says it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asked {
+pub struct ProfileSettings {
     /// What was counted.
     pub mode: ProfileMode,
     /// Seconds between samples.
@@ -141,7 +141,7 @@ impl Profiled {
     }
 
     /// What the image tells, as it was asked for.
-    pub fn new(answer: ProfileOutcome, asked: &Asked) -> Profiled {
+    pub fn new(answer: ProfileOutcome, asked: &ProfileSettings) -> Profiled {
         let ProfileOutcome { outcome, profile } = answer;
         let Evaluation { status, values, stdout, stderr, warnings, error, .. } = outcome.into();
         let samples = profile.stacks.iter().map(|stack| stack.count).sum();

@@ -14,20 +14,20 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::api::expand::{ExpandAnswer, ExpandParams};
 use super::api::{CheckEnd, CheckParams, CheckReport, CheckSystemParams};
+use super::check_job::{AFTERWARDS, CheckJob, Files, Look, Wire};
 use super::findings::{Findings, LINE_LIMIT, Limit};
 use super::frames::CopyEnd;
 use super::handle::lost;
+use super::instance::Instance;
 use super::lines::Lines;
 use super::link::{Call, CallError, Listener};
-use super::live::Live;
 use super::memory;
-use super::order::{AFTERWARDS, Files, Look, Order, Wire};
-use super::parked;
-use super::process::{Quarry, describe_signal};
+use super::process::{PidHandle, describe_signal};
 use super::scratch::Scratch;
-use super::second::{self, Second};
 use super::state::{ImageError, Progress};
 use super::supervisor::Shared;
+use super::warm_copy;
+use super::worker::{self, WorkerProcess};
 
 /// How often a busy image is asked again; the pause doubles each time: 3.2 s in all.
 const BUSY_TRIES: u32 = 6;
@@ -44,19 +44,19 @@ const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 const WATCH: Duration = Duration::from_millis(50);
 
 /// What a copy's end is known from.
-enum Tie {
+enum ChildHandle {
     /// The image's answer: it reaps its copy.
     Image(Call),
     /// The second process that becomes the copy; the call is answered only when it refuses.
-    Process(Box<Second>, Call),
+    Process(Box<WorkerProcess>, Call),
 }
 
-impl Tie {
+impl ChildHandle {
     /// How the copy ended, when it has. May be dropped and called again until it resolved once.
     async fn end(&mut self) -> Result<CopyEnd, CallError> {
         match self {
-            Tie::Image(call) => call.result().await,
-            Tie::Process(second, call) => second.end(Some(call)).await,
+            ChildHandle::Image(call) => call.result().await,
+            ChildHandle::Process(worker, call) => worker.end(Some(call)).await,
         }
     }
 }
@@ -70,19 +70,19 @@ pub(super) enum Failed {
     /// The copy did not connect, or died before it did; why, for a person.
     Mute(String),
     /// The image died.
-    Gone(Arc<Live>),
+    Gone(Arc<Instance>),
     /// Anything else.
     Error(ImageError),
 }
 
 /// What will follow a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sequel {
+pub(super) enum Priority {
     /// Nothing that is known of.
     None,
     /// Others like it, so a copy is kept ready for the next.
     More,
-    /// The same text, edited: a person waits. As [`Sequel::More`], and before what others ask for.
+    /// The same text, edited: a person waits. As [`Priority::More`], and before what others ask for.
     Edited,
 }
 
@@ -90,10 +90,10 @@ pub(super) enum Sequel {
 pub(super) async fn check(
     shared: &Arc<Shared>,
     params: CheckParams,
-    sequel: Sequel,
+    priority: Priority,
 ) -> Result<CheckReport, ImageError> {
-    let (more, edited) = (sequel != Sequel::None, sequel == Sequel::Edited);
-    let order = Order {
+    let (more, edited) = (priority != Priority::None, priority == Priority::Edited);
+    let job = CheckJob {
         op: "check",
         what: "a check",
         deadline: params.deadline,
@@ -102,10 +102,10 @@ pub(super) async fn check(
         params,
         files: None,
     };
-    let _next = more.then(|| parked::Next::after(shared, &order.params));
-    let reports = match if more { check_parked(shared, &order, edited).await? } else { None } {
+    let _next = more.then(|| warm_copy::Next::after(shared, &job.params));
+    let reports = match if more { check_warm(shared, &job, edited).await? } else { None } {
         Some(reports) => reports,
-        None => run(shared, &order, edited).await?.reports,
+        None => run(shared, &job, edited).await?.reports,
     };
     let report = reports.into_iter().next_back();
     report.map(|(_, report)| report).ok_or_else(|| ImageError::Unavailable("The check gave no report.".into()))
@@ -122,7 +122,7 @@ pub(super) async fn check_system(
         let message = "Name the system's definition, or files of it.".into();
         return Err(ImageError::Refused { kind: "bad-params".into(), message });
     };
-    let order = Order {
+    let job = CheckJob {
         op: "check-system",
         what: "a check",
         deadline: params.deadline,
@@ -131,12 +131,12 @@ pub(super) async fn check_system(
         params,
         files: Some(Files { look, progress }),
     };
-    Ok(run(shared, &order, false).await?.reports)
+    Ok(run(shared, &job, false).await?.reports)
 }
 
 /// `macroexpand`; see [`super::Image::expand`].
 pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
-    let order = Order {
+    let job = CheckJob {
         op: "macroexpand",
         what: "an expansion",
         deadline: params.deadline,
@@ -145,7 +145,7 @@ pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result
         params,
         files: None,
     };
-    let mut told = run(shared, &order, false).await?;
+    let mut told = run(shared, &job, false).await?;
     let why = match told.answer.map(serde_json::from_value) {
         Some(Ok(answer)) => return Ok(answer),
         Some(Err(error)) => format!("The copy of the image gave an answer that means nothing: {error}"),
@@ -158,23 +158,25 @@ pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result
 }
 
 /// What a copy told.
-struct Told {
+struct CheckOutput {
     reports: Vec<(PathBuf, CheckReport)>,
     answer: Option<serde_json::Value>,
 }
 
 /// Check in the copy that is kept ready. `None`: there is none, or it did not serve.
-async fn check_parked(
+async fn check_warm(
     shared: &Arc<Shared>,
-    order: &Order<CheckParams>,
+    job: &CheckJob<CheckParams>,
     edited: bool,
 ) -> Result<Option<Vec<(PathBuf, CheckReport)>>, ImageError> {
-    let (deadline, permit) = (order.within()?, turn(shared, edited).await?);
-    let Some((mut hunt, lines, answers)) = parked::claim(shared, &order.params, &permit).await else { return Ok(None) };
-    let findings = order.findings().trusted();
+    let (deadline, permit) = (job.within()?, turn(shared, edited).await?);
+    let Some((mut forked, lines, answers)) = warm_copy::claim(shared, &job.params, &permit).await else {
+        return Ok(None);
+    };
+    let findings = job.findings().trusted();
     // What ended it may have been the image's end: then it is checked as if there had been none.
-    let told = hunt.follow(lines, answers, findings, order, deadline).await.ok();
-    Ok(told.inspect(|_| hunt.finish_if_ended()).map(|told| told.reports))
+    let told = forked.follow(lines, answers, findings, job, deadline).await.ok();
+    Ok(told.inspect(|_| forked.finish_if_ended()).map(|told| told.reports))
 }
 
 /// Leave to use a copy. What is `edited` does not wait until what agents and terminals asked for has ended.
@@ -192,11 +194,11 @@ async fn turn(shared: &Arc<Shared>, edited: bool) -> Result<Arc<OwnedSemaphorePe
     }
 }
 
-async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>, edited: bool) -> Result<Told, ImageError> {
-    let (deadline, permit) = (order.within()?, turn(shared, edited).await?);
+async fn run<P: Serialize>(shared: &Arc<Shared>, job: &CheckJob<P>, edited: bool) -> Result<CheckOutput, ImageError> {
+    let (deadline, permit) = (job.within()?, turn(shared, edited).await?);
     let (mut busy, mut mute, mut again, mut by_process) = (0, 0, true, false);
     loop {
-        match attempt(shared, order, deadline, CONNECT[mute], permit.clone(), by_process).await {
+        match attempt(shared, job, deadline, CONNECT[mute], permit.clone(), by_process).await {
             Ok(told) => return Ok(told),
             Err(Failed::Busy(_)) if busy < BUSY_TRIES => {
                 sleep(BUSY_PAUSE * 2_u32.pow(busy)).await;
@@ -212,11 +214,11 @@ async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>, edited: bool)
                 mute += 1;
             }
             Err(Failed::Mute(reason)) => {
-                return Ok(Told { reports: order.findings().stopped(Limit::Other, reason), answer: None });
+                return Ok(CheckOutput { reports: job.findings().stopped(Limit::Other, reason), answer: None });
             }
             // Most often something else ended it, and the check is as good in the next image.
             Err(Failed::Gone(_)) if again => again = false,
-            Err(Failed::Gone(live)) => return Err(lost(shared, &live).await),
+            Err(Failed::Gone(instance)) => return Err(lost(shared, &instance).await),
             Err(Failed::Error(error)) => return Err(error),
         }
     }
@@ -224,27 +226,27 @@ async fn run<P: Serialize>(shared: &Arc<Shared>, order: &Order<P>, edited: bool)
 
 async fn attempt<P: Serialize>(
     shared: &Arc<Shared>,
-    order: &Order<P>,
+    job: &CheckJob<P>,
     deadline: Duration,
     connect: Duration,
     permit: Arc<OwnedSemaphorePermit>,
     by_process: bool,
-) -> Result<Told, Failed> {
-    let mut hunt = Hunt::start(shared, order, Some(permit), by_process).await?;
-    let (read, answers) = hunt.connection(connect).await?.into_split();
+) -> Result<CheckOutput, Failed> {
+    let mut forked = ForkedCheck::start(shared, job, Some(permit), by_process).await?;
+    let (read, answers) = forked.connection(connect).await?.into_split();
     let lines = Lines::new(read, LINE_LIMIT);
-    let told = hunt.follow(lines, answers, order.findings(), order, deadline).await?;
-    hunt.finish_if_ended();
+    let told = forked.follow(lines, answers, job.findings(), job, deadline).await?;
+    forked.finish_if_ended();
     Ok(told)
 }
 
 /// A copy that is asked for or runs. Dropped, it is killed as soon as it is known.
-pub(super) struct Hunt {
+pub(super) struct ForkedCheck {
     shared: Arc<Shared>,
-    live: Arc<Live>,
-    tie: Option<Tie>,
+    instance: Arc<Instance>,
+    child: Option<ChildHandle>,
     copied: Option<oneshot::Receiver<u32>>,
-    quarry: Option<Arc<Quarry>>,
+    pid_handle: Option<Arc<PidHandle>>,
     pid: u32,
     /// Bytes that a second process had before it began: they are not the check's.
     had: u64,
@@ -254,17 +256,17 @@ pub(super) struct Hunt {
     permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
-impl Hunt {
+impl ForkedCheck {
     /// Ask for a copy; `by_process`: of a second process, also where the image could be forked.
     pub(super) async fn start<P: Serialize>(
         shared: &Arc<Shared>,
-        order: &Order<P>,
+        job: &CheckJob<P>,
         permit: Option<Arc<OwnedSemaphorePermit>>,
         by_process: bool,
-    ) -> Result<Hunt, Failed> {
-        let live = shared.live().await.map_err(Failed::Error)?;
-        let by_process = by_process || second::wanted(shared, &live);
-        let second = if by_process { Some(second::take(shared, &live).await?) } else { None };
+    ) -> Result<ForkedCheck, Failed> {
+        let instance = shared.instance().await.map_err(Failed::Error)?;
+        let by_process = by_process || worker::wanted(shared, &instance);
+        let worker = if by_process { Some(worker::take(shared, &instance).await?) } else { None };
         let scratch = Scratch::new(&shared.private).map_err(|error| {
             let directory = shared.private.display();
             Failed::Error(ImageError::Unavailable(format!(
@@ -273,25 +275,25 @@ impl Hunt {
         })?;
         let (sender, copied) = oneshot::channel();
         let wire = Wire {
-            params: &order.params,
+            params: &job.params,
             socket: scratch.socket(),
             token: &scratch.token,
             scratch: scratch.path(),
-            withhold: order.files.is_some(),
+            withhold: job.files.is_some(),
             in_place: by_process,
         };
-        let asked = second.as_ref().and_then(|second| second.live()).unwrap_or(&live);
-        let call = asked.link.call(order.op, &wire, None, Listener::Copy(Some(sender))).map_err(Failed::Error)?;
-        let tie = match second {
-            Some(second) => Tie::Process(second, call),
-            None => Tie::Image(call),
+        let asked = worker.as_ref().and_then(|worker| worker.instance()).unwrap_or(&instance);
+        let call = asked.link.call(job.op, &wire, None, Listener::Copy(Some(sender))).map_err(Failed::Error)?;
+        let child = match worker {
+            Some(worker) => ChildHandle::Process(worker, call),
+            None => ChildHandle::Image(call),
         };
-        Ok(Hunt {
+        Ok(ForkedCheck {
             shared: shared.clone(),
-            live,
-            tie: Some(tie),
+            instance,
+            child: Some(child),
             copied: Some(copied),
-            quarry: None,
+            pid_handle: None,
             pid: 0,
             had: 0,
             end: None,
@@ -302,13 +304,13 @@ impl Hunt {
 
     /// Wait for the fork and for the copy to connect.
     pub(super) async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
-        let (Some(tie), Some(copied), Some(scratch)) = (&mut self.tie, &mut self.copied, &mut self.scratch) else {
+        let (Some(child), Some(copied), Some(scratch)) = (&mut self.child, &mut self.copied, &mut self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
         let asked = tokio::select! {
             biased;
             Ok(pid) = copied => Ok(pid),
-            end = tie.end() => Err(early(end, &self.live)),
+            end = child.end() => Err(early(end, &self.instance)),
             () = sleep(FORK) => {
                 let message = format!("The image could not be copied within {} s: a thread of it cannot be stopped.", FORK.as_secs());
                 return Err(Failed::Unforkable(message)); // what comes of it yet is killed
@@ -316,26 +318,26 @@ impl Hunt {
         };
         self.copied = None;
         self.pid = asked?;
-        if let Some(quarry) = Quarry::new(self.pid) {
-            let quarry = Arc::new(quarry);
-            self.live.adopt(self.pid, quarry.clone());
-            self.quarry = Some(quarry);
+        if let Some(pid_handle) = PidHandle::new(self.pid) {
+            let pid_handle = Arc::new(pid_handle);
+            self.instance.adopt(self.pid, pid_handle.clone());
+            self.pid_handle = Some(pid_handle);
         }
         let accepted = tokio::select! {
             biased;
             accepted = scratch.accept(self.pid) => accepted,
-            end = tie.end() => {
+            end = child.end() => {
                 // It may have connected, and done all its work.
-                let Ok(accepted) = timeout(WATCH, scratch.accept(self.pid)).await else { return Err(early(end, &self.live)) };
-                self.end = Some(end.map_err(|error| early(Err(error), &self.live))?);
+                let Ok(accepted) = timeout(WATCH, scratch.accept(self.pid)).await else { return Err(early(end, &self.instance)) };
+                self.end = Some(end.map_err(|error| early(Err(error), &self.instance))?);
                 accepted
             }
             () = sleep(limit) => {
                 return Err(Failed::Mute(format!("The check's copy of the image did not begin within {} s.", limit.as_secs())));
             }
         };
-        if let (Tie::Process(..), Some(quarry)) = (tie, &self.quarry) {
-            self.had = memory::resident(quarry.pid()).unwrap_or(0);
+        if let (ChildHandle::Process(..), Some(pid_handle)) = (child, &self.pid_handle) {
+            self.had = memory::resident(pid_handle.pid()).unwrap_or(0);
         }
         accepted.map_err(no_socket)
     }
@@ -347,14 +349,14 @@ impl Hunt {
         mut lines: Lines<OwnedReadHalf>,
         mut answers: OwnedWriteHalf,
         mut findings: Findings,
-        order: &Order<P>,
+        job: &CheckJob<P>,
         within: Duration,
-    ) -> Result<Told, Failed> {
-        let files = order.files.as_ref();
-        let (Some(tie), Some(scratch)) = (&mut self.tie, &self.scratch) else {
+    ) -> Result<CheckOutput, Failed> {
+        let files = job.files.as_ref();
+        let (Some(child), Some(scratch)) = (&mut self.child, &self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
-        let quarry = self.quarry.clone();
+        let pid_handle = self.pid_handle.clone();
         let deadline = Instant::now() + within.min(LONGEST);
         let mut ticks = interval(WATCH);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -384,9 +386,9 @@ impl Hunt {
                         over = Some((Limit::Other, format!("The copy of the image was stopped: {why}.")));
                     }
                 }
-                result = tie.end(), if end.is_none() => match result {
+                result = child.end(), if end.is_none() => match result {
                     Ok(how) => end = Some(how),
-                    Err(error) => return Err(early(Err(error), &self.live)),
+                    Err(error) => return Err(early(Err(error), &self.instance)),
                 },
                 now = ticks.tick() => match impatient {
                     Some(since) if now <= since + AFTERWARDS => {}
@@ -395,12 +397,12 @@ impl Hunt {
                         over = Some((Limit::Other, "The copy of the image did not end.".into()));
                     }
                     Some(_) => break,
-                    None => over = passed_limit(quarry.as_deref(), now > deadline, within, (order.memory, self.had), order.what),
+                    None => over = passed_limit(pid_handle.as_deref(), now > deadline, within, (job.memory, self.had), job.what),
                 },
             }
             if let Some(over) = over {
-                if let Some(quarry) = &quarry {
-                    quarry.kill();
+                if let Some(pid_handle) = &pid_handle {
+                    pid_handle.kill();
                 }
                 passed.get_or_insert(over);
             }
@@ -413,19 +415,19 @@ impl Hunt {
             Some((limit, reason)) => findings.stopped(limit, reason),
             None if findings.is_done() => findings.complete(),
             // Killed because the image is being ended.
-            None if self.live.ending().is_some() => return Err(Failed::Gone(self.live.clone())),
+            None if self.instance.ending().is_some() => return Err(Failed::Gone(self.instance.clone())),
             None => {
                 let (limit, reason) = explain(end.as_ref());
                 findings.stopped(limit, reason)
             }
         };
         self.end = end;
-        Ok(Told { reports, answer })
+        Ok(CheckOutput { reports, answer })
     }
 
     /// Whether it is a copy of this image.
-    pub(super) fn is_of(&self, live: &Arc<Live>) -> bool {
-        Arc::ptr_eq(&self.live, live)
+    pub(super) fn is_of(&self, instance: &Arc<Instance>) -> bool {
+        Arc::ptr_eq(&self.instance, instance)
     }
 
     /// What it must say first.
@@ -440,18 +442,18 @@ impl Hunt {
 
     /// Resolves when it has ended, or the image has. May be dropped and called again.
     pub(super) async fn ended(&mut self) {
-        if let Some(tie) = &mut self.tie {
-            let _ = tie.end().await; // as it may
+        if let Some(child) = &mut self.child {
+            let _ = child.end().await; // as it may
         }
     }
 
     /// If the copy has ended and was reaped, there is nothing to wait for.
     fn finish_if_ended(&mut self) {
-        if self.end.is_none() || matches!(self.tie, Some(Tie::Process(..))) {
+        if self.end.is_none() || matches!(self.child, Some(ChildHandle::Process(..))) {
             return;
         }
-        self.live.forget(self.pid);
-        self.tie = None;
+        self.instance.forget(self.pid);
+        self.child = None;
         if let Some(mut scratch) = self.scratch.take() {
             scratch.remove(&self.shared);
         }
@@ -460,7 +462,7 @@ impl Hunt {
 
 /// The limit that a copy has passed, if it has.
 fn passed_limit(
-    quarry: Option<&Quarry>,
+    pid_handle: Option<&PidHandle>,
     late: bool,
     within: Duration,
     (memory, had): (u64, u64),
@@ -470,7 +472,7 @@ fn passed_limit(
         let seconds = within.as_secs_f64();
         return Some((Limit::Time, format!("It took longer than the {seconds} s that {what} may take.")));
     }
-    if memory::exceeds(quarry?.pid(), memory.saturating_add(had))? {
+    if memory::exceeds(pid_handle?.pid(), memory.saturating_add(had))? {
         let megabytes = memory >> 20;
         return Some((Limit::Memory, format!("It took more than the {megabytes} MB of memory that {what} may take.")));
     }
@@ -482,16 +484,16 @@ fn no_socket(error: std::io::Error) -> Failed {
 }
 
 /// An answer that came before the copy had connected, or that is an error.
-fn early(end: Result<CopyEnd, CallError>, live: &Arc<Live>) -> Failed {
+fn early(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -> Failed {
     match end {
-        Ok(_) if live.ending().is_some() => Failed::Gone(live.clone()),
+        Ok(_) if instance.ending().is_some() => Failed::Gone(instance.clone()),
         Ok(end) => Failed::Mute(explain(Some(&end)).1),
         Err(CallError::Refused(ImageError::Busy(message))) => Failed::Busy(message),
         Err(CallError::Refused(ImageError::Refused { kind, message })) if kind == "cannot-fork" => {
             Failed::Unforkable(message)
         }
         Err(CallError::Refused(error)) => Failed::Error(error),
-        Err(CallError::Gone) => Failed::Gone(live.clone()),
+        Err(CallError::Gone) => Failed::Gone(instance.clone()),
     }
 }
 
@@ -511,35 +513,35 @@ fn explain(end: Option<&CopyEnd>) -> (Limit, String) {
     }
 }
 
-impl Drop for Hunt {
+impl Drop for ForkedCheck {
     fn drop(&mut self) {
-        if let Some(quarry) = &self.quarry {
-            quarry.kill();
+        if let Some(pid_handle) = &self.pid_handle {
+            pid_handle.kill();
         }
-        let Some(tie) = self.tie.take() else { return };
-        let (shared, live, pid) = (self.shared.clone(), self.live.clone(), self.pid);
+        let Some(child) = self.child.take() else { return };
+        let (shared, instance, pid) = (self.shared.clone(), self.instance.clone(), self.pid);
         let (copied, scratch, permit) = (self.copied.take(), self.scratch.take(), self.permit.take());
         let clean = async move {
-            match tie {
-                Tie::Image(mut call) => {
+            match child {
+                ChildHandle::Image(mut call) => {
                     if let Some(copied) = copied {
                         // Not forked yet, or just now: what comes of it is killed.
-                        live.link.interrupt(call.id(), "cancel");
+                        instance.link.interrupt(call.id(), "cancel");
                         tokio::select! {
                             biased;
-                            Ok(pid) = copied => if let Some(quarry) = Quarry::new(pid) { quarry.kill() },
+                            Ok(pid) = copied => if let Some(pid_handle) = PidHandle::new(pid) { pid_handle.kill() },
                             _ = call.result::<IgnoredAny>() => {}
                         }
                     }
                     // Until it was reaped or the image is gone. An answer that came already comes as an error.
                     let _ = call.result::<IgnoredAny>().await;
                 }
-                Tie::Process(second, call) => {
+                ChildHandle::Process(worker, call) => {
                     drop(call);
-                    second.finish().await;
+                    worker.finish().await;
                 }
             }
-            live.forget(pid);
+            instance.forget(pid);
             if let Some(mut scratch) = scratch {
                 scratch.remove(&shared);
             }

@@ -94,7 +94,7 @@ impl Double {
             lisp: "none".into(),
             features: Features::default(),
         };
-        shared.phase.send_replace(Phase::Ready(Arc::new(Live::new(1, link, pipes, ready))));
+        shared.phase.send_replace(Phase::Ready(Arc::new(Instance::new(1, link, pipes, ready))));
         let seen = Arc::new(Seen::default());
         let (scripts, seen_) = (scripts.to_vec(), seen.clone());
         std::thread::spawn(move || play(theirs, &scripts, &seen_));
@@ -102,14 +102,18 @@ impl Double {
     }
 
     async fn check(&self, change: impl FnOnce(&mut CheckParams)) -> Result<CheckReport, ImageError> {
-        self.check_as(Sequel::None, change).await
+        self.check_as(Priority::None, change).await
     }
 
     async fn check_edited(&self) -> Result<CheckReport, ImageError> {
-        self.check_as(Sequel::Edited, |_| {}).await
+        self.check_as(Priority::Edited, |_| {}).await
     }
 
-    async fn check_as(&self, sequel: Sequel, change: impl FnOnce(&mut CheckParams)) -> Result<CheckReport, ImageError> {
+    async fn check_as(
+        &self,
+        priority: Priority,
+        change: impl FnOnce(&mut CheckParams),
+    ) -> Result<CheckReport, ImageError> {
         let mut params = CheckParams {
             text: "(a)\n(b c)\n".into(),
             path: None,
@@ -124,7 +128,7 @@ impl Double {
             memory: 1 << 30,
         };
         change(&mut params);
-        tokio::time::timeout(Duration::from_secs(60), check(&self.shared, params, sequel)).await.unwrap()
+        tokio::time::timeout(Duration::from_secs(60), check(&self.shared, params, priority)).await.unwrap()
     }
 
     /// All copies are gone, and their directories.

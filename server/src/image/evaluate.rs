@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 
 use super::api::{EvalOutcome, EvalParams, LoadSystemOutcome, LoadSystemParams, Operation};
 use super::handle::lost;
+use super::instance::Instance;
 use super::link::{Call, CallError, Listener, lock};
-use super::live::Live;
 use super::pipes::append;
 use super::state::{ImageError, OutputChunk, Progress};
 use super::supervisor::Shared;
@@ -29,7 +29,7 @@ const LATE: Duration = Duration::from_millis(500);
 /// A request that runs user's code. Dropped before its answer, it is interrupted, and the image is ended if that does not help.
 struct Work {
     shared: Arc<Shared>,
-    live: Arc<Live>,
+    instance: Arc<Instance>,
     call: Option<Call>,
     grace: Duration,
     /// It is captured what comes on descriptors 1 and 2.
@@ -53,7 +53,7 @@ impl Work {
                             "The evaluation could not be stopped at its deadline of {} s, so the Lisp image had to be ended.",
                             within.as_secs_f64()
                         );
-                        end_unless_answered(&self.live, call, reason).await
+                        end_unless_answered(&self.instance, call, reason).await
                     }
                 }
             }
@@ -65,29 +65,29 @@ impl Work {
 
 /// A call whose code was interrupted and has had its grace: wait a little longer if the whole image stands still, then end the image.
 async fn end_unless_answered<T: DeserializeOwned>(
-    live: &Live,
+    instance: &Instance,
     call: &mut Call,
     reason: String,
 ) -> Result<T, CallError> {
     tokio::select! {
         biased;
         answer = call.result() => return answer,
-        _ = live.answers(STANDSTILL) => {}
+        _ = instance.answers(STANDSTILL) => {}
     }
     match tokio::time::timeout(LATE, call.result()).await {
         Ok(answer) => answer,
         Err(_) => {
-            live.end(reason);
+            instance.end(reason);
             call.result().await
         }
     }
 }
 
 /// Interrupt again until it is found running: a request may be between being read and being begun. Never returns.
-async fn insist(live: &Live, id: u64) {
+async fn insist(instance: &Instance, id: u64) {
     loop {
         tokio::time::sleep(AGAIN).await;
-        if live.link.interrupt_found(id).await {
+        if instance.link.interrupt_found(id).await {
             std::future::pending::<()>().await;
         }
     }
@@ -98,20 +98,20 @@ impl Drop for Work {
         let Some(mut call) = self.call.take() else { return };
         if self.answered {
             if self.captured {
-                self.live.pipes.end(call.id());
+                self.instance.pipes.end(call.id());
             }
             return;
         }
-        let (live, turn, grace, captured) = (self.live.clone(), self.turn.take(), self.grace, self.captured);
+        let (instance, turn, grace, captured) = (self.instance.clone(), self.turn.take(), self.grace, self.captured);
         // Now, and not when the task is first run: whoever evaluates next finds it interrupted.
-        live.link.interrupt(call.id(), "cancel");
+        instance.link.interrupt(call.id(), "cancel");
         let stop = async move {
             type Any = serde::de::IgnoredAny;
             let id = call.id();
             let stopped = tokio::time::timeout(grace, async {
                 tokio::select! {
                     _ = call.result::<Any>() => {}
-                    () = insist(&live, id) => {}
+                    () = insist(&instance, id) => {}
                 }
             });
             let stopped = stopped.await;
@@ -119,10 +119,10 @@ impl Drop for Work {
                 let reason =
                     "Code that was cancelled could not be stopped, so the Lisp image had to be ended.".to_owned();
                 // Either way it runs no more, which is all that counts here.
-                let _ = end_unless_answered::<Any>(&live, &mut call, reason).await;
+                let _ = end_unless_answered::<Any>(&instance, &mut call, reason).await;
             }
             if captured {
-                live.pipes.end(call.id());
+                instance.pipes.end(call.id());
             }
             drop(turn);
         };
@@ -141,17 +141,18 @@ pub(super) async fn eval(
         return Err(ImageError::Refused { kind: "bad-params".into(), message });
     };
     let turn = shared.turns.take(&params.session).await;
-    let live = shared.live().await?;
+    let instance = shared.instance().await?;
     let listener = output.clone().map_or(Listener::None, |sender| Listener::Output(sender, 0));
-    let call = live.link.call("eval", &params, Some(&params.session), listener)?;
+    let call = instance.link.call("eval", &params, Some(&params.session), listener)?;
     let id = call.id();
-    live.pipes.begin(id, output);
+    instance.pipes.begin(id, output);
     let call = Some(call);
-    let (shared, live_) = (shared.clone(), live.clone());
-    let mut work = Work { shared, live: live_, call, grace: GRACE, captured: true, turn: Some(turn), answered: false };
+    let (shared, instance_) = (shared.clone(), instance.clone());
+    let mut work =
+        Work { shared, instance: instance_, call, grace: GRACE, captured: true, turn: Some(turn), answered: false };
     match work.answer::<EvalOutcome>(Some(within)).await {
         Ok(mut outcome) => {
-            let (stdout, stderr) = live.pipes.end(id);
+            let (stdout, stderr) = instance.pipes.end(id);
             append(&mut outcome.stdout, stdout);
             append(&mut outcome.stderr, stderr);
             Ok(outcome)
@@ -160,7 +161,7 @@ pub(super) async fn eval(
         Err(CallError::Gone) => {
             let shared = work.shared.clone();
             drop(work);
-            Err(lost(&shared, &live).await)
+            Err(lost(&shared, &instance).await)
         }
     }
 }
@@ -171,12 +172,19 @@ pub(super) async fn load_system(
     params: LoadSystemParams,
     progress: Option<mpsc::UnboundedSender<Progress>>,
 ) -> Result<LoadSystemOutcome, ImageError> {
-    let live = shared.live().await?;
+    let instance = shared.instance().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
-    let call = Some(live.link.call("load-system", &params, None, listener)?);
-    let (shared_, live_) = (shared.clone(), live.clone());
-    let mut work =
-        Work { shared: shared_, live: live_, call, grace: LOAD_GRACE, captured: false, turn: None, answered: false };
+    let call = Some(instance.link.call("load-system", &params, None, listener)?);
+    let (shared_, instance_) = (shared.clone(), instance.clone());
+    let mut work = Work {
+        shared: shared_,
+        instance: instance_,
+        call,
+        grace: LOAD_GRACE,
+        captured: false,
+        turn: None,
+        answered: false,
+    };
     match work.answer::<LoadSystemOutcome>(None).await {
         Ok(outcome) => {
             if outcome.loaded {
@@ -185,7 +193,7 @@ pub(super) async fn load_system(
             Ok(outcome)
         }
         Err(CallError::Refused(error)) => Err(error),
-        Err(CallError::Gone) => Err(lost(shared, &live).await),
+        Err(CallError::Gone) => Err(lost(shared, &instance).await),
     }
 }
 
@@ -201,15 +209,15 @@ pub(super) async fn run<O: Operation>(
         Some(session) if O::IN_TURN => Some(shared.turns.take(session).await),
         _ => None,
     };
-    let live = shared.live().await?;
+    let instance = shared.instance().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
-    let call = Some(live.link.call(O::NAME, operation, session, listener)?);
-    let (shared_, live_) = (shared.clone(), live.clone());
+    let call = Some(instance.link.call(O::NAME, operation, session, listener)?);
+    let (shared_, instance_) = (shared.clone(), instance.clone());
     let mut work =
-        Work { shared: shared_, live: live_, call, grace: LOAD_GRACE, captured: false, turn, answered: false };
+        Work { shared: shared_, instance: instance_, call, grace: LOAD_GRACE, captured: false, turn, answered: false };
     match work.answer::<O::Answer>(within).await {
         Ok(answer) => Ok(answer),
         Err(CallError::Refused(error)) => Err(error),
-        Err(CallError::Gone) => Err(lost(shared, &live).await),
+        Err(CallError::Gone) => Err(lost(shared, &instance).await),
     }
 }

@@ -77,7 +77,7 @@ impl Limit {
 
 /// What a line asks of whoever follows the copy.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum CheckEvent {
     /// Nothing.
     Noted,
     /// A file comes next: it is to be begun, and the copy waits to be told what is withheld of it.
@@ -162,7 +162,7 @@ impl Findings {
     }
 
     /// Take a line. `Err`: the copy is not the one we made, or it floods us; for a person.
-    pub(super) fn take(&mut self, line: &[u8], token: &str) -> Result<Taken, String> {
+    pub(super) fn take(&mut self, line: &[u8], token: &str) -> Result<CheckEvent, String> {
         self.bytes += line.len() + 1;
         if self.bytes > TOTAL_LIMIT {
             return Err(format!("it reported more than {} MB", TOTAL_LIMIT >> 20));
@@ -172,7 +172,7 @@ impl Findings {
             return match parsed {
                 Ok(Line { token: Some(said), .. }) if said == token => {
                     self.trusted = true;
-                    Ok(Taken::Noted)
+                    Ok(CheckEvent::Noted)
                 }
                 _ => Err("it did not say the token it was given".into()),
             };
@@ -192,8 +192,8 @@ impl Findings {
                     None => self.note_unusable("a diagnostic of a file that was not begun"),
                 }
             }
-            Ok(Line { file: Some(path), silent, .. }) => return Ok(Taken::File { path, silent }),
-            Ok(Line { step: Some(step), .. }) => return Ok(Taken::Step(step)),
+            Ok(Line { file: Some(path), silent, .. }) => return Ok(CheckEvent::File { path, silent }),
+            Ok(Line { step: Some(step), .. }) => return Ok(CheckEvent::Step(step)),
             Ok(Line { answer: Some(answer), .. }) => self.answer = Some(answer),
             Ok(Line { done: Some(done), .. }) => {
                 self.done = true;
@@ -204,7 +204,7 @@ impl Findings {
             Ok(Line { .. }) => self.note_unusable("an unknown kind of line"),
             Err(error) => self.note_unusable(&error.to_string()),
         }
-        Ok(Taken::Noted)
+        Ok(CheckEvent::Noted)
     }
 
     fn note_unusable(&mut self, error: &str) {
@@ -344,7 +344,7 @@ mod tests {
         let mut findings = Findings::new("s.asd".into(), 10);
         findings.take(br#"{"token":"t"}"#, "t").unwrap();
         let taken = findings.take(br#"{"file":"a.lisp","silent":true}"#, "t").unwrap();
-        assert_eq!(taken, Taken::File { path: "a.lisp".into(), silent: true });
+        assert_eq!(taken, CheckEvent::File { path: "a.lisp".into(), silent: true });
         findings.begin("quiet.lisp".into(), 50, true).unwrap();
         findings.begin("a.lisp".into(), 50, false).unwrap();
         findings.take(br#"{"at":[1,500]}"#, "t").unwrap();
@@ -354,7 +354,7 @@ mod tests {
             let line = format!(
                 r#"{{"file":"{file}","diagnostic":{{"span":[3,500],"severity":"error","code":"x","message":"m"}}}}"#
             );
-            assert_eq!(findings.take(line.as_bytes(), "t").unwrap(), Taken::Noted);
+            assert_eq!(findings.take(line.as_bytes(), "t").unwrap(), CheckEvent::Noted);
         }
         let reports = findings.stopped(Limit::Memory, "it is large.".into());
         let told: Vec<_> = reports

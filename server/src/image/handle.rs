@@ -12,15 +12,15 @@ use super::api::{
     CheckParams, CheckReport, CheckSystemParams, EvalOutcome, EvalParams, ImageFacts, LoadSystemOutcome,
     LoadSystemParams, Operation,
 };
-use super::copies::Sequel;
+use super::check_job::Look;
+use super::copies::Priority;
 use super::core::{BUILD_LIMIT, Cache};
+use super::instance::Instance;
 use super::link::{CallError, lock};
-use super::live::Live;
-use super::order::Look;
 use super::restore::Replay;
 use super::state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 use super::supervisor::{Command, LEAVING, Phase, Shared, Supervisor};
-use super::{copies, evaluate, second};
+use super::{copies, evaluate, worker};
 use crate::config::{Copies, LispConfig};
 
 /// How long a call waits for an image that is starting to come one step further.
@@ -48,9 +48,9 @@ impl std::fmt::Debug for Image {
 
 impl Shared {
     /// The image, when it is ready; waits for one that is starting.
-    pub(super) async fn live(&self) -> Result<Arc<Live>, ImageError> {
-        if let Phase::Ready(live) = &*self.phase.borrow() {
-            return Ok(live.clone());
+    pub(super) async fn instance(&self) -> Result<Arc<Instance>, ImageError> {
+        if let Phase::Ready(instance) = &*self.phase.borrow() {
+            return Ok(instance.clone());
         }
         let mut phase = self.phase.subscribe();
         loop {
@@ -61,7 +61,7 @@ impl Shared {
                 )
             };
             let (wait, why) = match &*phase.borrow_and_update() {
-                Phase::Ready(live) => return Ok(live.clone()),
+                Phase::Ready(instance) => return Ok(instance.clone()),
                 Phase::Dead(reason, true) => return Err(ImageError::Unavailable(reason.clone())),
                 Phase::Dead(reason, false) => (START_WAIT, reason.clone()),
                 Phase::Starting(what, _) => (START_WAIT, busy(what, START_WAIT)),
@@ -76,29 +76,29 @@ impl Shared {
     }
 
     /// The image also while what it had is being loaded again: its dispatcher answers.
-    async fn dispatcher(&self) -> Result<Arc<Live>, ImageError> {
+    async fn dispatcher(&self) -> Result<Arc<Instance>, ImageError> {
         let there = match &*self.phase.borrow() {
-            Phase::Ready(live) | Phase::Starting(_, Some(live)) => Some(live.clone()),
+            Phase::Ready(instance) | Phase::Starting(_, Some(instance)) => Some(instance.clone()),
             Phase::Starting(_, None) | Phase::Building(_) | Phase::Dead(..) => None,
         };
         match there {
-            Some(live) => Ok(live),
-            None => self.live().await,
+            Some(instance) => Ok(instance),
+            None => self.instance().await,
         }
     }
 }
 
 /// The error of a call whose image died: what happened, and what there is now. Waits a while for the new image, to be able to say so.
-pub(super) async fn lost(shared: &Shared, live: &Live) -> ImageError {
+pub(super) async fn lost(shared: &Shared, instance: &Instance) -> ImageError {
     let mut phase = shared.phase.subscribe();
     let settled = async {
         loop {
             match phase.borrow_and_update().clone() {
-                Phase::Ready(new) if new.generation > live.generation => {
+                Phase::Ready(new) if new.generation > instance.generation => {
                     let last = lock(&shared.last).clone().unwrap_or_default();
                     return format!("A new image is running.{}", last.describe());
                 }
-                Phase::Dead(why, true) if live.ending().is_none_or(|reason| reason == why) => return String::new(),
+                Phase::Dead(why, true) if instance.ending().is_none_or(|reason| reason == why) => return String::new(),
                 Phase::Dead(why, true) => return format!("No new one could be started: {why}"),
                 Phase::Ready(_) | Phase::Starting(..) | Phase::Building(_) | Phase::Dead(_, false) => {}
             }
@@ -114,7 +114,7 @@ pub(super) async fn lost(shared: &Shared, live: &Live) -> ImageError {
             _ => "A new one will be started.".into(),
         }
     });
-    let reason = live.ending().unwrap_or_else(|| "The Lisp image was ended.".into());
+    let reason = instance.ending().unwrap_or_else(|| "The Lisp image was ended.".into());
     ImageError::Lost { reason: format!("{reason} {outlook}").trim_end().to_owned() }
 }
 
@@ -150,8 +150,8 @@ impl Image {
 
     /// Where the checks of this image work; `None` while there is none.
     pub fn copies(&self) -> Option<Copies> {
-        let Phase::Ready(live) = &*self.shared.phase.borrow() else { return None };
-        Some(if second::wanted(&self.shared, live) { Copies::Process } else { Copies::Fork })
+        let Phase::Ready(instance) = &*self.shared.phase.borrow() else { return None };
+        Some(if worker::wanted(&self.shared, instance) { Copies::Process } else { Copies::Fork })
     }
 
     /// The state, to wait on.
@@ -172,17 +172,17 @@ impl Image {
 
     /// Check a text in a throw-away copy. Dropping the future kills the copy.
     pub async fn check(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copies::check(&self.shared, params, Sequel::None).await
+        copies::check(&self.shared, params, Priority::None).await
     }
 
     /// [`Image::check`], one of several: a copy is kept ready for the next check, which then does not wait for a fork.
     pub async fn check_repeated(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copies::check(&self.shared, params, Sequel::More).await
+        copies::check(&self.shared, params, Priority::More).await
     }
 
     /// [`Image::check_repeated`], of a text that is being edited: it does not wait for what agents and terminals ask for.
     pub async fn check_edited(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copies::check(&self.shared, params, Sequel::Edited).await
+        copies::check(&self.shared, params, Priority::Edited).await
     }
 
     /// Check the files of a system in a throw-away copy, in which they and what they depend on are loaded; each file's report, in the order
@@ -222,14 +222,14 @@ impl Image {
     /// # Errors
     /// At once when there is no image, or one that is being started; after 10 s when it does not answer.
     pub async fn look<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
-        let live = match &*self.shared.phase.borrow() {
-            Phase::Ready(live) => live.clone(),
+        let instance = match &*self.shared.phase.borrow() {
+            Phase::Ready(instance) => instance.clone(),
             Phase::Dead(reason, _) => return Err(ImageError::Unavailable(reason.clone())),
             Phase::Starting(what, _) | Phase::Building(what) => {
                 return Err(ImageError::Unavailable(format!("The Lisp image is starting ({what}).")));
             }
         };
-        match tokio::time::timeout(LOOK, live.link.ask(O::NAME, operation)).await {
+        match tokio::time::timeout(LOOK, instance.link.ask(O::NAME, operation)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(CallError::Refused(error))) => Err(error),
             Ok(Err(CallError::Gone)) => Err(ImageError::Unavailable("The Lisp image was ended.".into())),
@@ -273,14 +273,14 @@ impl Image {
 
     /// What the image says of itself; answers while Lisp loops.
     pub async fn facts(&self) -> Result<ImageFacts, ImageError> {
-        let live = self.shared.dispatcher().await?;
-        match tokio::time::timeout(DISPATCHER, live.link.ask("status", &json!({}))).await {
+        let instance = self.shared.dispatcher().await?;
+        match tokio::time::timeout(DISPATCHER, instance.link.ask("status", &json!({}))).await {
             Ok(Ok(facts)) => Ok(facts),
             Ok(Err(CallError::Refused(error))) => Err(error),
-            Ok(Err(CallError::Gone)) => Err(lost(&self.shared, &live).await),
+            Ok(Err(CallError::Gone)) => Err(lost(&self.shared, &instance).await),
             Err(_) => Err(ImageError::Unavailable(format!(
                 "The Lisp image (process {}) has not answered for {} s: it may be collecting garbage, or be held by foreign code.",
-                live.ready.pid,
+                instance.ready.pid,
                 DISPATCHER.as_secs()
             ))),
         }
@@ -288,10 +288,10 @@ impl Image {
 
     /// Interrupt what runs for `session`, or everything; the number of evaluations interrupted.
     pub async fn interrupt(&self, session: Option<&str>) -> Result<usize, ImageError> {
-        let live = self.shared.dispatcher().await?;
+        let instance = self.shared.dispatcher().await?;
         let mut found = tokio::task::JoinSet::new();
-        for target in live.link.running(session) {
-            let link = live.link.clone();
+        for target in instance.link.running(session) {
+            let link = instance.link.clone();
             found.spawn(async move { link.interrupt_found(target).await });
         }
         let all = tokio::time::timeout(DISPATCHER, found.join_all()).await.unwrap_or_default();
@@ -301,8 +301,8 @@ impl Image {
     /// Forget a session (its client left); what it still runs is interrupted.
     pub fn close_session(&self, session: &str) {
         self.shared.turns.forget(session);
-        if let Phase::Ready(live) | Phase::Starting(_, Some(live)) = &*self.shared.phase.borrow() {
-            live.link.tell("close-session", &json!({"session": session}));
+        if let Phase::Ready(instance) | Phase::Starting(_, Some(instance)) = &*self.shared.phase.borrow() {
+            instance.link.tell("close-session", &json!({"session": session}));
         }
     }
 
@@ -316,11 +316,11 @@ impl Image {
 
     /// A digest of everything a check could have changed (docs/wire.md, `fingerprint`), by part; `omit`: systems that do not count.
     pub async fn fingerprint(&self) -> Result<serde_json::Value, ImageError> {
-        let live = self.shared.live().await?;
-        match live.link.ask("fingerprint", &json!({"omit": []})).await {
+        let instance = self.shared.instance().await?;
+        match instance.link.ask("fingerprint", &json!({"omit": []})).await {
             Ok(digest) => Ok(digest),
             Err(CallError::Refused(error)) => Err(error),
-            Err(CallError::Gone) => Err(lost(&self.shared, &live).await),
+            Err(CallError::Gone) => Err(lost(&self.shared, &instance).await),
         }
     }
 

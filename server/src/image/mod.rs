@@ -4,18 +4,17 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
 
 pub mod api;
+mod check_job;
 mod copies;
 mod core;
 mod evaluate;
 mod findings;
 mod frames;
 mod handle;
+mod instance;
 mod lines;
 mod link;
-mod live;
 mod memory;
-mod order;
-mod parked;
 mod pipes;
 mod process;
 mod program;
@@ -23,12 +22,13 @@ mod rate;
 mod restore;
 mod running;
 mod scratch;
-mod second;
 mod state;
 mod supervisor;
 mod turns;
+mod warm_copy;
+mod worker;
 
+pub use check_job::Look;
 pub use handle::Image;
-pub use order::Look;
 pub use restore::Replay;
 pub use state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};

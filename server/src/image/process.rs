@@ -114,25 +114,25 @@ pub(super) fn kill_group(leader: Pid) {
 /// A process that is not our child: a check's copy, or an image behind a wrapper. Where the system can, it is held by a descriptor,
 /// so that a number that was given to another process in the meantime is not killed.
 #[derive(Debug)]
-pub(super) struct Quarry {
+pub(super) struct PidHandle {
     pid: Pid,
     #[cfg(target_os = "linux")]
     descriptor: Option<OwnedFd>,
 }
 
-impl Quarry {
+impl PidHandle {
     /// Take hold of a living process. `None`: there is no such process (any more).
-    pub(super) fn new(pid: u32) -> Option<Quarry> {
+    pub(super) fn new(pid: u32) -> Option<PidHandle> {
         let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw)?;
         #[cfg(target_os = "linux")]
-        let quarry = match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
-            Ok(descriptor) => Some(Quarry { pid, descriptor: Some(descriptor) }),
+        let pid_handle = match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
+            Ok(descriptor) => Some(PidHandle { pid, descriptor: Some(descriptor) }),
             Err(rustix::io::Errno::SRCH) => None,
-            Err(_) => Some(Quarry { pid, descriptor: None }), // before Linux 5.3
+            Err(_) => Some(PidHandle { pid, descriptor: None }), // before Linux 5.3
         };
         #[cfg(not(target_os = "linux"))]
-        let quarry = rustix::process::test_kill_process(pid).is_ok().then_some(Quarry { pid });
-        quarry
+        let pid_handle = rustix::process::test_kill_process(pid).is_ok().then_some(PidHandle { pid });
+        pid_handle
     }
 
     /// Its number.
@@ -208,11 +208,11 @@ mod tests {
         let mut number = [0; 16];
         let count = rustix::io::read(&out, &mut number).unwrap();
         let grandchild: u32 = std::str::from_utf8(&number[..count]).unwrap().trim().parse().unwrap();
-        let quarry = Quarry::new(grandchild).unwrap();
+        let pid_handle = PidHandle::new(grandchild).unwrap();
         kill_group(Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap());
         assert!(describe(child.wait().await.unwrap()).starts_with("was killed by signal 9 (KILL"));
         assert_eq!(read_all(out), "", "the last holder of the pipe is gone");
-        quarry.kill(); // gone: nothing happens
-        assert!(Quarry::new(u32::MAX).is_none());
+        pid_handle.kill(); // gone: nothing happens
+        assert!(PidHandle::new(u32::MAX).is_none());
     }
 }

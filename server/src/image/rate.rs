@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// Told at once.
+/// CheckOutput at once.
 const BURST: f64 = 500.0;
 /// Then, each second.
 const PER_SECOND: f64 = 50.0;

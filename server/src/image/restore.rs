@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::api::reload::ReloadOutcome;
 use super::api::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome, LoadSystemParams};
+use super::instance::Instance;
 use super::link::{CallError, Listener, lock};
-use super::live::Live;
 use super::supervisor::Shared;
 use crate::config::InitFile;
 
@@ -174,7 +174,12 @@ fn init_files(shared: &Shared) -> Vec<Step> {
 }
 
 /// Give a new image what it should have. `Err`: the image died meanwhile. `say` is told what is being done.
-pub(super) async fn restore(shared: &Shared, live: &Live, init: bool, say: impl Fn(String)) -> Result<Restoration, ()> {
+pub(super) async fn restore(
+    shared: &Shared,
+    instance: &Instance,
+    init: bool,
+    say: impl Fn(String),
+) -> Result<Restoration, ()> {
     let mut result = Restoration::default();
     let files = if init { init_files(shared) } else { Vec::new() };
     let steps: Vec<Step> = {
@@ -198,7 +203,7 @@ pub(super) async fn restore(shared: &Shared, live: &Live, init: bool, say: impl 
         }
         say(format!("loading {}", step.name()));
         lock(&shared.plan).taking = Some(step.clone());
-        let taken = take(live, &step).await;
+        let taken = take(instance, &step).await;
         match taken {
             Ok(()) if matches!(step, Step::File(_, false)) => {}
             Ok(()) => result.restored.push(step.name()),
@@ -216,7 +221,7 @@ pub(super) async fn restore(shared: &Shared, live: &Live, init: bool, say: impl 
 }
 
 /// Give a second process what the image got, and change nothing of the plan; what failed. `Err`: the process died of it.
-pub(super) async fn repeat(shared: &Shared, live: &Live, init: bool) -> Result<Vec<(String, String)>, ()> {
+pub(super) async fn repeat(shared: &Shared, instance: &Instance, init: bool) -> Result<Vec<(String, String)>, ()> {
     let files = if init { init_files(shared) } else { Vec::new() };
     let steps: Vec<Step> = {
         let plan = lock(&shared.plan);
@@ -228,7 +233,7 @@ pub(super) async fn repeat(shared: &Shared, live: &Live, init: bool) -> Result<V
     };
     let mut failed = Vec::new();
     for step in steps {
-        match take(live, &step).await {
+        match take(instance, &step).await {
             Ok(()) => {}
             Err(Some(why)) => failed.push((step.name(), why)),
             Err(None) => return Err(()),
@@ -254,14 +259,16 @@ fn replayed(outcome: ReloadOutcome) -> EvalOutcome {
 }
 
 /// Take one step. `Err(None)`: the image died.
-async fn take(live: &Live, step: &Step) -> Result<(), Option<String>> {
+async fn take(instance: &Instance, step: &Step) -> Result<(), Option<String>> {
     let (call, limit) = match step {
         Step::File(path, required) => {
             let params = LoadFile { path, if_missing: if *required { "error" } else { "ignore" } };
-            (live.link.call("load-file", &params, None, Listener::None), INIT_LIMIT)
+            (instance.link.call("load-file", &params, None, Listener::None), INIT_LIMIT)
         }
-        Step::System(params) => (live.link.call("load-system", params, None, Listener::None), SYSTEM_LIMIT),
-        Step::Replay(replay) => (live.link.call(replay.operation, &replay.params, None, Listener::None), INIT_LIMIT),
+        Step::System(params) => (instance.link.call("load-system", params, None, Listener::None), SYSTEM_LIMIT),
+        Step::Replay(replay) => {
+            (instance.link.call(replay.operation, &replay.params, None, Listener::None), INIT_LIMIT)
+        }
     };
     let mut call = call.map_err(|error| Some(error.to_string()))?;
     let outcome = async {
@@ -275,13 +282,13 @@ async fn take(live: &Live, step: &Step) -> Result<(), Option<String>> {
     let outcome = match tokio::time::timeout(limit, &mut outcome).await {
         Ok(outcome) => outcome,
         Err(_) => {
-            for id in live.link.running(None) {
-                live.link.interrupt(id, "timeout");
+            for id in instance.link.running(None) {
+                instance.link.interrupt(id, "timeout");
             }
             match tokio::time::timeout(STOP_LIMIT, &mut outcome).await {
                 Ok(outcome) => outcome,
                 Err(_) => {
-                    live.end(format!(
+                    instance.end(format!(
                         "{} took more than {} s and could not be interrupted",
                         step.name(),
                         limit.as_secs()

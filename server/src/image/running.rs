@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::core::Start;
 use super::frames::{CopyEnd, HeapFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
+use super::instance::Instance;
 use super::link::{Link, Volunteered, lock};
-use super::live::Live;
 use super::pipes::{Pipes, Tell};
 use super::process::{Launch, Started, describe, kill_group, start};
 use super::program::Program;
@@ -42,7 +42,7 @@ pub(super) struct Running {
     pub(super) since: Instant,
     link: Arc<Link>,
     /// Once it is ready.
-    pub(super) live: Option<Arc<Live>>,
+    pub(super) instance: Option<Arc<Instance>>,
     /// Until it is ready.
     pipes: Option<Pipes>,
 }
@@ -56,7 +56,7 @@ impl Running {
         generation: u64,
         events: &mpsc::UnboundedSender<ImageEvent>,
         slot: &mut Option<Running>,
-    ) -> Result<Arc<Live>, NotReady> {
+    ) -> Result<Arc<Instance>, NotReady> {
         let (ready_sender, mut ready) = oneshot::channel();
         let running = Running::spawn(shared, program, start, events, ready_sender).map_err(|error| NotReady {
             reason: format!("{} could not be started: {error}", program.path.display()),
@@ -95,9 +95,9 @@ impl Running {
         let Some(pipes) = running.pipes.take() else {
             return Err(NotReady { reason: "The image said twice that it is ready.".into(), left: false });
         };
-        let live = Arc::new(Live::new(generation, running.link.clone(), pipes, ready));
-        running.live = Some(live.clone());
-        Ok(live)
+        let instance = Arc::new(Instance::new(generation, running.link.clone(), pipes, ready));
+        running.instance = Some(instance.clone());
+        Ok(instance)
     }
 
     fn spawn(
@@ -122,7 +122,7 @@ impl Running {
         });
         let pipes = Pipes::open(out, err, tell, &shared.runtime)?;
         let link = Link::open(link, &shared.runtime, listener(events, ready))?;
-        Ok(Running { child, group, since: Instant::now(), link, live: None, pipes: Some(pipes) })
+        Ok(Running { child, group, since: Instant::now(), link, instance: None, pipes: Some(pipes) })
     }
 
     /// Resolves when the process has exited.
@@ -139,8 +139,8 @@ impl Running {
     }
 
     fn explain(&self, what: &str) -> String {
-        let lines = match (&self.live, &self.pipes) {
-            (Some(live), _) => live.pipes.last_lines(),
+        let lines = match (&self.instance, &self.pipes) {
+            (Some(instance), _) => instance.pipes.last_lines(),
             (None, Some(pipes)) => pipes.last_lines(),
             (None, None) => Vec::new(),
         };
@@ -149,10 +149,10 @@ impl Running {
 
     /// End the process and its copies, after `patience` for leaving by itself. How it ended, to be read after its name.
     pub(super) async fn finish(mut self, reason: &str, patience: Duration) -> String {
-        if let Some(live) = &self.live {
+        if let Some(instance) = &self.instance {
             // While it lives, it reaps its copies.
             let copies_until = Instant::now() + if patience.is_zero() { Duration::ZERO } else { COPIES_GONE };
-            while live.kill_copies() > 0 && Instant::now() < copies_until {
+            while instance.kill_copies() > 0 && Instant::now() < copies_until {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         }
@@ -168,7 +168,7 @@ impl Running {
         if let Some(group) = self.group {
             kill_group(group);
         }
-        if let Some(process) = self.live.as_ref().and_then(|live| live.process.as_ref()) {
+        if let Some(process) = self.instance.as_ref().and_then(|instance| instance.process.as_ref()) {
             process.kill();
         }
         let how = match (how, self.child.wait().await) {

@@ -9,15 +9,15 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
 use super::core::{Cache, Start};
+use super::instance::Instance;
 use super::link::lock;
-use super::live::Live;
-use super::parked::Claims;
 use super::program::{self, Program};
 use super::restore::{Plan, Restoration, restore};
 use super::running::{NotReady, Running};
-use super::second;
 use super::state::{ImageEvent, ImageState};
 use super::turns::Turns;
+use super::warm_copy::Claims;
+use super::worker;
 use crate::config::{InitFile, LispConfig};
 
 /// The first pause before a new try, and the longest.
@@ -43,11 +43,11 @@ pub(super) const LEAVING: &str = "Consort is leaving.";
 #[derive(Clone)]
 pub(super) enum Phase {
     /// See [`ImageState::Starting`]; the image is there while what it had is loaded again.
-    Starting(String, Option<Arc<Live>>),
+    Starting(String, Option<Arc<Instance>>),
     /// What it starts from is being built; for a person.
     Building(String),
     /// See [`ImageState::Ready`].
-    Ready(Arc<Live>),
+    Ready(Arc<Instance>),
     /// See [`ImageState::Dead`].
     Dead(String, bool),
 }
@@ -89,9 +89,9 @@ pub(super) struct Shared {
     /// Leave that only texts being edited take.
     pub(super) reserved: Arc<Semaphore>,
     /// A copy that is kept ready, if one is.
-    pub(super) parked: Mutex<Option<Claims>>,
+    pub(super) warm: Mutex<Option<Claims>>,
     /// A second process that is kept ready, if one is.
-    pub(super) second: Mutex<Option<second::Claims>>,
+    pub(super) worker: Mutex<Option<worker::Claims>>,
     /// One evaluation of a session at a time.
     pub(super) turns: Turns,
 }
@@ -120,8 +120,8 @@ impl Shared {
             tasks: TaskTracker::new(),
             copies: Arc::new(Semaphore::new(COPIES)),
             reserved: Arc::new(Semaphore::new(1)),
-            parked: Mutex::default(),
-            second: Mutex::default(),
+            warm: Mutex::default(),
+            worker: Mutex::default(),
             turns: Turns::default(),
         }
     }
@@ -134,10 +134,10 @@ impl Shared {
     fn enter(&self, phase: Phase) {
         let state = match &phase {
             Phase::Starting(what, _) | Phase::Building(what) => ImageState::Starting { what: what.clone() },
-            Phase::Ready(live) => ImageState::Ready {
-                pid: live.ready.pid,
-                image: live.ready.image.clone(),
-                lisp: live.ready.lisp.clone(),
+            Phase::Ready(instance) => ImageState::Ready {
+                pid: instance.ready.pid,
+                image: instance.ready.image.clone(),
+                lisp: instance.ready.lisp.clone(),
             },
             Phase::Dead(reason, is_final) => ImageState::Dead { reason: reason.clone(), is_final: *is_final },
         };
@@ -189,9 +189,9 @@ impl Supervisor {
             };
             let command = match ended {
                 Ended::Commanded(command) => {
-                    if let Some(live) = running.as_ref().and_then(|running| running.live.as_ref()) {
+                    if let Some(instance) = running.as_ref().and_then(|running| running.instance.as_ref()) {
                         let restart = matches!(command, Some(Command::Restart(_)));
-                        live.note_end(if restart { RESTARTED } else { LEAVING });
+                        instance.note_end(if restart { RESTARTED } else { LEAVING });
                         // Nobody begins anything in it any more. The rest of the house is told when it is gone.
                         let next = if restart {
                             Phase::Starting("restarting".into(), None)
@@ -238,7 +238,7 @@ impl Supervisor {
             Err(error) => return Ended::CannotStart(error.to_string()),
         };
         let mut built = false;
-        let live = loop {
+        let instance = loop {
             let start = match shared.cache.lookup(&program) {
                 Some(start) => start,
                 None => match self.build(&program).await {
@@ -251,9 +251,9 @@ impl Supervisor {
             };
             shared.enter(Phase::Starting("starting SBCL".into(), None));
             match Running::begin(&shared, &program, &start, self.generation, &shared.events, running).await {
-                Ok(live) => {
+                Ok(instance) => {
                     shared.tasks.spawn_blocking_on(sweep(shared.cache.clone(), start), &shared.runtime);
-                    break live;
+                    break instance;
                 }
                 // What does not start is made again, once: a core may be damaged, and behind a command that runs some sbcl of its own choice
                 // there may be another one now.
@@ -267,24 +267,24 @@ impl Supervisor {
         };
         // A command that is not the plain executable has loaded its own init files: it knows which (docs/wire.md).
         let init = program.plain || shared.config.init_file != InitFile::Default;
-        let say = |what| shared.enter(Phase::Starting(what, Some(live.clone())));
+        let say = |what| shared.enter(Phase::Starting(what, Some(instance.clone())));
         let restored = tokio::select! {
-            restored = restore(&shared, &live, init, say) => restored,
-            () = live.end_wanted() => Err(()),
+            restored = restore(&shared, &instance, init, say) => restored,
+            () = instance.end_wanted() => Err(()),
         };
-        match (restored, live.ending()) {
-            (Ok(restoration), None) => self.ready(live.clone(), restoration),
+        match (restored, instance.ending()) {
+            (Ok(restoration), None) => self.ready(instance.clone(), restoration),
             (_, Some(reason)) => return Ended::Died(reason, true),
             (Err(()), None) => {} // it died, which is seen below
         }
         tokio::select! {
             // Both at once when it dies: the process says more.
             () = Self::exited(running) => {}
-            () = live.link.closed() => {}
-            () = live.end_wanted() => {}
-            () = watch_dispatcher(&shared, &live) => {}
+            () = instance.link.closed() => {}
+            () = instance.end_wanted() => {}
+            () = watch_dispatcher(&shared, &instance) => {}
         }
-        match live.ending() {
+        match instance.ending() {
             Some(reason) => Ended::Died(reason, true),
             None => Ended::Died(String::new(), false),
         }
@@ -303,10 +303,10 @@ impl Supervisor {
         self.shared.cache.build(program, &self.shared.workspace).await.map_err(|error| error.to_string())
     }
 
-    fn ready(&mut self, live: Arc<Live>, restoration: Restoration) {
+    fn ready(&mut self, instance: Arc<Instance>, restoration: Restoration) {
         *lock(&self.shared.last) = Some(restoration.clone());
         self.failures = 0;
-        self.shared.enter(Phase::Ready(live));
+        self.shared.enter(Phase::Ready(instance));
         let Restoration { restored, failed } = restoration;
         match self.why.take() {
             Some(reason) => self.shared.tell(ImageEvent::Restored { reason, restored, failed }),
@@ -325,7 +325,7 @@ impl Supervisor {
     /// An image is gone: say so. How long to wait for the next; `None`: until somebody asks for it.
     async fn after(&mut self, ended: Ended, running: Option<Running>) -> Option<Duration> {
         let healthy = running.as_ref().is_some_and(|running| running.since.elapsed() > HEALTHY);
-        let live = running.as_ref().and_then(|running| running.live.clone());
+        let instance = running.as_ref().and_then(|running| running.instance.clone());
         let (reason, deliberate, is_final) = match ended {
             Ended::Died(reason, deliberate) => {
                 let end = self.finish(running, &reason, Duration::ZERO).await;
@@ -341,8 +341,8 @@ impl Supervisor {
             Ended::Commanded(_) => return Some(Duration::ZERO),
         };
         lock(&self.shared.plan).died(&reason);
-        if let Some(live) = live {
-            live.note_end(&reason);
+        if let Some(instance) = instance {
+            instance.note_end(&reason);
         }
         self.why.get_or_insert_with(|| reason.clone());
         self.shared.enter(Phase::Dead(reason.clone(), is_final));
@@ -385,22 +385,22 @@ fn sweep(cache: Cache, used: Start) -> impl FnOnce() + Send + 'static {
 }
 
 /// Notice when the whole image stands still, and say so. It is not ended for that: a collection of a large heap is not a fault.
-async fn watch_dispatcher(shared: &Shared, live: &Live) {
+async fn watch_dispatcher(shared: &Shared, instance: &Instance) {
     loop {
         tokio::time::sleep(SUSPICIOUS).await;
-        if live.link.oldest_wait().is_none_or(|wait| wait < SUSPICIOUS) || live.answers(UNRESPONSIVE).await {
+        if instance.link.oldest_wait().is_none_or(|wait| wait < SUSPICIOUS) || instance.answers(UNRESPONSIVE).await {
             continue;
         }
         let text = format!(
             "The Lisp image (process {}) has not answered for {} s: it may be collecting garbage, or be held by foreign code. \
              Restart it if it does not come back.",
-            live.ready.pid,
+            instance.ready.pid,
             UNRESPONSIVE.as_secs()
         );
         tracing::warn!(text);
         shared.tell(ImageEvent::Printed { text, stderr: true });
         let since = Instant::now();
-        while !live.answers(UNRESPONSIVE).await {}
+        while !instance.answers(UNRESPONSIVE).await {}
         tracing::info!(seconds = since.elapsed().as_secs(), "the image answers again");
     }
 }

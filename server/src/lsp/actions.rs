@@ -8,7 +8,7 @@ use lsp_types::*;
 use serde_json::{Value, json};
 
 use super::commands::{Command as _, LoadSystem};
-use super::front::Front;
+use super::connection::Connection;
 use super::to_proto::Diagnostics;
 use super::{from_proto, to_proto};
 use crate::ide::diagnostic::Diagnostic as Finding;
@@ -38,7 +38,7 @@ fn wanted(only: Option<&[CodeActionKind]>, kind: &CodeActionKind) -> bool {
 
 /// What is offered in a range of a document, whose state is `snapshot`; `open`: all documents that are.
 pub(super) async fn offer(
-    front: &Front,
+    connection: &Connection,
     params: CodeActionParams,
     snapshot: Snapshot,
     open: Vec<OpenDocument>,
@@ -46,19 +46,20 @@ pub(super) async fn offer(
     let only = params.context.only.as_deref();
     let uri = params.text_document.uri;
     let mut offered = Vec::new();
-    let mine: Vec<OpenDocument> = open.into_iter().filter(|open| open.client == front.client).collect();
+    let mine: Vec<OpenDocument> = open.into_iter().filter(|open| open.client == connection.client).collect();
     let Some(document) = mine.iter().find(|open| open.uri == uri.as_str()).map(|open| &open.document) else {
         return offered;
     };
     if wanted(only, &CodeActionKind::QUICKFIX) {
-        offered.extend(quick_fixes(front, &uri, params.range, &snapshot, document, &mine).await);
+        offered.extend(quick_fixes(connection, &uri, params.range, &snapshot, document, &mine).await);
     }
     let refactor = kinds().into_iter().skip(1).any(|kind| wanted(only, &kind));
     if refactor {
-        let offset = to_offset(document.text(), from_proto::position(params.range.start), front.negotiated().encoding);
+        let offset =
+            to_offset(document.text(), from_proto::position(params.range.start), connection.negotiated().encoding);
         let position = json!(params.range.start);
         let trigger = params.context.trigger_kind;
-        let expansions = expand::offer(front, &uri, document, offset, position, trigger).await;
+        let expansions = expand::offer(connection, &uri, document, offset, position, trigger).await;
         offered.extend(expansions.into_iter().filter(|offered| match offered {
             CodeActionOrCommand::CodeAction(CodeAction { kind: Some(kind), .. }) => wanted(only, kind),
             _ => true,
@@ -68,14 +69,14 @@ pub(super) async fn offer(
 }
 
 async fn quick_fixes(
-    front: &Front,
+    connection: &Connection,
     uri: &Url,
     range: Range,
     snapshot: &Snapshot,
     document: &Text,
     open: &[OpenDocument],
 ) -> Vec<CodeActionOrCommand> {
-    let negotiated = front.negotiated();
+    let negotiated = connection.negotiated();
     let encoding = negotiated.encoding;
     let mut offered = Vec::new();
     let mut looked_up = 0;
@@ -107,7 +108,7 @@ async fn quick_fixes(
         if let Some(question) = fixes::question(document, item, first).filter(|_| looked_up < LOOKED_UP) {
             looked_up += 1;
             // Without an image nothing is known of names, and the rest is still offered.
-            let found = front.session.look(question.clone()).await.unwrap_or_default();
+            let found = connection.session.look(question.clone()).await.unwrap_or_default();
             let others: Vec<(String, Text)> = open
                 .iter()
                 .filter(|open| open.uri != uri.as_str())
@@ -120,7 +121,7 @@ async fn quick_fixes(
         }
         let fixed = Diagnostics::new(negotiated, uri, &snapshot.text).one(item.clone()).await;
         for fix in fixes {
-            if let Some(edit) = workspace_edit(front, uri, &fix, open) {
+            if let Some(edit) = workspace_edit(connection, uri, &fix, open) {
                 let action = quick_fix(fix.title, fixed.clone(), fix.preferred);
                 offered.push(CodeAction { edit: Some(edit), ..action }.into());
             }
@@ -144,8 +145,8 @@ fn quick_fix(title: String, fixed: Diagnostic, preferred: bool) -> CodeAction {
 }
 
 /// A fix as the edit of the document it is of; `None` when that is not open any more.
-fn workspace_edit(front: &Front, uri: &Url, fix: &Fix, open: &[OpenDocument]) -> Option<WorkspaceEdit> {
-    let negotiated = front.negotiated();
+fn workspace_edit(connection: &Connection, uri: &Url, fix: &Fix, open: &[OpenDocument]) -> Option<WorkspaceEdit> {
+    let negotiated = connection.negotiated();
     let uri = fix.uri.as_ref().map_or_else(|| Some(uri.clone()), |other| Url::parse(other).ok())?;
     let document = &open.iter().find(|open| open.uri == uri.as_str())?.document;
     let change = |change: &fixes::Change| TextEdit {

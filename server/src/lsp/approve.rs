@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
 use super::ext;
-use super::feedback::Teller;
+use super::feedback::Notifier;
 use crate::session::Level;
-use crate::session::approval::{Answer, Asked, Decision};
+use crate::session::approval::{Answer, ApprovalPrompt, Decision};
 
 /// The buttons, in the words of the rulings.
 const ACTIONS: [(&str, Decision); 3] =
@@ -21,10 +21,10 @@ pub(super) struct Questions {
 }
 
 impl Questions {
-    pub(super) fn ask(&mut self, teller: &Teller, asked: Asked) {
-        let (peer, session, client) = (teller.peer.clone(), teller.session.clone(), teller.client);
+    pub(super) fn ask(&mut self, notifier: &Notifier, asked: ApprovalPrompt) {
+        let (peer, session, client) = (notifier.peer.clone(), notifier.session.clone(), notifier.client);
         let id = asked.id;
-        let rich = teller.negotiated.approve;
+        let rich = notifier.negotiated.approve;
         let task = tokio::spawn(async move {
             let answer = if rich {
                 let answer = peer.request(ext::APPROVE, params(&asked)).await;
@@ -45,15 +45,15 @@ impl Questions {
         self.open.insert(id, task.abort_handle());
     }
 
-    pub(super) fn over(&mut self, teller: &Teller, id: u64, what: &str, why: &str) {
+    pub(super) fn over(&mut self, notifier: &Notifier, id: u64, what: &str, why: &str) {
         // Dropping the request tells the editor that no answer is wanted any more.
         if let Some(task) = self.open.remove(&id) {
             task.abort();
         }
-        if teller.negotiated.approve {
-            teller.peer.notify(ext::APPROVAL_OVER, json!({"id": id, "reason": why}));
+        if notifier.negotiated.approve {
+            notifier.peer.notify(ext::APPROVAL_OVER, json!({"id": id, "reason": why}));
         } else {
-            teller.say(
+            notifier.say(
                 "window/showMessage",
                 Level::Info,
                 &format!("No answer is needed any more about {what}: {why}."),
@@ -62,7 +62,7 @@ impl Questions {
     }
 }
 
-fn params(asked: &Asked) -> Value {
+fn params(asked: &ApprovalPrompt) -> Value {
     json!({
         "id": asked.id,
         "client": asked.client,

@@ -25,9 +25,9 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
+use super::connection::{Connection, no_document};
 use super::from_proto;
-use super::front::{Front, no_document};
-use crate::session::log::{self, Doing};
+use crate::session::log::{self, LogContext};
 use crate::session::path_of_uri;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
@@ -46,7 +46,7 @@ pub(super) trait Command {
 
     /// Execute it. `token`: the client's, for progress. Dropping the future cancels it.
     fn execute(
-        front: &Front,
+        connection: &Connection,
         argument: Self::Argument,
         token: Option<ProgressToken>,
     ) -> impl Future<Output = Result<Value>> + Send;
@@ -56,7 +56,7 @@ type Running<'a> = Pin<Box<dyn Future<Output = Result<Value>> + Send + 'a>>;
 
 struct Entry {
     name: &'static str,
-    run: fn(&Front, Vec<Value>, Option<ProgressToken>) -> Running<'_>,
+    run: fn(&Connection, Vec<Value>, Option<ProgressToken>) -> Running<'_>,
 }
 
 static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
@@ -101,8 +101,8 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
 fn entry<T: Command + 'static>() -> Entry {
     Entry {
         name: T::NAME,
-        run: |front, arguments, token| match argument::<T>(arguments) {
-            Ok(argument) => Box::pin(T::execute(front, argument, token)),
+        run: |connection, arguments, token| match argument::<T>(arguments) {
+            Ok(argument) => Box::pin(T::execute(connection, argument, token)),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         },
     }
@@ -114,19 +114,19 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Execute a command.
-pub(super) async fn execute(front: &Front, params: ExecuteCommandParams) -> Result<Value> {
+pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParams) -> Result<Value> {
     let token = params.work_done_progress_params.work_done_token;
     match TABLE.iter().find(|entry| entry.name == params.command) {
         Some(entry) => {
             let given = |name: &str| params.arguments.first()?.get(name)?.as_str().map(str::to_owned);
-            let doing = Doing {
+            let doing = LogContext {
                 tool: params.command.clone(),
                 code: given("code"),
                 package: given("package"),
                 file: given("uri").as_deref().and_then(path_of_uri),
             };
             // The future is made within, so that a command which sends its event at once does so under its name.
-            log::named(doing, async { (entry.run)(front, params.arguments, token).await }).await
+            log::named(doing, async { (entry.run)(connection, params.arguments, token).await }).await
         }
         None => {
             let known: Vec<&str> = names().collect();
@@ -170,10 +170,10 @@ struct At {
 }
 
 /// The place in one of the client's open documents.
-async fn at_place(front: &Front, uri: &Url, position: Position) -> Result<At> {
-    let document = front.session.document(front.client, uri.as_str());
+async fn at_place(connection: &Connection, uri: &Url, position: Position) -> Result<At> {
+    let document = connection.session.document(connection.client, uri.as_str());
     let Some(document) = document.await else { return Err(no_document(uri)) };
-    let offset = to_offset(document.text(), from_proto::position(position), front.negotiated().encoding);
+    let offset = to_offset(document.text(), from_proto::position(position), connection.negotiated().encoding);
     let package = package_at(&document, offset);
     Ok(At { document, offset, package })
 }

@@ -4,7 +4,7 @@ use lsp_types::*;
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
 
-use super::front::Front;
+use super::connection::Connection;
 use super::signature::parameters;
 use super::{from_proto, to_proto};
 use crate::ide::completion::{self, Context, Local};
@@ -18,16 +18,17 @@ use crate::text::position::to_offset;
 const LIMIT: usize = 100;
 
 /// `textDocument/completion`.
-pub(super) async fn complete(front: &Front, params: CompletionParams) -> Result<Option<CompletionResponse>> {
+pub(super) async fn complete(connection: &Connection, params: CompletionParams) -> Result<Option<CompletionResponse>> {
     let place = params.text_document_position;
-    let document = front.session.document(front.client, place.text_document.uri.as_str());
-    let texts = front.session.texts(front.client);
+    let document = connection.session.document(connection.client, place.text_document.uri.as_str());
+    let texts = connection.session.texts(connection.client);
     let Some(document) = document.await else { return Ok(None) };
-    let encoding = front.negotiated().encoding;
+    let encoding = connection.negotiated().encoding;
     let offset = to_offset(document.text(), from_proto::position(place.position), encoding);
     let Some(context) = completion::context(&document, offset) else { return Ok(None) };
 
-    let (known, keywords) = tokio::join!(ask(front, &context), keywords(front, &document, texts, offset, &context));
+    let (known, keywords) =
+        tokio::join!(ask(connection, &context), keywords(connection, &document, texts, offset, &context));
     let mut items: Vec<CompletionItem> = Vec::new();
     for (keyword, detail) in keywords {
         items.push(item(keyword, CompletionItemKind::FIELD, Some(detail)));
@@ -51,7 +52,7 @@ pub(super) async fn complete(front: &Front, params: CompletionParams) -> Result<
 }
 
 /// What the image knows; nothing while there is none.
-async fn ask(front: &Front, context: &Context) -> Completions {
+async fn ask(connection: &Connection, context: &Context) -> Completions {
     let question = Complete {
         text: context.typed.trim_start_matches("#:").to_owned(),
         package: context.package.clone(),
@@ -63,12 +64,12 @@ async fn ask(front: &Front, context: &Context) -> Completions {
         true => Complete { text: question.text.trim_start_matches(':').to_owned(), ..question },
         false => question,
     };
-    front.session.look(question).await.unwrap_or_default()
+    connection.session.look(question).await.unwrap_or_default()
 }
 
 /// The keyword and initialization arguments that the enclosing call still takes and that begin with what was typed, each with what it is.
 async fn keywords(
-    front: &Front,
+    connection: &Connection,
     document: &Document,
     texts: impl Future<Output = Texts>,
     offset: usize,
@@ -84,11 +85,11 @@ async fn keywords(
     let mut names = Vec::new();
     if let Some((class, given)) = initargs::class(&site) {
         let detail = format!("initialization argument of {class}");
-        let all = initargs_of(front, &texts, class, package).await;
+        let all = initargs_of(connection, &texts, class, package).await;
         let left = all.into_iter().filter(|one| !given.iter().any(|given| given.eq_ignore_ascii_case(one)));
         names.extend(left.map(|name| (name, detail.clone())));
     }
-    if let Some((parameters, _)) = parameters(front, document, &texts, &site, package).await {
+    if let Some((parameters, _)) = parameters(connection, document, &texts, &site, package).await {
         let given = site.arguments.split_last().map(|(_, given)| given).unwrap_or_default();
         names.extend(signature::keywords(&parameters, given).into_iter().map(|name| (name, "keyword argument".into())));
     }
@@ -97,7 +98,7 @@ async fn keywords(
 }
 
 /// The initialization arguments of a class that the image knows or, the open texts first, that they define.
-async fn initargs_of(front: &Front, texts: &Texts, class: String, package: Option<&str>) -> Vec<String> {
+async fn initargs_of(connection: &Connection, texts: &Texts, class: String, package: Option<&str>) -> Vec<String> {
     /// Classes that are looked at: a text may define a circle of them.
     const MOST: usize = 20;
     let mut found: Vec<String> = Vec::new();
@@ -107,7 +108,7 @@ async fn initargs_of(front: &Front, texts: &Texts, class: String, package: Optio
         at += 1;
         let question = Symbol::at(class.clone(), package.map(str::to_owned), &[Want::Initargs]);
         let of_text = initargs::in_texts(&class, texts);
-        let of_image = front.session.look(question).await.ok().and_then(|known| known.initargs);
+        let of_image = connection.session.look(question).await.ok().and_then(|known| known.initargs);
         let (own, supers) = of_text.unwrap_or_default();
         for name in own.into_iter().chain(of_image.unwrap_or_default()) {
             if !found.iter().any(|one| one.eq_ignore_ascii_case(&name)) {
@@ -162,11 +163,11 @@ fn kind(kind: &str) -> CompletionItemKind {
 }
 
 /// `completionItem/resolve`: the lambda list and the documentation.
-pub(super) async fn resolve(front: &Front, mut item: CompletionItem) -> Result<CompletionItem> {
+pub(super) async fn resolve(connection: &Connection, mut item: CompletionItem) -> Result<CompletionItem> {
     let Some(symbol) = item.data.as_ref().and_then(|data| data["symbol"].as_str()).map(str::to_owned) else {
         return Ok(item);
     };
-    let Ok(known) = front.session.look(Symbol::at(symbol, None, &[Want::Facts])).await else { return Ok(item) };
+    let Ok(known) = connection.session.look(Symbol::at(symbol, None, &[Want::Facts])).await else { return Ok(item) };
     if let Some(facts) = known.facts.as_ref() {
         let name = item.label.rsplit(':').next().unwrap_or(&item.label);
         item.detail = Some(match &facts.lambda_list {

@@ -3,7 +3,7 @@
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
 
-use super::front::Front;
+use super::connection::Connection;
 use super::{from_proto, to_proto};
 use crate::ide::places::{self, Defined};
 use crate::image::api::symbols::{Symbol, Want};
@@ -15,27 +15,30 @@ use crate::text::position::{PositionEncoding, to_offset};
 use crate::text::scopes::Scopes;
 
 /// `textDocument/definition`: a local binding, or all definitions of a symbol, package or system.
-pub(super) async fn definition(front: &Front, params: GotoDefinitionParams) -> Result<Option<GotoDefinitionResponse>> {
-    find(front, params.text_document_position_params, |_| true).await
+pub(super) async fn definition(
+    connection: &Connection,
+    params: GotoDefinitionParams,
+) -> Result<Option<GotoDefinitionResponse>> {
+    find(connection, params.text_document_position_params, |_| true).await
 }
 
 /// `textDocument/implementation`: the methods of a generic function.
 pub(super) async fn implementation(
-    front: &Front,
+    connection: &Connection,
     params: GotoDefinitionParams,
 ) -> Result<Option<GotoDefinitionResponse>> {
-    find(front, params.text_document_position_params, |one| one.kind == "method").await
+    find(connection, params.text_document_position_params, |one| one.kind == "method").await
 }
 
 async fn find(
-    front: &Front,
+    connection: &Connection,
     place: TextDocumentPositionParams,
     wanted: impl Fn(&Defined) -> bool,
 ) -> Result<Option<GotoDefinitionResponse>> {
-    let document = front.session.document(front.client, place.text_document.uri.as_str());
-    let texts = front.session.texts(front.client);
+    let document = connection.session.document(connection.client, place.text_document.uri.as_str());
+    let texts = connection.session.texts(connection.client);
     let Some(document) = document.await else { return Ok(None) };
-    let encoding = front.negotiated().encoding;
+    let encoding = connection.negotiated().encoding;
     let offset = to_offset(document.text(), from_proto::position(place.position), encoding);
     let Some((written, is_string)) = name_at(&document, offset) else { return Ok(None) };
     if let Some(span) = local(&document, offset).filter(|_| !is_string) {
@@ -44,7 +47,7 @@ async fn find(
     }
     let package = package_at(&document, offset);
     let question = Symbol::at(written.clone(), package.clone(), &[Want::Definitions, Want::Systems]);
-    let known = front.session.look(question).await;
+    let known = connection.session.look(question).await;
     let mut texts = texts.await;
     // A string may name a package or a system, and nothing else.
     let meant = |one: &Defined| !is_string || matches!(one.kind.as_str(), "package" | "system");

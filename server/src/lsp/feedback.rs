@@ -25,7 +25,7 @@ const STARTING: Duration = Duration::from_millis(500);
 const APPLY: Duration = Duration::from_secs(15);
 
 /// Tells one client.
-pub(super) struct Teller {
+pub(super) struct Notifier {
     pub(super) peer: Peer,
     pub(super) bars: Bars,
     pub(super) negotiated: Negotiated,
@@ -34,7 +34,7 @@ pub(super) struct Teller {
 }
 
 /// Until the client is detached or gone.
-pub(super) async fn tell(teller: Teller, mut feedback: mpsc::UnboundedReceiver<Feedback>) {
+pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiver<Feedback>) {
     let mut checks: HashMap<String, Bar> = HashMap::new();
     let mut start: Option<Bar> = None;
     let mut questions = Questions::default();
@@ -43,10 +43,10 @@ pub(super) async fn tell(teller: Teller, mut feedback: mpsc::UnboundedReceiver<F
         let overdue = starting.as_ref().map(|(since, _)| *since + STARTING);
         let next = tokio::select! {
             next = feedback.recv() => next,
-            () = teller.peer.closed() => None,
+            () = notifier.peer.closed() => None,
             () = at(overdue) => {
                 if let Some((_, what)) = starting.take() {
-                    let bar = teller.bars.begin(None, teller.negotiated.progress, "Starting Lisp", false);
+                    let bar = notifier.bars.begin(None, notifier.negotiated.progress, "Starting Lisp", false);
                     bar.report(&what, None);
                     start = Some(bar);
                 }
@@ -57,36 +57,36 @@ pub(super) async fn tell(teller: Teller, mut feedback: mpsc::UnboundedReceiver<F
             None => return,
             Some(Feedback::Diagnostics { uri, version, text, items }) => {
                 let Ok(uri) = Url::parse(&uri) else { continue };
-                if teller.negotiated.pull {
-                    teller.refresh();
+                if notifier.negotiated.pull {
+                    notifier.refresh();
                 } else {
-                    let diagnostics = Diagnostics::new(&teller.negotiated, &uri, &text).all(items).await;
+                    let diagnostics = Diagnostics::new(&notifier.negotiated, &uri, &text).all(items).await;
                     let params = PublishDiagnosticsParams { uri, diagnostics, version };
-                    teller.peer.notify("textDocument/publishDiagnostics", params);
+                    notifier.peer.notify("textDocument/publishDiagnostics", params);
                 }
             }
-            Some(Feedback::Ask(asked)) => questions.ask(&teller, *asked),
-            Some(Feedback::AskOver { id, what, why }) => questions.over(&teller, id, &what, &why),
-            Some(Feedback::Message { level, text }) => teller.say("window/showMessage", level, &text),
+            Some(Feedback::Ask(asked)) => questions.ask(&notifier, *asked),
+            Some(Feedback::AskOver { id, what, why }) => questions.over(&notifier, id, &what, &why),
+            Some(Feedback::Message { level, text }) => notifier.say("window/showMessage", level, &text),
             Some(Feedback::ApplyEdit { uri, version, text, edits, reply }) => {
                 let Ok(uri) = Url::parse(&uri) else { continue };
                 let edits = edits
                     .into_iter()
                     .map(|(span, new_text)| TextEdit {
-                        range: to_proto::range(&text, span, teller.negotiated.encoding),
+                        range: to_proto::range(&text, span, notifier.negotiated.encoding),
                         new_text,
                     })
                     .collect();
-                let edit = actions::edit(&uri, version, teller.negotiated.document_changes, edits);
-                let peer = teller.peer.clone();
+                let edit = actions::edit(&uri, version, notifier.negotiated.document_changes, edits);
+                let peer = notifier.peer.clone();
                 tokio::spawn(async move { drop(reply.send(apply(&peer, "Edit by an agent", edit).await)) });
             }
-            Some(Feedback::Log { level, text }) => teller.say("window/logMessage", level, &text),
+            Some(Feedback::Log { level, text }) => notifier.say("window/logMessage", level, &text),
             Some(Feedback::Checking { uri, running }) => {
                 if running {
                     let name = uri.rsplit('/').next().unwrap_or(&uri);
                     let title = format!("Checking {name}");
-                    let bar = teller.bars.begin(None, teller.negotiated.progress, &title, false);
+                    let bar = notifier.bars.begin(None, notifier.negotiated.progress, &title, false);
                     checks.insert(uri, bar);
                 } else {
                     checks.remove(&uri);
@@ -104,13 +104,13 @@ pub(super) async fn tell(teller: Teller, mut feedback: mpsc::UnboundedReceiver<F
                         start = None;
                     }
                 }
-                teller.peer.notify(ext::IMAGE_STATE, describe_image(&state));
+                notifier.peer.notify(ext::IMAGE_STATE, describe_image(&state));
             }
         }
     }
 }
 
-impl Teller {
+impl Notifier {
     pub(super) fn say(&self, method: &str, level: Level, message: &str) {
         self.peer.notify(method, json!({"type": to_proto::message_type(level), "message": message}));
     }

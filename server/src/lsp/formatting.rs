@@ -7,7 +7,7 @@ use std::time::Duration;
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
 
-use super::front::Front;
+use super::connection::Connection;
 use super::texts::Text;
 use crate::ide::format::rules::Bodies;
 use crate::ide::format::{Options, Wanted, format};
@@ -23,33 +23,47 @@ fn options(given: &FormattingOptions) -> Options {
 }
 
 /// `textDocument/formatting`.
-pub(super) async fn document(front: &Front, params: DocumentFormattingParams) -> Result<Option<Vec<TextEdit>>> {
-    let text = Text::of(front, &params.text_document.uri).await?;
+pub(super) async fn document(
+    connection: &Connection,
+    params: DocumentFormattingParams,
+) -> Result<Option<Vec<TextEdit>>> {
+    let text = Text::of(connection, &params.text_document.uri).await?;
     let wanted = Wanted { lines: 0..usize::MAX, typing: false };
-    indented(front, &text, &wanted, options(&params.options)).await
+    indented(connection, &text, &wanted, options(&params.options)).await
 }
 
 /// `textDocument/rangeFormatting`: of the lines that the range touches.
-pub(super) async fn range(front: &Front, params: DocumentRangeFormattingParams) -> Result<Option<Vec<TextEdit>>> {
-    let text = Text::of(front, &params.text_document.uri).await?;
+pub(super) async fn range(
+    connection: &Connection,
+    params: DocumentRangeFormattingParams,
+) -> Result<Option<Vec<TextEdit>>> {
+    let text = Text::of(connection, &params.text_document.uri).await?;
     let Range { start, end } = text.bytes(params.range);
     let line = |byte: usize| text.string[..byte].matches('\n').count();
     // A range that ends where a line begins does not touch it.
     let last = if end > start && text.string[..end].ends_with('\n') { line(end) - 1 } else { line(end) };
     let wanted = Wanted { lines: line(start)..last + 1, typing: false };
-    indented(front, &text, &wanted, options(&params.options)).await
+    indented(connection, &text, &wanted, options(&params.options)).await
 }
 
 /// `textDocument/onTypeFormatting`: of the line of the cursor.
-pub(super) async fn on_type(front: &Front, params: DocumentOnTypeFormattingParams) -> Result<Option<Vec<TextEdit>>> {
+pub(super) async fn on_type(
+    connection: &Connection,
+    params: DocumentOnTypeFormattingParams,
+) -> Result<Option<Vec<TextEdit>>> {
     let place = params.text_document_position;
-    let text = Text::of(front, &place.text_document.uri).await?;
+    let text = Text::of(connection, &place.text_document.uri).await?;
     let line = text.string[..text.byte(place.position)].matches('\n').count();
     let wanted = Wanted { lines: line..line + 1, typing: true };
-    indented(front, &text, &wanted, options(&params.options)).await
+    indented(connection, &text, &wanted, options(&params.options)).await
 }
 
-async fn indented(front: &Front, text: &Text, wanted: &Wanted, options: Options) -> Result<Option<Vec<TextEdit>>> {
+async fn indented(
+    connection: &Connection,
+    text: &Text,
+    wanted: &Wanted,
+    options: Options,
+) -> Result<Option<Vec<TextEdit>>> {
     let (mut bodies, asked) = {
         let tree = text.tree();
         let bodies = Bodies::of(&tree);
@@ -58,7 +72,7 @@ async fn indented(front: &Front, text: &Text, wanted: &Wanted, options: Options)
             by_package(text, &tree, |written| unknown.binary_search_by(|name| name.as_str().cmp(written)).is_ok());
         (bodies, in_packages)
     };
-    for (written, kind) in kinds(front, asked).await {
+    for (written, kind) in kinds(connection, asked).await {
         match kind.operator.as_deref() {
             Some("macro") => bodies.learn(&written, kind.body),
             Some(_) => bodies.learn(&written, None),
@@ -70,11 +84,11 @@ async fn indented(front: &Front, text: &Text, wanted: &Wanted, options: Options)
 }
 
 /// Symbols as written, by the package they are read in.
-pub(super) type Asked = BTreeMap<Option<String>, Vec<String>>;
+pub(super) type OperatorsByPackage = BTreeMap<Option<String>, Vec<String>>;
 
 /// The symbols of a text that are wanted, once each in each package.
-pub(super) fn by_package(text: &Text, tree: &Tree, wanted: impl Fn(&str) -> bool) -> Asked {
-    let mut asked = Asked::new();
+pub(super) fn by_package(text: &Text, tree: &Tree, wanted: impl Fn(&str) -> bool) -> OperatorsByPackage {
+    let mut asked = OperatorsByPackage::new();
     let mut package = None;
     for id in tree.ids().skip(1) {
         let node = tree.node(id);
@@ -97,7 +111,7 @@ pub(super) fn by_package(text: &Text, tree: &Tree, wanted: impl Fn(&str) -> bool
 }
 
 /// What the image knows of symbols as written; nothing when it is busy, starting or dead.
-pub(super) async fn kinds(front: &Front, asked: Asked) -> Vec<(String, SymbolKind)> {
+pub(super) async fn kinds(connection: &Connection, asked: OperatorsByPackage) -> Vec<(String, SymbolKind)> {
     let look = async {
         let mut known = Vec::new();
         for (package, written) in asked {
@@ -109,7 +123,7 @@ pub(super) async fn kinds(front: &Front, asked: Asked) -> Vec<(String, SymbolKin
             if symbols.is_empty() {
                 continue;
             }
-            match front.session.look(SymbolKindsParams { package, symbols }).await {
+            match connection.session.look(SymbolKindsParams { package, symbols }).await {
                 Ok(answer) => known
                     .extend(written.into_iter().zip(answer.kinds).filter_map(|(written, kind)| Some((written, kind?)))),
                 Err(error) => {

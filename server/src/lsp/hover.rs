@@ -3,7 +3,7 @@
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
 
-use super::front::Front;
+use super::connection::Connection;
 use super::{from_proto, to_proto};
 use crate::ide::described::{self, Described};
 use crate::ide::places;
@@ -14,12 +14,12 @@ use crate::text::position::{line_column, to_offset};
 use crate::text::scopes::Scopes;
 
 /// `textDocument/hover`.
-pub(super) async fn hover(front: &Front, params: HoverParams) -> Result<Option<Hover>> {
+pub(super) async fn hover(connection: &Connection, params: HoverParams) -> Result<Option<Hover>> {
     let place = params.text_document_position_params;
-    let document = front.session.document(front.client, place.text_document.uri.as_str());
-    let texts = front.session.texts(front.client);
+    let document = connection.session.document(connection.client, place.text_document.uri.as_str());
+    let texts = connection.session.texts(connection.client);
     let Some(document) = document.await else { return Ok(None) };
-    let encoding = front.negotiated().encoding;
+    let encoding = connection.negotiated().encoding;
     let offset = to_offset(document.text(), from_proto::position(place.position), encoding);
     let Some((span, written)) = symbol_at(&document, offset) else { return Ok(None) };
     let range = Some(to_proto::range(document.text(), span, encoding));
@@ -40,11 +40,11 @@ pub(super) async fn hover(front: &Front, params: HoverParams) -> Result<Option<H
     }
     let package = package_at(&document, offset);
     let question = Symbol::at(written.clone(), package.clone(), &[Want::Facts, Want::Definitions]);
-    let known = front.session.look(question).await;
+    let known = connection.session.look(question).await;
     let mut texts = texts.await;
     if let Ok(known) = &known {
         let defined = places::defined(known, &mut texts).await;
-        let made_by = front.session.made_by(known);
+        let made_by = connection.session.made_by(known);
         let described = Described { known: Some(known), defined: &defined, made_by: made_by.as_deref() };
         if let Some(value) = described::markdown(&described) {
             return answer(value);

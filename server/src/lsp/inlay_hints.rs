@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
 
+use super::connection::Connection;
 use super::from_proto;
-use super::front::Front;
 use crate::ide::hints;
 use crate::image::api::symbols::{Symbol, Want};
 use crate::text::Span;
@@ -17,12 +17,13 @@ use crate::text::position::{to_offset, to_position};
 const MOST: usize = 100;
 
 /// `textDocument/inlayHint`. Of functions that the image knows, and local ones.
-pub(super) async fn hints(front: &Front, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
+pub(super) async fn hints(connection: &Connection, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
     let uri = params.text_document.uri.as_str();
-    let (document, settings) = (front.session.document(front.client, uri), front.session.settings(front.client));
+    let (document, settings) =
+        (connection.session.document(connection.client, uri), connection.session.settings(connection.client));
     let (document, settings) = (document.await, settings.await);
     let Some(document) = document.filter(|_| settings.hint_parameters) else { return Ok(None) };
-    let (text, encoding) = (document.text(), front.negotiated().encoding);
+    let (text, encoding) = (document.text(), connection.negotiated().encoding);
     let offset = |position| to_offset(text, from_proto::position(position), encoding);
     let range = Span { start: offset(params.range.start), end: offset(params.range.end) };
     let mut known: HashMap<(String, Option<String>), Vec<String>> = HashMap::new();
@@ -37,7 +38,7 @@ pub(super) async fn hints(front: &Front, params: InlayHintParams) -> Result<Opti
                     if known.len() == MOST {
                         break;
                     }
-                    let parameters = parameters(front, name.clone()).await;
+                    let parameters = parameters(connection, name.clone()).await;
                     known.insert(name.clone(), parameters);
                 }
                 known.get(&name).cloned().unwrap_or_default()
@@ -54,8 +55,8 @@ pub(super) async fn hints(front: &Front, params: InlayHintParams) -> Result<Opti
 }
 
 /// The parameters of a function; none of what is no function, or not known.
-async fn parameters(front: &Front, (name, package): (String, Option<String>)) -> Vec<String> {
-    let known = front.session.look(Symbol::at(name, package, &[Want::Facts])).await;
+async fn parameters(connection: &Connection, (name, package): (String, Option<String>)) -> Vec<String> {
+    let known = connection.session.look(Symbol::at(name, package, &[Want::Facts])).await;
     let facts = known.ok().and_then(|known| known.facts);
     let function =
         facts.filter(|facts| facts.kinds.iter().any(|kind| kind == "function" || kind == "generic function"));

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::commands::{Command as _, RunTestAtPoint};
-use super::front::Front;
+use super::connection::Connection;
 use super::to_proto;
 use crate::ide::testing::definition;
 use crate::image::api::tools::{Named, ReferenceCount};
@@ -21,14 +21,14 @@ struct Counted {
 }
 
 /// The lenses of a document; those with a count have it when they are resolved.
-pub(super) async fn of_document(front: &Front, params: CodeLensParams) -> Vec<CodeLens> {
+pub(super) async fn of_document(connection: &Connection, params: CodeLensParams) -> Vec<CodeLens> {
     let uri = params.text_document.uri;
     // Both are asked before either is waited for.
     let (document, settings) =
-        (front.session.document(front.client, uri.as_str()), front.session.settings(front.client));
+        (connection.session.document(connection.client, uri.as_str()), connection.session.settings(connection.client));
     let (document, settings) = (document.await, settings.await);
     let Some(document) = document else { return Vec::new() };
-    let encoding = front.negotiated().encoding;
+    let encoding = connection.negotiated().encoding;
     let mut lenses = Vec::new();
     for form in document.scan().forms() {
         let Some(definition) = definition(&document, form.span) else { continue };
@@ -51,11 +51,11 @@ pub(super) async fn of_document(front: &Front, params: CodeLensParams) -> Vec<Co
 }
 
 /// A lens with its count. Without an image to ask it says nothing, rather than something false.
-pub(super) async fn resolve(front: &Front, mut lens: CodeLens) -> CodeLens {
+pub(super) async fn resolve(connection: &Connection, mut lens: CodeLens) -> CodeLens {
     let data = lens.data.clone().and_then(|data| serde_json::from_value::<Counted>(data).ok());
     if let Some(Counted { name, package, .. }) = data {
         let named = Named { name: Some(name), package, session: String::new() };
-        let title = match front.session.look(ReferenceCount(named)).await {
+        let title = match connection.session.look(ReferenceCount(named)).await {
             Ok(answer) if answer.count == 1 => "1 reference".to_owned(),
             Ok(answer) => format!("{} references", answer.count),
             Err(_) => String::new(),

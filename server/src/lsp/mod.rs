@@ -1,17 +1,17 @@
-//! Door 1: editors, over LSP. Translates between the protocol and the session; knows nothing of Lisp or of the image.
+//! Frontend 1: editors, over LSP. Translates between the protocol and the session; knows nothing of Lisp or of the image.
 
 mod actions;
 mod approve;
 mod capabilities;
 mod commands;
 mod completion;
+mod connection;
 mod definition;
 mod ext;
 mod feedback;
 mod formatting;
 mod frames;
 mod from_proto;
-mod front;
 mod hover;
 mod inlay_hints;
 mod lenses;
@@ -34,8 +34,8 @@ pub use commands::names as commands;
 pub use ext::NOTIFICATIONS;
 pub use transport::Ended;
 
-use crate::session::{ClientId, ClientInfo, Door, Session};
-use front::Front;
+use crate::session::{ClientId, ClientInfo, Frontend, Session};
+use connection::Connection;
 use transport::Peer;
 
 /// Serve one editor until it says `exit`, goes away, or stops reading. What it was doing is cancelled then, and its documents are closed.
@@ -44,13 +44,14 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let (client, feedback) = session.attach(ClientInfo { door: Door::Lsp, name: "an editor".into() });
+    let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "an editor".into() });
     let _attached = Attached { session: session.clone(), client };
     let (peer, outgoing) = Peer::new();
-    let front = Front::new(session, client, peer.clone(), feedback);
+    let connection = Connection::new(session, client, peer.clone(), feedback);
     // The socket is for tower-lsp's own client, which waits for each message to be written; `Peer` does not.
-    let (service, _socket) =
-        LspService::build(|_| front).custom_method("window/workDoneProgress/cancel", Front::cancel_progress).finish();
+    let (service, _socket) = LspService::build(|_| connection)
+        .custom_method("window/workDoneProgress/cancel", Connection::cancel_progress)
+        .finish();
     transport::run(service, peer, outgoing, read, write).await
 }
 

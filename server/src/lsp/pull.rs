@@ -4,7 +4,7 @@ use lsp_types::*;
 use ropey::Rope;
 use tower_lsp::jsonrpc::Result;
 
-use super::front::{Front, no_document};
+use super::connection::{Connection, no_document};
 use super::to_proto::{self, Diagnostics};
 use super::{actions, from_proto};
 use crate::image::api::CheckMode;
@@ -13,12 +13,12 @@ use crate::session::{CheckRequest, Snapshot, path_of_uri};
 /// `textDocument/diagnostic`: once the document as it is now has been checked, or at once with what the scanner knows when there is no image.
 /// A file that is not open is checked as it is on disk.
 pub(super) async fn document(
-    front: &Front,
+    connection: &Connection,
     params: DocumentDiagnosticParams,
 ) -> Result<DocumentDiagnosticReportResult> {
     let uri = params.text_document.uri;
-    let Some(snapshot) = front.session.snapshot(front.client, uri.as_str(), true).await else {
-        return unopened(front, &uri).await;
+    let Some(snapshot) = connection.session.snapshot(connection.client, uri.as_str(), true).await else {
+        return unopened(connection, &uri).await;
     };
     if params.previous_result_id.as_deref() == Some(&*id(&snapshot)) {
         let unchanged = UnchangedDocumentDiagnosticReport { result_id: id(&snapshot) };
@@ -28,19 +28,19 @@ pub(super) async fn document(
         };
         return Ok(DocumentDiagnosticReport::from(report).into());
     }
-    Ok(full(report(front, &uri, snapshot).await))
+    Ok(full(report(connection, &uri, snapshot).await))
 }
 
 /// `workspace/diagnostic`: of this client's open documents, each once it has been checked as it is now.
 pub(super) async fn workspace(
-    front: &Front,
+    connection: &Connection,
     params: WorkspaceDiagnosticParams,
 ) -> Result<WorkspaceDiagnosticReportResult> {
     let previous = actions::previous(params.previous_result_ids);
     let mut items = Vec::new();
-    for known in front.session.snapshots(front.client).await {
+    for known in connection.session.snapshots(connection.client).await {
         // One that was closed meanwhile has no diagnostics.
-        let Some(snapshot) = front.session.snapshot(front.client, &known.uri, true).await else { continue };
+        let Some(snapshot) = connection.session.snapshot(connection.client, &known.uri, true).await else { continue };
         let Ok(uri) = Url::parse(&snapshot.uri) else { continue };
         let version = Some(snapshot.version.into());
         items.push(if previous.get(&uri) == Some(&id(&snapshot)) {
@@ -48,7 +48,7 @@ pub(super) async fn workspace(
             WorkspaceUnchangedDocumentDiagnosticReport { uri, version, unchanged_document_diagnostic_report: unchanged }
                 .into()
         } else {
-            let full = report(front, &uri, snapshot).await;
+            let full = report(connection, &uri, snapshot).await;
             WorkspaceFullDocumentDiagnosticReport { uri, version, full_document_diagnostic_report: full }.into()
         });
     }
@@ -59,20 +59,20 @@ fn id(snapshot: &Snapshot) -> String {
     snapshot.result_id.to_string()
 }
 
-async fn report(front: &Front, uri: &Url, snapshot: Snapshot) -> FullDocumentDiagnosticReport {
+async fn report(connection: &Connection, uri: &Url, snapshot: Snapshot) -> FullDocumentDiagnosticReport {
     let result_id = Some(id(&snapshot));
-    let items = Diagnostics::new(front.negotiated(), uri, &snapshot.text).all(snapshot.items).await;
+    let items = Diagnostics::new(connection.negotiated(), uri, &snapshot.text).all(snapshot.items).await;
     FullDocumentDiagnosticReport { result_id, items }
 }
 
-async fn unopened(front: &Front, uri: &Url) -> Result<DocumentDiagnosticReportResult> {
+async fn unopened(connection: &Connection, uri: &Url) -> Result<DocumentDiagnosticReportResult> {
     let path = path_of_uri(uri.as_str()).filter(|_| from_proto::is_lisp_file(uri)).ok_or_else(|| no_document(uri))?;
     let bytes = tokio::fs::read(&path).await.map_err(|_| no_document(uri))?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let rope = Rope::from_str(&text);
     let request = CheckRequest { text, path: Some(path), mode: CheckMode::File, package: None, timeout: None };
-    let report = front.session.check(front.client, request).await.map_err(|error| to_proto::error(&error))?;
-    let items = Diagnostics::new(front.negotiated(), uri, &rope).all(report.diagnostics).await;
+    let report = connection.session.check(connection.client, request).await.map_err(|error| to_proto::error(&error))?;
+    let items = Diagnostics::new(connection.negotiated(), uri, &rope).all(report.diagnostics).await;
     Ok(full(FullDocumentDiagnosticReport { result_id: None, items }))
 }
 

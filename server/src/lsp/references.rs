@@ -3,8 +3,8 @@
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
 
+use super::connection::Connection;
 use super::definition::location;
-use super::front::Front;
 use super::{from_proto, to_proto};
 use crate::ide::{places, references};
 use crate::image::api::symbols::{Symbol, Want};
@@ -14,13 +14,13 @@ use crate::text::position::to_offset;
 use crate::text::scopes::Scopes;
 
 /// `textDocument/references`: calls, macro expansions, bindings, settings, reads and specializers; of a local name its occurrences.
-pub(super) async fn references(front: &Front, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
+pub(super) async fn references(connection: &Connection, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
     let place = params.text_document_position;
     let with_declaration = params.context.include_declaration;
-    let document = front.session.document(front.client, place.text_document.uri.as_str());
-    let texts = front.session.texts(front.client);
+    let document = connection.session.document(connection.client, place.text_document.uri.as_str());
+    let texts = connection.session.texts(connection.client);
     let Some(document) = document.await else { return Ok(None) };
-    let encoding = front.negotiated().encoding;
+    let encoding = connection.negotiated().encoding;
     let offset = to_offset(document.text(), from_proto::position(place.position), encoding);
     let Some((_, written)) = symbol_at(&document, offset) else { return Ok(None) };
     if let Some(form) = Form::at(&document, offset) {
@@ -35,7 +35,7 @@ pub(super) async fn references(front: &Front, params: ReferenceParams) -> Result
     }
     let package = package_at(&document, offset);
     let question = Symbol::at(written.clone(), package.clone(), &[Want::References, Want::Definitions]);
-    let known = front.session.look(question).await.unwrap_or_default();
+    let known = connection.session.look(question).await.unwrap_or_default();
     let mut texts = texts.await;
     let features = known.features.clone().unwrap_or_default();
     let from_image = known.references.as_deref().unwrap_or_default();

@@ -3,8 +3,8 @@
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
 
+use super::connection::Connection;
 use super::from_proto;
-use super::front::Front;
 use crate::ide::signature::{self, CallSite};
 use crate::ide::texts::Texts;
 use crate::image::api::symbols::{Facts, Symbol, Want};
@@ -16,18 +16,19 @@ use crate::text::position::to_offset;
 use crate::text::scopes::Scopes;
 
 /// `textDocument/signatureHelp`: of the innermost call that has a signature; of a macro's where its argument is a list of parameters too.
-pub(super) async fn help(front: &Front, params: SignatureHelpParams) -> Result<Option<SignatureHelp>> {
+pub(super) async fn help(connection: &Connection, params: SignatureHelpParams) -> Result<Option<SignatureHelp>> {
     let place = params.text_document_position_params;
-    let document = front.session.document(front.client, place.text_document.uri.as_str());
-    let texts = front.session.texts(front.client);
+    let document = connection.session.document(connection.client, place.text_document.uri.as_str());
+    let texts = connection.session.texts(connection.client);
     let Some(document) = document.await else { return Ok(None) };
-    let offset = to_offset(document.text(), from_proto::position(place.position), front.negotiated().encoding);
+    let offset = to_offset(document.text(), from_proto::position(place.position), connection.negotiated().encoding);
     let package = package_at(&document, offset);
     let texts = texts.await;
     let sites = signature::call_sites(&document, offset);
     let mut found: Option<(CallSite, Vec<String>, Option<Facts>)> = None;
     for (depth, site) in sites.into_iter().enumerate() {
-        let Some((parameters, facts)) = parameters(front, &document, &texts, &site, package.as_deref()).await else {
+        let Some((parameters, facts)) = parameters(connection, &document, &texts, &site, package.as_deref()).await
+        else {
             continue;
         };
         // Further out, only a macro that takes a list where the place is.
@@ -48,7 +49,7 @@ pub(super) async fn help(front: &Front, params: SignatureHelpParams) -> Result<O
 
 /// The operator's parameters: of a local function, by the image, or by an open text.
 pub(super) async fn parameters(
-    front: &Front,
+    connection: &Connection,
     document: &Document,
     texts: &Texts,
     site: &CallSite,
@@ -62,7 +63,7 @@ pub(super) async fn parameters(
         }
     }
     let question = Symbol::at(site.operator.clone(), package.map(str::to_owned), &[Want::Facts]);
-    let facts = front.session.look(question).await.ok().and_then(|known| known.facts);
+    let facts = connection.session.look(question).await.ok().and_then(|known| known.facts);
     if let Some(parameters) = facts.as_ref().and_then(|facts| facts.lambda_list.clone()) {
         return Some((parameters, facts));
     }

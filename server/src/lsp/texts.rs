@@ -7,7 +7,7 @@ use lsp_types::*;
 use ropey::Rope;
 use tower_lsp::jsonrpc::Result;
 
-use super::front::{Front, no_document};
+use super::connection::{Connection, no_document};
 use super::{from_proto, to_proto};
 use crate::ide::ranges;
 use crate::ide::symbols::{self, Kind};
@@ -26,10 +26,11 @@ pub(super) struct Text {
 
 impl Text {
     /// The document as it is after all changes that were sent before.
-    pub(super) async fn of(front: &Front, uri: &Url) -> Result<Text> {
-        let document = front.session.document(front.client, uri.as_str()).await.ok_or_else(|| no_document(uri))?;
+    pub(super) async fn of(connection: &Connection, uri: &Url) -> Result<Text> {
+        let document =
+            connection.session.document(connection.client, uri.as_str()).await.ok_or_else(|| no_document(uri))?;
         let string = document.text().to_string();
-        Ok(Text { document, string, encoding: front.negotiated().encoding })
+        Ok(Text { document, string, encoding: connection.negotiated().encoding })
     }
 
     pub(super) fn tree(&self) -> Tree<'_> {
@@ -72,10 +73,10 @@ impl Text {
 
 /// `textDocument/documentSymbol`: a tree of what the document defines.
 pub(super) async fn document_symbol(
-    front: &Front,
+    connection: &Connection,
     params: DocumentSymbolParams,
 ) -> Result<Option<DocumentSymbolResponse>> {
-    let text = Text::of(front, &params.text_document.uri).await?;
+    let text = Text::of(connection, &params.text_document.uri).await?;
     let symbols = symbols::symbols(&text.tree()).into_iter().map(|symbol| shown(&text, symbol)).collect();
     Ok(Some(DocumentSymbolResponse::Nested(symbols)))
 }
@@ -112,11 +113,11 @@ fn shown(text: &Text, symbol: symbols::Symbol) -> DocumentSymbol {
 
 /// `textDocument/documentHighlight`: where the symbol occurs; where it is defined as what is written.
 pub(super) async fn document_highlight(
-    front: &Front,
+    connection: &Connection,
     params: DocumentHighlightParams,
 ) -> Result<Option<Vec<DocumentHighlight>>> {
     let place = params.text_document_position_params;
-    let text = Text::of(front, &place.text_document.uri).await?;
+    let text = Text::of(connection, &place.text_document.uri).await?;
     let found = ranges::occurrences(&text.tree(), text.byte(place.position), |byte| text.package(byte));
     let highlight = |(range, defined): (Range<usize>, bool)| {
         let kind = if defined { DocumentHighlightKind::WRITE } else { DocumentHighlightKind::TEXT };
@@ -126,8 +127,11 @@ pub(super) async fn document_highlight(
 }
 
 /// `textDocument/foldingRange`.
-pub(super) async fn folding_range(front: &Front, params: FoldingRangeParams) -> Result<Option<Vec<FoldingRange>>> {
-    let text = Text::of(front, &params.text_document.uri).await?;
+pub(super) async fn folding_range(
+    connection: &Connection,
+    params: FoldingRangeParams,
+) -> Result<Option<Vec<FoldingRange>>> {
+    let text = Text::of(connection, &params.text_document.uri).await?;
     let folds = ranges::folds(&text.tree());
     let fold = |fold: ranges::Fold| {
         let range = text.range(&fold.range);
@@ -148,10 +152,10 @@ pub(super) async fn folding_range(front: &Front, params: FoldingRangeParams) -> 
 
 /// `textDocument/selectionRange`.
 pub(super) async fn selection_range(
-    front: &Front,
+    connection: &Connection,
     params: SelectionRangeParams,
 ) -> Result<Option<Vec<SelectionRange>>> {
-    let text = Text::of(front, &params.text_document.uri).await?;
+    let text = Text::of(connection, &params.text_document.uri).await?;
     let tree = text.tree();
     let around = |position: Position| {
         let outermost_first = ranges::selections(&tree, text.byte(position)).into_iter().rev();

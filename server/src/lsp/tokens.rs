@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
 
+use super::connection::Connection;
 use super::formatting::{by_package, kinds};
-use super::front::Front;
 use super::texts::Text;
 use crate::ide::format::rules::Bodies;
 use crate::ide::semantic::{self, LEGEND, MODIFIERS, Token};
@@ -27,35 +27,38 @@ pub(super) fn capability() -> SemanticTokensServerCapabilities {
 }
 
 /// `textDocument/semanticTokens/full`.
-pub(super) async fn full(front: &Front, params: SemanticTokensParams) -> Result<Option<SemanticTokensResult>> {
+pub(super) async fn full(
+    connection: &Connection,
+    params: SemanticTokensParams,
+) -> Result<Option<SemanticTokensResult>> {
     let uri = params.text_document.uri;
-    let tokens = tokens(front, &uri, None).await?;
-    Ok(Some(front.tokens.full(uri, tokens).into()))
+    let tokens = tokens(connection, &uri, None).await?;
+    Ok(Some(connection.tokens.full(uri, tokens).into()))
 }
 
 /// `textDocument/semanticTokens/full/delta`.
 pub(super) async fn delta(
-    front: &Front,
+    connection: &Connection,
     params: SemanticTokensDeltaParams,
 ) -> Result<Option<SemanticTokensFullDeltaResult>> {
     let uri = params.text_document.uri;
-    let tokens = tokens(front, &uri, None).await?;
-    Ok(Some(front.tokens.delta(uri, &params.previous_result_id, tokens)))
+    let tokens = tokens(connection, &uri, None).await?;
+    Ok(Some(connection.tokens.delta(uri, &params.previous_result_id, tokens)))
 }
 
 /// `textDocument/semanticTokens/range`.
 pub(super) async fn range(
-    front: &Front,
+    connection: &Connection,
     params: SemanticTokensRangeParams,
 ) -> Result<Option<SemanticTokensRangeResult>> {
-    let tokens = tokens(front, &params.text_document.uri, Some(params.range)).await?;
+    let tokens = tokens(connection, &params.text_document.uri, Some(params.range)).await?;
     Ok(Some(SemanticTokens { result_id: None, data: tokens }.into()))
 }
 
-async fn tokens(front: &Front, uri: &Url, range: Option<Range>) -> Result<Vec<SemanticToken>> {
-    let text = Text::of(front, uri).await?;
+async fn tokens(connection: &Connection, uri: &Url, range: Option<Range>) -> Result<Vec<SemanticToken>> {
+    let text = Text::of(connection, uri).await?;
     let asked = by_package(&text, &text.tree(), |written| !written.starts_with([':', '&', '#']));
-    let known: HashMap<_, _> = kinds(front, asked).await.into_iter().collect();
+    let known: HashMap<_, _> = kinds(connection, asked).await.into_iter().collect();
     let tree = text.tree();
     let mut tokens = semantic::tokens(&tree, &Bodies::of(&tree), &known);
     if let Some(range) = range {

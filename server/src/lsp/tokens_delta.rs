@@ -7,7 +7,7 @@ use lsp_types::*;
 
 /// The tokens that a client was last told, by document.
 #[derive(Debug, Default)]
-pub(super) struct Told(Mutex<Inner>);
+pub(super) struct SentTokens(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -15,7 +15,7 @@ struct Inner {
     tokens: HashMap<Url, (u64, Vec<SemanticToken>)>,
 }
 
-impl Told {
+impl SentTokens {
     /// What the client is told of all of a document.
     pub(super) fn full(&self, uri: Url, data: Vec<SemanticToken>) -> SemanticTokens {
         let (result_id, _) = self.keep(uri, &data);
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn only_who_has_the_last_tokens_is_told_the_difference() {
-        let told = Told::default();
+        let told = SentTokens::default();
         let uri = Url::parse("file:///a.lisp").unwrap();
         let first = told.full(uri.clone(), tokens(&[1, 2])).result_id.unwrap();
         let SemanticTokensFullDeltaResult::TokensDelta(delta) = told.delta(uri.clone(), &first, tokens(&[1, 5])) else {

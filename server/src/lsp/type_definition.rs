@@ -4,9 +4,9 @@ use lsp_types::request::{GotoTypeDefinitionParams, GotoTypeDefinitionResponse};
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
 
+use super::connection::Connection;
 use super::definition::location;
 use super::from_proto;
-use super::front::Front;
 use crate::ide::places::{self, Defined};
 use crate::ide::texts::Texts;
 use crate::ide::types::{self, TypeOf};
@@ -16,14 +16,14 @@ use crate::text::position::to_offset;
 
 /// `textDocument/typeDefinition`. Of a local variable what the text tells; of other names what the image knows.
 pub(super) async fn find(
-    front: &Front,
+    connection: &Connection,
     params: GotoTypeDefinitionParams,
 ) -> Result<Option<GotoTypeDefinitionResponse>> {
     let place = params.text_document_position_params;
-    let document = front.session.document(front.client, place.text_document.uri.as_str());
-    let texts = front.session.texts(front.client);
+    let document = connection.session.document(connection.client, place.text_document.uri.as_str());
+    let texts = connection.session.texts(connection.client);
     let Some(document) = document.await else { return Ok(None) };
-    let encoding = front.negotiated().encoding;
+    let encoding = connection.negotiated().encoding;
     let offset = to_offset(document.text(), from_proto::position(place.position), encoding);
     let Some((_, written)) = symbol_at(&document, offset) else { return Ok(None) };
     let package = package_at(&document, offset);
@@ -33,13 +33,13 @@ pub(super) async fn find(
         Some(TypeOf::Unknown) => {}
         Some(TypeOf::Named(names)) => {
             for name in names {
-                found.extend(definitions(front, &mut texts, name, package.as_deref(), Want::Definitions).await);
+                found.extend(definitions(connection, &mut texts, name, package.as_deref(), Want::Definitions).await);
             }
         }
         Some(TypeOf::Returned(name)) => {
-            found = definitions(front, &mut texts, name, package.as_deref(), Want::Types).await;
+            found = definitions(connection, &mut texts, name, package.as_deref(), Want::Types).await;
         }
-        None => found = definitions(front, &mut texts, written, package.as_deref(), Want::Types).await,
+        None => found = definitions(connection, &mut texts, written, package.as_deref(), Want::Types).await,
     }
     let mut locations: Vec<Location> = Vec::new();
     for location in found.iter().filter_map(|one| location(one, encoding)) {
@@ -52,14 +52,14 @@ pub(super) async fn find(
 
 /// The definitions of types that `name` has: its own or, with [`Want::Types`], those of its value. What the image does not know, the texts may.
 async fn definitions(
-    front: &Front,
+    connection: &Connection,
     texts: &mut Texts,
     name: String,
     package: Option<&str>,
     want: Want,
 ) -> Vec<Defined> {
     let question = Symbol::at(name.clone(), package.map(str::to_owned), &[want]);
-    let known = front.session.look(question).await.ok();
+    let known = connection.session.look(question).await.ok();
     let mut found = places::defined_anywhere(known.as_ref(), &name, package, texts).await;
     found.retain(|one| matches!(one.kind.as_str(), "class" | "structure" | "condition" | "type"));
     found

@@ -3,8 +3,8 @@
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
 
+use super::connection::Connection;
 use super::definition::location;
-use super::front::Front;
 use crate::ide::completion::fits;
 use crate::ide::places::{self, Defined};
 use crate::image::api::symbols::{Apropos, Known};
@@ -14,8 +14,11 @@ use crate::text::definitions;
 const LIMIT: usize = 200;
 
 /// `workspace/symbol`. An empty query is answered with what open texts define.
-pub(super) async fn symbols(front: &Front, params: WorkspaceSymbolParams) -> Result<Option<Vec<SymbolInformation>>> {
-    let texts = front.session.texts(front.client);
+pub(super) async fn symbols(
+    connection: &Connection,
+    params: WorkspaceSymbolParams,
+) -> Result<Option<Vec<SymbolInformation>>> {
+    let texts = connection.session.texts(connection.client);
     let query = params.query.trim().to_lowercase();
     let mut texts = texts.await;
     let mut found: Vec<Defined> = Vec::new();
@@ -36,7 +39,7 @@ pub(super) async fn symbols(front: &Front, params: WorkspaceSymbolParams) -> Res
     if !query.is_empty() {
         let question =
             Apropos { pattern: query, package: None, external: false, system: false, limit: LIMIT, definitions: true };
-        if let Ok(answer) = front.session.look(question).await {
+        if let Ok(answer) = connection.session.look(question).await {
             for symbol in answer.symbols.into_iter().filter(|symbol| symbol.package != "COMMON-LISP") {
                 let known =
                     Known { definitions: symbol.definitions, features: answer.features.clone(), ..Known::default() };
@@ -47,7 +50,7 @@ pub(super) async fn symbols(front: &Front, params: WorkspaceSymbolParams) -> Res
             }
         }
     }
-    let encoding = front.negotiated().encoding;
+    let encoding = connection.negotiated().encoding;
     let mut seen = std::collections::HashSet::new();
     found.retain(|one| seen.insert((one.file.clone(), one.place.map(|place| place.name))));
     found.truncate(LIMIT);

@@ -10,7 +10,7 @@ use rmcp::service::{Peer, RequestContext, ServiceError};
 use serde_json::{Value, json};
 
 use super::tools::Call;
-use crate::session::approval::{Answer, Class, Decision, Permit, Question, Retry, Ruling, Subject, Wish};
+use crate::session::approval::{Answer, ApprovalRequest, Class, Decision, Grant, Question, Retry, Subject, Verdict};
 
 /// Key of the one question in an input-required result.
 const QUESTION: &str = "approval";
@@ -35,7 +35,7 @@ enum Way {
 #[derive(Debug)]
 pub(crate) enum Consent {
     /// It may; with what was allowed.
-    Given(Option<Permit>),
+    Given(Option<Grant>),
     /// Why not.
     Refused(String),
     /// The client is to ask, and to call again.
@@ -77,28 +77,28 @@ pub(crate) async fn of(
     subject: Subject,
     arguments: Value,
 ) -> Consent {
-    let wish = Wish { class, tool, subject, arguments, lasting: call.asker.lasting };
-    let ruling = call.session.permit(call.client, wish, call.asker.retry.take()).await;
-    let ruling = match ruling {
-        Ruling::ThroughAgent(question) => match through_agent(call, question).await {
-            Ok(ruling) => ruling,
+    let wish = ApprovalRequest { class, tool, subject, arguments, lasting: call.asker.lasting };
+    let verdict = call.session.permit(call.client, wish, call.asker.retry.take()).await;
+    let verdict = match verdict {
+        Verdict::ThroughAgent(question) => match through_agent(call, question).await {
+            Ok(verdict) => verdict,
             Err(asked) => return asked,
         },
-        ruling => ruling,
+        verdict => verdict,
     };
-    match ruling {
+    match verdict {
         // A file may have been exchanged while a person read.
-        Ruling::Allowed(permit) => match call.session.recheck(call.client, &permit) {
+        Verdict::Allowed(permit) => match call.session.recheck(call.client, &permit) {
             Ok(_) => Consent::Given(Some(permit)),
             Err(why) => Consent::Refused(format!("Refused: {why}.")),
         },
-        Ruling::Refused(why) => Consent::Refused(why),
+        Verdict::Refused(why) => Consent::Refused(why),
         // Nobody asks twice.
-        Ruling::ThroughAgent(_) => Consent::Refused("Refused: nobody can be asked.".into()),
+        Verdict::ThroughAgent(_) => Consent::Refused("Refused: nobody can be asked.".into()),
     }
 }
 
-async fn through_agent(call: &Call, question: Question) -> Result<Ruling, Consent> {
+async fn through_agent(call: &Call, question: Question) -> Result<Verdict, Consent> {
     match &call.asker.way {
         Way::None => Ok(call.session.settle(question, Answer::Cannot).await),
         Way::Elicitation(peer) => {
@@ -115,7 +115,7 @@ async fn through_agent(call: &Call, question: Question) -> Result<Ruling, Consen
         }
         Way::InputRequired => {
             let request = InputRequest::Elicitation(ElicitRequest::new(form(&question)));
-            match call.session.park(question) {
+            match call.session.await_retry(question) {
                 Ok(state) => {
                     let requests = InputRequests::from([(QUESTION.to_owned(), request)]);
                     Err(Consent::AskFirst(Box::new(InputRequiredResult::new(Some(requests), Some(state)))))

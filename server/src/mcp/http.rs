@@ -50,7 +50,7 @@ pub enum HttpError {
 
 /// An open HTTP door.
 #[derive(Debug)]
-pub struct HttpDoor {
+pub struct HttpServer {
     /// Where it listens, with the port that was taken.
     pub address: SocketAddr,
     /// Ends when the token that was given to [`serve_http`] is cancelled.
@@ -64,7 +64,7 @@ pub async fn serve_http(
     address: SocketAddr,
     token_file: &Path,
     stop: CancellationToken,
-) -> Result<HttpDoor, HttpError> {
+) -> Result<HttpServer, HttpError> {
     if !address.ip().is_loopback() {
         return Err(HttpError::NotLoopback(address));
     }
@@ -94,7 +94,7 @@ pub async fn serve_http(
             tracing::error!(%error, "the HTTP door closed");
         }
     });
-    Ok(HttpDoor { address, task })
+    Ok(HttpServer { address, task })
 }
 
 async fn require_token(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {

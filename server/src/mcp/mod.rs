@@ -1,4 +1,4 @@
-//! Door 2: agents. MCP over the bridge's socket ([`serve`]) or over loopback HTTP ([`http::serve_http`]).
+//! Frontend 2: agents. MCP over the bridge's socket ([`serve`]) or over loopback HTTP ([`http::serve_http`]).
 //!
 //! `rmcp` speaks both eras of the protocol on one connection: the `initialize` handshake (2024-11-05 to 2025-11-25) and
 //! self-contained requests (2026-07-28). What it leaves to us is here: framing that answers every bad line ([`framing`]), tools as
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::session::Session;
 
-pub use http::{HttpDoor, HttpError, serve_http};
+pub use http::{HttpError, HttpServer, serve_http};
 
 /// Serve one client until it leaves. When `read` ends, calls in progress may finish (a script may pipe its requests in and read on);
 /// prefer [`serve_socket`], which also notices that nobody reads any more and then interrupts them at once.

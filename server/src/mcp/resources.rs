@@ -131,9 +131,9 @@ pub(crate) async fn read(session: &Session, uri: &str) -> Result<String, ErrorDa
                 return Err(ErrorData::resource_not_found(message, Some(json!({"uri": uri}))));
             }
             let with_makers = facts.symbols.into_iter().map(|symbol| {
-                let makers = symbol.package.as_deref().map(|package| session.provenance(package, &symbol.name));
+                let provenance = symbol.package.as_deref().map(|package| session.provenance(package, &symbol.name));
                 let mut value = serde_json::to_value(symbol).unwrap_or_default();
-                value["provenance"] = serde_json::to_value(makers.unwrap_or_default()).unwrap_or_default();
+                value["provenance"] = serde_json::to_value(provenance.unwrap_or_default()).unwrap_or_default();
                 value
             });
             json!({"symbols": with_makers.collect::<Vec<Value>>()})

@@ -21,7 +21,7 @@ use super::consent::Asker;
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
-use crate::session::{ClientId, ClientInfo, Door, Feedback, Session};
+use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 
 /// What an agent reads first.
 const INSTRUCTIONS: &str = "Consort is one live Common Lisp image that you share with the user's editor: what you define they see \
@@ -73,7 +73,7 @@ const REPEATS: Duration = Duration::from_secs(5);
 
 impl Client {
     fn attach(session: &Session, name: &str) -> Client {
-        let (id, mut feedback) = session.attach(ClientInfo { door: Door::Mcp, name: name.to_owned() });
+        let (id, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: name.to_owned() });
         let notices = Arc::new(Mutex::new(Notices::default()));
         let shared = notices.clone();
         // Ends when the session forgets the client.

@@ -33,8 +33,8 @@ use super::consent::{self, Asker, Consent};
 use super::progress::Reporter;
 use crate::ide::clip;
 use crate::image::ImageError;
-use crate::session::approval::{Class, Permit, Sources, Subject, Wish};
-use crate::session::log::{self, Doing, Status};
+use crate::session::approval::{ApprovalRequest, Class, Grant, Sources, Subject};
+use crate::session::log::{self, LogContext, Status};
 use crate::session::{ClientId, Session};
 
 /// What a tool does to its surroundings; a client decides by it whether to ask its user.
@@ -111,7 +111,7 @@ pub(crate) struct Call {
     /// Asks the person behind the client, if need be.
     pub(crate) asker: Asker,
     /// What was allowed, for a tool whose `asks` names a class: see [`Call::allowed_file`].
-    pub(crate) permit: Option<Permit>,
+    pub(crate) permit: Option<Grant>,
 }
 
 impl Call {
@@ -136,7 +136,7 @@ impl Call {
 
     /// Have it in the audit log that a tool refuses what nobody need be asked about.
     pub(crate) fn refuse(&self, tool: &'static str, (class, subject): (Class, Subject), arguments: Value, why: &str) {
-        self.session.refused(self.client, Wish { class, tool, subject, arguments, lasting: false }, why);
+        self.session.refused(self.client, ApprovalRequest { class, tool, subject, arguments, lasting: false }, why);
     }
 }
 
@@ -256,7 +256,7 @@ fn entry<T: Tool + 'static>() -> Entry {
 }
 
 /// Call a tool that does something, and have it in the session's log.
-async fn logged<T: Tool>(doing: Doing, call: Call, input: T::Input) -> Reply<T::Output> {
+async fn logged<T: Tool>(doing: LogContext, call: Call, input: T::Input) -> Reply<T::Output> {
     let running = call.session.log().begin(call.client, doing.clone());
     let reply = log::within(doing, T::call(call, input)).await;
     running.end(if reply.failed { Status::Error } else { Status::Ok }, &reply.text);
@@ -276,7 +276,7 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, arguments: JsonObje
         Ok(input) => match T::asks_of(&call, &input).await {
             Err(failure) => failure.into(),
             Ok(asked) => {
-                let doing = asked.as_ref().map(|(_, subject)| Doing {
+                let doing = asked.as_ref().map(|(_, subject)| LogContext {
                     tool: T::NAME.into(),
                     code: subject.code.clone(),
                     package: given["package"].as_str().map(str::to_owned),

@@ -3,7 +3,7 @@
 mod approving;
 mod checking;
 mod editing;
-mod news;
+mod image_events;
 mod work;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -20,15 +20,15 @@ use super::documents::{Documents, LONG, Open};
 use super::event::{Event, Reply};
 use super::jobs::{Job, Jobs, Kind};
 use super::log::Log;
-use super::provenance::Makers;
-use super::{ClientId, ClientInfo, Door, Feedback, Level};
+use super::provenance::ProvenanceStore;
+use super::{ClientId, ClientInfo, Feedback, Frontend, Level};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::image::api::{EvalOutcome, EvalParams};
 use crate::image::{Image, ImageEvent, ImageState};
 use crate::text::document::Document;
 use crate::text::position::PositionEncoding;
-use approving::Desk;
+use approving::ApprovalState;
 
 /// How many events are handled before what they changed is published, if they come without a pause.
 const BURST: u32 = 32;
@@ -80,9 +80,9 @@ pub(super) struct Actor {
     swept: Instant,
     /// Failures of checks that were told already.
     told: HashSet<String>,
-    desk: Desk,
+    approvals: ApprovalState,
     log: Log,
-    makers: Makers,
+    provenance: ProvenanceStore,
     contexts: Contexts,
 }
 
@@ -92,9 +92,9 @@ impl Actor {
         workspace: PathBuf,
         image: Image,
         events: mpsc::WeakUnboundedSender<Event>,
-        (log, makers, contexts): (Log, Makers, Contexts),
+        (log, provenance, contexts): (Log, ProvenanceStore, Contexts),
     ) -> Actor {
-        let desk = Desk::new(Audit::start(config.approval.audit.clone()), events);
+        let approvals = ApprovalState::new(Audit::start(config.approval.audit.clone()), events);
         Actor {
             config,
             state: image.state(),
@@ -108,9 +108,9 @@ impl Actor {
             sweep: None,
             swept: Instant::now(),
             told: HashSet::new(),
-            desk,
+            approvals,
             log,
-            makers,
+            provenance,
             contexts,
         }
     }
@@ -198,9 +198,9 @@ impl Actor {
                 self.jobs.start(job, reply, async move { image.restart().await });
             }
             Event::Status { reply } => self.status(reply),
-            Event::Permit { client, bound, retry, reply } => self.permit(client, bound, retry, reply),
+            Event::Grant { client, bound, retry, reply } => self.permit(client, bound, retry, reply),
             Event::Settle { client, bound, answer, reply } => self.settle(client, bound, answer, reply),
-            Event::Park { state, parked } => self.park(state, parked),
+            Event::AwaitRetry { state, pending } => self.await_retry(state, pending),
             Event::Withdrawn { client, bound } => self.question_dropped(client, &bound),
             Event::Broken { client, bound, why } => self.note(client, &bound, false, "the file", Some(&why)),
             Event::CanBeAsked { editor } => self.can_be_asked(editor),
@@ -232,13 +232,13 @@ impl Actor {
     }
 
     fn attach(&mut self, id: ClientId, info: ClientInfo, feedback: mpsc::UnboundedSender<Feedback>) {
-        let door = match info.door {
-            Door::Lsp => "lsp",
-            Door::Mcp => "mcp",
-            Door::Cli => "cli",
+        let frontend = match info.frontend {
+            Frontend::Lsp => "lsp",
+            Frontend::Mcp => "mcp",
+            Frontend::Cli => "cli",
         };
         let client = Client {
-            session: format!("{door}-{}", id.0),
+            session: format!("{frontend}-{}", id.0),
             info,
             feedback,
             config: self.config.clone(),
@@ -267,11 +267,11 @@ impl Actor {
 
     fn detach(&mut self, id: ClientId) {
         if let Some(client) = self.clients.remove(&id) {
-            self.leave_desk(id, &client.info.name);
+            self.leave_approvals(id, &client.info.name);
             self.jobs.abort_client(id);
             self.documents.remove_client(id);
             self.image.close_session(&client.session);
-            self.makers.session_ended(&client.session);
+            self.provenance.session_ended(&client.session);
             self.log.forget(id);
             self.contexts.set(id, None);
         }
@@ -321,7 +321,7 @@ impl Actor {
     fn next_tick(&self) -> Option<Instant> {
         let may_start = self.can_check() && self.busy_until.is_none();
         let busy = self.busy_until.filter(|_| self.can_check());
-        [self.documents.next_tick(may_start), self.sweep, busy, self.desk.next_tick()].into_iter().flatten().min()
+        [self.documents.next_tick(may_start), self.sweep, busy, self.approvals.next_tick()].into_iter().flatten().min()
     }
 
     fn tick(&mut self) {
@@ -334,7 +334,7 @@ impl Actor {
             self.swept = now;
             self.documents.all_due(now);
         }
-        self.desk_tick(now);
+        self.approvals_tick(now);
         for ((client, uri), open) in self.documents.iter_mut() {
             if let Some(running) = open.running.as_mut().filter(|r| !r.announced && r.since + LONG <= now) {
                 running.announced = true;

@@ -1,14 +1,14 @@
 //! Approval: what an agent may do only when a person lets it (contracts: Approval; docs/security.md).
 //!
-//! A [`Wish`] goes to the actor, which rules on it (`actor/approving.rs`): by a rule, by what a person allowed for the session, by asking in the
-//! editors, or, when there is no editor, by having the door ask through the agent's own client ([`Ruling::ThroughAgent`]). Every ruling is
+//! A [`ApprovalRequest`] goes to the actor, which rules on it (`actor/approving.rs`): by a rule, by what a person allowed for the session, by asking in the
+//! editors, or, when there is no editor, by having the door ask through the agent's own client ([`Verdict::ThroughAgent`]). Every ruling is
 //! in the audit log before it is known.
 
 mod audit;
 mod binding;
-mod seen;
+mod messages;
+mod sanitize;
 mod sources;
-mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use super::event::Event;
 use super::{ClientId, Session};
 pub(super) use audit::{Audit, Entry, timestamp};
 pub use binding::BoundFile;
-pub use seen::safe;
+pub(super) use messages::{denied, message, nobody, said_no, too_late, unwritten, whole};
+pub use sanitize::safe;
 pub use sources::{Sources, digest_of};
-pub(super) use words::{denied, message, nobody, said_no, too_late, unwritten, whole};
 
 /// What a person who is asked is shown, and what the approval is bound to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Subject {
 
 /// What an agent wants to do.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct ApprovalRequest {
     /// Its class.
     pub class: Class,
     /// The tool, by its own name, whatever name it was called by.
@@ -57,8 +57,8 @@ pub struct Wish {
 
 /// A wish, and what an approval of it is bound to.
 #[derive(Debug, Clone)]
-pub(super) struct Bound {
-    pub(super) wish: Wish,
+pub(super) struct BoundRequest {
+    pub(super) wish: ApprovalRequest,
     /// Of tool, class and arguments.
     pub(super) digest: String,
     /// The arguments as JSON, clipped, and how many characters there are.
@@ -70,15 +70,15 @@ pub(super) struct Bound {
 
 /// The right to do exactly what was allowed. See [`Session::recheck`].
 #[derive(Debug, Clone)]
-pub struct Permit {
-    bound: Arc<Bound>,
+pub struct Grant {
+    bound: Arc<BoundRequest>,
 }
 
 /// What became of a wish.
 #[derive(Debug)]
-pub enum Ruling {
+pub enum Verdict {
     /// It may be done.
-    Allowed(Permit),
+    Allowed(Grant),
     /// Why not, and how a person can allow it.
     Refused(String),
     /// A person has to be asked, and no editor is there to do it.
@@ -126,7 +126,7 @@ pub enum Answer {
 #[derive(Debug)]
 pub struct Question {
     client: ClientId,
-    bound: Option<Box<Bound>>,
+    bound: Option<Box<BoundRequest>>,
     /// What to show.
     pub message: String,
     /// How long to wait.
@@ -137,7 +137,7 @@ pub struct Question {
 impl Question {
     pub(super) fn new(
         client: ClientId,
-        bound: Bound,
+        bound: BoundRequest,
         message: String,
         deadline: Duration,
         events: mpsc::WeakUnboundedSender<Event>,
@@ -157,7 +157,7 @@ impl Drop for Question {
 
 /// A question as an editor is asked it.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ApprovalPrompt {
     /// Its number.
     pub id: u64,
     /// Who asks.
@@ -191,9 +191,9 @@ pub struct Retry {
 
 /// A question that waits for a retried call.
 #[derive(Debug)]
-pub(super) struct Parked {
+pub(super) struct PendingApproval {
     pub(super) client: ClientId,
-    pub(super) bound: Box<Bound>,
+    pub(super) bound: Box<BoundRequest>,
     pub(super) until: Instant,
 }
 
@@ -203,23 +203,23 @@ impl Session {
     pub fn permit(
         &self,
         client: ClientId,
-        wish: Wish,
+        wish: ApprovalRequest,
         retry: Option<Retry>,
-    ) -> impl Future<Output = Ruling> + Send + use<> {
-        let bound = Box::new(Bound::new(wish, self.workspace()));
-        let answer = self.ask(|reply| Event::Permit { client, bound, retry, reply });
+    ) -> impl Future<Output = Verdict> + Send + use<> {
+        let bound = Box::new(BoundRequest::new(wish, self.workspace()));
+        let answer = self.ask(|reply| Event::Grant { client, bound, retry, reply });
         async {
-            answer.await.unwrap_or_else(|_| Ruling::Refused("Refused: the agent left, or Consort is ending.".into()))
+            answer.await.unwrap_or_else(|_| Verdict::Refused("Refused: the agent left, or Consort is ending.".into()))
         }
     }
 
     /// What the person behind an agent's client said to a question.
-    pub fn settle(&self, mut question: Question, answer: Answer) -> impl Future<Output = Ruling> + Send + use<> {
+    pub fn settle(&self, mut question: Question, answer: Answer) -> impl Future<Output = Verdict> + Send + use<> {
         let client = question.client;
         let bound = question.bound.take();
         let settled = bound.map(|bound| self.ask(|reply| Event::Settle { client, bound, answer, reply }));
         async {
-            let ended = || Ruling::Refused("Refused: the agent left, or Consort is ending.".into());
+            let ended = || Verdict::Refused("Refused: the agent left, or Consort is ending.".into());
             match settled {
                 Some(settled) => settled.await.unwrap_or_else(|_| ended()),
                 None => ended(),
@@ -231,12 +231,12 @@ impl Session {
     ///
     /// # Errors
     /// That the system has no random numbers, in which case nothing can be asked.
-    pub fn park(&self, mut question: Question) -> Result<String, String> {
+    pub fn await_retry(&self, mut question: Question) -> Result<String, String> {
         let state =
             binding::random().map_err(|error| format!("Refused: no random bytes from /dev/urandom: {error}"))?;
         if let Some(bound) = question.bound.take() {
-            let parked = Parked { client: question.client, bound, until: Instant::now() + question.deadline };
-            self.send(Event::Park { state: state.clone(), parked });
+            let pending = PendingApproval { client: question.client, bound, until: Instant::now() + question.deadline };
+            self.send(Event::AwaitRetry { state: state.clone(), pending });
         }
         Ok(state)
     }
@@ -246,7 +246,7 @@ impl Session {
     ///
     /// # Errors
     /// That it is no longer the file that was allowed: it was renamed, replaced, made a link, or changed. It is in the audit log then.
-    pub fn recheck(&self, client: ClientId, permit: &Permit) -> Result<Option<PathBuf>, String> {
+    pub fn recheck(&self, client: ClientId, permit: &Grant) -> Result<Option<PathBuf>, String> {
         let path = permit.bound.file.as_ref().map(BoundFile::recheck).transpose();
         if let Err(why) = &path {
             self.send(Event::Broken { client, bound: permit.bound.clone(), why: why.clone() });
@@ -258,7 +258,7 @@ impl Session {
     ///
     /// # Errors
     /// Which file was changed. It is in the audit log then.
-    pub async fn recheck_sources(&self, client: ClientId, permit: &Permit) -> Result<Sources, String> {
+    pub async fn recheck_sources(&self, client: ClientId, permit: &Grant) -> Result<Sources, String> {
         let sources = permit.bound.wish.subject.sources.clone();
         let checked = tokio::task::spawn_blocking(move || sources.recheck().map(|()| sources)).await;
         let checked = checked.unwrap_or_else(|error| Err(format!("the files could not be read: {error}")));
@@ -269,8 +269,8 @@ impl Session {
     }
 
     /// Have it in the audit log that a wish was refused, for its file, before anybody was asked.
-    pub fn refused(&self, client: ClientId, wish: Wish, why: &str) {
-        let bound = Arc::new(Bound::new(wish, self.workspace()));
+    pub fn refused(&self, client: ClientId, wish: ApprovalRequest, why: &str) {
+        let bound = Arc::new(BoundRequest::new(wish, self.workspace()));
         self.send(Event::Broken { client, bound, why: why.to_owned() });
     }
 
@@ -279,7 +279,7 @@ impl Session {
         self.send(Event::CanBeAsked { editor });
     }
 
-    /// What an editor answered to [`Asked`].
+    /// What an editor answered to [`ApprovalPrompt`].
     pub fn answer(&self, editor: ClientId, question: u64, answer: Answer) {
         self.send(Event::Answered { editor, question, answer });
     }

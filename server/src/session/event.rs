@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::approval::{Answer, Bound, Parked, Retry, Ruling};
+use super::approval::{Answer, BoundRequest, PendingApproval, Retry, Verdict};
 use super::jobs::{Finished, Job, Jobs};
-use super::parts::Wanted;
+use super::selection::Wanted;
 use super::{
     CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, ExpandRequest, Feedback, OpenDocument,
     Selected, Snapshot, Status, SystemReport,
@@ -173,29 +173,29 @@ pub(super) enum Event {
         reply: oneshot::Sender<Status>,
     },
     // Approval.
-    Permit {
+    Grant {
         client: ClientId,
-        bound: Box<Bound>,
+        bound: Box<BoundRequest>,
         retry: Option<Retry>,
-        reply: oneshot::Sender<Ruling>,
+        reply: oneshot::Sender<Verdict>,
     },
     Settle {
         client: ClientId,
-        bound: Box<Bound>,
+        bound: Box<BoundRequest>,
         answer: Answer,
-        reply: oneshot::Sender<Ruling>,
+        reply: oneshot::Sender<Verdict>,
     },
-    Park {
+    AwaitRetry {
         state: String,
-        parked: Parked,
+        pending: PendingApproval,
     },
     Withdrawn {
         client: ClientId,
-        bound: Box<Bound>,
+        bound: Box<BoundRequest>,
     },
     Broken {
         client: ClientId,
-        bound: Arc<Bound>,
+        bound: Arc<BoundRequest>,
         why: String,
     },
     CanBeAsked {

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 use tokio::sync::watch;
 
 use super::approval::timestamp;
-use super::{ClientId, ClientInfo, Door};
+use super::{ClientId, ClientInfo, Frontend};
 
 /// Entries that are kept.
 const ENTRIES: usize = 1_000;
@@ -39,7 +39,8 @@ pub struct LogEntry {
     /// Whose it was.
     pub client: String,
     /// By which door.
-    pub door: Door,
+    #[serde(rename = "door")]
+    pub frontend: Frontend,
     /// The tool, command or operation.
     pub tool: String,
     /// The code, if it was about code, clipped.
@@ -58,7 +59,7 @@ pub struct LogEntry {
 
 /// What is about to run.
 #[derive(Debug, Clone, Default)]
-pub struct Doing {
+pub struct LogContext {
     /// The tool, command or operation.
     pub tool: String,
     /// The code.
@@ -71,7 +72,7 @@ pub struct Doing {
 
 #[derive(Debug, Clone)]
 struct Scope {
-    doing: Arc<Doing>,
+    doing: Arc<LogContext>,
     /// It is in the log as one entry.
     logged: bool,
 }
@@ -82,17 +83,17 @@ tokio::task_local! {
 
 /// Work for a tool or command that is logged as a whole: what the session does within it is not logged again, and what it defines is known to be
 /// of this code.
-pub(crate) async fn within<T>(doing: Doing, work: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(doing: LogContext, work: impl Future<Output = T>) -> T {
     DOING.scope(Scope { doing: Arc::new(doing), logged: true }, work).await
 }
 
 /// Work for a command: what the session does within it is logged under its name.
-pub(crate) async fn named<T>(doing: Doing, work: impl Future<Output = T>) -> T {
+pub(crate) async fn named<T>(doing: LogContext, work: impl Future<Output = T>) -> T {
     DOING.scope(Scope { doing: Arc::new(doing), logged: false }, work).await
 }
 
 /// The tool or command that this is done for.
-pub(super) fn doing() -> Option<Arc<Doing>> {
+pub(super) fn doing() -> Option<Arc<LogContext>> {
     DOING.try_with(|scope| scope.doing.clone()).ok()
 }
 
@@ -127,7 +128,7 @@ struct Ring {
 pub struct Running {
     log: Log,
     info: ClientInfo,
-    doing: Doing,
+    doing: LogContext,
     began: (SystemTime, Instant),
     done: bool,
 }
@@ -153,12 +154,12 @@ impl Log {
 
     /// Who a client is; the command line when it is not known.
     pub(super) fn who(&self, client: ClientId) -> ClientInfo {
-        let unknown = || ClientInfo { door: Door::Cli, name: "Consort".into() };
+        let unknown = || ClientInfo { frontend: Frontend::Cli, name: "Consort".into() };
         self.ring().clients.get(&client).cloned().unwrap_or_else(unknown)
     }
 
     /// Something begins.
-    pub fn begin(&self, client: ClientId, doing: Doing) -> Running {
+    pub fn begin(&self, client: ClientId, doing: LogContext) -> Running {
         Running {
             log: self.clone(),
             info: self.who(client),
@@ -204,7 +205,7 @@ impl Log {
                 number,
                 time: timestamp(running.began.0),
                 client: info.name,
-                door: info.door,
+                frontend: info.frontend,
                 tool: running.doing.tool.clone(),
                 code: running.doing.code.as_deref().map(|code| clipped(code, CODE)),
                 file: running.doing.file.clone(),
@@ -249,12 +250,13 @@ mod tests {
     fn it_keeps_the_last_entries_and_tells_of_each() {
         let log = Log::new();
         let last = log.last();
-        log.meet(ClientId(7), ClientInfo { door: Door::Mcp, name: "agent".into() });
+        log.meet(ClientId(7), ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
         for number in 0..ENTRIES + 5 {
-            let doing = Doing { tool: "evaluate-lisp".into(), code: Some("x".repeat(3 * CODE)), ..Doing::default() };
+            let doing =
+                LogContext { tool: "evaluate-lisp".into(), code: Some("x".repeat(3 * CODE)), ..LogContext::default() };
             log.begin(ClientId(7), doing).end(Status::Ok, &number.to_string());
         }
-        drop(log.begin(ClientId(7), Doing::default()));
+        drop(log.begin(ClientId(7), LogContext::default()));
         assert_eq!(*last.borrow(), ENTRIES as u64 + 6);
         let all = log.entries(0, usize::MAX);
         assert_eq!((all.len(), all[0].number), (ENTRIES, 7));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::approval::timestamp;
-use super::{ClientInfo, Door};
+use super::{ClientInfo, Frontend};
 use crate::image::Image;
 use crate::image::api::Origin;
 use crate::image::api::contents::{Homes, SystemFiles};
@@ -16,7 +16,7 @@ use crate::text::made::{Definition, definitions};
 
 /// Names whose makers are kept.
 const NAMES: usize = 20_000;
-/// Makers that are kept of one name, such as of a generic function's methods.
+/// ProvenanceStore that are kept of one name, such as of a generic function's methods.
 const MAKERS: usize = 16;
 /// Symbols whose home is asked for at once.
 const ASK: usize = 500;
@@ -29,7 +29,8 @@ pub struct Provenance {
     /// The client's name.
     pub by: String,
     /// Its door: an editor, an agent, the command line.
-    pub door: Door,
+    #[serde(rename = "door")]
+    pub frontend: Frontend,
     /// When (RFC 3339).
     pub at: String,
     /// The tool, command or operation.
@@ -47,10 +48,10 @@ pub struct Provenance {
 impl Provenance {
     /// For a person: who, when, how, and from where.
     pub fn sentence(&self) -> String {
-        let who = match self.door {
-            Door::Lsp => "in the editor",
-            Door::Mcp => "by an agent",
-            Door::Cli => "from the command line",
+        let who = match self.frontend {
+            Frontend::Lsp => "in the editor",
+            Frontend::Mcp => "by an agent",
+            Frontend::Cli => "from the command line",
         };
         let place = match (&self.file, self.line) {
             (Some(file), Some(line)) => format!(", from {}:{line}", file.display()),
@@ -63,7 +64,7 @@ impl Provenance {
 
 /// The table. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Makers {
+pub(super) struct ProvenanceStore {
     shared: Arc<Mutex<Table>>,
 }
 
@@ -80,7 +81,7 @@ struct Table {
 
 /// What made definitions.
 #[derive(Debug, Clone)]
-pub(super) struct Making {
+pub(super) struct ProvenanceEntry {
     pub(super) client: ClientInfo,
     pub(super) how: String,
     /// The package in which the text begins.
@@ -91,7 +92,7 @@ pub(super) struct Making {
     pub(super) file: Option<PathBuf>,
 }
 
-impl Makers {
+impl ProvenanceStore {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,7 +130,7 @@ impl Makers {
     }
 
     /// Note what a text defined that was evaluated or compiled. Asks the image where the names are at home.
-    pub(super) async fn made(&self, image: &Image, text: &str, making: Making) {
+    pub(super) async fn made(&self, image: &Image, text: &str, making: ProvenanceEntry) {
         let found = definitions(text);
         self.note(image, found, &making).await;
     }
@@ -147,7 +148,7 @@ impl Makers {
             let found = tokio::task::spawn_blocking(move || definitions(&decode(bytes))).await.unwrap_or_default();
             let origin = Some(Origin { file, line: 1, column: 1 });
             let package = "COMMON-LISP-USER".to_owned();
-            let making = Making { client: client.clone(), how: how.to_owned(), package, origin, file: None };
+            let making = ProvenanceEntry { client: client.clone(), how: how.to_owned(), package, origin, file: None };
             self.note(image, found, &making).await;
         }
     }
@@ -157,18 +158,18 @@ impl Makers {
         let at = timestamp(SystemTime::now());
         let mut table = self.table();
         for (name, kind) in gone.iter().filter_map(|text| named(text)) {
-            if let Some(makers) = table.made.get_mut(&name) {
-                makers.retain(|made| made.kind != kind);
+            if let Some(provenance) = table.made.get_mut(&name) {
+                provenance.retain(|made| made.kind != kind);
             }
         }
         for (name, kind) in back.iter().filter_map(|text| named(text)) {
-            let (by, door, how) = (client.name.clone(), client.door, how.to_owned());
+            let (by, frontend, how) = (client.name.clone(), client.frontend, how.to_owned());
             let (at, text) = (at.clone(), String::new());
-            table.add(name, Provenance { kind, by, door, at, how, text, file: None, line: None });
+            table.add(name, Provenance { kind, by, frontend, at, how, text, file: None, line: None });
         }
     }
 
-    async fn note(&self, image: &Image, found: Vec<Definition>, making: &Making) {
+    async fn note(&self, image: &Image, found: Vec<Definition>, making: &ProvenanceEntry) {
         let at = timestamp(SystemTime::now());
         for found in found.chunks(ASK) {
             let names: Vec<(String, String)> = found
@@ -191,7 +192,7 @@ impl Makers {
                     Provenance {
                         kind: definition.kind.clone(),
                         by: making.client.name.clone(),
-                        door: making.client.door,
+                        frontend: making.client.frontend,
                         at: at.clone(),
                         how: making.how.clone(),
                         text: definition.text.clone(),
@@ -229,11 +230,11 @@ pub(super) const LOADING: &str = "loading the system ";
 impl Table {
     fn add(&mut self, name: (String, String), made: Provenance) {
         let is_new = !self.made.contains_key(&name);
-        let makers = self.made.entry(name.clone()).or_default();
+        let provenance = self.made.entry(name.clone()).or_default();
         // Of a kind there is one definition, but of methods.
-        makers.retain(|other| other.kind != made.kind || (made.kind == "method" && other.text != made.text));
-        makers.insert(0, made);
-        makers.truncate(MAKERS);
+        provenance.retain(|other| other.kind != made.kind || (made.kind == "method" && other.text != made.text));
+        provenance.insert(0, made);
+        provenance.truncate(MAKERS);
         if is_new {
             self.next += 1;
             self.order.insert(self.next, name);

@@ -1,7 +1,7 @@
 //! What is done for a client, put on record: the session's log, and who made which definition.
 
 use super::event::{Event, Place};
-use super::log::{self, Doing, Log, Status as Ended};
+use super::log::{self, Log, LogContext, Status as Ended};
 use super::{ClientId, EvalRequest, Provenance, Session, settle};
 use crate::image::ImageError;
 use crate::image::api::EvalOutcome;
@@ -19,7 +19,7 @@ impl Session {
     /// Who made the definitions of a symbol, by the name and home package that the image knows it by; the latest first. A package's are
     /// under its name in `KEYWORD`.
     pub fn provenance(&self, package: &str, name: &str) -> Vec<Provenance> {
-        self.inner.makers.of(package, name)
+        self.inner.provenance.of(package, name)
     }
 
     /// Who made what an image knows, each of its definitions in a line; `None` when that was not done through Consort.
@@ -43,8 +43,8 @@ impl Session {
         outcome: impl FnOnce(&T) -> (Ended, String) + Send + 'static,
     ) -> Boxed<Result<T, ImageError>> {
         let running = (!log::is_logged()).then(|| {
-            let mut doing =
-                log::doing().map_or_else(|| Doing { tool: what.into(), ..Doing::default() }, |doing| (*doing).clone());
+            let mut doing = log::doing()
+                .map_or_else(|| LogContext { tool: what.into(), ..LogContext::default() }, |doing| (*doing).clone());
             doing.code = code.map(str::to_owned).or(doing.code);
             self.inner.log.begin(client, doing)
         });

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::approval::{Sources, digest_of};
 use super::log;
-use super::provenance::{LOADING, Making};
+use super::provenance::{LOADING, ProvenanceEntry};
 use super::{CheckRequest, ClientId, Session};
 use crate::ide::asd::{AsdFiles, sources_below};
 use crate::ide::reload::{Failure, fatal, settle};
@@ -174,20 +174,20 @@ impl Session {
 
     /// Have it known who made what was reloaded.
     async fn note_makers(&self, client: ClientId, made: Made, outcome: &ReloadOutcome) {
-        let (image, makers, who) = (&self.inner.image, &self.inner.makers, self.inner.log.who(client));
+        let (image, provenance, who) = (&self.inner.image, &self.inner.provenance, self.inner.log.who(client));
         let how = log::doing().map_or_else(|| "a reload".to_owned(), |doing| doing.tool.clone());
         let report = outcome.report.clone().unwrap_or_default();
         let files = || report.files.iter().map(PathBuf::from).collect();
         match made {
             Made::Nothing => {}
             Made::Text { code, package, origin } => {
-                makers.made(image, &code, Making { client: who, how, package, origin, file: None }).await;
+                provenance.made(image, &code, ProvenanceEntry { client: who, how, package, origin, file: None }).await;
             }
-            Made::Files => makers.files(image, files(), &how, who).await,
-            Made::System(system) => makers.files(image, files(), &format!("{LOADING}{system}"), who).await,
+            Made::Files => provenance.files(image, files(), &how, who).await,
+            Made::System(system) => provenance.files(image, files(), &format!("{LOADING}{system}"), who).await,
             Made::Undone => {
                 let back: Vec<String> = report.redefined.iter().chain(&report.new).cloned().collect();
-                makers.undone(&back, &report.gone, &how, &who);
+                provenance.undone(&back, &report.gone, &how, &who);
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::text::document::Document;
 /// Which door a client came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Door {
+pub enum Frontend {
     /// An editor.
     Lsp,
     /// An agent.
@@ -32,7 +32,8 @@ pub struct ClientId(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ClientInfo {
     /// The door.
-    pub door: Door,
+    #[serde(rename = "door")]
+    pub frontend: Frontend,
     /// The client's own name and version ("Visual Studio Code 1.106"), or the door's when it gave none.
     pub name: String,
 }
@@ -92,7 +93,7 @@ pub enum Feedback {
         reply: mpsc::UnboundedSender<Result<(), String>>,
     },
     /// A person is asked whether an agent may do something; the answer goes to [`super::Session::answer`].
-    Ask(Box<approval::Asked>),
+    Ask(Box<approval::ApprovalPrompt>),
     /// That is no longer asked.
     AskOver {
         /// The question's number.

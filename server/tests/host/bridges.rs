@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{House, Process, agent_params, file_uri, kill, wait_until, wait_until_gone};
+use crate::support::{Process, Services, agent_params, file_uri, kill, wait_until, wait_until_gone};
 
-fn editor(house: &House) -> Process {
+fn editor(house: &Services) -> Process {
     let mut editor = Process::start(house.command(&["lsp"])).framed();
     let answer = editor.request("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
     assert!(answer["result"]["capabilities"].is_object(), "{answer}");
@@ -17,7 +17,7 @@ fn editor(house: &House) -> Process {
 
 #[test]
 fn editors_and_agents_share_one_image() {
-    let house = House::new();
+    let house = Services::new();
     house.file("sub/dir/x.lisp", "");
     house.file(".git/HEAD", "");
     let mut editor = editor(&house);
@@ -34,7 +34,7 @@ fn editors_and_agents_share_one_image() {
 
 #[test]
 fn an_agents_call_is_answered_when_the_host_is_killed_and_the_next_finds_another() {
-    let house = House::new();
+    let house = Services::new();
     let mut agent = house.agent();
     assert_eq!(agent.eval("(defvar cl-user::*gone* 1)"), "=> *GONE*");
     let call = agent.ask_eval("(loop)");
@@ -56,7 +56,7 @@ fn an_agents_call_is_answered_when_the_host_is_killed_and_the_next_finds_another
 
 #[test]
 fn an_agent_works_on_after_consort_stop() {
-    let house = House::new();
+    let house = Services::new();
     let mut agent = house.agent();
     assert!(house.run(&["stop"]).status.success());
     assert!(house.status().is_none(), "it starts another only when it is asked something");
@@ -65,7 +65,7 @@ fn an_agent_works_on_after_consort_stop() {
 
 #[test]
 fn an_editors_requests_are_answered_when_the_host_is_killed() {
-    let house = House::new();
+    let house = Services::new();
     let mut editor = editor(&house);
     let call =
         editor.ask("workspace/executeCommand", json!({"command": "consort.eval", "arguments": [{"code": "(loop)"}]}));
@@ -101,7 +101,7 @@ fn await_codes(editor: &mut Process, uri: &str, version: i64, codes: &[&str]) {
 
 #[test]
 fn an_editors_documents_are_checked_again_when_the_host_was_killed() {
-    let house = House::new();
+    let house = Services::new();
     let uri = file_uri(&house.file("x.lisp", "on disk, and older"));
     let mut editor = editor(&house);
     let document = json!({"uri": uri, "languageId": "commonlisp", "version": 1, "text": "(defun f (x) 1)\n"});
@@ -139,7 +139,7 @@ fn an_editors_documents_are_checked_again_when_the_host_was_killed() {
 
 #[test]
 fn a_host_that_is_told_to_leave_is_not_replaced_by_editors() {
-    let house = House::new();
+    let house = Services::new();
     let mut editor = editor(&house);
     assert!(house.run(&["stop"]).status.success());
     let mut last = Value::Null;
@@ -155,7 +155,7 @@ fn a_host_that_is_told_to_leave_is_not_replaced_by_editors() {
 
 #[test]
 fn an_agents_work_ends_with_it() {
-    let house = House::new();
+    let house = Services::new();
     let mut agent = house.agent();
     agent.ask_eval("(loop)");
     wait_until("the loop runs", || {
@@ -167,7 +167,7 @@ fn an_agents_work_ends_with_it() {
 
 #[test]
 fn what_is_piped_in_is_answered_before_the_end() {
-    let house = House::new();
+    let house = Services::new();
     let mut child = house.command(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": agent_params(json!({}))});
@@ -183,8 +183,8 @@ fn what_is_piped_in_is_answered_before_the_end() {
 
 #[test]
 fn an_agents_roots_say_where_it_works() {
-    let house = House::new();
-    let elsewhere = House::new();
+    let house = Services::new();
+    let elsewhere = Services::new();
     // The runtime directory of `house` and the current directory of `elsewhere`.
     let mut command: Command = house.command(&["mcp"]);
     command.current_dir(elsewhere.workspace());
@@ -205,7 +205,7 @@ fn an_agents_roots_say_where_it_works() {
 
 #[test]
 fn an_agent_without_a_handshake_is_served() {
-    let house = House::new();
+    let house = Services::new();
     let mut agent = Process::start(house.command(&["mcp", "--workspace", "."]));
     let answer = agent.request("ping", json!({}));
     assert!(answer["result"].is_object() || answer["error"].is_object(), "{answer}");
@@ -213,7 +213,7 @@ fn an_agent_without_a_handshake_is_served() {
 
 #[test]
 fn a_workspace_that_does_not_exist_is_an_answer() {
-    let house = House::new();
+    let house = Services::new();
     let mut editor = Process::start(house.command(&["lsp"])).framed();
     let answer = editor.request("initialize", json!({"rootUri": "file:///no/such/place", "capabilities": {}}));
     assert!(answer["error"]["message"].as_str().unwrap().contains("/no/such/place cannot be used"), "{answer}");
@@ -224,7 +224,7 @@ fn a_workspace_that_does_not_exist_is_an_answer() {
 
 #[test]
 fn an_editors_first_words_are_answered_as_the_specification_says() {
-    let house = House::new();
+    let house = Services::new();
     let mut editor = Process::start(house.command(&["lsp"])).framed();
     assert_eq!(editor.request("textDocument/hover", json!({}))["error"]["code"], -32002);
     editor.stdin.as_mut().unwrap().write_all(b"Content-Length: 3\r\n\r\n{]}").unwrap();
@@ -243,7 +243,7 @@ fn an_editors_first_words_are_answered_as_the_specification_says() {
 
 #[test]
 fn shutdown_and_exit_end_the_bridge_and_not_the_host() {
-    let house = House::new();
+    let house = Services::new();
     let mut first = editor(&house);
     assert_eq!(first.request("shutdown", Value::Null)["result"], Value::Null);
     first.send(&json!({"method": "exit"}));
@@ -258,7 +258,7 @@ fn shutdown_and_exit_end_the_bridge_and_not_the_host() {
 
 #[test]
 fn a_bridge_whose_client_vanishes_is_gone() {
-    let house = House::new();
+    let house = Services::new();
     for command in ["mcp", "lsp"] {
         let bridge = if command == "mcp" { house.agent() } else { editor(&house) };
         let pid = u64::from(bridge.child.id());

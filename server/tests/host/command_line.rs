@@ -4,7 +4,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use crate::support::House;
+use crate::support::Services;
 
 fn out(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -16,7 +16,7 @@ fn err(output: &Output) -> String {
 
 #[test]
 fn eval_prints_output_values_and_errors_where_they_belong() {
-    let house = House::new();
+    let house = Services::new();
     let output = house.run(&["eval", "(progn (princ \"out\") (princ \"err\" *error-output*) (values 1 \"λ\"))"]);
     assert_eq!(
         (output.status.code(), out(&output).as_str(), err(&output).as_str()),
@@ -49,7 +49,7 @@ fn eval_prints_output_values_and_errors_where_they_belong() {
 
 #[test]
 fn check_shows_carets_and_tells_by_its_exit_code() {
-    let house = House::new();
+    let house = Services::new();
     house.file("clean.lisp", "(defun f (x) x)\n");
     house.file("src/bad.lisp", "(defun g (x)\n  \"𝄞\" (undefined-thing x))\n");
     let clean = house.run(&["check", "clean.lisp"]);
@@ -86,7 +86,7 @@ fn check_shows_carets_and_tells_by_its_exit_code() {
 
 #[test]
 fn a_system_that_is_not_loaded_is_loaded_in_the_copy_only() {
-    let house = House::new();
+    let house = Services::new();
     house.file(
         "toy.asd",
         "(defsystem \"toy\" :serial t :components ((:file \"package\") (:file \"macros\") (:file \"main\")))\n",
@@ -122,7 +122,7 @@ fn a_system_that_is_not_loaded_is_loaded_in_the_copy_only() {
 
 #[test]
 fn a_reader_that_has_enough_is_no_error() {
-    let house = House::new();
+    let house = Services::new();
     house.file("many.lisp", &"(no-such-function)\n".repeat(200));
     let mut child =
         house.command(&["check", "--json", "many.lisp"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -133,7 +133,7 @@ fn a_reader_that_has_enough_is_no_error() {
 
 #[test]
 fn status_says_that_none_runs() {
-    let house = House::new();
+    let house = Services::new();
     let output = house.run(&["status"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(out(&output).starts_with("No host runs for"), "{output:?}");
@@ -143,7 +143,7 @@ fn status_says_that_none_runs() {
 
 #[test]
 fn help_teaches() {
-    let house = House::new();
+    let house = Services::new();
     for command in ["lsp", "mcp", "serve", "status", "stop", "eval", "check", "doctor"] {
         let output = house.run(&[command, "--help"]);
         assert!(output.status.success());

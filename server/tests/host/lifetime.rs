@@ -5,14 +5,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use consort::host::VERSION;
-use consort::host::hello::{Ack, DoorKind, Hello};
+use consort::host::hello::{Ack, Hello, Protocol};
 use serde_json::json;
 
-use crate::support::{House, Process, agent_params, kill, pids, wait_until_gone};
+use crate::support::{Process, Services, agent_params, kill, pids, wait_until_gone};
 
 #[test]
 fn many_starters_meet_in_one_host() {
-    let house = House::new();
+    let house = Services::new();
     let mut agents: Vec<Process> = (0..8).map(|_| Process::start(house.command(&["mcp"]))).collect();
     let ids: Vec<u64> = agents.iter_mut().map(|agent| agent.ask("initialize", agent_params(json!({})))).collect();
     for (agent, id) in agents.iter_mut().zip(ids) {
@@ -25,7 +25,7 @@ fn many_starters_meet_in_one_host() {
 
 #[test]
 fn a_killed_hosts_leftovers_are_replaced() {
-    let house = House::new();
+    let house = Services::new();
     drop(house.agent());
     let before = house.status().unwrap();
     kill(before["host_pid"].as_u64().unwrap());
@@ -39,7 +39,7 @@ fn a_killed_hosts_leftovers_are_replaced() {
 
 #[test]
 fn a_stale_socket_is_replaced() {
-    let house = House::new();
+    let house = Services::new();
     house.place().create().unwrap();
     drop(UnixListener::bind(house.place().socket()).unwrap());
     drop(house.agent());
@@ -47,7 +47,7 @@ fn a_stale_socket_is_replaced() {
 
 #[test]
 fn the_socket_is_private() {
-    let house = House::new();
+    let house = Services::new();
     let _agent = house.agent();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(house.place().path()), 0o700);
@@ -57,7 +57,7 @@ fn the_socket_is_private() {
 
 #[test]
 fn the_host_leaves_after_its_last_client() {
-    let house = House::new();
+    let house = Services::new();
     house.file("consort.toml", "[host]\nlinger_s = 0\n");
     let agent = house.agent();
     let status = house.status().unwrap();
@@ -71,7 +71,7 @@ fn the_host_leaves_after_its_last_client() {
 
 #[test]
 fn a_signal_is_an_orderly_end() {
-    let house = House::new();
+    let house = Services::new();
     let _agent = house.agent();
     let status = house.status().unwrap();
     let host = rustix::process::Pid::from_raw(status["host_pid"].as_i64().unwrap() as i32).unwrap();
@@ -82,7 +82,7 @@ fn a_signal_is_an_orderly_end() {
 
 #[test]
 fn stop_returns_when_all_is_gone() {
-    let house = House::new();
+    let house = Services::new();
     let _agent = house.agent();
     let status = house.status().unwrap();
     let said = house.run(&["stop"]);
@@ -96,10 +96,10 @@ fn stop_returns_when_all_is_gone() {
 
 #[test]
 fn another_version_is_refused_while_somebody_is_here_and_replaces_the_host_otherwise() {
-    let house = House::new();
+    let house = Services::new();
     let agent = house.agent();
     let first = house.host_pid();
-    let other = Hello { version: "999.0.0".into(), ..Hello::new(DoorKind::Mcp) };
+    let other = Hello { version: "999.0.0".into(), ..Hello::new(Protocol::Mcp) };
     let (ack, mut rest) = house.hello(&other);
     let error = ack.error.unwrap();
     assert!(!ack.ok && !ack.leaving);
@@ -118,7 +118,7 @@ fn another_version_is_refused_while_somebody_is_here_and_replaces_the_host_other
 
 #[test]
 fn a_hello_that_is_none_is_told_and_harms_nobody() {
-    let house = House::new();
+    let house = Services::new();
     let agent = house.agent();
     let pid = house.host_pid();
     for nonsense in [
@@ -144,7 +144,7 @@ fn a_hello_that_is_none_is_told_and_harms_nobody() {
 
 #[test]
 fn a_second_serve_says_that_one_runs() {
-    let house = House::new();
+    let house = Services::new();
     let _agent = house.agent();
     let second = house.run(&["serve"]);
     assert_eq!(second.status.code(), Some(2));
@@ -154,7 +154,7 @@ fn a_second_serve_says_that_one_runs() {
 
 #[test]
 fn wrong_settings_do_not_keep_it_from_starting() {
-    let house = House::new();
+    let house = Services::new();
     house.file("consort.toml", "[check]\nnotes = \"perhaps\"\n");
     drop(house.agent());
     let doctor = house.run(&["doctor"]);

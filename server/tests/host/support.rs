@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 /// Longer than anything here takes, on a slow machine that builds the core first.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(crate) struct House {
+pub(crate) struct Services {
     runtime: tempfile::TempDir,
     workspace: tempfile::TempDir,
 }
 
-impl House {
-    pub(crate) fn new() -> House {
+impl Services {
+    pub(crate) fn new() -> Services {
         // Short: a socket's path has at most 100 bytes.
         let temporary = |prefix| tempfile::Builder::new().prefix(prefix).tempdir_in("/tmp").unwrap();
-        let house = House { runtime: temporary("cr"), workspace: temporary("cw") };
+        let house = Services { runtime: temporary("cr"), workspace: temporary("cw") };
         house.file("consort.toml", "[host]\nlinger_s = 60\n");
         house
     }
@@ -82,7 +82,7 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for Services {
     fn drop(&mut self) {
         let pids: Vec<u64> = self.status().iter().flat_map(pids).collect();
         let stopped = self.run(&["stop"]);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use consort::config::approval::{Class, Setting};
 use consort::config::{Config, Source};
-use consort::session::approval::{Ruling, Subject, Wish};
-use consort::session::{ClientInfo, Door};
+use consort::session::approval::{ApprovalRequest, Subject, Verdict};
+use consort::session::{ClientInfo, Frontend};
 use consort_tests::agent::{Agent, text};
 use serde_json::{Value, json};
 
@@ -329,14 +329,14 @@ async fn without_an_audit_log_nothing_is_approved() {
 async fn every_other_class_is_asked_by_default() {
     let guarded = Guarded::configured(Config::default()).await;
     let session = &guarded.world.session;
-    let (client, _feedback) = session.attach(ClientInfo { door: Door::Mcp, name: "agent".into() });
+    let (client, _feedback) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
     for (class, tool) in [
         (Class::CompileFile, "code_compile_string"),
         (Class::ModifyRunningCode, "code_replace_function"),
         (Class::EditFile, "lisp-edit-form"),
         (Class::RestartImage, "image"),
     ] {
-        let wish = || Wish {
+        let wish = || ApprovalRequest {
             class,
             tool,
             subject: Subject { what: "Do it".into(), ..Subject::default() },
@@ -344,7 +344,7 @@ async fn every_other_class_is_asked_by_default() {
             lasting: true,
         };
         let ruling = session.permit(client, wish(), None).await;
-        let Ruling::ThroughAgent(question) = ruling else { panic!("{class:?}: {ruling:?}") };
+        let Verdict::ThroughAgent(question) = ruling else { panic!("{class:?}: {ruling:?}") };
         assert!(
             question.message.contains("AI agent agent wants to do it:")
                 && question.message.contains(r#"Arguments: {"a":1}"#)
@@ -355,13 +355,13 @@ async fn every_other_class_is_asked_by_default() {
         let permit = session.permit(client, wish(), None);
         let permit = tokio::spawn(permit);
         editor.press("Allow for this session").await;
-        assert!(matches!(permit.await, Ok(Ruling::Allowed(_))));
-        assert!(matches!(session.permit(client, wish(), None).await, Ruling::Allowed(_)));
+        assert!(matches!(permit.await, Ok(Verdict::Allowed(_))));
+        assert!(matches!(session.permit(client, wish(), None).await, Verdict::Allowed(_)));
         // For this tool and class, and no other.
-        let other = Wish { tool: "another", ..wish() };
+        let other = ApprovalRequest { tool: "another", ..wish() };
         let permit = tokio::spawn(session.permit(client, other, None));
         editor.press("Deny").await;
-        assert!(matches!(permit.await, Ok(Ruling::Refused(_))));
+        assert!(matches!(permit.await, Ok(Verdict::Refused(_))));
         editor.leave().await;
     }
     guarded.end().await;

@@ -4,14 +4,14 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use consort::config::Config;
-use consort::session::approval::{Class, Permit, Ruling, Subject, Wish};
-use consort::session::{ClientId, ClientInfo, Door};
+use consort::session::approval::{ApprovalRequest, Class, Grant, Subject, Verdict};
+use consort::session::{ClientId, ClientInfo, Frontend};
 use serde_json::json;
 
 use crate::support::Guarded;
 
-fn edit(file: &str) -> Wish {
-    Wish {
+fn edit(file: &str) -> ApprovalRequest {
+    ApprovalRequest {
         class: Class::EditFile,
         tool: "lisp-edit-form",
         subject: Subject {
@@ -27,13 +27,13 @@ fn edit(file: &str) -> Wish {
 
 async fn refusal(guarded: &Guarded, client: ClientId, file: &str) -> String {
     match guarded.world.session.permit(client, edit(file), None).await {
-        Ruling::Refused(why) => why,
+        Verdict::Refused(why) => why,
         other => panic!("{file}: {other:?}"),
     }
 }
 
 /// Allowed by a person, who was shown this path.
-async fn allowed(guarded: &Guarded, client: ClientId, file: &str, shown: &Path) -> Permit {
+async fn allowed(guarded: &Guarded, client: ClientId, file: &str, shown: &Path) -> Grant {
     let mut editor = guarded.editor().await;
     let asked = tokio::spawn(guarded.world.session.permit(client, edit(file), None));
     let question = editor.press("Allow").await;
@@ -42,7 +42,7 @@ async fn allowed(guarded: &Guarded, client: ClientId, file: &str, shown: &Path) 
     // A long name is shown from its start.
     assert!(message.contains(&shown[..shown.len().min(80)]), "{message}");
     let permit = match asked.await {
-        Ok(Ruling::Allowed(permit)) => permit,
+        Ok(Verdict::Allowed(permit)) => permit,
         other => panic!("{other:?}"),
     };
     editor.leave().await;
@@ -52,7 +52,8 @@ async fn allowed(guarded: &Guarded, client: ClientId, file: &str, shown: &Path) 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_outside_the_workspace_are_not_even_asked_about() {
     let guarded = Guarded::configured(Config::default()).await;
-    let (client, _feedback) = guarded.world.session.attach(ClientInfo { door: Door::Mcp, name: "agent".into() });
+    let (client, _feedback) =
+        guarded.world.session.attach(ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
     let outside = tempfile::tempdir().expect("a directory");
     std::fs::write(outside.path().join("secret.lisp"), "()").expect("a file");
     symlink(outside.path().join("secret.lisp"), guarded.world.path("link.lisp")).expect("a link");
@@ -82,7 +83,7 @@ async fn files_outside_the_workspace_are_not_even_asked_about() {
 async fn a_file_that_is_not_the_one_that_was_allowed_is_not_used() {
     let guarded = Guarded::configured(Config::default()).await;
     let session = &guarded.world.session;
-    let (client, _feedback) = session.attach(ClientInfo { door: Door::Mcp, name: "agent".into() });
+    let (client, _feedback) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
     let core = guarded.world.path("core.lisp");
     let other = guarded.world.path("other.lisp");
     std::fs::write(&other, "(defun other ())\n").expect("a file");

@@ -1,6 +1,6 @@
 //! Documents and their diagnostics.
 
-use consort::session::{ClientId, ClientInfo, Door, EvalRequest};
+use consort::session::{ClientId, ClientInfo, EvalRequest, Frontend};
 use consort_tests::lsp::{Editor, lines};
 use consort_tests::world::World;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ async fn what_an_agent_defines_the_editor_sees() {
     let uri = world.uri("a.lisp");
     editor.open(&uri, "(defun f () (defined-by-the-agent 1))\n").await;
     editor.diagnostics(&uri, |_, lines| lines.len() == 1).await;
-    let (agent, _feedback) = world.session.attach(ClientInfo { door: Door::Mcp, name: "agent".into() });
+    let (agent, _feedback) = world.session.attach(ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
     let code = "(defun defined-by-the-agent (x) x)".to_string();
     let request = EvalRequest { code, package: None, capture_time: false, timeout: None, origin: None, output: None };
     world.session.evaluate(agent, request).await.unwrap();

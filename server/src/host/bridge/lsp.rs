@@ -22,7 +22,7 @@ use self::talk::{Passed, Talk};
 use super::frames::{Frames, framed, with_header};
 use super::pending::Peek;
 use crate::host::election::Place;
-use crate::host::hello::{DoorKind, Hello};
+use crate::host::hello::{Hello, Protocol};
 use crate::host::workspace;
 
 /// After the client has left, the host has this long to say its last.
@@ -94,7 +94,7 @@ pub fn run() -> io::Result<ExitCode> {
     let Some(opening) = await_initialize(&mut stdin, &mut stdout)? else { return Ok(ExitCode::FAILURE) };
     let connected = root(&opening.params).and_then(|root| {
         let place = Place::of(&root).map_err(|error| error.to_string())?;
-        let connected = place.connect_or_start(&Hello::new(DoorKind::Lsp)).map_err(|error| error.to_string())?;
+        let connected = place.connect_or_start(&Hello::new(Protocol::Lsp)).map_err(|error| error.to_string())?;
         Ok((place, connected))
     });
     let (place, connected) = match connected {
@@ -252,7 +252,7 @@ fn copy_down(mut stream: UnixStream, mut stdout: File, place: &Place, shared: &S
             let text = if killed { format!("{LOST} {RESTART}") } else { LEFT.to_owned() };
             return give_up(&mut stdout, &text);
         };
-        let connected = match place.connect_or_start(&Hello::new(DoorKind::Lsp)) {
+        let connected = match place.connect_or_start(&Hello::new(Protocol::Lsp)) {
             Ok(connected) => connected,
             Err(error) => {
                 return give_up(&mut stdout, &format!("{LOST} No new one could be started: {error}. {RESTART}"));

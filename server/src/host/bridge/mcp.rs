@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::lines::{self, Line, Lines};
 use super::pending::{Peek, Pending};
 use crate::host::election::{self, Place};
-use crate::host::hello::{DoorKind, Hello};
+use crate::host::hello::{Hello, Protocol};
 
 /// A host answers a repeated `initialize` at once.
 const REPEAT_WAIT: Duration = Duration::from_secs(10);
@@ -133,7 +133,7 @@ impl Bridge {
     fn connect(&mut self) -> Result<(), String> {
         let workspace = self.workspace.as_ref().ok_or("no workspace was chosen")?;
         let place = Place::of(workspace).map_err(|error| error.to_string())?;
-        let connected = place.connect_or_start(&Hello::new(DoorKind::Mcp)).map_err(|error| error.to_string())?;
+        let connected = place.connect_or_start(&Hello::new(Protocol::Mcp)).map_err(|error| error.to_string())?;
         let mut host = connected.stream;
         let mut from_host = BufReader::with_capacity(1 << 16, host.try_clone().map_err(|error| error.to_string())?);
         self.repeat_handshake(&mut host, &mut from_host)

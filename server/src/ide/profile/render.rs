@@ -3,7 +3,7 @@
 use super::*;
 
 /// The contract's text.
-pub fn render(facts: &Profiled, asked: &Asked) -> String {
+pub fn render(facts: &Profiled, asked: &ProfileSettings) -> String {
     let mut blocks = Vec::new();
     if let Some(error) = &facts.error {
         blocks.push(format!("[ERROR] {}\n{}", error.kind, error.message));
@@ -40,7 +40,7 @@ fn duration(facts: &Profiled) -> String {
     if facts.seconds < 0.01 { "<0.01s".into() } else { format!("{:.2}s", facts.seconds) }
 }
 
-fn result(facts: &Profiled, asked: &Asked) -> String {
+fn result(facts: &Profiled, asked: &ProfileSettings) -> String {
     let values = match facts.values.as_slice() {
         [] => "; No value".into(),
         values => values.join("\n        "),
@@ -53,7 +53,7 @@ fn result(facts: &Profiled, asked: &Asked) -> String {
     text
 }
 
-fn report(facts: &Profiled, asked: &Asked) -> Vec<String> {
+fn report(facts: &Profiled, asked: &ProfileSettings) -> Vec<String> {
     let mode = facts.mode.to_uppercase();
     let mut head = format!("Statistical Profile ({mode} mode)\nTotal samples: {}", facts.samples);
     if facts.samples == 0 {
@@ -90,12 +90,12 @@ fn report(facts: &Profiled, asked: &Asked) -> Vec<String> {
     blocks
 }
 
-fn what(asked: &Asked) -> &'static str {
+fn what(asked: &ProfileSettings) -> &'static str {
     if asked.mode == ProfileMode::Alloc { "allocation" } else { "times" }
 }
 
 /// Why there are no samples.
-fn none(facts: &Profiled, asked: &Asked) -> String {
+fn none(facts: &Profiled, asked: &ProfileSettings) -> String {
     if asked.mode == ProfileMode::Cpu && facts.seconds >= 10.0 * asked.interval.max(0.01) {
         return format!(
             "Warning: The code used too little processor time to collect samples: it waited.\n(Duration: {})\n\n\

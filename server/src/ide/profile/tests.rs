@@ -30,11 +30,11 @@ fn answer(stacks: &[(&str, u64)]) -> ProfileOutcome {
     ProfileOutcome { outcome, profile }
 }
 
-fn asked(mode: ProfileMode, report: Report) -> Asked {
-    Asked { mode, report, interval: 0.01 }
+fn asked(mode: ProfileMode, report: Report) -> ProfileSettings {
+    ProfileSettings { mode, report, interval: 0.01 }
 }
 
-fn text(stacks: &[(&str, u64)], asked: &Asked) -> String {
+fn text(stacks: &[(&str, u64)], asked: &ProfileSettings) -> String {
     render(&Profiled::new(answer(stacks), asked), asked)
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::image::api::names::{FindName, FoundName};
 use crate::lsp::commands::{Command as _, Extent, Macroexpand};
-use crate::lsp::front::Front;
+use crate::lsp::connection::Connection;
 use crate::text::document::Document;
 use crate::text::forms::{operator_at, package_at};
 
@@ -14,7 +14,7 @@ pub(super) const SHOW: &str = "refactor.macroexpand";
 
 /// The actions for the form at `offset`, which is at `position` for the client. `trigger`: how they were asked for.
 pub(super) async fn offer(
-    front: &Front,
+    connection: &Connection,
     uri: &Url,
     document: &Document,
     offset: usize,
@@ -28,7 +28,7 @@ pub(super) async fn offer(
         None => package_at(document, offset).unwrap_or_else(|| "COMMON-LISP-USER".into()),
     };
     // Whatever is no function here may be a macro: a local one, or one that is not loaded. Without an image all is offered.
-    let found = front.session.look(FindName { name, package }).await.unwrap_or_default();
+    let found = connection.session.look(FindName { name, package }).await.unwrap_or_default();
     let macro_call = !known_as(&found, &["function", "special-operator"]);
     // A light bulb on every form would say nothing.
     if !macro_call && trigger == Some(CodeActionTriggerKind::AUTOMATIC) {
@@ -39,7 +39,7 @@ pub(super) async fn offer(
         argument[if in_place { "inPlace" } else { "show" }] = true.into();
         let command =
             Command { title: title.into(), command: Macroexpand::NAME.into(), arguments: Some(vec![argument]) };
-        if front.negotiated().code_actions {
+        if connection.negotiated().code_actions {
             let command = Some(command);
             CodeAction { title: title.into(), kind: Some(kind), command, ..CodeAction::default() }.into()
         } else {

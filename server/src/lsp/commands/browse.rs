@@ -10,15 +10,15 @@ use super::{Command, Nothing};
 use crate::image::api::Operation;
 use crate::image::api::browse;
 use crate::image::api::symbols::Complete as CompleteName;
-use crate::lsp::front::Front;
+use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 
 /// Completions that an answer has at most.
 const COMPLETIONS: usize = 200;
 
 /// Look something up in the image; its answer as it is.
-async fn look<O: Operation<Answer: Serialize>>(front: &Front, operation: O) -> Result<Value> {
-    let answer = front.session.look(operation).await.map_err(|error| to_proto::error(&error))?;
+async fn look<O: Operation<Answer: Serialize>>(connection: &Connection, operation: O) -> Result<Value> {
+    let answer = connection.session.look(operation).await.map_err(|error| to_proto::error(&error))?;
     serde_json::to_value(answer).map_err(|error| Error { message: error.to_string().into(), ..Error::internal_error() })
 }
 
@@ -30,8 +30,8 @@ impl Command for Packages {
     const NAME: &'static str = "consort.packages";
     const EXPECTS: &'static str = "[] or [{}]";
 
-    async fn execute(front: &Front, Nothing {}: Nothing, _: Option<ProgressToken>) -> Result<Value> {
-        look(front, browse::Packages {}).await
+    async fn execute(connection: &Connection, Nothing {}: Nothing, _: Option<ProgressToken>) -> Result<Value> {
+        look(connection, browse::Packages {}).await
     }
 }
 
@@ -50,8 +50,8 @@ impl Command for PackageSymbols {
     const NAME: &'static str = "consort.packageSymbols";
     const EXPECTS: &'static str = r#"[{"package": "..."}]"#;
 
-    async fn execute(front: &Front, Package { package }: Package, _: Option<ProgressToken>) -> Result<Value> {
-        look(front, browse::PackageSymbols { name: package }).await
+    async fn execute(connection: &Connection, Package { package }: Package, _: Option<ProgressToken>) -> Result<Value> {
+        look(connection, browse::PackageSymbols { name: package }).await
     }
 }
 
@@ -75,12 +75,12 @@ impl Command for Complete {
     const EXPECTS: &'static str = r#"[{"text": "...", "package"?: "...", "operator"?: bool}]"#;
 
     async fn execute(
-        front: &Front,
+        connection: &Connection,
         Begun { text, package, operator }: Begun,
         _: Option<ProgressToken>,
     ) -> Result<Value> {
         let question = CompleteName { text, package, limit: COMPLETIONS, operator, packages: false };
-        let found = front.session.look(question).await.map_err(|error| to_proto::error(&error))?;
+        let found = connection.session.look(question).await.map_err(|error| to_proto::error(&error))?;
         let items: Vec<Value> = found.items.iter().map(|one| json!({"label": one.label, "kind": one.kind})).collect();
         Ok(json!({"items": items, "incomplete": found.incomplete}))
     }
@@ -94,8 +94,8 @@ impl Command for Threads {
     const NAME: &'static str = "consort.threads";
     const EXPECTS: &'static str = "[] or [{}]";
 
-    async fn execute(front: &Front, Nothing {}: Nothing, _: Option<ProgressToken>) -> Result<Value> {
-        look(front, browse::Threads {}).await
+    async fn execute(connection: &Connection, Nothing {}: Nothing, _: Option<ProgressToken>) -> Result<Value> {
+        look(connection, browse::Threads {}).await
     }
 }
 
@@ -116,11 +116,11 @@ const WHICH: &str = r#"[{"number": n}], n being one of `consort.threads`"#;
 
 /// Change the image by an operation on a thread.
 async fn stop<O: Operation<Answer = browse::StoppedThread>>(
-    front: &Front,
+    connection: &Connection,
     what: String,
     operation: O,
 ) -> Result<Value> {
-    let answer = front.session.run(front.client, what, |_| operation, None, None).await;
+    let answer = connection.session.run(connection.client, what, |_| operation, None, None).await;
     answer.map(|stopped| json!(stopped)).map_err(|error| to_proto::error(&error))
 }
 
@@ -129,8 +129,8 @@ impl Command for InterruptThread {
     const NAME: &'static str = "consort.interruptThread";
     const EXPECTS: &'static str = WHICH;
 
-    async fn execute(front: &Front, Which { number }: Which, _: Option<ProgressToken>) -> Result<Value> {
-        stop(front, format!("interrupting thread {number}"), browse::InterruptThread { number }).await
+    async fn execute(connection: &Connection, Which { number }: Which, _: Option<ProgressToken>) -> Result<Value> {
+        stop(connection, format!("interrupting thread {number}"), browse::InterruptThread { number }).await
     }
 }
 
@@ -139,7 +139,7 @@ impl Command for KillThread {
     const NAME: &'static str = "consort.killThread";
     const EXPECTS: &'static str = WHICH;
 
-    async fn execute(front: &Front, Which { number }: Which, _: Option<ProgressToken>) -> Result<Value> {
-        stop(front, format!("ending thread {number}"), browse::KillThread { number }).await
+    async fn execute(connection: &Connection, Which { number }: Which, _: Option<ProgressToken>) -> Result<Value> {
+        stop(connection, format!("ending thread {number}"), browse::KillThread { number }).await
     }
 }

@@ -8,7 +8,7 @@ use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, next, seconds};
 use crate::image::OutputChunk;
-use crate::lsp::front::Front;
+use crate::lsp::connection::Connection;
 use crate::lsp::progress::Bar;
 use crate::lsp::{ext, from_proto, to_proto};
 use crate::session::EvalRequest;
@@ -41,13 +41,13 @@ impl Command for Eval {
     const NAME: &'static str = "consort.eval";
     const EXPECTS: &'static str = r#"[{"code": "...", "package"?: "...", "uri"?: "file:///...", "position"?: {"line", "character"}, "range"?: {...}, "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
 
-    async fn execute(front: &Front, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
-        let bar = front.bars.begin(token, false, "Evaluating", true);
-        evaluate(front, argument, bar).await
+    async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
+        let bar = connection.bars.begin(token, false, "Evaluating", true);
+        evaluate(connection, argument, bar).await
     }
 }
 
-async fn evaluate(front: &Front, argument: Argument, bar: Bar) -> Result<Value> {
+async fn evaluate(connection: &Connection, argument: Argument, bar: Bar) -> Result<Value> {
     let (output, mut chunks) = match &argument.output_token {
         Some(_) => {
             let (sender, receiver) = mpsc::unbounded_channel();
@@ -64,13 +64,13 @@ async fn evaluate(front: &Front, argument: Argument, bar: Bar) -> Result<Value> 
         output,
     };
     let position = argument.position.or(argument.range.map(|range| range.start)).map(from_proto::position);
-    let (session, client) = (&front.session, front.client);
+    let (session, client) = (&connection.session, connection.client);
     let mut answer = match &argument.uri {
         Some(uri) => Box::pin(session.evaluate_at(client, request, uri.as_str(), position))
             as std::pin::Pin<Box<dyn Future<Output = _> + Send>>,
         None => Box::pin(session.evaluate(client, request)),
     };
-    follow(front, &mut answer, &mut chunks, argument.output_token.as_ref(), &bar)
+    follow(connection, &mut answer, &mut chunks, argument.output_token.as_ref(), &bar)
         .await?
         .map(|outcome| to_proto::outcome(&outcome))
         .map_err(|error| to_proto::error(&error))
@@ -81,7 +81,7 @@ async fn evaluate(front: &Front, argument: Argument, bar: Bar) -> Result<Value> 
 /// # Errors
 /// It was cancelled.
 pub(super) async fn follow<T>(
-    front: &Front,
+    connection: &Connection,
     mut answer: impl Future<Output = T> + Unpin,
     chunks: &mut Option<mpsc::UnboundedReceiver<OutputChunk>>,
     token: Option<&Value>,
@@ -93,7 +93,7 @@ pub(super) async fn follow<T>(
             biased;
             Some(chunk) = next(chunks) => {
                 let stream = if chunk.stderr { "stderr" } else { "stdout" };
-                front.peer.notify(ext::OUTPUT, json!({"token": token, "stream": stream, "text": chunk.text}));
+                connection.peer.notify(ext::OUTPUT, json!({"token": token, "stream": stream, "text": chunk.text}));
             }
             answer = &mut answer => return Ok(answer),
             () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),

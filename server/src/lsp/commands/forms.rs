@@ -10,7 +10,7 @@ use super::eval::follow;
 use super::{Command, seconds};
 use crate::ide::evaluate_part::comment;
 use crate::image::api::EvalOutcome;
-use crate::lsp::front::{Front, no_document};
+use crate::lsp::connection::{Connection, no_document};
 use crate::lsp::{actions, feedback, from_proto, to_proto};
 use crate::session::{EvalRequest, Part, Selected};
 
@@ -87,8 +87,8 @@ impl Command for EvalForm {
     const NAME: &'static str = "consort.evalForm";
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "topLevel"?: bool, "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
 
-    async fn execute(front: &Front, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
-        answer(front, Self::NAME, &argument.uri, argument.part(), argument.how(), token).await
+    async fn execute(connection: &Connection, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
+        answer(connection, Self::NAME, &argument.uri, argument.part(), argument.how(), token).await
     }
 }
 
@@ -97,10 +97,10 @@ impl Command for EvalRegion {
     const NAME: &'static str = "consort.evalRegion";
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "range": {"start": {...}, "end": {...}}, "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
 
-    async fn execute(front: &Front, argument: InRange, token: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, argument: InRange, token: Option<ProgressToken>) -> Result<Value> {
         let Range { start, end } = argument.range;
         let part = Part::Region(from_proto::position(start), from_proto::position(end));
-        answer(front, Self::NAME, &argument.uri, part, argument.how(), token).await
+        answer(connection, Self::NAME, &argument.uri, part, argument.how(), token).await
     }
 }
 
@@ -110,8 +110,8 @@ impl Command for EvalBuffer {
     const EXPECTS: &'static str =
         r#"[{"uri": "file:///...", "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
 
-    async fn execute(front: &Front, argument: Whole, token: Option<ProgressToken>) -> Result<Value> {
-        answer(front, Self::NAME, &argument.uri, Part::Buffer, argument.how(), token).await
+    async fn execute(connection: &Connection, argument: Whole, token: Option<ProgressToken>) -> Result<Value> {
+        answer(connection, Self::NAME, &argument.uri, Part::Buffer, argument.how(), token).await
     }
 }
 
@@ -120,13 +120,14 @@ impl Command for EvalToComment {
     const NAME: &'static str = "consort.evalToComment";
     const EXPECTS: &'static str = EvalForm::EXPECTS;
 
-    async fn execute(front: &Front, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
         let part = argument.part();
-        let Some((selected, outcome)) = evaluate(front, Self::NAME, &argument.uri, part, argument.how(), token).await?
+        let Some((selected, outcome)) =
+            evaluate(connection, Self::NAME, &argument.uri, part, argument.how(), token).await?
         else {
-            return nothing(front, &argument.uri).await;
+            return nothing(connection, &argument.uri).await;
         };
-        let mut value = told(front, &selected, &outcome);
+        let mut value = told(connection, &selected, &outcome);
         let lines: Vec<String> = match &outcome.error {
             Some(error) => vec![format!("{}: {}", error.kind, error.message)],
             None => outcome.values.iter().map(|value| value.text.clone()).collect(),
@@ -135,14 +136,19 @@ impl Command for EvalToComment {
         let bytes = selected.text.char_to_byte(selected.span.start)..selected.text.char_to_byte(selected.span.end);
         let (range, new_text) = comment(&text, &bytes, &lines);
         let span = (selected.text.byte_to_char(range.start), selected.text.byte_to_char(range.end)).into();
-        let edit = TextEdit { range: to_proto::range(&selected.text, span, front.negotiated().encoding), new_text };
+        let edit =
+            TextEdit { range: to_proto::range(&selected.text, span, connection.negotiated().encoding), new_text };
         // The editor may have changed the text while the form ran.
-        let now = front.session.document(front.client, argument.uri.as_str()).await;
+        let now = connection.session.document(connection.client, argument.uri.as_str()).await;
         let applied = match now {
             Some(now) if now.version() == selected.version => {
-                let edit =
-                    actions::edit(&argument.uri, selected.version, front.negotiated().document_changes, vec![edit]);
-                feedback::apply(&front.peer, "Value as comment", edit).await
+                let edit = actions::edit(
+                    &argument.uri,
+                    selected.version,
+                    connection.negotiated().document_changes,
+                    vec![edit],
+                );
+                feedback::apply(&connection.peer, "Value as comment", edit).await
             }
             _ => Err("the text was changed while it was evaluated.".into()),
         };
@@ -153,28 +159,28 @@ impl Command for EvalToComment {
 }
 
 async fn answer(
-    front: &Front,
+    connection: &Connection,
     name: &str,
     uri: &Url,
     part: Part,
     how: How,
     token: Option<ProgressToken>,
 ) -> Result<Value> {
-    match evaluate(front, name, uri, part, how, token).await? {
-        Some((selected, outcome)) => Ok(told(front, &selected, &outcome)),
-        None => nothing(front, uri).await,
+    match evaluate(connection, name, uri, part, how, token).await? {
+        Some((selected, outcome)) => Ok(told(connection, &selected, &outcome)),
+        None => nothing(connection, uri).await,
     }
 }
 
 async fn evaluate(
-    front: &Front,
+    connection: &Connection,
     name: &str,
     uri: &Url,
     part: Part,
     how: How,
     token: Option<ProgressToken>,
 ) -> Result<Option<(Selected, EvalOutcome)>> {
-    let bar = front.bars.begin(token, false, "Evaluating", true);
+    let bar = connection.bars.begin(token, false, "Evaluating", true);
     let (output, mut chunks) = match &how.output_token {
         Some(_) => {
             let (sender, receiver) = mpsc::unbounded_channel();
@@ -190,8 +196,8 @@ async fn evaluate(
         origin: None,
         output,
     };
-    let answer = Box::pin(front.session.evaluate_part(front.client, request, uri.as_str(), part));
-    match follow(front, answer, &mut chunks, how.output_token.as_ref(), &bar).await? {
+    let answer = Box::pin(connection.session.evaluate_part(connection.client, request, uri.as_str(), part));
+    match follow(connection, answer, &mut chunks, how.output_token.as_ref(), &bar).await? {
         Some((selected, Ok(outcome))) => Ok(Some((selected, outcome))),
         Some((_, Err(error))) => Err(to_proto::error(&error)),
         None => Ok(None),
@@ -199,15 +205,15 @@ async fn evaluate(
 }
 
 /// What `consort.eval` answers, and where the code stands.
-fn told(front: &Front, selected: &Selected, outcome: &EvalOutcome) -> Value {
+fn told(connection: &Connection, selected: &Selected, outcome: &EvalOutcome) -> Value {
     let mut value = to_proto::outcome(outcome);
-    value["range"] = json!(to_proto::range(&selected.text, selected.span, front.negotiated().encoding));
+    value["range"] = json!(to_proto::range(&selected.text, selected.span, connection.negotiated().encoding));
     value["version"] = json!(selected.version);
     value
 }
 
-async fn nothing(front: &Front, uri: &Url) -> Result<Value> {
-    match front.session.document(front.client, uri.as_str()).await {
+async fn nothing(connection: &Connection, uri: &Url) -> Result<Value> {
+    match connection.session.document(connection.client, uri.as_str()).await {
         Some(_) => Err(Error::invalid_params("There is no form at this position.")),
         None => Err(no_document(uri)),
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, Nothing};
-use crate::lsp::front::Front;
+use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::session::describe_image;
 
@@ -18,11 +18,11 @@ impl Command for RestartImage {
     const NAME: &'static str = "consort.restartImage";
     const EXPECTS: &'static str = "[] or [{}]";
 
-    async fn execute(front: &Front, Nothing {}: Nothing, token: Option<ProgressToken>) -> Result<Value> {
-        let restarted = front.session.restart_image(front.client);
-        let _bar = front.bars.begin(token, false, "Restarting the Lisp image", false);
+    async fn execute(connection: &Connection, Nothing {}: Nothing, token: Option<ProgressToken>) -> Result<Value> {
+        let restarted = connection.session.restart_image(connection.client);
+        let _bar = connection.bars.begin(token, false, "Restarting the Lisp image", false);
         restarted.await.map_err(|error| to_proto::error(&error))?;
-        Ok(describe_image(&front.session.image_state()))
+        Ok(describe_image(&connection.session.image_state()))
     }
 }
 
@@ -43,8 +43,8 @@ impl Command for Interrupt {
     const NAME: &'static str = "consort.interrupt";
     const EXPECTS: &'static str = r#"[] or [{"everything": bool}]"#;
 
-    async fn execute(front: &Front, Whose { everything }: Whose, _: Option<ProgressToken>) -> Result<Value> {
-        let interrupted = front.session.interrupt(front.client, everything).await;
+    async fn execute(connection: &Connection, Whose { everything }: Whose, _: Option<ProgressToken>) -> Result<Value> {
+        let interrupted = connection.session.interrupt(connection.client, everything).await;
         interrupted.map(|count| json!({"interrupted": count})).map_err(|error| to_proto::error(&error))
     }
 }
@@ -57,8 +57,8 @@ impl Command for Status {
     const NAME: &'static str = "consort.status";
     const EXPECTS: &'static str = "[] or [{}]";
 
-    async fn execute(front: &Front, Nothing {}: Nothing, _: Option<ProgressToken>) -> Result<Value> {
-        serde_json::to_value(front.session.status().await)
+    async fn execute(connection: &Connection, Nothing {}: Nothing, _: Option<ProgressToken>) -> Result<Value> {
+        serde_json::to_value(connection.session.status().await)
             .map_err(|error| Error { message: error.to_string().into(), ..Error::internal_error() })
     }
 }

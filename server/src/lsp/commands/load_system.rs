@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::Result;
 
 use super::Command;
-use crate::lsp::front::Front;
+use crate::lsp::connection::Connection;
 use crate::lsp::progress::Bar;
 use crate::lsp::to_proto;
 use crate::session::Level;
@@ -29,22 +29,22 @@ impl Command for LoadSystem {
     const NAME: &'static str = "consort.loadSystem";
     const EXPECTS: &'static str = r#"[{"system": "...", "force"?: bool}]"#;
 
-    async fn execute(front: &Front, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
         let title = format!("Loading {}", argument.system);
-        let bar = front.bars.begin(token, front.negotiated().progress, &title, true);
-        load_system(front, argument, bar).await
+        let bar = connection.bars.begin(token, connection.negotiated().progress, &title, true);
+        load_system(connection, argument, bar).await
     }
 }
 
-async fn load_system(front: &Front, argument: Argument, bar: Bar) -> Result<Value> {
+async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> Result<Value> {
     let Argument { system, force } = argument;
     let (progress, steps) = mpsc::unbounded_channel();
-    let answer = front.session.load_system(front.client, system.clone(), force, Some(progress));
+    let answer = connection.session.load_system(connection.client, system.clone(), force, Some(progress));
     let outcome = bar.follow(steps, answer).await?.map_err(|error| to_proto::error(&error))?;
     if !outcome.loaded {
         // A quick fix runs this command and ignores its result.
         let why = outcome.outcome.error.as_ref().map(|error| error.message.as_str()).unwrap_or("see the output");
-        front.show(Level::Error, &format!("Loading {system} failed: {why}"));
+        connection.show(Level::Error, &format!("Loading {system} failed: {why}"));
     }
     let mut result = to_proto::outcome(&outcome.outcome);
     result["loaded"] = outcome.loaded.into();

@@ -8,7 +8,7 @@ use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, seconds};
 use crate::image::api::expand::{ExpandAnswer, Expansion, How};
-use crate::lsp::front::{Front, no_document};
+use crate::lsp::connection::{Connection, no_document};
 use crate::lsp::{actions, from_proto, to_proto};
 use crate::session::{ExpandRequest, Level};
 use crate::text::Span;
@@ -67,13 +67,13 @@ impl Command for Macroexpand {
     const NAME: &'static str = "consort.macroexpand";
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "text"?: "... instead of uri", "package"?: "...", "how"?: "one", "step" or "full", "steps"?: [position, ...], "inPlace"?: bool, "show"?: bool, "timeout"?: seconds}]"#;
 
-    async fn execute(front: &Front, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
         let timeout = seconds(Self::NAME, argument.timeout)?;
-        let encoding = front.negotiated().encoding;
+        let encoding = connection.negotiated().encoding;
         let place = match (&argument.uri, &argument.text) {
             (None, Some(text)) if !argument.in_place => Place::of_text(text, &argument, encoding),
             (Some(uri), None) => {
-                let document = front.session.document(front.client, uri.as_str()).await;
+                let document = connection.session.document(connection.client, uri.as_str()).await;
                 Place::of_document(document.ok_or_else(|| no_document(uri))?, uri, &argument, encoding)?
             }
             _ => {
@@ -95,16 +95,17 @@ impl Command for Macroexpand {
             writable: argument.in_place,
             timeout,
         };
-        let answer = front.session.expand(front.client, request).await.map_err(|error| to_proto::error(&error))?;
+        let answer =
+            connection.session.expand(connection.client, request).await.map_err(|error| to_proto::error(&error))?;
         match answer {
             ExpandAnswer::Failed { error } => {
                 if argument.show || argument.in_place {
-                    front.show(Level::Error, &format!("No expansion: {}", error.message));
+                    connection.show(Level::Error, &format!("No expansion: {}", error.message));
                 }
                 Ok(json!({"expansion": null, "expanded": false, "package": place.package,
                     "error": {"stage": error.stage, "type": error.kind, "message": error.message}}))
             }
-            ExpandAnswer::Done(done) => finish(front, &argument, &place, done).await,
+            ExpandAnswer::Done(done) => finish(connection, &argument, &place, done).await,
         }
     }
 }
@@ -148,8 +149,8 @@ impl Place {
     }
 }
 
-async fn finish(front: &Front, argument: &Argument, place: &Place, done: Expansion) -> Result<Value> {
-    let negotiated = front.negotiated();
+async fn finish(connection: &Connection, argument: &Argument, place: &Place, done: Expansion) -> Result<Value> {
+    let negotiated = connection.negotiated();
     let start = place.within.start;
     let span = Span { start: start + done.span.start, end: start + done.span.end };
     let span = if argument.how == Extent::Step { place.within } else { span };
@@ -160,7 +161,7 @@ async fn finish(front: &Front, argument: &Argument, place: &Place, done: Expansi
     });
     if let (true, Some(uri)) = (argument.in_place, &argument.uri) {
         if !done.expanded {
-            front.show(Level::Info, &format!("{} is not a macro call.", done.form));
+            connection.show(Level::Info, &format!("{} is not a macro call.", done.form));
             result["applied"] = false.into();
             return Ok(result);
         }
@@ -169,7 +170,7 @@ async fn finish(front: &Front, argument: &Argument, place: &Place, done: Expansi
                 "The expansion of {} has objects in it that no text stands for, or is too long to be written down.",
                 done.form
             );
-            front.show(Level::Error, &message);
+            connection.show(Level::Error, &message);
             result["applied"] = false.into();
             return Ok(result);
         }
@@ -178,7 +179,7 @@ async fn finish(front: &Front, argument: &Argument, place: &Place, done: Expansi
         result["applied"] = match negotiated.apply_edit {
             true => {
                 let params = json!({"label": "Macroexpand in place", "edit": edit});
-                let answer = front.peer.request("workspace/applyEdit", params).await?;
+                let answer = connection.peer.request("workspace/applyEdit", params).await?;
                 (answer["applied"] == true).into()
             }
             false => false.into(),
@@ -189,7 +190,7 @@ async fn finish(front: &Front, argument: &Argument, place: &Place, done: Expansi
     } else if argument.show {
         let short: String = done.expansion.chars().take(SHOWN).collect();
         let note = if done.expanded { "" } else { "\n(Form is not a macro call)" };
-        front.show(Level::Info, &format!("{short}{note}"));
+        connection.show(Level::Info, &format!("{short}{note}"));
     }
     Ok(result)
 }

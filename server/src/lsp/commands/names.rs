@@ -10,7 +10,7 @@ use crate::image::api::Operation;
 use crate::image::api::tools::Untrace as UntraceName;
 use crate::image::api::tools::{Describe as DescribeName, Disassemble as DisassembleName, Named, Trace as TraceName};
 use crate::image::api::{EvalOutcome, EvalStatus};
-use crate::lsp::front::Front;
+use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::text::forms::symbol_at;
 
@@ -28,11 +28,11 @@ pub(super) struct Argument {
 }
 
 /// What is asked for: the name, and the package it is read in.
-async fn named(front: &Front, argument: Argument) -> Result<(Option<String>, Option<String>)> {
+async fn named(connection: &Connection, argument: Argument) -> Result<(Option<String>, Option<String>)> {
     match argument {
         Argument { name: Some(name), package, .. } => Ok((Some(name), package)),
         Argument { uri: Some(uri), position: Some(position), package, .. } => {
-            let place = at_place(front, &uri, position).await?;
+            let place = at_place(connection, &uri, position).await?;
             match symbol_at(&place.document, place.offset) {
                 Some((_, name)) => Ok((Some(name), package.or(place.package))),
                 None => Err(Error::invalid_params("There is no symbol at that place.")),
@@ -43,19 +43,19 @@ async fn named(front: &Front, argument: Argument) -> Result<(Option<String>, Opt
 }
 
 async fn run<O: Operation<Answer = EvalOutcome>>(
-    front: &Front,
+    connection: &Connection,
     argument: Argument,
     all: bool,
     operation: fn(Named) -> O,
 ) -> Result<Value> {
-    let (name, package) = named(front, argument).await?;
+    let (name, package) = named(connection, argument).await?;
     if name.is_none() && !all {
         return Err(Error::invalid_params(format!("A name is missing. Its `arguments` are {EXPECTS}.")));
     }
     let what = format!("{} {}", O::NAME, name.as_deref().unwrap_or("everything"));
     let told = name.clone();
     let operation = move |session| operation(Named { name, package, session });
-    match front.session.run(front.client, what, operation, None, None).await {
+    match connection.session.run(connection.client, what, operation, None, None).await {
         Ok(outcome) if outcome.status == EvalStatus::Ok => Ok(json!({"name": told, "text": outcome.stdout.text})),
         Ok(outcome) => {
             let why = outcome
@@ -77,8 +77,8 @@ macro_rules! command {
             const NAME: &'static str = $wire;
             const EXPECTS: &'static str = EXPECTS;
 
-            async fn execute(front: &Front, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
-                run(front, argument, $all, $operation).await
+            async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
+                run(connection, argument, $all, $operation).await
             }
         }
     };

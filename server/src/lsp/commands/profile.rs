@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place, seconds};
-use crate::ide::profile::{Asked, Profiled, Report, render};
+use crate::ide::profile::{ProfileSettings, Profiled, Report, render};
 use crate::image::api::profile::{ProfileMode, ProfileParams};
-use crate::lsp::front::Front;
+use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::text::forms::toplevel_form;
 
@@ -47,12 +47,12 @@ impl Command for ProfileForm {
     const NAME: &'static str = "consort.profileForm";
     const EXPECTS: &'static str = r#"[{"code": "...", "package"?: "...", "mode"?: "cpu" | "time" | "alloc", "report"?: "flat" | "graph", "sampleInterval"?: seconds, "maxSamples"?: number, "timeout"?: seconds}] or, for the top-level form at a place, "uri" and "position" instead of "code""#;
 
-    async fn execute(front: &Front, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
-        let bar = front.bars.begin(token, false, "Profiling", true);
+    async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
+        let bar = connection.bars.begin(token, false, "Profiling", true);
         let timeout = seconds(ProfileForm::NAME, argument.timeout)?.unwrap_or(DEADLINE);
         let (code, package) = match (argument.code, argument.uri, argument.position) {
             (code, Some(uri), Some(position)) => {
-                let place = at_place(front, &uri, position).await?;
+                let place = at_place(connection, &uri, position).await?;
                 let form = toplevel_form(&place.document, place.offset);
                 let code = match (code, form) {
                     (Some(code), _) => code,
@@ -64,18 +64,18 @@ impl Command for ProfileForm {
             (Some(code), ..) => (code, argument.package),
             _ => return Err(Error::invalid_params(format!("Its `arguments` are {}.", ProfileForm::EXPECTS))),
         };
-        let asked = Asked {
+        let asked = ProfileSettings {
             mode: argument.mode.unwrap_or(ProfileMode::Cpu),
             interval: argument.sample_interval.unwrap_or(0.01),
             report: if matches!(argument.report, Some(Kind::Graph)) { Report::Graph } else { Report::Flat },
         };
         let max_samples = argument.max_samples.unwrap_or(1000);
         let operation = move |session| {
-            let Asked { mode, interval, .. } = asked;
+            let ProfileSettings { mode, interval, .. } = asked;
             ProfileParams { session, code, package, mode, interval, max_samples, timeout }
         };
         let within = std::time::Duration::from_secs_f64(timeout);
-        let answer = front.session.run(front.client, "profiling".into(), operation, Some(within), None);
+        let answer = connection.session.run(connection.client, "profiling".into(), operation, Some(within), None);
         let answer = tokio::select! {
             answer = answer => answer.map_err(|error| to_proto::error(&error))?,
             () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),

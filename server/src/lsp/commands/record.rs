@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
 
 use super::Command;
-use crate::lsp::front::Front;
+use crate::lsp::connection::Connection;
 use crate::lsp::{ext, from_proto};
 use crate::session::context::EditorContext;
 use crate::session::path_of_uri;
@@ -37,14 +37,14 @@ impl Command for Log {
     const NAME: &'static str = "consort.log";
     const EXPECTS: &'static str = r#"[] or [{"since"?: number, "limit"?: number, "follow"?: bool}]"#;
 
-    async fn execute(front: &Front, argument: Since, _: Option<ProgressToken>) -> Result<Value> {
-        let log = front.session.log();
+    async fn execute(connection: &Connection, argument: Since, _: Option<ProgressToken>) -> Result<Value> {
+        let log = connection.session.log();
         let mut news = log.last();
         let entries = log.entries(argument.since, argument.limit.unwrap_or(ENTRIES));
         let last = entries.last().map_or_else(|| *news.borrow_and_update(), |entry| entry.number);
         match argument.follow {
             Some(true) => {
-                let (log, peer) = (log.clone(), front.peer.clone());
+                let (log, peer) = (log.clone(), connection.peer.clone());
                 let follower = tokio::spawn(async move {
                     let mut told = last;
                     loop {
@@ -58,9 +58,9 @@ impl Command for Log {
                         }
                     }
                 });
-                front.follow(Some(follower.abort_handle()));
+                connection.follow(Some(follower.abort_handle()));
             }
-            Some(false) => front.follow(None),
+            Some(false) => connection.follow(None),
             None => {}
         }
         Ok(json!({"entries": entries, "last": last}))
@@ -86,13 +86,13 @@ impl Command for Context {
     const EXPECTS: &'static str =
         r#"[{"uri"?: "file:///...", "selection"?: {"start", "end"}, "visibleRange"?: {"start", "end"}}]"#;
 
-    async fn execute(front: &Front, place: Place, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, place: Place, _: Option<ProgressToken>) -> Result<Value> {
         let Some(uri) = place.uri else {
-            front.session.set_editor_context(front.client, None);
+            connection.session.set_editor_context(connection.client, None);
             return Ok(Value::Null);
         };
-        let document = front.session.document(front.client, uri.as_str()).await;
-        let encoding = front.negotiated().encoding;
+        let document = connection.session.document(connection.client, uri.as_str()).await;
+        let encoding = connection.negotiated().encoding;
         // Of a document that is not ours the client's own units are all there is to go by.
         let plain = |at: Position| LineColumn { line: at.line as usize + 1, column: at.character as usize + 1 };
         let offset = |at: Position| document.as_ref().map(|d| to_offset(d.text(), from_proto::position(at), encoding));
@@ -113,7 +113,7 @@ impl Command for Context {
             text: text.unwrap_or_default(),
             visible: place.visible_range.map(|range| (range.start.line as usize + 1, range.end.line as usize + 1)),
         };
-        front.session.set_editor_context(front.client, Some(context));
+        connection.session.set_editor_context(connection.client, Some(context));
         Ok(Value::Null)
     }
 }

@@ -10,19 +10,19 @@ use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
 use super::{Command, Nothing};
 use crate::ide::reload;
+use crate::lsp::connection::Connection;
 use crate::lsp::from_proto;
-use crate::lsp::front::Front;
 use crate::session::path_of_uri;
 use crate::session::reload::Reload;
 use crate::text::forms::{package_at, toplevel_form};
 use crate::text::position::{line_column, to_offset};
 
 /// Reload with a progress bar; the result as data, and a failure as the JSON-RPC error that carries the contract's object.
-async fn perform(front: &Front, title: &str, what: Reload, token: Option<ProgressToken>) -> Result<Value> {
-    let bar = front.bars.begin(token, front.negotiated().progress, title, true);
+async fn perform(connection: &Connection, title: &str, what: Reload, token: Option<ProgressToken>) -> Result<Value> {
+    let bar = connection.bars.begin(token, connection.negotiated().progress, title, true);
     let (progress, steps) = mpsc::unbounded_channel();
     // A person sees it run and can stop it.
-    let answer = front.session.reload(front.client, what, Some(86_400.0), Some(progress));
+    let answer = connection.session.reload(connection.client, what, Some(86_400.0), Some(progress));
     match bar.follow(steps, answer).await? {
         Ok(outcome) => Ok(Value::Object(reload::facts(&outcome))),
         Err(failure) => Err(refused(failure)),
@@ -54,10 +54,10 @@ impl Command for ReplaceFunction {
     const NAME: &'static str = "consort.replaceFunction";
     const EXPECTS: &'static str = r#"[{"function": "...", "code": "...", "package"?: "..."}]"#;
 
-    async fn execute(front: &Front, argument: Replacement, token: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, argument: Replacement, token: Option<ProgressToken>) -> Result<Value> {
         let Replacement { function, code, package } = argument;
         let title = format!("Replacing {function}");
-        perform(front, &title, Reload::Function { function, code, package, file: None, line: 1 }, token).await
+        perform(connection, &title, Reload::Function { function, code, package, file: None, line: 1 }, token).await
     }
 }
 
@@ -78,9 +78,13 @@ impl Command for ReloadSystem {
     const NAME: &'static str = "consort.reloadSystem";
     const EXPECTS: &'static str = r#"[{"system": "...", "force"?: bool}]"#;
 
-    async fn execute(front: &Front, System { system, force }: System, token: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(
+        connection: &Connection,
+        System { system, force }: System,
+        token: Option<ProgressToken>,
+    ) -> Result<Value> {
         let title = format!("Reloading {system}");
-        perform(front, &title, Reload::System { system, force, allowed: None }, token).await
+        perform(connection, &title, Reload::System { system, force, allowed: None }, token).await
     }
 }
 
@@ -101,10 +105,10 @@ impl Command for ReloadPackage {
     const NAME: &'static str = "consort.reloadPackage";
     const EXPECTS: &'static str = r#"[{"package": "...", "recursive"?: bool}]"#;
 
-    async fn execute(front: &Front, argument: Package, token: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, argument: Package, token: Option<ProgressToken>) -> Result<Value> {
         let Package { package, recursive } = argument;
         let title = format!("Reloading {package}");
-        perform(front, &title, Reload::Package { package, recursive, allowed: None }, token).await
+        perform(connection, &title, Reload::Package { package, recursive, allowed: None }, token).await
     }
 }
 
@@ -116,8 +120,8 @@ impl Command for UndoReload {
     const NAME: &'static str = "consort.undoReload";
     const EXPECTS: &'static str = "[] or [{}]";
 
-    async fn execute(front: &Front, Nothing {}: Nothing, token: Option<ProgressToken>) -> Result<Value> {
-        perform(front, "Undoing the last reload", Reload::Undo, token).await
+    async fn execute(connection: &Connection, Nothing {}: Nothing, token: Option<ProgressToken>) -> Result<Value> {
+        perform(connection, "Undoing the last reload", Reload::Undo, token).await
     }
 }
 
@@ -137,11 +141,15 @@ impl Command for CompileForm {
     const NAME: &'static str = "consort.compileForm";
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}}]"#;
 
-    async fn execute(front: &Front, Place { uri, position }: Place, token: Option<ProgressToken>) -> Result<Value> {
-        let document = front.session.document(front.client, uri.as_str()).await;
+    async fn execute(
+        connection: &Connection,
+        Place { uri, position }: Place,
+        token: Option<ProgressToken>,
+    ) -> Result<Value> {
+        let document = connection.session.document(connection.client, uri.as_str()).await;
         let document = document.ok_or_else(|| Error::invalid_params(format!("{uri} is not open.")))?;
         let text = document.text();
-        let offset = to_offset(text, from_proto::position(position), front.negotiated().encoding);
+        let offset = to_offset(text, from_proto::position(position), connection.negotiated().encoding);
         let span = toplevel_form(&document, offset)
             .ok_or_else(|| Error::invalid_params("There is no top-level form at this position."))?;
         let place = line_column(text, span.start);
@@ -149,7 +157,7 @@ impl Command for CompileForm {
         let code = " ".repeat(place.column - 1) + &text.slice(span.start..span.end).to_string();
         let package = package_at(&document, span.start);
         let what = Reload::Code { code, package, file: path_of_uri(uri.as_str()), line: place.line };
-        perform(front, "Compiling", what, token).await
+        perform(connection, "Compiling", what, token).await
     }
 }
 
@@ -166,8 +174,8 @@ impl File {
     }
 
     /// All of its code.
-    async fn code(&self, front: &Front) -> Result<Reload> {
-        let document = front.session.document(front.client, self.uri.as_str()).await;
+    async fn code(&self, connection: &Connection) -> Result<Reload> {
+        let document = connection.session.document(connection.client, self.uri.as_str()).await;
         let file = path_of_uri(self.uri.as_str());
         let code = match (document, &file) {
             (Some(document), _) => document.text().to_string(),
@@ -190,9 +198,9 @@ impl Command for CompileFile {
     const NAME: &'static str = "consort.compileFile";
     const EXPECTS: &'static str = r#"[{"uri": "file:///..."}]"#;
 
-    async fn execute(front: &Front, file: File, token: Option<ProgressToken>) -> Result<Value> {
-        let what = file.code(front).await?;
-        perform(front, "Compiling the file", what, token).await
+    async fn execute(connection: &Connection, file: File, token: Option<ProgressToken>) -> Result<Value> {
+        let what = file.code(connection).await?;
+        perform(connection, "Compiling the file", what, token).await
     }
 }
 
@@ -204,13 +212,13 @@ impl Command for LoadFile {
     const NAME: &'static str = "consort.loadFile";
     const EXPECTS: &'static str = r#"[{"uri": "file:///..."}]"#;
 
-    async fn execute(front: &Front, file: File, token: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, file: File, token: Option<ProgressToken>) -> Result<Value> {
         let what = if file.uri.path().ends_with(".fasl") {
             Reload::Fasl { path: file.path()?, digest: None }
         } else {
-            file.code(front).await?
+            file.code(connection).await?
         };
-        perform(front, "Loading the file", what, token).await
+        perform(connection, "Loading the file", what, token).await
     }
 }
 

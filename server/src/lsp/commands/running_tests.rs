@@ -9,7 +9,7 @@ use tower_lsp::jsonrpc::{Error, Result};
 use super::{Command, at_place, seconds};
 use crate::ide::testing::{Tested, definition, render, summary};
 use crate::image::api::testing::RunTestsParams;
-use crate::lsp::front::Front;
+use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::session::Level;
 use crate::text::forms::toplevel_form;
@@ -38,11 +38,12 @@ impl Command for RunTests {
     const NAME: &'static str = "consort.runTests";
     const EXPECTS: &'static str = r#"[{"system"?: "...", "suite"?: "...", "test"?: "...", "package"?: "...", "framework"?: "fiveam" | "parachute" | "rove" | "asdf", "timeout"?: seconds}]"#;
 
-    async fn execute(front: &Front, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
         let Argument { system, suite, test, package, framework, timeout } = argument;
         let timeout = seconds(RunTests::NAME, timeout)?.unwrap_or(DEADLINE);
-        let asd_files = front.session.asd_files();
-        run(front, RunTestsParams { system, suite, test, package, framework, timeout, asd_files }, token, false).await
+        let asd_files = connection.session.asd_files();
+        run(connection, RunTestsParams { system, suite, test, package, framework, timeout, asd_files }, token, false)
+            .await
     }
 }
 
@@ -65,8 +66,8 @@ impl Command for RunTestAtPoint {
     const NAME: &'static str = "consort.runTestAtPoint";
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "show"?: bool}]"#;
 
-    async fn execute(front: &Front, argument: Point, token: Option<ProgressToken>) -> Result<Value> {
-        let place = at_place(front, &argument.uri, argument.position).await?;
+    async fn execute(connection: &Connection, argument: Point, token: Option<ProgressToken>) -> Result<Value> {
+        let place = at_place(connection, &argument.uri, argument.position).await?;
         let form = toplevel_form(&place.document, place.offset).and_then(|form| definition(&place.document, form));
         let Some(definition) = form.filter(|definition| definition.test) else {
             let message = "There is no test at that place: no form (test NAME ...), (def-test ...), (deftest ...) or (define-test ...).";
@@ -78,23 +79,29 @@ impl Command for RunTestAtPoint {
             timeout: DEADLINE,
             ..RunTestsParams::default()
         };
-        run(front, params, token, argument.show).await
+        run(connection, params, token, argument.show).await
     }
 }
 
-async fn run(front: &Front, params: RunTestsParams, token: Option<ProgressToken>, show: bool) -> Result<Value> {
-    let bar = front.bars.begin(token, front.negotiated().progress, "Running tests", true);
+async fn run(
+    connection: &Connection,
+    params: RunTestsParams,
+    token: Option<ProgressToken>,
+    show: bool,
+) -> Result<Value> {
+    let bar = connection.bars.begin(token, connection.negotiated().progress, "Running tests", true);
     let within = std::time::Duration::from_secs_f64(params.timeout);
     let (progress, steps) = mpsc::unbounded_channel();
-    let answer = front.session.run(front.client, "running tests".into(), |_| params, Some(within), Some(progress));
+    let answer =
+        connection.session.run(connection.client, "running tests".into(), |_| params, Some(within), Some(progress));
     let answer = bar.follow(steps, answer).await?;
     let facts = Tested::from(answer.map_err(|error| to_proto::error(&error))?);
     let text = render(&facts);
     if show {
         if facts.success {
-            front.show(Level::Info, &summary(&facts));
+            connection.show(Level::Info, &summary(&facts));
         } else {
-            front.show(Level::Warning, &text);
+            connection.show(Level::Warning, &text);
         }
     }
     let mut result = json!(facts);

@@ -10,7 +10,7 @@ use crate::ide::places;
 use crate::ide::source_location::{self, Locations};
 use crate::image::ImageError;
 use crate::image::api::symbols::{Symbol, Want};
-use crate::lsp::front::Front;
+use crate::lsp::connection::Connection;
 use crate::lsp::{definition, to_proto};
 
 /// Every definition of a symbol.
@@ -32,8 +32,12 @@ impl Command for SourceLocation {
     const NAME: &'static str = "consort.sourceLocation";
     const EXPECTS: &'static str = r#"[{"symbol": "...", "package"?: "...", "kind"?: "..."}]"#;
 
-    async fn execute(front: &Front, What { symbol, package, kind }: What, _: Option<ProgressToken>) -> Result<Value> {
-        let texts = front.session.texts(front.client);
+    async fn execute(
+        connection: &Connection,
+        What { symbol, package, kind }: What,
+        _: Option<ProgressToken>,
+    ) -> Result<Value> {
+        let texts = connection.session.texts(connection.client);
         let kinds = source_location::kinds(kind.as_deref()).map_err(Error::invalid_params)?;
         let question = Symbol {
             name: symbol.clone(),
@@ -41,7 +45,7 @@ impl Command for SourceLocation {
             strict: true,
             want: vec![Want::Facts, Want::Definitions, Want::Elsewhere],
         };
-        let known = match front.session.look(question).await {
+        let known = match connection.session.look(question).await {
             Ok(known) => Some(known),
             Err(ImageError::Refused { kind, message }) => {
                 let failed = Locations::failed(&symbol, &kind, message.clone());
@@ -53,7 +57,7 @@ impl Command for SourceLocation {
         let mut texts = texts.await;
         let defined = places::defined_anywhere(known.as_ref(), &symbol, package.as_deref(), &mut texts).await;
         let facts = Locations::new(&symbol, known.as_ref(), &defined, kinds);
-        let encoding = front.negotiated().encoding;
+        let encoding = connection.negotiated().encoding;
         let wanted = defined.iter().filter(|one| kinds.is_none_or(|kinds| kinds.contains(&one.kind.as_str())));
         let definitions: Vec<Value> = wanted
             .map(|one| {

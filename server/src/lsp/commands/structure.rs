@@ -7,7 +7,7 @@ use tower_lsp::jsonrpc::{Error, Result};
 
 use super::Command;
 use crate::ide::structural::{Action, act, applied};
-use crate::lsp::front::Front;
+use crate::lsp::connection::Connection;
 use crate::lsp::texts::{Text, range_in};
 
 /// Edit by structure.
@@ -30,8 +30,8 @@ impl Command for Structure {
     const NAME: &'static str = "consort.structure";
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"} or "selection": {"start", "end"}, "action": "slurpForward", ...}]"#;
 
-    async fn execute(front: &Front, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
-        let text = Text::of(front, &argument.uri).await?;
+    async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
+        let text = Text::of(connection, &argument.uri).await?;
         let Some(selection) = argument.selection.or(argument.position.map(|at| Range { start: at, end: at })) else {
             return Err(Error::invalid_params(format!("{}: neither `position` nor `selection` is given.", Self::NAME)));
         };

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::evaluate::Ending;
-use crate::ide::profile::{Asked, Profiled, Report, render};
+use crate::ide::profile::{ProfileSettings, Profiled, Report, render};
 use crate::image::ImageError;
 use crate::image::api::profile::{ProfileMode, ProfileParams};
 use crate::session::approval::{Class, Subject};
@@ -91,7 +91,7 @@ time, wall-clock time or allocation). It should run 0.5 s or more.";
     }
 
     async fn call(call: Call, input: Input) -> Reply<Profiled> {
-        let asked = Asked {
+        let asked = ProfileSettings {
             mode: match input.mode {
                 None | Some(Mode::Cpu) => ProfileMode::Cpu,
                 Some(Mode::Time) => ProfileMode::Time,
@@ -111,7 +111,7 @@ time, wall-clock time or allocation). It should run 0.5 s or more.";
             call.client,
             "profiling".into(),
             move |session| {
-                let Asked { mode, interval, .. } = asked;
+                let ProfileSettings { mode, interval, .. } = asked;
                 ProfileParams { session, code, package: Some(package), mode, interval, max_samples, timeout }
             },
             Some(Duration::from_secs_f64(timeout)),

@@ -9,18 +9,20 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Actor;
 use crate::config::approval::{Class, Rule, Setting};
-use crate::session::approval::{self, Answer, Asked, Audit, Bound, Decision, Entry, Parked, Question, Retry, Ruling};
+use crate::session::approval::{
+    self, Answer, ApprovalPrompt, Audit, BoundRequest, Decision, Entry, PendingApproval, Question, Retry, Verdict,
+};
 use crate::session::event::Event;
 use crate::session::jobs::{Job, Kind};
-use crate::session::log::{Doing, Log, Status};
-use crate::session::{ClientId, Door, Feedback};
+use crate::session::log::{Log, LogContext, Status};
+use crate::session::{ClientId, Feedback, Frontend};
 
 /// Questions of one agent that are open at a time. A person does not read more.
 const OPEN: usize = 16;
 
 /// What was asked and allowed.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct ApprovalState {
     audit: Audit,
     events: mpsc::WeakUnboundedSender<Event>,
     /// Editors that show what they are told.
@@ -28,7 +30,7 @@ pub(super) struct Desk {
     open: BTreeMap<u64, Open>,
     /// What was allowed for the session, which is the connection.
     granted: HashSet<(ClientId, Class, &'static str)>,
-    parked: HashMap<String, Parked>,
+    pending: HashMap<String, PendingApproval>,
     next: u64,
 }
 
@@ -38,7 +40,7 @@ struct Open {
     client: ClientId,
     /// Its agent's name, then.
     name: String,
-    bound: Box<Bound>,
+    bound: Box<BoundRequest>,
     asked: BTreeSet<ClientId>,
     dismissed: bool,
     until: Instant,
@@ -47,39 +49,39 @@ struct Open {
     ruled: Arc<AtomicBool>,
 }
 
-impl Desk {
-    pub(super) fn new(audit: Audit, events: mpsc::WeakUnboundedSender<Event>) -> Desk {
-        Desk {
+impl ApprovalState {
+    pub(super) fn new(audit: Audit, events: mpsc::WeakUnboundedSender<Event>) -> ApprovalState {
+        ApprovalState {
             audit,
             events,
             editors: BTreeSet::new(),
             open: BTreeMap::new(),
             granted: HashSet::new(),
-            parked: HashMap::new(),
+            pending: HashMap::new(),
             next: 1,
         }
     }
 
     /// When a question that waits for a retried call is over.
     pub(super) fn next_tick(&self) -> Option<Instant> {
-        self.parked.values().map(|parked| parked.until).min()
+        self.pending.values().map(|pending| pending.until).min()
     }
 }
 
-fn give(reply: oneshot::Sender<Ruling>, ruling: Ruling) {
+fn give(reply: oneshot::Sender<Verdict>, verdict: Verdict) {
     // The asker may have gone; then nothing is done.
-    let _ = reply.send(ruling);
+    let _ = reply.send(verdict);
 }
 
 /// The refusal or the permit that somebody's answer means, once it is in the audit log.
 async fn rule(
     (audit, log): (Audit, Log),
     client: (ClientId, String),
-    bound: Box<Bound>,
+    bound: Box<BoundRequest>,
     answer: Answer,
     by: String,
     seconds: u64,
-) -> Ruling {
+) -> Verdict {
     let refusal = match answer {
         Answer::Decided(Decision::Allow | Decision::AllowSession) => None,
         Answer::Decided(Decision::Deny) | Answer::Dismissed => Some(approval::said_no(&bound, &by)),
@@ -94,7 +96,7 @@ async fn rule(
         Answer::Cannot => Some("nobody can be asked"),
     };
     let entry = Entry::new((client.0, &client.1), &bound, refusal.is_none(), &by, why);
-    let doing = Doing {
+    let doing = LogContext {
         tool: format!("approval of {}", bound.wish.tool),
         code: bound.wish.subject.code.clone(),
         file: bound.file.as_ref().map(|file| file.path.clone()),
@@ -103,9 +105,9 @@ async fn rule(
     let (ended, said) = if refusal.is_none() { (Status::Ok, "allowed") } else { (Status::Error, "refused") };
     log.begin(client.0, doing).end(ended, &format!("{said} by {by}"));
     match (audit.write(entry).await, refusal) {
-        (Err(why), _) => Ruling::Refused(approval::unwritten(&bound, &why)),
-        (Ok(()), Some(refusal)) => Ruling::Refused(refusal),
-        (Ok(()), None) => Ruling::Allowed(bound.permit()),
+        (Err(why), _) => Verdict::Refused(approval::unwritten(&bound, &why)),
+        (Ok(()), Some(refusal)) => Verdict::Refused(refusal),
+        (Ok(()), None) => Verdict::Allowed(bound.permit()),
     }
 }
 
@@ -117,81 +119,89 @@ impl Actor {
         )
     }
 
-    pub(super) fn note(&self, client: ClientId, bound: &Bound, allowed: bool, by: &str, why: Option<&str>) {
+    pub(super) fn note(&self, client: ClientId, bound: &BoundRequest, allowed: bool, by: &str, why: Option<&str>) {
         let (client, name) = self.named(client);
-        self.desk.audit.note(&Entry::new((client, &name), bound, allowed, by, why));
+        self.approvals.audit.note(&Entry::new((client, &name), bound, allowed, by, why));
     }
 
     fn setting(&self, class: Class) -> (Setting, Rule) {
-        let editors = self.clients.values().filter(|client| client.info.door == Door::Lsp);
+        let editors = self.clients.values().filter(|client| client.info.frontend == Frontend::Lsp);
         self.config.approval.in_force(class, editors.map(|editor| &editor.config.approval))
     }
 
     pub(super) fn permit(
         &mut self,
         client: ClientId,
-        bound: Box<Bound>,
+        bound: Box<BoundRequest>,
         retry: Option<Retry>,
-        reply: oneshot::Sender<Ruling>,
+        reply: oneshot::Sender<Verdict>,
     ) {
         let (setting, rule) = self.setting(bound.wish.class);
         if let Some(why) = &bound.impossible {
             self.note(client, &bound, false, "the path", Some(why));
-            return give(reply, Ruling::Refused(format!("Refused: {why}.")));
+            return give(reply, Verdict::Refused(format!("Refused: {why}.")));
         }
         if setting == Setting::Deny {
             self.note(client, &bound, false, rule.name(), Some("denied"));
-            return give(reply, Ruling::Refused(approval::denied(&bound, rule)));
+            return give(reply, Verdict::Refused(approval::denied(&bound, rule)));
         }
         if let Some(retry) = retry {
             return self.redeem(client, bound, retry, reply);
         }
         if setting == Setting::Allow {
             self.note(client, &bound, true, rule.name(), None);
-            return give(reply, Ruling::Allowed(bound.permit()));
+            return give(reply, Verdict::Allowed(bound.permit()));
         }
-        if self.desk.granted.contains(&(client, bound.wish.class, bound.wish.tool)) {
+        if self.approvals.granted.contains(&(client, bound.wish.class, bound.wish.tool)) {
             let said = Answer::Decided(Decision::Allow);
             return self.ruled(client, bound, said, "a person, for this session".into(), reply);
         }
         if let Some(why) = bound.unreadable() {
             self.note(client, &bound, false, "its length", Some(&why));
-            return give(reply, Ruling::Refused(format!("Refused: {why}.")));
+            return give(reply, Verdict::Refused(format!("Refused: {why}.")));
         }
-        let waiting = self.desk.open.values().filter(|open| open.client == client).count()
-            + self.desk.parked.values().filter(|parked| parked.client == client).count();
+        let waiting = self.approvals.open.values().filter(|open| open.client == client).count()
+            + self.approvals.pending.values().filter(|pending| pending.client == client).count();
         if waiting >= OPEN {
             let why = format!("{OPEN} questions of this agent wait for an answer; wait until they have one");
             self.note(client, &bound, false, "their number", Some(&why));
-            return give(reply, Ruling::Refused(format!("Refused: {why}.")));
+            return give(reply, Verdict::Refused(format!("Refused: {why}.")));
         }
-        if self.desk.editors.is_empty() {
-            return give(reply, Ruling::ThroughAgent(self.question(client, *bound)));
+        if self.approvals.editors.is_empty() {
+            return give(reply, Verdict::ThroughAgent(self.question(client, *bound)));
         }
         self.ask_editors(client, bound, reply);
     }
 
-    fn question(&self, client: ClientId, bound: Bound) -> Question {
+    fn question(&self, client: ClientId, bound: BoundRequest) -> Question {
         let deadline = self.config.approval.deadline;
         let message = approval::message(&self.named(client).1, &bound, deadline.as_secs());
-        Question::new(client, bound, message, deadline, self.desk.events.clone())
+        Question::new(client, bound, message, deadline, self.approvals.events.clone())
     }
 
     /// Answer with what somebody's answer means.
-    fn ruled(&mut self, client: ClientId, bound: Box<Bound>, said: Answer, by: String, reply: oneshot::Sender<Ruling>) {
-        let (audit, seconds) = ((self.desk.audit.clone(), self.log.clone()), self.config.approval.deadline.as_secs());
+    fn ruled(
+        &mut self,
+        client: ClientId,
+        bound: Box<BoundRequest>,
+        said: Answer,
+        by: String,
+        reply: oneshot::Sender<Verdict>,
+    ) {
+        let (audit, seconds) =
+            ((self.approvals.audit.clone(), self.log.clone()), self.config.approval.deadline.as_secs());
         let job = Job::new(client, Kind::Other, "writing the audit log");
         let name = self.named(client);
         self.jobs.start(job, reply, rule(audit, name, bound, said, by, seconds));
     }
 
-    fn ask_editors(&mut self, client: ClientId, bound: Box<Bound>, reply: oneshot::Sender<Ruling>) {
-        let id = self.desk.next;
-        self.desk.next += 1;
+    fn ask_editors(&mut self, client: ClientId, bound: Box<BoundRequest>, reply: oneshot::Sender<Verdict>) {
+        let id = self.approvals.next;
+        self.approvals.next += 1;
         let (_, name) = self.named(client);
         let deadline = self.config.approval.deadline;
         let subject = &bound.wish.subject;
-        let asked = Asked {
+        let asked = ApprovalPrompt {
             id,
             client: name.clone(),
             tool: bound.wish.tool,
@@ -203,15 +213,15 @@ impl Actor {
             message: approval::message(&name, &bound, deadline.as_secs()),
             deadline,
         };
-        let editors = self.desk.editors.clone();
+        let editors = self.approvals.editors.clone();
         for editor in &editors {
             self.tell(*editor, Feedback::Ask(Box::new(asked.clone())));
         }
         let (verdict, said) = oneshot::channel();
         let ruled = Arc::new(AtomicBool::new(false));
-        let audit = (self.desk.audit.clone(), self.log.clone());
+        let audit = (self.approvals.audit.clone(), self.log.clone());
         let question = (bound.clone(), ruled.clone(), (client, name.clone()));
-        let (events, message) = (self.desk.events.clone(), asked.message.clone());
+        let (events, message) = (self.approvals.events.clone(), asked.message.clone());
         let what = format!("waiting for a person to allow {} for {name}", bound.wish.tool);
         let open = Open {
             client,
@@ -223,7 +233,7 @@ impl Actor {
             verdict: Some(verdict),
             ruled,
         };
-        self.desk.open.insert(id, open);
+        self.approvals.open.insert(id, open);
         let job = Job::new(client, Kind::Approval(id), what);
         let seconds = deadline.as_secs();
         self.jobs.start(job, reply, async move {
@@ -235,7 +245,7 @@ impl Actor {
             // It is withdrawn with this future, unless somebody has ruled.
             ruled.store(true, Ordering::Relaxed);
             if answer == Answer::Cannot {
-                return Ruling::ThroughAgent(Question::new(client.0, *bound, message, deadline, events));
+                return Verdict::ThroughAgent(Question::new(client.0, *bound, message, deadline, events));
             }
             rule(audit, client, bound, answer, by, seconds).await
         });
@@ -244,7 +254,7 @@ impl Actor {
     /// An editor's answer. The first that decides counts.
     pub(super) fn answered(&mut self, editor: ClientId, id: u64, answer: Answer) {
         let by = self.named(editor).1;
-        let Some(open) = self.desk.open.get_mut(&id) else { return };
+        let Some(open) = self.approvals.open.get_mut(&id) else { return };
         if !open.asked.remove(&editor) || open.until <= Instant::now() {
             return;
         }
@@ -255,7 +265,7 @@ impl Actor {
             _ if open.dismissed => Answer::Dismissed,
             _ => answer,
         };
-        let Some(mut open) = self.desk.open.remove(&id) else { return };
+        let Some(mut open) = self.approvals.open.remove(&id) else { return };
         let told = match verdict {
             Answer::Decided(Decision::Deny) => format!("{by} refused it"),
             Answer::Decided(_) => format!("{by} allowed it"),
@@ -265,7 +275,7 @@ impl Actor {
         let Some(to) = open.verdict.take() else { return };
         if to.send((verdict, by)).is_ok() {
             if verdict == Answer::Decided(Decision::AllowSession) && open.bound.wish.lasting {
-                self.desk.granted.insert((open.client, open.bound.wish.class, open.bound.wish.tool));
+                self.approvals.granted.insert((open.client, open.bound.wish.class, open.bound.wish.tool));
             }
         } else if !open.ruled.load(Ordering::Relaxed) {
             // Its agent went away just now.
@@ -282,7 +292,7 @@ impl Actor {
 
     /// The job of a question has ended: it was answered, it is too late, or its agent does not want it any more.
     pub(super) fn question_ended(&mut self, id: u64) {
-        let Some(open) = self.desk.open.remove(&id) else { return };
+        let Some(open) = self.approvals.open.remove(&id) else { return };
         let late = open.ruled.load(Ordering::Relaxed);
         self.over(id, &open, if late { "nobody answered in time" } else { "it was withdrawn" });
         if !late {
@@ -290,13 +300,13 @@ impl Actor {
         }
     }
 
-    fn withdrawn(&self, client: ClientId, name: &str, bound: &Bound) {
+    fn withdrawn(&self, client: ClientId, name: &str, bound: &BoundRequest) {
         let why = Some("withdrawn: the agent cancelled it or went away");
-        self.desk.audit.note(&Entry::new((client, name), bound, false, "nobody", why));
+        self.approvals.audit.note(&Entry::new((client, name), bound, false, "nobody", why));
     }
 
     /// A question to the person behind an agent's client was dropped.
-    pub(super) fn question_dropped(&self, client: ClientId, bound: &Bound) {
+    pub(super) fn question_dropped(&self, client: ClientId, bound: &BoundRequest) {
         let name = self.named(client).1;
         self.withdrawn(client, &name, bound);
     }
@@ -304,12 +314,12 @@ impl Actor {
     pub(super) fn settle(
         &mut self,
         client: ClientId,
-        bound: Box<Bound>,
+        bound: Box<BoundRequest>,
         answer: Answer,
-        reply: oneshot::Sender<Ruling>,
+        reply: oneshot::Sender<Verdict>,
     ) {
         if answer == Answer::Decided(Decision::AllowSession) && bound.wish.lasting {
-            self.desk.granted.insert((client, bound.wish.class, bound.wish.tool));
+            self.approvals.granted.insert((client, bound.wish.class, bound.wish.tool));
         }
         let by = match answer {
             Answer::Cannot | Answer::Late => "nobody",
@@ -318,26 +328,26 @@ impl Actor {
         self.ruled(client, bound, answer, by.into(), reply);
     }
 
-    pub(super) fn park(&mut self, state: String, parked: Parked) {
-        if self.clients.contains_key(&parked.client) {
-            self.desk.parked.insert(state, parked);
+    pub(super) fn await_retry(&mut self, state: String, pending: PendingApproval) {
+        if self.clients.contains_key(&pending.client) {
+            self.approvals.pending.insert(state, pending);
         }
     }
 
     /// A call that was answered with a question is made again. What was allowed is that call of that client alone, in time, and once.
-    fn redeem(&mut self, client: ClientId, bound: Box<Bound>, retry: Retry, reply: oneshot::Sender<Ruling>) {
-        let known = self.desk.parked.get(&retry.state).is_some_and(|parked| parked.client == client);
-        let parked = if known { self.desk.parked.remove(&retry.state) } else { None };
-        let wrong = match &parked {
+    fn redeem(&mut self, client: ClientId, bound: Box<BoundRequest>, retry: Retry, reply: oneshot::Sender<Verdict>) {
+        let known = self.approvals.pending.get(&retry.state).is_some_and(|pending| pending.client == client);
+        let pending = if known { self.approvals.pending.remove(&retry.state) } else { None };
+        let wrong = match &pending {
             None => Some("there is no such question, or it was answered before"),
-            Some(parked) if parked.until <= Instant::now() => Some("the question is too old"),
-            Some(parked) if parked.bound.digest != bound.digest => {
+            Some(pending) if pending.until <= Instant::now() => Some("the question is too old"),
+            Some(pending) if pending.bound.digest != bound.digest => {
                 Some("the arguments are not those that were asked about")
             }
-            Some(parked) if parked.bound.file != bound.file => {
+            Some(pending) if pending.bound.file != bound.file => {
                 Some("the file is not the one that was asked about, or it was changed")
             }
-            Some(parked) if parked.bound.wish.subject.sources != bound.wish.subject.sources => {
+            Some(pending) if pending.bound.wish.subject.sources != bound.wish.subject.sources => {
                 Some("the files are not those that were asked about, or one was changed")
             }
             Some(_) => None,
@@ -346,48 +356,53 @@ impl Actor {
             Some(why) => {
                 self.note(client, &bound, false, "the binding", Some(why));
                 let text = format!("Refused: {why}. Make the call again without `requestState` to have it decided.");
-                give(reply, Ruling::Refused(text));
+                give(reply, Verdict::Refused(text));
             }
             None => self.settle(client, bound, retry.answer, reply),
         }
     }
 
     pub(super) fn can_be_asked(&mut self, editor: ClientId) {
-        if self.clients.get(&editor).is_some_and(|client| client.info.door == Door::Lsp) {
-            self.desk.editors.insert(editor);
+        if self.clients.get(&editor).is_some_and(|client| client.info.frontend == Frontend::Lsp) {
+            self.approvals.editors.insert(editor);
         }
     }
 
     /// A client has left, with what it asked, answered or was allowed.
-    pub(super) fn leave_desk(&mut self, client: ClientId, name: &str) {
-        self.desk.editors.remove(&client);
-        self.desk.granted.retain(|(granted, _, _)| *granted != client);
+    pub(super) fn leave_approvals(&mut self, client: ClientId, name: &str) {
+        self.approvals.editors.remove(&client);
+        self.approvals.granted.retain(|(granted, _, _)| *granted != client);
         let asked: Vec<u64> =
-            self.desk.open.iter().filter(|(_, open)| open.asked.contains(&client)).map(|(id, _)| *id).collect();
+            self.approvals.open.iter().filter(|(_, open)| open.asked.contains(&client)).map(|(id, _)| *id).collect();
         for id in asked {
             self.answered(client, id, Answer::Dismissed);
         }
         let gone: Vec<String> = self
-            .desk
-            .parked
+            .approvals
+            .pending
             .iter()
-            .filter(|(_, parked)| parked.client == client)
+            .filter(|(_, pending)| pending.client == client)
             .map(|(state, _)| state.clone())
             .collect();
         for state in gone {
-            if let Some(parked) = self.desk.parked.remove(&state) {
-                self.withdrawn(client, name, &parked.bound);
+            if let Some(pending) = self.approvals.pending.remove(&state) {
+                self.withdrawn(client, name, &pending.bound);
             }
         }
     }
 
     /// Questions that wait for a retried call, and are too old.
-    pub(super) fn desk_tick(&mut self, now: Instant) {
-        let old: Vec<String> =
-            self.desk.parked.iter().filter(|(_, parked)| parked.until <= now).map(|(state, _)| state.clone()).collect();
+    pub(super) fn approvals_tick(&mut self, now: Instant) {
+        let old: Vec<String> = self
+            .approvals
+            .pending
+            .iter()
+            .filter(|(_, pending)| pending.until <= now)
+            .map(|(state, _)| state.clone())
+            .collect();
         for state in old {
-            if let Some(parked) = self.desk.parked.remove(&state) {
-                self.note(parked.client, &parked.bound, false, "nobody", Some("no answer in time"));
+            if let Some(pending) = self.approvals.pending.remove(&state) {
+                self.note(pending.client, &pending.bound, false, "nobody", Some("no answer in time"));
             }
         }
     }

@@ -7,8 +7,8 @@ use crate::image::api::{EvalError, EvalOutcome, EvalParams, EvalStatus, LoadSyst
 use crate::image::{ImageError, Progress};
 use crate::session::event::{Place, Reply, Start};
 use crate::session::jobs::{Finished, Job, Kind};
-use crate::session::provenance::Making;
-use crate::session::{ClientId, Door, EvalRequest, Status, path_of_uri, status};
+use crate::session::provenance::ProvenanceEntry;
+use crate::session::{ClientId, EvalRequest, Frontend, Status, path_of_uri, status};
 use crate::text::forms::package_at;
 use crate::text::position::{line_column, to_offset};
 
@@ -26,9 +26,9 @@ impl Actor {
     ) {
         let (origin, package) = place.map_or((None, None), |place| self.place(id, &place));
         let Some(client) = self.clients.get_mut(&id) else { return };
-        let timeout = request.timeout.unwrap_or(match client.info.door {
-            Door::Lsp => A_DAY,
-            Door::Mcp | Door::Cli => client.config.eval_timeout.as_secs_f64(),
+        let timeout = request.timeout.unwrap_or(match client.info.frontend {
+            Frontend::Lsp => A_DAY,
+            Frontend::Mcp | Frontend::Cli => client.config.eval_timeout.as_secs_f64(),
         });
         let placed = request.package.is_none() && package.is_some();
         let params = EvalParams {
@@ -56,11 +56,11 @@ impl Actor {
         client.evaluating = true;
         let what = format!("evaluating for {}: {}", client.info.name, first_line(&params.code));
         let image = self.image.clone();
-        let (session, code, makers) = (params.session.clone(), params.code.clone(), self.makers.clone());
-        let mut making = Making {
+        let (session, code, provenance) = (params.session.clone(), params.code.clone(), self.provenance.clone());
+        let mut making = ProvenanceEntry {
             client: client.info.clone(),
             how,
-            package: params.package.clone().unwrap_or_else(|| makers.package(&session)),
+            package: params.package.clone().unwrap_or_else(|| provenance.package(&session)),
             origin: params.origin.clone(),
             file: None,
         };
@@ -68,11 +68,11 @@ impl Actor {
             let package = params.package.clone().filter(|_| placed);
             let result = image.eval(params, output).await.map_err(|error| missing_package(error, package));
             if let Ok(outcome) = &result {
-                makers.package_is(&session, &outcome.package);
+                provenance.package_is(&session, &outcome.package);
                 if outcome.status != EvalStatus::Ok {
                     making.how.push_str(", which did not come to its end");
                 }
-                makers.made(&image, &code, making).await;
+                provenance.made(&image, &code, making).await;
             }
             result
         });

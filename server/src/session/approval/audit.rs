@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::Bound;
+use super::BoundRequest;
 
 /// One decision.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl Entry {
     /// `by`: who or what decided. `why`: more, for a refusal.
     pub(in crate::session) fn new(
         client: (super::ClientId, &str),
-        bound: &Bound,
+        bound: &BoundRequest,
         allowed: bool,
         by: &str,
         why: Option<&str>,

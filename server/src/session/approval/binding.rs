@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::{Bound, Class, Permit, Wish};
+use super::{ApprovalRequest, BoundRequest, Class, Grant};
 
 /// Characters of arguments beyond which nobody could judge them.
 const READABLE: usize = 100_000;
 /// Characters of them that the audit log keeps; the digest is of all.
 const WRITTEN: usize = 4_000;
 
-impl Bound {
+impl BoundRequest {
     /// Resolves the wish's file now, which is what a person is shown.
-    pub(in crate::session) fn new(wish: Wish, workspace: &Path) -> Bound {
+    pub(in crate::session) fn new(wish: ApprovalRequest, workspace: &Path) -> BoundRequest {
         let arguments = wish.arguments.to_string();
         let written = (arguments.chars().take(WRITTEN).collect(), arguments.chars().count());
         let digest = digest(wish.tool, wish.class, &arguments);
@@ -34,7 +34,7 @@ impl Bound {
                 workspace.display()
             ));
         }
-        Bound { wish, digest, written, file, impossible }
+        BoundRequest { wish, digest, written, file, impossible }
     }
 
     /// Why no person can be asked: there is more of it than one can read.
@@ -45,8 +45,8 @@ impl Bound {
             .then(|| why.replace("{n}", &characters.to_string()).replace("{most}", &READABLE.to_string()))
     }
 
-    pub(in crate::session) fn permit(self: Box<Self>) -> Permit {
-        Permit { bound: Arc::from(self) }
+    pub(in crate::session) fn permit(self: Box<Self>) -> Grant {
+        Grant { bound: Arc::from(self) }
     }
 }
 

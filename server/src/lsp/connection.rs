@@ -11,16 +11,16 @@ use tower_lsp::LanguageServer;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::capabilities::{self, Negotiated};
-use super::feedback::{self, Teller};
+use super::feedback::{self, Notifier};
 use super::progress::Bars;
 use super::pull;
-use super::tokens_delta::Told;
+use super::tokens_delta::SentTokens;
 use super::transport::Peer;
 use super::{actions, commands, formatting, from_proto, lenses, texts, to_proto, tokens};
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
 
 /// One editor.
-pub(super) struct Front {
+pub(super) struct Connection {
     pub(super) session: Session,
     pub(super) client: ClientId,
     pub(super) peer: Peer,
@@ -33,19 +33,19 @@ pub(super) struct Front {
     /// The settings given with `initialize`, in force where the client has no section `consort`.
     options: OnceLock<Value>,
     /// What words of its documents are, as it was told.
-    pub(super) tokens: Told,
+    pub(super) tokens: SentTokens,
     /// Tells the client of new entries of the log.
     follower: Mutex<Option<tokio::task::AbortHandle>>,
 }
 
-impl Front {
+impl Connection {
     pub(super) fn new(
         session: Session,
         client: ClientId,
         peer: Peer,
         feedback: mpsc::UnboundedReceiver<Feedback>,
-    ) -> Front {
-        Front {
+    ) -> Connection {
+        Connection {
             session,
             client,
             bars: Bars::new(peer.clone()),
@@ -54,7 +54,7 @@ impl Front {
             opened: Mutex::default(),
             feedback: Mutex::new(Some(feedback)),
             options: OnceLock::new(),
-            tokens: Told::default(),
+            tokens: SentTokens::default(),
             follower: Mutex::default(),
         }
     }
@@ -91,7 +91,7 @@ impl Front {
     fn tell(&self) {
         let feedback = self.feedback.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(feedback) = feedback {
-            let teller = Teller {
+            let notifier = Notifier {
                 peer: self.peer.clone(),
                 bars: self.bars.clone(),
                 negotiated: self.negotiated().clone(),
@@ -99,7 +99,7 @@ impl Front {
                 client: self.client,
             };
             self.session.can_be_asked(self.client);
-            tokio::spawn(feedback::tell(teller, feedback));
+            tokio::spawn(feedback::tell(notifier, feedback));
         }
     }
 
@@ -143,7 +143,7 @@ impl Front {
 }
 
 #[tower_lsp::async_trait]
-impl LanguageServer for Front {
+impl LanguageServer for Connection {
     async fn initialize(&self, params: InitializeParams) -> Result<InitializeResult> {
         let negotiated = capabilities::negotiate(&params);
         if let Some(info) = params.client_info {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::api::FileFacts;
-use super::findings::{Findings, Taken};
+use super::findings::{CheckEvent, Findings};
 use super::state::{ImageError, Progress};
 
 /// What the last lines, or the news of a copy's end, may take.
@@ -21,7 +21,7 @@ pub(super) const AFTERWARDS: Duration = Duration::from_secs(5);
 pub type Look = Arc<dyn Fn(&Path) -> Option<FileFacts> + Send + Sync>;
 
 /// What a copy is asked for.
-pub(super) struct Order<P> {
+pub(super) struct CheckJob<P> {
     pub(super) op: &'static str,
     /// What it is, for a person: `a check`.
     pub(super) what: &'static str,
@@ -39,10 +39,10 @@ pub(super) struct Files {
     pub(super) progress: Option<mpsc::UnboundedSender<Progress>>,
 }
 
-impl<P> Order<P> {
+impl<P> CheckJob<P> {
     /// Of a copy that is to wait for its text.
-    pub(super) fn parked(params: P) -> Order<P> {
-        Order {
+    pub(super) fn waiting(params: P) -> CheckJob<P> {
+        CheckJob {
             op: "check",
             what: "a check",
             params,
@@ -86,17 +86,17 @@ impl Files {
     /// Do what a line asks. `Err`: the copy cannot go on; for a person.
     pub(super) async fn serve(
         &self,
-        taken: Taken,
+        taken: CheckEvent,
         findings: &mut Findings,
         answers: &mut OwnedWriteHalf,
     ) -> Result<(), String> {
         match taken {
-            Taken::Noted => Ok(()),
-            Taken::Step(message) => {
+            CheckEvent::Noted => Ok(()),
+            CheckEvent::Step(message) => {
                 self.tell(message);
                 Ok(())
             }
-            Taken::File { path, silent } => {
+            CheckEvent::File { path, silent } => {
                 self.tell(format!("checking {}", path.display()));
                 let (look, looked) = (self.look.clone(), path.clone());
                 let facts = timeout(AFTERWARDS, tokio::task::spawn_blocking(move || look(&looked))).await;

@@ -11,14 +11,14 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::api::CheckParams;
-use super::copies::Hunt;
+use super::check_job::CheckJob;
+use super::copies::ForkedCheck;
 use super::findings::LINE_LIMIT;
+use super::instance::Instance;
 use super::lines::Lines;
 use super::link::lock;
-use super::live::Live;
-use super::order::Order;
-use super::second;
 use super::supervisor::{Phase, Shared};
+use super::worker;
 
 /// How long one is kept for somebody who pauses.
 const KEPT: Duration = Duration::from_secs(60);
@@ -29,11 +29,11 @@ const ROOM: u64 = 1400;
 const ROOM_BOUNDS: (u64, u64) = (16 << 20, 96 << 20);
 
 /// Who wants the copy that is parked.
-pub(super) type Claims = mpsc::Sender<oneshot::Sender<Parked>>;
+pub(super) type Claims = mpsc::Sender<oneshot::Sender<WarmCopy>>;
 
 /// A copy that waits for its text.
-pub(super) struct Parked {
-    hunt: Hunt,
+pub(super) struct WarmCopy {
+    forked: ForkedCheck,
     lines: Lines<OwnedReadHalf>,
     answers: OwnedWriteHalf,
     /// What the image was like.
@@ -43,7 +43,7 @@ pub(super) struct Parked {
 
 /// What is asked for.
 #[derive(Serialize)]
-struct Park {
+struct WarmParams {
     parked: bool,
     text: &'static str,
     confine: bool,
@@ -73,8 +73,8 @@ struct Said {
     confined: Option<serde_json::Value>,
 }
 
-async fn world(live: &Live, package: Option<&str>) -> Option<u64> {
-    let asked = timeout(READY, live.link.ask::<World>("world", &For { package })).await;
+async fn world(instance: &Instance, package: Option<&str>) -> Option<u64> {
+    let asked = timeout(READY, instance.link.ask::<World>("world", &For { package })).await;
     asked.ok()?.ok()?.world
 }
 
@@ -83,20 +83,23 @@ pub(super) async fn claim(
     shared: &Arc<Shared>,
     params: &CheckParams,
     permit: &Arc<OwnedSemaphorePermit>,
-) -> Option<(Hunt, Lines<OwnedReadHalf>, OwnedWriteHalf)> {
-    let claims = lock(&shared.parked).take()?;
+) -> Option<(ForkedCheck, Lines<OwnedReadHalf>, OwnedWriteHalf)> {
+    let claims = lock(&shared.warm).take()?;
     let (sender, receiver) = oneshot::channel();
     claims.send(sender).await.ok()?;
-    let Parked { mut hunt, lines, mut answers, world: then, confined } = receiver.await.ok()?;
-    let live = shared.live().await.ok()?;
-    if !hunt.is_of(&live) || confined != params.confine || world(&live, params.package.as_deref()).await != Some(then) {
+    let WarmCopy { mut forked, lines, mut answers, world: then, confined } = receiver.await.ok()?;
+    let instance = shared.instance().await.ok()?;
+    if !forked.is_of(&instance)
+        || confined != params.confine
+        || world(&instance, params.package.as_deref()).await != Some(then)
+    {
         return None;
     }
-    let mut order = serde_json::to_vec(params).ok()?;
-    order.push(b'\n');
-    timeout(READY, answers.write_all(&order)).await.ok()?.ok()?;
-    hunt.hold(permit.clone());
-    Some((hunt, lines, answers))
+    let mut job = serde_json::to_vec(params).ok()?;
+    job.push(b'\n');
+    timeout(READY, answers.write_all(&job)).await.ok()?.ok()?;
+    forked.hold(permit.clone());
+    Some((forked, lines, answers))
 }
 
 /// Has a copy made ready for the next check, which will probably be as this one was, when it is dropped: also when this check was given
@@ -120,31 +123,31 @@ impl Next {
 impl Drop for Next {
     fn drop(&mut self) {
         if let Some(room) = self.room {
-            prepare(&self.shared, Park { parked: true, text: "", confine: self.confine, room });
+            prepare(&self.shared, WarmParams { parked: true, text: "", confine: self.confine, room });
         }
     }
 }
 
-fn prepare(shared: &Arc<Shared>, wanted: Park) {
-    if let Phase::Ready(live) = &*shared.phase.borrow()
-        && second::wanted(shared, live)
+fn prepare(shared: &Arc<Shared>, wanted: WarmParams) {
+    if let Phase::Ready(instance) = &*shared.phase.borrow()
+        && worker::wanted(shared, instance)
     {
-        return second::prepare(shared, live.clone());
+        return worker::prepare(shared, instance.clone());
     }
-    if lock(&shared.parked).is_some() {
+    if lock(&shared.warm).is_some() {
         return;
     }
     let (claims, claimed) = mpsc::channel(1);
-    *lock(&shared.parked) = Some(claims.clone());
-    let order = Order::parked(wanted);
+    *lock(&shared.warm) = Some(claims.clone());
+    let job = CheckJob::waiting(wanted);
     let keep = {
         let shared = shared.clone();
         async move {
-            if let Some(parked) = park(&shared, &order).await {
-                keep(parked, claimed).await;
+            if let Some(warm) = warm_up(&shared, &job).await {
+                keep(warm, claimed).await;
             }
             // Unless it is another's by now.
-            let mut slot = lock(&shared.parked);
+            let mut slot = lock(&shared.warm);
             if slot.as_ref().is_some_and(|other| other.same_channel(&claims)) {
                 *slot = None;
             }
@@ -154,18 +157,18 @@ fn prepare(shared: &Arc<Shared>, wanted: Park) {
 }
 
 /// Make one. `None`: it is not worth it now.
-async fn park(shared: &Arc<Shared>, order: &Order<Park>) -> Option<Parked> {
-    let live = shared.live().await.ok()?;
-    world(&live, None).await?;
-    let mut hunt = Hunt::start(shared, order, None, false).await.ok()?;
-    let (read, answers) = hunt.connection(READY).await.ok()?.into_split();
+async fn warm_up(shared: &Arc<Shared>, job: &CheckJob<WarmParams>) -> Option<WarmCopy> {
+    let instance = shared.instance().await.ok()?;
+    world(&instance, None).await?;
+    let mut forked = ForkedCheck::start(shared, job, None, false).await.ok()?;
+    let (read, answers) = forked.connection(READY).await.ok()?.into_split();
     let mut lines = Lines::new(read, LINE_LIMIT);
     let said = async {
         let mut trusted = false;
         loop {
             let said: Said = serde_json::from_slice(lines.next().await.ok()??).ok()?;
             match said {
-                Said { token: Some(token), .. } if hunt.token() == Some(token.as_str()) => trusted = true,
+                Said { token: Some(token), .. } if forked.token() == Some(token.as_str()) => trusted = true,
                 Said { confined: Some(_), .. } if trusted => {}
                 Said { parked, .. } if trusted => return parked,
                 _ => return None,
@@ -173,18 +176,18 @@ async fn park(shared: &Arc<Shared>, order: &Order<Park>) -> Option<Parked> {
         }
     };
     let world = timeout(READY, said).await.ok()??;
-    let confined = order.params.confine;
-    Some(Parked { hunt, lines, answers, world, confined })
+    let confined = job.params.confine;
+    Some(WarmCopy { forked, lines, answers, world, confined })
 }
 
 /// Keep it until somebody claims it, it ends, or it was kept long enough.
-async fn keep(mut parked: Parked, mut claimed: mpsc::Receiver<oneshot::Sender<Parked>>) {
+async fn keep(mut warm: WarmCopy, mut claimed: mpsc::Receiver<oneshot::Sender<WarmCopy>>) {
     tokio::select! {
         biased;
         claim = claimed.recv() => if let Some(claim) = claim {
-            let _ = claim.send(parked); // whoever wanted it may have gone
+            let _ = claim.send(warm); // whoever wanted it may have gone
         },
-        () = parked.hunt.ended() => {}
+        () = warm.forked.ended() => {}
         () = sleep(KEPT) => {}
     }
 }

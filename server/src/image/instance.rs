@@ -10,10 +10,10 @@ use tokio::sync::Notify;
 use super::frames::Ready;
 use super::link::{Link, lock};
 use super::pipes::Pipes;
-use super::process::Quarry;
+use super::process::PidHandle;
 
 /// One running image. A new start is a new one of these.
-pub(super) struct Live {
+pub(super) struct Instance {
     /// Counts the starts.
     pub(super) generation: u64,
     /// Its link.
@@ -23,17 +23,17 @@ pub(super) struct Live {
     /// What it said of itself.
     pub(super) ready: Ready,
     /// Its process, which the wrapper that was started may have left behind.
-    pub(super) process: Option<Quarry>,
+    pub(super) process: Option<PidHandle>,
     ending: Mutex<Option<String>>,
     end: Notify,
-    copies: Mutex<HashMap<u32, Arc<Quarry>>>,
+    copies: Mutex<HashMap<u32, Arc<PidHandle>>>,
 }
 
-impl Live {
+impl Instance {
     /// An image that said it is ready.
-    pub(super) fn new(generation: u64, link: Arc<Link>, pipes: Pipes, ready: Ready) -> Live {
-        let process = Quarry::new(ready.pid);
-        Live {
+    pub(super) fn new(generation: u64, link: Arc<Link>, pipes: Pipes, ready: Ready) -> Instance {
+        let process = PidHandle::new(ready.pid);
+        Instance {
             generation,
             link,
             pipes,
@@ -57,7 +57,7 @@ impl Live {
         lock(&self.ending).get_or_insert_with(|| reason.to_owned());
     }
 
-    /// Resolves when [`Live::end`] was called; for the supervisor only.
+    /// Resolves when [`Instance::end`] was called; for the supervisor only.
     pub(super) async fn end_wanted(&self) {
         self.end.notified().await;
     }
@@ -74,7 +74,7 @@ impl Live {
     }
 
     /// Remember a copy, so that it does not outlive the image.
-    pub(super) fn adopt(&self, pid: u32, copy: Arc<Quarry>) {
+    pub(super) fn adopt(&self, pid: u32, copy: Arc<PidHandle>) {
         lock(&self.copies).insert(pid, copy);
     }
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::seen::{lookalikes, safe, without_gaps};
-use super::{Bound, Class};
+use super::sanitize::{lookalikes, safe, without_gaps};
+use super::{BoundRequest, Class};
 use crate::config::approval::Rule;
 
 /// Lines of code that a message box shows, from its head and from its tail.
@@ -17,7 +17,7 @@ const FILES: usize = 12;
 const NAME: usize = 80;
 
 /// The question, in the contract's words (hot-reload: "User Prompt").
-pub(in crate::session) fn message(client: &str, bound: &Bound, seconds: u64) -> String {
+pub(in crate::session) fn message(client: &str, bound: &BoundRequest, seconds: u64) -> String {
     let subject = &bound.wish.subject;
     let mut text =
         format!("AI agent {} wants to {}:\nTool: {}", name(client), uncapital(&subject.what), bound.wish.tool);
@@ -50,7 +50,7 @@ fn files<'a>(paths: impl Iterator<Item = &'a std::path::Path>) -> String {
 }
 
 /// The code whole, for an editor that has room for it: what is not seen spelled out, and in comments above it what the message says besides.
-pub(in crate::session) fn whole(bound: &Bound) -> Option<String> {
+pub(in crate::session) fn whole(bound: &BoundRequest) -> Option<String> {
     let code = bound.wish.subject.code.as_deref()?;
     let mut notes = String::new();
     others(bound, &mut notes);
@@ -62,7 +62,7 @@ pub(in crate::session) fn whole(bound: &Bound) -> Option<String> {
 }
 
 /// What else was given besides the code and the file: the same code means another thing in another package.
-fn others(bound: &Bound, text: &mut String) {
+fn others(bound: &BoundRequest, text: &mut String) {
     let subject = &bound.wish.subject;
     let shown = |value: &Value| {
         let value = value.as_str();
@@ -126,7 +126,7 @@ fn how(class: Class) -> String {
 }
 
 /// A rule says no.
-pub(in crate::session) fn denied(bound: &Bound, rule: Rule) -> String {
+pub(in crate::session) fn denied(bound: &BoundRequest, rule: Rule) -> String {
     let class = bound.wish.class;
     format!(
         "Refused: {} needs approval of the class `{}`, which {} denies. {}",
@@ -142,7 +142,7 @@ pub(in crate::session) fn denied(bound: &Bound, rule: Rule) -> String {
 }
 
 /// A person says no.
-pub(in crate::session) fn said_no(bound: &Bound, who: &str) -> String {
+pub(in crate::session) fn said_no(bound: &BoundRequest, who: &str) -> String {
     format!(
         "Refused: {} was not allowed by the person who was asked ({who}). Do not try it again in another way: tell them what you need it for.",
         bound.wish.tool
@@ -150,7 +150,7 @@ pub(in crate::session) fn said_no(bound: &Bound, who: &str) -> String {
 }
 
 /// Nobody answered.
-pub(in crate::session) fn too_late(bound: &Bound, seconds: u64) -> String {
+pub(in crate::session) fn too_late(bound: &BoundRequest, seconds: u64) -> String {
     format!(
         "Refused: nobody answered within {seconds} s whether {} may be used. Go on with something else, or ask the person to watch for the question \
          before you call again.",
@@ -159,7 +159,7 @@ pub(in crate::session) fn too_late(bound: &Bound, seconds: u64) -> String {
 }
 
 /// Nobody can be asked.
-pub(in crate::session) fn nobody(bound: &Bound) -> String {
+pub(in crate::session) fn nobody(bound: &BoundRequest) -> String {
     format!(
         "Refused: {} needs a person's approval (class `{}`), and nobody can be asked: no editor has this workspace open, and this client does not \
          declare elicitation. {}",
@@ -170,7 +170,7 @@ pub(in crate::session) fn nobody(bound: &Bound) -> String {
 }
 
 /// There is no audit log.
-pub(in crate::session) fn unwritten(bound: &Bound, why: &str) -> String {
+pub(in crate::session) fn unwritten(bound: &BoundRequest, why: &str) -> String {
     format!(
         "Refused: {} needs approval, and the audit log, in which every approval has to be, cannot be written: {why}",
         bound.wish.tool

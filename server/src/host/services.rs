@@ -11,12 +11,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::control;
-use super::hello::DoorKind;
+use super::hello::Protocol;
 use super::runtime_dir::RuntimeDir;
-use super::serve::{Connection, House, Lifetime};
+use super::serve::{Connection, Lifetime, Services};
 use crate::config::Config;
 use crate::image::Image;
-use crate::mcp::HttpDoor;
+use crate::mcp::HttpServer;
 use crate::session::Session;
 use crate::{lsp, mcp};
 
@@ -45,35 +45,35 @@ impl SharedImage {
     ///
     /// # Errors
     /// When the address is not a loopback one or cannot be had, or there is no place for the token.
-    pub async fn serve_http(&self, address: SocketAddr, workspace: &Path) -> io::Result<HttpDoor> {
+    pub async fn serve_http(&self, address: SocketAddr, workspace: &Path) -> io::Result<HttpServer> {
         let no_home =
             || io::Error::other("no home directory is known, so there is no place for HTTP's token; set HOME");
         let token_file = super::log::path_for(workspace).ok_or_else(no_home)?.with_extension("token");
-        let door = mcp::serve_http(self.session.clone(), address, &token_file, self.http.clone())
+        let frontend = mcp::serve_http(self.session.clone(), address, &token_file, self.http.clone())
             .await
             .map_err(io::Error::other)?;
         tracing::info!(
             "MCP at http://{}/mcp for who sends `Authorization: Bearer TOKEN`; the token is in {}",
-            door.address,
+            frontend.address,
             token_file.display()
         );
-        Ok(door)
+        Ok(frontend)
     }
 }
 
-impl House for SharedImage {
+impl Services for SharedImage {
     fn open(&self, connection: Connection, lifetime: Arc<Lifetime>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let session = self.session.clone();
-        match connection.hello.door {
-            DoorKind::Lsp => {
+        match connection.hello.frontend {
+            Protocol::Lsp => {
                 let (read, write) = connection.stream.into_split();
                 Box::pin(async {
                     let ended = lsp::serve(session, read, write).await;
                     tracing::debug!(?ended, "an editor's connection ended");
                 })
             }
-            DoorKind::Mcp => Box::pin(mcp::serve_socket(session, connection.stream)),
-            DoorKind::Control => Box::pin(control::serve(session, connection, lifetime)),
+            Protocol::Mcp => Box::pin(mcp::serve_socket(session, connection.stream)),
+            Protocol::Control => Box::pin(control::serve(session, connection, lifetime)),
         }
     }
 

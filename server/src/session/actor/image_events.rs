@@ -21,7 +21,7 @@ impl Actor {
                         self.tell_all(&Feedback::Message { level: Level::Error, text });
                     }
                     ImageState::Ready { image, .. } => {
-                        self.makers.image_is(image);
+                        self.provenance.image_is(image);
                         self.busy_until = None;
                         self.told.clear();
                         self.documents.all_due(Instant::now());

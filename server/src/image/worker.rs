@@ -12,8 +12,8 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::copies::Failed;
 use super::frames::CopyEnd;
+use super::instance::Instance;
 use super::link::{Call, CallError, lock};
-use super::live::Live;
 use super::program;
 use super::restore::repeat;
 use super::running::Running;
@@ -25,16 +25,16 @@ use crate::config::{Copies, InitFile};
 const KEPT: Duration = Duration::from_secs(60);
 
 /// Who wants the one that is kept.
-pub(super) type Claims = mpsc::Sender<oneshot::Sender<Box<Second>>>;
+pub(super) type Claims = mpsc::Sender<oneshot::Sender<Box<WorkerProcess>>>;
 
 /// A second process. Dropped, it is ended.
-pub(super) struct Second {
+pub(super) struct WorkerProcess {
     shared: Arc<Shared>,
     running: Option<Running>,
     /// Its own link.
-    live: Option<Arc<Live>>,
+    instance: Option<Arc<Instance>>,
     /// The image that it stands for, and goes with.
-    image: Arc<Live>,
+    image: Arc<Instance>,
     /// What it got (`Plan::revision`).
     revision: u64,
     /// The host does not leave before it has.
@@ -42,28 +42,28 @@ pub(super) struct Second {
 }
 
 /// Whether checks of this image are made in a second process from the start.
-pub(super) fn wanted(shared: &Shared, live: &Live) -> bool {
-    shared.config.copies == Copies::Process || !live.ready.features.fork
+pub(super) fn wanted(shared: &Shared, instance: &Instance) -> bool {
+    shared.config.copies == Copies::Process || !instance.ready.features.fork
 }
 
 /// One that has what `image` got: the one that is kept, or a new one.
-pub(super) async fn take(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Box<Second>, Failed> {
-    let kept = lock(&shared.second).take();
+pub(super) async fn take(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<Box<WorkerProcess>, Failed> {
+    let kept = lock(&shared.worker).take();
     if let Some(claims) = kept {
         let (sender, receiver) = oneshot::channel();
         // It may still be loading; if it has gone, another is made.
         if claims.send(sender).await.is_ok()
-            && let Ok(second) = receiver.await
-            && Arc::ptr_eq(&second.image, image)
-            && second.revision == lock(&shared.plan).revision()
+            && let Ok(worker) = receiver.await
+            && Arc::ptr_eq(&worker.image, image)
+            && worker.revision == lock(&shared.plan).revision()
         {
-            return Ok(second);
+            return Ok(worker);
         }
     }
     begin(shared, image).await
 }
 
-async fn begin(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Box<Second>, Failed> {
+async fn begin(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<Box<WorkerProcess>, Failed> {
     let unavailable = |why: String| {
         Failed::Error(ImageError::Unavailable(format!(
             "Nothing can be checked: no second SBCL process could be started: {why}"
@@ -74,41 +74,41 @@ async fn begin(shared: &Arc<Shared>, image: &Arc<Live>) -> Result<Box<Second>, F
         .map_err(|error| unavailable(error.to_string()))?;
     let start =
         shared.cache.lookup(&program).ok_or_else(|| unavailable("its core is gone; restart the image".into()))?;
-    let mut second = Box::new(Second {
+    let mut worker = Box::new(WorkerProcess {
         shared: shared.clone(),
         running: None,
-        live: None,
+        instance: None,
         image: image.clone(),
         revision: lock(&shared.plan).revision(),
         _token: shared.tasks.token(),
     });
     // What it prints and what its threads meet was told when the image itself loaded the same.
     let (nobody, _) = mpsc::unbounded_channel();
-    let begun = Running::begin(shared, &program, &start, image.generation, &nobody, &mut second.running);
-    let live = tokio::select! {
+    let begun = Running::begin(shared, &program, &start, image.generation, &nobody, &mut worker.running);
+    let instance = tokio::select! {
         begun = begun => begun.map_err(|error| unavailable(error.reason))?,
         () = image.link.closed() => return Err(Failed::Gone(image.clone())),
     };
-    second.live = Some(live.clone());
+    worker.instance = Some(instance.clone());
     let init = program.plain || shared.config.init_file != InitFile::Default;
     tokio::select! {
-        restored = repeat(shared, &live, init) => match restored {
+        restored = repeat(shared, &instance, init) => match restored {
             Ok(failed) => for (name, why) in failed {
                 tracing::warn!(name, why, "not loaded into the second process");
             },
             Err(()) => return Err(unavailable("it ended while it loaded what the image has".into())),
         },
-        () = live.end_wanted() => return Err(unavailable(live.ending().unwrap_or_default())),
+        () = instance.end_wanted() => return Err(unavailable(instance.ending().unwrap_or_default())),
         () = image.link.closed() => return Err(Failed::Gone(image.clone())),
     }
-    Ok(second)
+    Ok(worker)
 }
 
 /// Have one made ready for the next check, unless one is.
-pub(super) fn prepare(shared: &Arc<Shared>, image: Arc<Live>) {
+pub(super) fn prepare(shared: &Arc<Shared>, image: Arc<Instance>) {
     let (claims, mut claimed) = mpsc::channel(1);
     {
-        let mut slot = lock(&shared.second);
+        let mut slot = lock(&shared.worker);
         if slot.is_some() {
             return;
         }
@@ -117,18 +117,18 @@ pub(super) fn prepare(shared: &Arc<Shared>, image: Arc<Live>) {
     let keep = {
         let shared = shared.clone();
         async move {
-            if let Ok(mut second) = begin(&shared, &image).await {
+            if let Ok(mut worker) = begin(&shared, &image).await {
                 tokio::select! {
                     biased;
-                    claim = claimed.recv() => if let Some(Err(unclaimed)) = claim.map(|claim| claim.send(second)) {
+                    claim = claimed.recv() => if let Some(Err(unclaimed)) = claim.map(|claim| claim.send(worker)) {
                         unclaimed.finish().await; // whoever wanted it has gone
                     },
-                    _ = second.end(None) => second.finish().await,
-                    () = sleep(KEPT) => second.finish().await,
+                    _ = worker.end(None) => worker.finish().await,
+                    () = sleep(KEPT) => worker.finish().await,
                 }
             }
             // Unless it is another's by now.
-            let mut slot = lock(&shared.second);
+            let mut slot = lock(&shared.worker);
             if slot.as_ref().is_some_and(|other| other.same_channel(&claims)) {
                 *slot = None;
             }
@@ -137,10 +137,10 @@ pub(super) fn prepare(shared: &Arc<Shared>, image: Arc<Live>) {
     shared.tasks.spawn_on(keep, &shared.runtime);
 }
 
-impl Second {
+impl WorkerProcess {
     /// Where it is asked.
-    pub(super) fn live(&self) -> Option<&Arc<Live>> {
-        self.live.as_ref()
+    pub(super) fn instance(&self) -> Option<&Arc<Instance>> {
+        self.instance.as_ref()
     }
 
     /// How it ended, when it has; `Gone` when the image has. `call`: what it was asked, which it answers only to refuse. May be dropped and
@@ -170,7 +170,7 @@ impl Second {
     }
 }
 
-impl Drop for Second {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
             let finish = async move {
