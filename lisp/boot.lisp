@@ -2,7 +2,7 @@
 ;;;;
 ;;;;   CONSORT_OUTPUT=/path/consort.core sbcl --noinform --no-sysinit --no-userinit --non-interactive --load boot.lisp --eval '(consort:build)'
 ;;;;
-;;;; CONSORT_OUTPUT ending in .fasl gives a fasl instead. A warning of the compiler is an error. docs/wire.md tells how either is started.
+;;;; sources.sexp lists the sources. CONSORT_OUTPUT ending in .fasl gives a fasl instead. A warning of the compiler is an error. docs/wire.md tells how either is started.
 
 (load (merge-pathnames "src/package.lisp" *load-truename*))
 
@@ -11,19 +11,10 @@
 (declaim (ftype function save-core main warm-up))
 
 (defparameter *sources*
-  '("package" "sbcl" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile"
-    "json" "wire" "timers" "streams" "backtrace" "evaluation" "workers" "dispatch" "user-package"
-    "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names"
-    "profile/stacks" "profile/sampler" "ops/profile"
-    "testing/frameworks" "testing/select" "ops/run-tests" "ops/tools"
-    "copy" "confine" "second-process"
-    "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
-    "check/stale" "check/reading" "check/engine" "check/report" "check/system" "check/parked" "ops/check"
-    "symbols/names" "symbols/kinds" "symbols/complete" "symbols/describe" "symbols/definitions" "symbols/references" "ops/symbols"
-    "reload/notes" "reload/packages" "reload/snapshot" "reload/changes" "reload/undo" "reload/digest" "reload/compile" "reload/report" "reload/sources" "ops/reload"
-    "expand/environment" "expand/walk" "expand/text" "expand/plain" "ops/macroexpand" "ops/find-name"
-    "ops/browse")
-  "The files of src/, in order, without their type. A file that is named here must be there.")
+  (with-open-file (stream (merge-pathnames "sources.sexp" *load-truename*) :external-format :utf-8)
+    (let ((*read-eval* nil))
+      (read stream)))
+  "The files of src/, in order, without their type. A file that is named there must exist.")
 
 (defvar *sources-directory* (merge-pathnames "src/" *load-truename*))
 

@@ -1,5 +1,10 @@
-//! The Lisp of `lisp/` is embedded in the binary: build again when it changes.
+//! Has the crate built again when the Lisp sources that it embeds have changed.
+//!
+//! `server/lisp` is a symbolic link to `lisp/`, so that `cargo package` takes the sources along;
+//! in a published crate it is a directory.
 
 fn main() {
-    println!("cargo:rerun-if-changed=../lisp");
+    let checkout = "../lisp";
+    let sources = if std::path::Path::new(checkout).is_dir() { checkout } else { "lisp" };
+    println!("cargo:rerun-if-changed={sources}");
 }

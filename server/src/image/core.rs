@@ -18,7 +18,7 @@ use super::process::{describe, kill_group, start_helper};
 use super::program::Program;
 
 /// The Lisp side, as it was when this binary was built (server/build.rs has Cargo look).
-static LISP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../lisp");
+static LISP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lisp");
 
 /// A build that takes longer is given up; it takes seconds.
 pub(super) const BUILD_LIMIT: Duration = Duration::from_secs(180);

@@ -1,0 +1,16 @@
+;;; The files of src/, without their type, in the order in which they are compiled and loaded.
+;;; boot.lisp and consort.asd both read this list.
+("package"
+ "sbcl" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile"
+ "json" "wire" "timers" "streams" "backtrace" "evaluation" "workers" "dispatch" "user-package"
+ "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names"
+ "profile/stacks" "profile/sampler" "ops/profile"
+ "testing/frameworks" "testing/select" "ops/run-tests" "ops/tools"
+ "copy" "confine" "second-process"
+ "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
+ "check/stale" "check/reading" "check/engine" "check/report" "check/system" "check/parked" "ops/check"
+ "symbols/names" "symbols/kinds" "symbols/complete" "symbols/describe" "symbols/definitions" "symbols/references" "ops/symbols"
+ "reload/notes" "reload/packages" "reload/snapshot" "reload/changes" "reload/undo" "reload/digest" "reload/compile"
+ "reload/report" "reload/sources" "ops/reload"
+ "expand/environment" "expand/walk" "expand/text" "expand/plain" "ops/macroexpand" "ops/find-name"
+ "ops/browse")
