@@ -281,8 +281,8 @@ impl Session {
     }
 
     /// Look something up in the image, beside whatever runs there: see [`Image::look`].
-    pub async fn look<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
-        self.inner.image.look(&operation).await
+    pub async fn query<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
+        self.inner.image.query(&operation).await
     }
 
     /// Run an operation that runs user's code or changes the image: see [`Image::run`]. It is listed as work for this client (`what`, such as

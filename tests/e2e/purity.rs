@@ -88,7 +88,7 @@ async fn check_file(lone: &LoneImage, path: &Path) {
     let text = String::from_utf8(bytes).unwrap_or_else(|error| error.into_bytes().iter().map(|&b| b as char).collect());
     let mut params = lone.params(&text, Some(path));
     params.deadline = 120.0;
-    lone.image.check(params).await.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    lone.checker.check(params).await.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
 /// The fingerprint must see what it is to see, or its equality says nothing.
@@ -162,7 +162,7 @@ async fn checking_side_effects_leaves_no_trace() {
         let path = lone.workspace().join("side-effects.lisp");
         let mut params = lone.params(SIDE_EFFECTS, Some(&path));
         params.mode = mode;
-        let report = lone.image.check(params).await.expect("a check answers");
+        let report = lone.checker.check(params).await.expect("a check answers");
         assert_eq!(report.forms, 25, "all were compiled: {report:?}");
     }
     assert_same(&before, &fingerprint(&lone).await, "a file of side effects");

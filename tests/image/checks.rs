@@ -25,7 +25,7 @@ pub(crate) fn text(code: &str) -> CheckParams {
 }
 
 async fn check(house: &House, code: &str) -> CheckReport {
-    soon(house.image.check(text(code))).await.unwrap()
+    soon(house.checker.check(text(code))).await.unwrap()
 }
 
 pub(crate) fn codes(report: &CheckReport) -> Vec<(&str, usize, usize)> {
@@ -78,7 +78,7 @@ async fn a_check_that_does_not_end_or_takes_too_much_is_told_at_its_form() {
     let code = "(defun fine () 1)\n(defmacro endless () (sb-sys:without-interrupts (loop)))\n(defun f () (endless))\n(defun after () 2)";
     let mut endless = text(code);
     endless.deadline = 1.0;
-    let report = soon(house.image.check(endless)).await.unwrap();
+    let report = soon(house.checker.check(endless)).await.unwrap();
     assert!(reason(&report).contains("longer than the 1 s"), "{report:?}");
     let start = code.find("(defun f ").unwrap();
     assert!(codes(&report).contains(&("out-of-time", start, start + "(defun f () (endless))".len())), "{report:?}");
@@ -86,7 +86,7 @@ async fn a_check_that_does_not_end_or_takes_too_much_is_told_at_its_form() {
         "(eval-when (:compile-toplevel) (let ((hog nil)) (loop (push (make-array 100000 :initial-element 1) hog))))";
     let mut hungry = text(code);
     hungry.memory = 200 << 20;
-    let report = soon(house.image.check(hungry)).await.unwrap();
+    let report = soon(house.checker.check(hungry)).await.unwrap();
     assert!(codes(&report).contains(&("out-of-memory", 0, code.len())), "{report:?}");
     let report = check(&house, "(eval-when (:compile-toplevel) (sb-posix:kill (sb-posix:getpid) 9))").await;
     assert!(reason(&report) != "complete" || !report.diagnostics.is_empty(), "{report:?}");
@@ -106,10 +106,10 @@ async fn checks_go_on_while_code_runs_and_a_dropped_one_leaves_nothing() {
     while soon(house.image.facts()).await.unwrap().running.is_empty() {}
     assert_eq!(reason(&check(&house, "(defun f () 1)").await), "complete");
     for wait in [0, 5, 20, 100] {
-        let endless = house.image.check(text("(eval-when (:compile-toplevel) (loop))"));
+        let endless = house.checker.check(text("(eval-when (:compile-toplevel) (loop))"));
         assert!(tokio::time::timeout(Duration::from_millis(wait), endless).await.is_err());
     }
-    let many = (0..6).map(|_| house.image.check(text("(defun f (unused) 1)")));
+    let many = (0..6).map(|_| house.checker.check(text("(defun f (unused) 1)")));
     let many: Vec<_> = many.collect();
     for report in many {
         assert_eq!(soon(report).await.unwrap().diagnostics.len(), 1);
@@ -124,8 +124,8 @@ async fn checks_go_on_while_code_runs_and_a_dropped_one_leaves_nothing() {
 async fn copies_do_not_outlive_their_image() {
     let mut house = House::new();
     let pid = house.ready().await;
-    let image = house.image.clone();
-    let checking = tokio::spawn(async move { image.check(text("(eval-when (:compile-toplevel) (loop))")).await });
+    let checker = house.checker.clone();
+    let checking = tokio::spawn(async move { checker.check(text("(eval-when (:compile-toplevel) (loop))")).await });
     let copy = found(|| children(pid).first().copied()).await;
     soon(house.image.shutdown()).await;
     assert!(!lives(pid) && !lives(copy));
@@ -141,7 +141,7 @@ async fn kept_ready(pid: u32, other_than: &[u32]) -> u32 {
 
 /// The check of a text that is being edited.
 pub(crate) async fn edited(house: &House, code: &str) -> CheckReport {
-    soon(house.image.check_edited(text(code))).await.unwrap()
+    soon(house.checker.check_edited(text(code))).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -166,14 +166,14 @@ async fn a_copy_kept_ready_is_used_only_while_the_image_is_the_same() {
     assert_eq!(codes(&edited(&house, code).await), []);
     // Also after one that was given up.
     let fourth = kept_ready(pid, &[first, second, third]).await;
-    let endless = house.image.check_edited(text("(eval-when (:compile-toplevel) (loop))"));
+    let endless = house.checker.check_edited(text("(eval-when (:compile-toplevel) (loop))"));
     assert!(tokio::time::timeout(Duration::from_millis(100), endless).await.is_err());
     until(|| !lives(fourth)).await;
     let fourth = kept_ready(pid, &[first, second, third, fourth]).await;
     // It cannot refuse, so that it is not asked for what is refused.
     let mut nowhere = text(code);
     nowhere.package = Some("NO-SUCH-PACKAGE".into());
-    let refused = soon(house.image.check_repeated(nowhere)).await;
+    let refused = soon(house.checker.check_repeated(nowhere)).await;
     assert!(matches!(&refused, Err(ImageError::Refused { kind, .. }) if kind == "package-not-found"), "{refused:?}");
     until(|| !lives(fourth)).await;
     let fourth = kept_ready(pid, &[first, second, third, fourth]).await;

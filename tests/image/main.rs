@@ -6,5 +6,5 @@ mod cache;
 mod checks;
 mod evaluation;
 mod faults;
-mod second;
 mod support;
+mod worker;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use consort::checker::Checker;
 use consort::config::{Copies, InitFile, LispConfig};
 use consort::image::api::{EvalOutcome, EvalParams, EvalStatus};
 use consort::image::{Image, ImageError, ImageEvent, ImageState};
@@ -15,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// An image, its directories, and the processes that were seen.
 pub(crate) struct House {
     pub(crate) image: Image,
+    pub(crate) checker: Checker,
     pub(crate) events: UnboundedReceiver<ImageEvent>,
     pub(crate) workspace: TempDir,
     pub(crate) private: TempDir,
@@ -85,7 +87,7 @@ impl House {
     pub(crate) fn with(config: LispConfig, cache: PathBuf) -> House {
         let (workspace, private) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (image, events) = Image::start_with_cache(config, workspace.path(), private.path().to_owned(), cache);
-        House { image, events, workspace, private, pids: Vec::new() }
+        House { checker: Checker::new(&image), image, events, workspace, private, pids: Vec::new() }
     }
 
     /// Wait until it is ready; its process.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use consort::checker::Checker;
 use consort::config::{Config, Copies, InitFile, LispConfig};
 use consort::image::api::{CheckMode, CheckParams, CheckReport, EvalOutcome, EvalParams};
 use consort::image::{Image, ImageEvent};
@@ -14,6 +15,8 @@ use crate::place::cores;
 pub struct LoneImage {
     /// The handle.
     pub image: Image,
+    /// The checker of its copies.
+    pub checker: Checker,
     /// What it volunteers.
     pub events: UnboundedReceiver<ImageEvent>,
     dir: TempDir,
@@ -34,7 +37,7 @@ impl LoneImage {
         let config = LispConfig { init_file: InitFile::None, copies, ..Config::default().lisp };
         let (image, events) =
             Image::start_with_cache(config, &dir.path().join("work"), dir.path().join("private"), cores());
-        LoneImage { image, events, dir }
+        LoneImage { checker: Checker::new(&image), image, events, dir }
     }
 
     /// The workspace.
@@ -63,7 +66,7 @@ impl LoneImage {
     /// Check a text as a file of the workspace.
     pub async fn check(&self, text: &str) -> CheckReport {
         let path = self.workspace().join("checked.lisp");
-        self.image.check(self.params(text, Some(&path))).await.expect("a check answers")
+        self.checker.check(self.params(text, Some(&path))).await.expect("a check answers")
     }
 
     /// Evaluate.

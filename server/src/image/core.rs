@@ -21,7 +21,7 @@ use super::program::Program;
 static LISP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lisp");
 
 /// A build that takes longer is given up; it takes seconds.
-pub(super) const BUILD_LIMIT: Duration = Duration::from_secs(180);
+pub(crate) const BUILD_LIMIT: Duration = Duration::from_secs(180);
 /// An entry that was not used for so long is removed.
 const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Lines of SBCL's own words in a build's error.
@@ -29,7 +29,7 @@ const LAST_LINES: usize = 25;
 
 /// Why there is nothing to start from.
 #[derive(Debug, Clone, thiserror::Error)]
-pub(super) enum CoreError {
+pub(crate) enum CoreError {
     /// The cache directory cannot be used.
     #[error(
         "The cache directory {directory} cannot be used: {error}. Make it writable, or set XDG_CACHE_HOME to another one."
@@ -54,7 +54,7 @@ pub(super) enum CoreError {
 
 /// What the image starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Start {
+pub(crate) enum Start {
     /// `--core` of the plain executable.
     Core(PathBuf),
     /// `--load` by any command that runs SBCL.
@@ -63,7 +63,7 @@ pub(super) enum Start {
 
 impl Start {
     /// The file.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         match self {
             Start::Core(path) | Start::Fasl(path) => path,
         }
@@ -72,13 +72,13 @@ impl Start {
 
 /// The directory of cores.
 #[derive(Debug, Clone)]
-pub(super) struct Cache {
+pub(crate) struct Cache {
     directory: PathBuf,
 }
 
 impl Cache {
     /// `$XDG_CACHE_HOME/consort`, or where the platform keeps caches.
-    pub(super) fn default_directory() -> PathBuf {
+    pub(crate) fn default_directory() -> PathBuf {
         let configured = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         match (configured, directories::ProjectDirs::from("", "", "consort")) {
             (Some(base), _) => base.join("consort"),
@@ -88,12 +88,12 @@ impl Cache {
     }
 
     /// The cache in `directory`, which is made when needed.
-    pub(super) fn new(directory: PathBuf) -> Cache {
+    pub(crate) fn new(directory: PathBuf) -> Cache {
         Cache { directory }
     }
 
     /// Where the entry for `program` is, or would be.
-    pub(super) fn entry(&self, program: &Program) -> Start {
+    pub(crate) fn entry(&self, program: &Program) -> Start {
         let mut hash = Sha256::new();
         hash.update(env!("CARGO_PKG_VERSION"));
         hash.update([0]);
@@ -112,7 +112,7 @@ impl Cache {
     }
 
     /// The entry if it is there; marks it as used.
-    pub(super) fn lookup(&self, program: &Program) -> Option<Start> {
+    pub(crate) fn lookup(&self, program: &Program) -> Option<Start> {
         let entry = self.entry(program);
         let file = File::options().write(true).open(entry.path()).ok()?;
         if let Err(error) = file.set_modified(SystemTime::now()) {
@@ -122,14 +122,14 @@ impl Cache {
     }
 
     /// Forget an entry that does not start.
-    pub(super) fn discard(&self, entry: &Start) {
+    pub(crate) fn discard(&self, entry: &Start) {
         if let Err(error) = fs::remove_file(entry.path()) {
             tracing::warn!(%error, path = %entry.path().display(), "removing a core that does not start");
         }
     }
 
     /// Build the entry, unless another host has done so in the meantime. Dropping the future ends the build.
-    pub(super) async fn build(&self, program: &Program, workspace: &Path) -> Result<Start, CoreError> {
+    pub(crate) async fn build(&self, program: &Program, workspace: &Path) -> Result<Start, CoreError> {
         let cannot = |error: io::Error| CoreError::Cache {
             directory: self.directory.display().to_string(),
             error: error.to_string(),
@@ -163,7 +163,7 @@ impl Cache {
     }
 
     /// Remove entries that nobody has used for long, and what interrupted builds left.
-    pub(super) fn sweep(&self, used: &Start) {
+    pub(crate) fn sweep(&self, used: &Start) {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();

@@ -7,12 +7,11 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
 use super::api::{EvalOutcome, EvalParams, LoadSystemOutcome, LoadSystemParams, Operation};
-use super::handle::lost;
 use super::instance::Instance;
 use super::link::{Call, CallError, Listener, lock};
 use super::pipes::append;
+use super::runtime::{Runtime, lost};
 use super::state::{ImageError, OutputChunk, Progress};
-use super::supervisor::Shared;
 use super::turns::Turn;
 
 /// What code may take to stop after it was interrupted.
@@ -28,7 +27,7 @@ const LATE: Duration = Duration::from_millis(500);
 
 /// A request that runs user's code. Dropped before its answer, it is interrupted, and the image is ended if that does not help.
 struct Work {
-    shared: Arc<Shared>,
+    runtime: Arc<Runtime>,
     instance: Arc<Instance>,
     call: Option<Call>,
     grace: Duration,
@@ -126,13 +125,13 @@ impl Drop for Work {
             }
             drop(turn);
         };
-        self.shared.tasks.spawn_on(stop, &self.shared.runtime);
+        self.runtime.tasks.spawn_on(stop, &self.runtime.handle);
     }
 }
 
 /// `eval`; see [`super::Image::eval`].
-pub(super) async fn eval(
-    shared: &Arc<Shared>,
+pub(crate) async fn eval(
+    runtime: &Arc<Runtime>,
     params: EvalParams,
     output: Option<mpsc::UnboundedSender<OutputChunk>>,
 ) -> Result<EvalOutcome, ImageError> {
@@ -140,16 +139,16 @@ pub(super) async fn eval(
         let message = format!("The timeout must be a positive number of seconds, and not {}.", params.timeout);
         return Err(ImageError::Refused { kind: "bad-params".into(), message });
     };
-    let turn = shared.turns.take(&params.session).await;
-    let instance = shared.instance().await?;
+    let turn = runtime.turns.take(&params.session).await;
+    let instance = runtime.instance().await?;
     let listener = output.clone().map_or(Listener::None, |sender| Listener::Output(sender, 0));
     let call = instance.link.call("eval", &params, Some(&params.session), listener)?;
     let id = call.id();
     instance.pipes.begin(id, output);
     let call = Some(call);
-    let (shared, instance_) = (shared.clone(), instance.clone());
+    let (runtime, instance_) = (runtime.clone(), instance.clone());
     let mut work =
-        Work { shared, instance: instance_, call, grace: GRACE, captured: true, turn: Some(turn), answered: false };
+        Work { runtime, instance: instance_, call, grace: GRACE, captured: true, turn: Some(turn), answered: false };
     match work.answer::<EvalOutcome>(Some(within)).await {
         Ok(mut outcome) => {
             let (stdout, stderr) = instance.pipes.end(id);
@@ -159,25 +158,25 @@ pub(super) async fn eval(
         }
         Err(CallError::Refused(error)) => Err(error),
         Err(CallError::Gone) => {
-            let shared = work.shared.clone();
+            let runtime = work.runtime.clone();
             drop(work);
-            Err(lost(&shared, &instance).await)
+            Err(lost(&runtime, &instance).await)
         }
     }
 }
 
 /// `load-system`; see [`super::Image::load_system`].
-pub(super) async fn load_system(
-    shared: &Arc<Shared>,
+pub(crate) async fn load_system(
+    runtime: &Arc<Runtime>,
     params: LoadSystemParams,
     progress: Option<mpsc::UnboundedSender<Progress>>,
 ) -> Result<LoadSystemOutcome, ImageError> {
-    let instance = shared.instance().await?;
+    let instance = runtime.instance().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
     let call = Some(instance.link.call("load-system", &params, None, listener)?);
-    let (shared_, instance_) = (shared.clone(), instance.clone());
+    let (runtime_, instance_) = (runtime.clone(), instance.clone());
     let mut work = Work {
-        shared: shared_,
+        runtime: runtime_,
         instance: instance_,
         call,
         grace: LOAD_GRACE,
@@ -188,36 +187,43 @@ pub(super) async fn load_system(
     match work.answer::<LoadSystemOutcome>(None).await {
         Ok(outcome) => {
             if outcome.loaded {
-                lock(&shared.plan).remember(params);
+                lock(&runtime.plan).remember(params);
             }
             Ok(outcome)
         }
         Err(CallError::Refused(error)) => Err(error),
-        Err(CallError::Gone) => Err(lost(shared, &instance).await),
+        Err(CallError::Gone) => Err(lost(runtime, &instance).await),
     }
 }
 
 /// An operation that runs user's code; see [`super::Image::run`].
-pub(super) async fn run<O: Operation>(
-    shared: &Arc<Shared>,
+pub(crate) async fn run<O: Operation>(
+    runtime: &Arc<Runtime>,
     operation: &O,
     session: Option<&str>,
     within: Option<Duration>,
     progress: Option<mpsc::UnboundedSender<Progress>>,
 ) -> Result<O::Answer, ImageError> {
     let turn = match session {
-        Some(session) if O::IN_TURN => Some(shared.turns.take(session).await),
+        Some(session) if O::IN_TURN => Some(runtime.turns.take(session).await),
         _ => None,
     };
-    let instance = shared.instance().await?;
+    let instance = runtime.instance().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
     let call = Some(instance.link.call(O::NAME, operation, session, listener)?);
-    let (shared_, instance_) = (shared.clone(), instance.clone());
-    let mut work =
-        Work { shared: shared_, instance: instance_, call, grace: LOAD_GRACE, captured: false, turn, answered: false };
+    let (runtime_, instance_) = (runtime.clone(), instance.clone());
+    let mut work = Work {
+        runtime: runtime_,
+        instance: instance_,
+        call,
+        grace: LOAD_GRACE,
+        captured: false,
+        turn,
+        answered: false,
+    };
     match work.answer::<O::Answer>(within).await {
         Ok(answer) => Ok(answer),
         Err(CallError::Refused(error)) => Err(error),
-        Err(CallError::Gone) => Err(lost(shared, &instance).await),
+        Err(CallError::Gone) => Err(lost(runtime, &instance).await),
     }
 }

@@ -7,26 +7,16 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::api::expand::{ExpandAnswer, ExpandParams, ExpandPlain, PlainAnswer};
-use super::api::{
-    CheckParams, CheckReport, CheckSystemParams, EvalOutcome, EvalParams, ImageFacts, LoadSystemOutcome,
-    LoadSystemParams, Operation,
-};
-use super::check_job::Look;
-use super::copies::Priority;
-use super::core::{BUILD_LIMIT, Cache};
-use super::instance::Instance;
+use super::api::{EvalOutcome, EvalParams, ImageFacts, LoadSystemOutcome, LoadSystemParams, Operation};
+use super::core::Cache;
+use super::evaluate;
 use super::link::{CallError, lock};
-use super::restore::Replay;
+use super::plan::Replay;
+use super::runtime::{Command, Phase, Runtime, lost};
 use super::state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
-use super::supervisor::{Command, LEAVING, Phase, Shared, Supervisor};
-use super::{copies, evaluate, worker};
-use crate::config::{Copies, LispConfig};
+use super::supervisor::{LEAVING, Supervisor};
+use crate::config::LispConfig;
 
-/// How long a call waits for an image that is starting to come one step further.
-const START_WAIT: Duration = Duration::from_secs(30);
-/// How long a call whose image died waits to be able to say what was restored.
-const RESTORE_WAIT: Duration = Duration::from_secs(20);
 /// The dispatcher's answers; it never waits for user's code.
 const DISPATCHER: Duration = Duration::from_secs(30);
 /// What looking something up may take.
@@ -36,7 +26,7 @@ const LOOK: Duration = Duration::from_secs(10);
 /// dropped, the image is ended.
 #[derive(Clone)]
 pub struct Image {
-    shared: Arc<Shared>,
+    runtime: Arc<Runtime>,
     commands: mpsc::UnboundedSender<Command>,
 }
 
@@ -44,78 +34,6 @@ impl std::fmt::Debug for Image {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Image").field("state", &self.state()).finish_non_exhaustive()
     }
-}
-
-impl Shared {
-    /// The image, when it is ready; waits for one that is starting.
-    pub(super) async fn instance(&self) -> Result<Arc<Instance>, ImageError> {
-        if let Phase::Ready(instance) = &*self.phase.borrow() {
-            return Ok(instance.clone());
-        }
-        let mut phase = self.phase.subscribe();
-        loop {
-            let busy = |what: &str, wait: Duration| {
-                let wait = wait.as_secs();
-                format!(
-                    "The Lisp image is not ready: it has been busy with {what} for {wait} s. Try again later, or interrupt it."
-                )
-            };
-            let (wait, why) = match &*phase.borrow_and_update() {
-                Phase::Ready(instance) => return Ok(instance.clone()),
-                Phase::Dead(reason, true) => return Err(ImageError::Unavailable(reason.clone())),
-                Phase::Dead(reason, false) => (START_WAIT, reason.clone()),
-                Phase::Starting(what, _) => (START_WAIT, busy(what, START_WAIT)),
-                // That has a limit of its own, and is not wasted on whoever asks again.
-                Phase::Building(what) => (BUILD_LIMIT, busy(what, BUILD_LIMIT)),
-            };
-            let changed = tokio::time::timeout(wait, phase.changed()).await;
-            if !changed.is_ok_and(|change| change.is_ok()) {
-                return Err(ImageError::Unavailable(why));
-            }
-        }
-    }
-
-    /// The image also while what it had is being loaded again: its dispatcher answers.
-    async fn dispatcher(&self) -> Result<Arc<Instance>, ImageError> {
-        let there = match &*self.phase.borrow() {
-            Phase::Ready(instance) | Phase::Starting(_, Some(instance)) => Some(instance.clone()),
-            Phase::Starting(_, None) | Phase::Building(_) | Phase::Dead(..) => None,
-        };
-        match there {
-            Some(instance) => Ok(instance),
-            None => self.instance().await,
-        }
-    }
-}
-
-/// The error of a call whose image died: what happened, and what there is now. Waits a while for the new image, to be able to say so.
-pub(super) async fn lost(shared: &Shared, instance: &Instance) -> ImageError {
-    let mut phase = shared.phase.subscribe();
-    let settled = async {
-        loop {
-            match phase.borrow_and_update().clone() {
-                Phase::Ready(new) if new.generation > instance.generation => {
-                    let last = lock(&shared.last).clone().unwrap_or_default();
-                    return format!("A new image is running.{}", last.describe());
-                }
-                Phase::Dead(why, true) if instance.ending().is_none_or(|reason| reason == why) => return String::new(),
-                Phase::Dead(why, true) => return format!("No new one could be started: {why}"),
-                Phase::Ready(_) | Phase::Starting(..) | Phase::Building(_) | Phase::Dead(_, false) => {}
-            }
-            if phase.changed().await.is_err() {
-                return String::new();
-            }
-        }
-    };
-    let outlook = tokio::time::timeout(RESTORE_WAIT, settled).await.unwrap_or_else(|_| {
-        let state = shared.state.borrow().clone();
-        match state {
-            ImageState::Starting { what } => format!("A new one is starting ({what})."),
-            _ => "A new one will be started.".into(),
-        }
-    });
-    let reason = instance.ending().unwrap_or_else(|| "The Lisp image was ended.".into());
-    ImageError::Lost { reason: format!("{reason} {outlook}").trim_end().to_owned() }
 }
 
 impl Image {
@@ -137,26 +55,25 @@ impl Image {
         cache: PathBuf,
     ) -> (Image, mpsc::UnboundedReceiver<ImageEvent>) {
         let (events, receiver) = mpsc::unbounded_channel();
-        let shared = Arc::new(Shared::new(config, workspace.to_owned(), private, cache, events));
+        let runtime = Arc::new(Runtime::new(config, workspace.to_owned(), private, cache, events));
         let (commands, orders) = mpsc::unbounded_channel();
-        tokio::spawn(Supervisor::new(shared.clone()).run(orders));
-        (Image { shared, commands }, receiver)
+        tokio::spawn(Supervisor::new(runtime.clone()).run(orders));
+        (Image { runtime, commands }, receiver)
     }
 
     /// The state now.
     pub fn state(&self) -> ImageState {
-        self.shared.state.borrow().clone()
+        self.runtime.state.borrow().clone()
     }
 
-    /// Where the checks of this image work; `None` while there is none.
-    pub fn copies(&self) -> Option<Copies> {
-        let Phase::Ready(instance) = &*self.shared.phase.borrow() else { return None };
-        Some(if worker::wanted(&self.shared, instance) { Copies::Process } else { Copies::Fork })
+    /// What the checker shares with this handle.
+    pub(crate) fn runtime(&self) -> Arc<Runtime> {
+        self.runtime.clone()
     }
 
     /// The state, to wait on.
     pub fn watch(&self) -> watch::Receiver<ImageState> {
-        self.shared.state.subscribe()
+        self.runtime.state.subscribe()
     }
 
     /// Evaluate. Ends by its deadline whatever the code does: after `timeout` the image interrupts, after a grace of 2 s (longer only
@@ -167,44 +84,7 @@ impl Image {
         params: EvalParams,
         output: Option<mpsc::UnboundedSender<OutputChunk>>,
     ) -> Result<EvalOutcome, ImageError> {
-        evaluate::eval(&self.shared, params, output).await
-    }
-
-    /// Check a text in a throw-away copy. Dropping the future kills the copy.
-    pub async fn check(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copies::check(&self.shared, params, Priority::None).await
-    }
-
-    /// [`Image::check`], one of several: a copy is kept ready for the next check, which then does not wait for a fork.
-    pub async fn check_repeated(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copies::check(&self.shared, params, Priority::More).await
-    }
-
-    /// [`Image::check_repeated`], of a text that is being edited: it does not wait for what agents and terminals ask for.
-    pub async fn check_edited(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copies::check(&self.shared, params, Priority::Edited).await
-    }
-
-    /// Check the files of a system in a throw-away copy, in which they and what they depend on are loaded; each file's report, in the order
-    /// of the build. `look` is asked for each file when its turn comes. Dropping the future kills the copy.
-    pub async fn check_system(
-        &self,
-        params: CheckSystemParams,
-        look: Look,
-        progress: Option<mpsc::UnboundedSender<Progress>>,
-    ) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
-        copies::check_system(&self.shared, params, look, progress).await
-    }
-
-    /// Expand macros: in a throw-away copy, unless no code of the user's can run. Dropping the future kills the copy.
-    pub async fn expand(&self, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
-        // Whatever goes wrong there is told by the copy.
-        if params.request.is_plain()
-            && let Ok(PlainAnswer { answer: Some(answer) }) = self.look(&ExpandPlain(params.request.clone())).await
-        {
-            return Ok(ExpandAnswer::Done(answer));
-        }
-        copies::expand(&self.shared, params).await
+        evaluate::eval(&self.runtime, params, output).await
     }
 
     /// Load a system and remember it, so that a new image has it too. Dropping the future interrupts it.
@@ -213,7 +93,7 @@ impl Image {
         params: LoadSystemParams,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<LoadSystemOutcome, ImageError> {
-        evaluate::load_system(&self.shared, params, progress).await
+        evaluate::load_system(&self.runtime, params, progress).await
     }
 
     /// Look something up: an operation that runs none of the user's code, changes nothing, and answers beside whatever runs. Dropping the
@@ -221,8 +101,8 @@ impl Image {
     ///
     /// # Errors
     /// At once when there is no image, or one that is being started; after 10 s when it does not answer.
-    pub async fn look<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
-        let instance = match &*self.shared.phase.borrow() {
+    pub async fn query<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
+        let instance = match &*self.runtime.phase.borrow() {
             Phase::Ready(instance) => instance.clone(),
             Phase::Dead(reason, _) => return Err(ImageError::Unavailable(reason.clone())),
             Phase::Starting(what, _) | Phase::Building(what) => {
@@ -248,18 +128,18 @@ impl Image {
         within: Option<Duration>,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<O::Answer, ImageError> {
-        evaluate::run(&self.shared, operation, session, within, progress).await
+        evaluate::run(&self.runtime, operation, session, within, progress).await
     }
 
     /// Code was reloaded: a new image gets it too, in order.
     pub fn replay_later(&self, replay: Replay) {
-        lock(&self.shared.plan).replay(replay);
+        lock(&self.runtime.plan).replay(replay);
     }
 
     /// Files were reloaded that define `names`; of a system when `system` says so, which a new image gets too. `recorded`: it can be
     /// taken back.
     pub fn reloaded_files(&self, system: Option<LoadSystemParams>, names: &[String], recorded: bool) {
-        let mut plan = lock(&self.shared.plan);
+        let mut plan = lock(&self.runtime.plan);
         if let Some(system) = system {
             plan.remember(system);
         }
@@ -268,16 +148,16 @@ impl Image {
 
     /// The last reload was taken back: a new image is not to get it.
     pub fn reload_undone(&self) {
-        lock(&self.shared.plan).undone();
+        lock(&self.runtime.plan).undone();
     }
 
     /// What the image says of itself; answers while Lisp loops.
     pub async fn facts(&self) -> Result<ImageFacts, ImageError> {
-        let instance = self.shared.dispatcher().await?;
+        let instance = self.runtime.dispatcher().await?;
         match tokio::time::timeout(DISPATCHER, instance.link.ask("status", &json!({}))).await {
             Ok(Ok(facts)) => Ok(facts),
             Ok(Err(CallError::Refused(error))) => Err(error),
-            Ok(Err(CallError::Gone)) => Err(lost(&self.shared, &instance).await),
+            Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, &instance).await),
             Err(_) => Err(ImageError::Unavailable(format!(
                 "The Lisp image (process {}) has not answered for {} s: it may be collecting garbage, or be held by foreign code.",
                 instance.ready.pid,
@@ -288,7 +168,7 @@ impl Image {
 
     /// Interrupt what runs for `session`, or everything; the number of evaluations interrupted.
     pub async fn interrupt(&self, session: Option<&str>) -> Result<usize, ImageError> {
-        let instance = self.shared.dispatcher().await?;
+        let instance = self.runtime.dispatcher().await?;
         let mut found = tokio::task::JoinSet::new();
         for target in instance.link.running(session) {
             let link = instance.link.clone();
@@ -300,8 +180,8 @@ impl Image {
 
     /// Forget a session (its client left); what it still runs is interrupted.
     pub fn close_session(&self, session: &str) {
-        self.shared.turns.forget(session);
-        if let Phase::Ready(instance) | Phase::Starting(_, Some(instance)) = &*self.shared.phase.borrow() {
+        self.runtime.turns.forget(session);
+        if let Phase::Ready(instance) | Phase::Starting(_, Some(instance)) = &*self.runtime.phase.borrow() {
             instance.link.tell("close-session", &json!({"session": session}));
         }
     }
@@ -316,11 +196,11 @@ impl Image {
 
     /// A digest of everything a check could have changed (docs/wire.md, `fingerprint`), by part; `omit`: systems that do not count.
     pub async fn fingerprint(&self) -> Result<serde_json::Value, ImageError> {
-        let instance = self.shared.instance().await?;
+        let instance = self.runtime.instance().await?;
         match instance.link.ask("fingerprint", &json!({"omit": []})).await {
             Ok(digest) => Ok(digest),
             Err(CallError::Refused(error)) => Err(error),
-            Err(CallError::Gone) => Err(lost(&self.shared, &instance).await),
+            Err(CallError::Gone) => Err(lost(&self.runtime, &instance).await),
         }
     }
 

@@ -13,17 +13,17 @@ use super::pipes::Pipes;
 use super::process::PidHandle;
 
 /// One running image. A new start is a new one of these.
-pub(super) struct Instance {
+pub(crate) struct Instance {
     /// Counts the starts.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
     /// Its link.
-    pub(super) link: Arc<Link>,
+    pub(crate) link: Arc<Link>,
     /// Its descriptors 1 and 2.
-    pub(super) pipes: Pipes,
+    pub(crate) pipes: Pipes,
     /// What it said of itself.
-    pub(super) ready: Ready,
+    pub(crate) ready: Ready,
     /// Its process, which the wrapper that was started may have left behind.
-    pub(super) process: Option<PidHandle>,
+    pub(crate) process: Option<PidHandle>,
     ending: Mutex<Option<String>>,
     end: Notify,
     copies: Mutex<HashMap<u32, Arc<PidHandle>>>,
@@ -31,7 +31,7 @@ pub(super) struct Instance {
 
 impl Instance {
     /// An image that said it is ready.
-    pub(super) fn new(generation: u64, link: Arc<Link>, pipes: Pipes, ready: Ready) -> Instance {
+    pub(crate) fn new(generation: u64, link: Arc<Link>, pipes: Pipes, ready: Ready) -> Instance {
         let process = PidHandle::new(ready.pid);
         Instance {
             generation,
@@ -46,45 +46,45 @@ impl Instance {
     }
 
     /// Have the supervisor end it now. The first reason counts.
-    pub(super) fn end(&self, reason: String) {
+    pub(crate) fn end(&self, reason: String) {
         tracing::warn!(reason, "ending the image");
         lock(&self.ending).get_or_insert(reason);
         self.end.notify_one();
     }
 
     /// Note why it ended. The first reason counts.
-    pub(super) fn note_end(&self, reason: &str) {
+    pub(crate) fn note_end(&self, reason: &str) {
         lock(&self.ending).get_or_insert_with(|| reason.to_owned());
     }
 
     /// Resolves when [`Instance::end`] was called; for the supervisor only.
-    pub(super) async fn end_wanted(&self) {
+    pub(crate) async fn end_wanted(&self) {
         self.end.notified().await;
     }
 
     /// Why it ended or is being ended, if it is.
-    pub(super) fn ending(&self) -> Option<String> {
+    pub(crate) fn ending(&self) -> Option<String> {
         lock(&self.ending).clone()
     }
 
     /// Whether the image as a whole answers within `limit`: it does not while it collects garbage.
-    pub(super) async fn answers(&self, limit: Duration) -> bool {
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
         let nothing = serde_json::json!({});
         matches!(tokio::time::timeout(limit, self.link.ask::<IgnoredAny>("status", &nothing)).await, Ok(Ok(_)))
     }
 
     /// Remember a copy, so that it does not outlive the image.
-    pub(super) fn adopt(&self, pid: u32, copy: Arc<PidHandle>) {
+    pub(crate) fn adopt(&self, pid: u32, copy: Arc<PidHandle>) {
         lock(&self.copies).insert(pid, copy);
     }
 
     /// A copy was reaped.
-    pub(super) fn forget(&self, pid: u32) {
+    pub(crate) fn forget(&self, pid: u32) {
         lock(&self.copies).remove(&pid);
     }
 
     /// Kill the copies; how many there were.
-    pub(super) fn kill_copies(&self) -> usize {
+    pub(crate) fn kill_copies(&self) -> usize {
         let copies = lock(&self.copies);
         copies.values().for_each(|copy| copy.kill());
         copies.len()

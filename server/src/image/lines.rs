@@ -11,7 +11,7 @@ const ROOM: usize = 8 << 10;
 
 /// Why no line came.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LineError {
+pub(crate) enum LineError {
     /// The stream failed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -22,7 +22,7 @@ pub(super) enum LineError {
 
 /// A reader of lines.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
     /// Where the next line starts in `buffer`.
@@ -34,12 +34,12 @@ pub(super) struct Lines<R> {
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of `reader`, none longer than `limit` bytes.
-    pub(super) fn new(reader: R, limit: usize) -> Lines<R> {
+    pub(crate) fn new(reader: R, limit: usize) -> Lines<R> {
         Lines { reader, buffer: Vec::new(), start: 0, scanned: 0, limit }
     }
 
     /// The next line without its newline; `None` at the end of the stream. A last line without a newline is dropped: it is torn.
-    pub(super) async fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
         loop {
             if let Some(at) = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n') {
                 let (start, end) = (self.start, self.scanned + at);

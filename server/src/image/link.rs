@@ -34,12 +34,12 @@ const BACKLOG: usize = 8 << 20;
 const STREAMED: usize = 1 << 20;
 
 /// Lock, whether or not another thread panicked: what is guarded is consistent between any two statements.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the image volunteers to its supervisor.
-pub(super) enum Volunteered {
+pub(crate) enum Volunteered {
     /// Its first frame.
     Ready(Ready),
     /// A thread died of a condition.
@@ -50,7 +50,7 @@ pub(super) enum Volunteered {
 }
 
 /// Who hears the events of one request.
-pub(super) enum Listener {
+pub(crate) enum Listener {
     /// Nobody.
     None,
     /// An evaluation's output, and how much of it was passed on.
@@ -63,7 +63,7 @@ pub(super) enum Listener {
 
 /// Why a request has no result.
 #[derive(Debug)]
-pub(super) enum NoResult {
+pub(crate) enum NoResult {
     /// The image said no.
     Refused(Refusal),
     /// The link was closed.
@@ -87,7 +87,7 @@ struct Table {
 }
 
 /// A link to one image. It closes when the image leaves, when it talks nonsense, or when [`Link::close`] is called.
-pub(super) struct Link {
+pub(crate) struct Link {
     next: AtomicU64,
     table: Mutex<Table>,
     write: OwnedWriteHalf,
@@ -101,7 +101,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Take the host's end of the socket pair. `volunteer` is called on the reading task and must not block.
-    pub(super) fn open(
+    pub(crate) fn open(
         stream: StdUnixStream,
         runtime: &Handle,
         volunteer: impl Fn(Volunteered) + Send + 'static,
@@ -134,7 +134,7 @@ impl Link {
     }
 
     /// Close the link: every request that waits is told, and the image sees the end of its descriptor and leaves.
-    pub(super) fn close(&self, why: &str) {
+    pub(crate) fn close(&self, why: &str) {
         let waiting = {
             let mut table = lock(&self.table);
             table.closed = true;
@@ -151,17 +151,17 @@ impl Link {
     }
 
     /// Resolves when the link is closed.
-    pub(super) async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         self.closed.cancelled().await;
     }
 
     /// Why it was closed, once it is.
-    pub(super) fn why_closed(&self) -> Option<String> {
+    pub(crate) fn why_closed(&self) -> Option<String> {
         lock(&self.why).clone()
     }
 
     /// Send a request. Dropping the [`Call`] before its answer came interrupts the request in the image.
-    pub(super) fn call(
+    pub(crate) fn call(
         self: &Arc<Self>,
         op: &'static str,
         params: &impl Serialize,
@@ -205,7 +205,7 @@ impl Link {
     }
 
     /// Send a request and wait for its answer.
-    pub(super) async fn ask<T: DeserializeOwned>(
+    pub(crate) async fn ask<T: DeserializeOwned>(
         self: &Arc<Self>,
         op: &'static str,
         params: &impl Serialize,
@@ -214,7 +214,7 @@ impl Link {
     }
 
     /// Send a request whose answer nobody waits for.
-    pub(super) fn tell(&self, op: &'static str, params: &impl Serialize) {
+    pub(crate) fn tell(&self, op: &'static str, params: &impl Serialize) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         match serde_json::to_vec(&Request { id, op, params }) {
             Ok(mut frame) => {
@@ -228,12 +228,12 @@ impl Link {
     }
 
     /// Interrupt a request.
-    pub(super) fn interrupt(&self, target: u64, reason: &'static str) {
+    pub(crate) fn interrupt(&self, target: u64, reason: &'static str) {
         self.tell("interrupt", &Interrupt { target, reason });
     }
 
     /// Interrupt a request and say whether it was running.
-    pub(super) async fn interrupt_found(self: &Arc<Self>, target: u64) -> bool {
+    pub(crate) async fn interrupt_found(self: &Arc<Self>, target: u64) -> bool {
         match self.ask::<Found>("interrupt", &Interrupt { target, reason: "cancel" }).await {
             Ok(found) => found.found,
             Err(error) => {
@@ -244,7 +244,7 @@ impl Link {
     }
 
     /// The requests that run user's code: for `session`, or all of them.
-    pub(super) fn running(&self, session: Option<&str>) -> Vec<u64> {
+    pub(crate) fn running(&self, session: Option<&str>) -> Vec<u64> {
         let table = lock(&self.table);
         let mut ids: Vec<u64> = table
             .pending
@@ -258,7 +258,7 @@ impl Link {
     }
 
     /// How long the oldest request has waited.
-    pub(super) fn oldest_wait(&self) -> Option<Duration> {
+    pub(crate) fn oldest_wait(&self) -> Option<Duration> {
         lock(&self.table).pending.values().map(|pending| pending.since.elapsed()).max()
     }
 
@@ -428,7 +428,7 @@ async fn write_backlog(link: Arc<Link>) {
 
 /// Why a call has no result.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CallError {
+pub(crate) enum CallError {
     /// The link closed: the image is gone.
     #[error("the image is gone")]
     Gone,
@@ -438,7 +438,7 @@ pub(super) enum CallError {
 }
 
 /// A request in flight.
-pub(super) struct Call {
+pub(crate) struct Call {
     id: u64,
     op: &'static str,
     link: Arc<Link>,
@@ -448,12 +448,12 @@ pub(super) struct Call {
 
 impl Call {
     /// Its id on the wire.
-    pub(super) fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
     /// Wait for the answer. May be dropped and called again until it resolved once; after that it is [`CallError::Gone`].
-    pub(super) async fn result<T: DeserializeOwned>(&mut self) -> Result<T, CallError> {
+    pub(crate) async fn result<T: DeserializeOwned>(&mut self) -> Result<T, CallError> {
         if self.answered {
             return Err(CallError::Gone);
         }

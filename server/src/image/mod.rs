@@ -4,31 +4,25 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
 
 pub mod api;
-mod check_job;
-mod copies;
 mod core;
 mod evaluate;
-mod findings;
-mod frames;
+pub(crate) mod frames;
 mod handle;
-mod instance;
-mod lines;
-mod link;
-mod memory;
-mod pipes;
-mod process;
-mod program;
+pub(crate) mod instance;
+pub(crate) mod lines;
+pub(crate) mod link;
+pub(crate) mod pipes;
+mod plan;
+pub(crate) mod process;
+pub(crate) mod program;
 mod rate;
-mod restore;
-mod running;
-mod scratch;
+pub(crate) mod restore;
+pub(crate) mod running;
+pub(crate) mod runtime;
 mod state;
 mod supervisor;
 mod turns;
-mod warm_copy;
-mod worker;
 
-pub use check_job::Look;
 pub use handle::Image;
-pub use restore::Replay;
+pub use plan::Replay;
 pub use state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};

@@ -76,7 +76,7 @@ struct Capture {
 }
 
 /// Where lines go that belong to no evaluation: the line, and whether it came on descriptor 2.
-pub(super) type Tell = Arc<dyn Fn(String, bool) + Send + Sync>;
+pub(crate) type Tell = Arc<dyn Fn(String, bool) + Send + Sync>;
 
 /// What one descriptor brings, and to whom.
 struct Sink {
@@ -207,31 +207,31 @@ impl Pipe {
 }
 
 /// Descriptors 1 and 2 of one image.
-pub(super) struct Pipes {
+pub(crate) struct Pipes {
     out: Arc<Pipe>,
     err: Arc<Pipe>,
 }
 
 impl Pipes {
     /// Read `out` and `err` until they end; lines of no evaluation go to `tell`.
-    pub(super) fn open(out: OwnedFd, err: OwnedFd, tell: Tell, runtime: &Handle) -> io::Result<Pipes> {
+    pub(crate) fn open(out: OwnedFd, err: OwnedFd, tell: Tell, runtime: &Handle) -> io::Result<Pipes> {
         let out = Pipe::open(out, false, tell.clone(), runtime)?;
         Ok(Pipes { out, err: Pipe::open(err, true, tell, runtime)? })
     }
 
     /// The evaluation `id` starts.
-    pub(super) fn begin(&self, id: u64, stream: Option<mpsc::UnboundedSender<OutputChunk>>) {
+    pub(crate) fn begin(&self, id: u64, stream: Option<mpsc::UnboundedSender<OutputChunk>>) {
         self.out.begin(id, stream.clone());
         self.err.begin(id, stream);
     }
 
     /// The evaluation `id` has ended: what came on descriptors 1 and 2 while it ran alone.
-    pub(super) fn end(&self, id: u64) -> (Clipped, Clipped) {
+    pub(crate) fn end(&self, id: u64) -> (Clipped, Clipped) {
         (self.out.end(id), self.err.end(id))
     }
 
     /// What was printed just now, to explain a death: on descriptor 2, else on 1.
-    pub(super) fn last_lines(&self) -> Vec<String> {
+    pub(crate) fn last_lines(&self) -> Vec<String> {
         for pipe in [&self.err, &self.out] {
             let mut sink = lock(&pipe.sink);
             pipe.drain(&mut sink);
@@ -250,7 +250,7 @@ impl Pipes {
 }
 
 /// Append what came on a descriptor to what came on the Lisp stream.
-pub(super) fn append(text: &mut Clipped, more: Clipped) {
+pub(crate) fn append(text: &mut Clipped, more: Clipped) {
     if more.text.is_empty() {
         return;
     }

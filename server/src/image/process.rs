@@ -20,32 +20,32 @@ static SPAWNING: Mutex<()> = Mutex::new(());
 
 /// What to start.
 #[derive(Debug, Clone)]
-pub(super) struct Launch {
+pub(crate) struct Launch {
     /// The program.
-    pub(super) program: PathBuf,
+    pub(crate) program: PathBuf,
     /// Its arguments.
-    pub(super) arguments: Vec<OsString>,
+    pub(crate) arguments: Vec<OsString>,
     /// Its current directory.
-    pub(super) directory: PathBuf,
+    pub(crate) directory: PathBuf,
     /// The host's own directory, for files that go with it.
-    pub(super) work: PathBuf,
+    pub(crate) work: PathBuf,
 }
 
 /// What was started.
-pub(super) struct Started {
+pub(crate) struct Started {
     /// The leader of a process group of its own. Killed when dropped.
-    pub(super) child: Child,
+    pub(crate) child: Child,
     /// The host's end of the link.
-    pub(super) link: UnixStream,
+    pub(crate) link: UnixStream,
     /// Where descriptor 1 is read.
-    pub(super) out: OwnedFd,
+    pub(crate) out: OwnedFd,
     /// Where descriptor 2 is read.
-    pub(super) err: OwnedFd,
+    pub(crate) err: OwnedFd,
 }
 
 /// Start the image: a process group of its own, `/dev/null` on 0, pipes on 1 and 2, and its end of the link, whose number is in `CONSORT_FD`;
 /// `CONSORT_WORK` names the host's directory.
-pub(super) fn start(launch: &Launch) -> io::Result<Started> {
+pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
     let (ours, theirs) = UnixStream::pair()?;
     let (out, out_writer) = io::pipe()?;
     let (err, err_writer) = io::pipe()?;
@@ -71,13 +71,13 @@ pub(super) fn start(launch: &Launch) -> io::Result<Started> {
 }
 
 /// Start a helper process (the core's build), which inherits none of our descriptors.
-pub(super) fn start_helper(command: &mut Command) -> io::Result<Child> {
+pub(crate) fn start_helper(command: &mut Command) -> io::Result<Child> {
     let _alone = lock(&SPAWNING);
     command.stdin(Stdio::null()).process_group(0).kill_on_drop(true).spawn()
 }
 
 /// How a process ended, to be read after its name: "exited with code 1", "was killed by signal 9 (KILL)".
-pub(super) fn describe(status: ExitStatus) -> String {
+pub(crate) fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with code {code}"),
         (None, Some(signal)) => format!("was killed by {}", describe_signal(signal)),
@@ -86,7 +86,7 @@ pub(super) fn describe(status: ExitStatus) -> String {
 }
 
 /// "signal 9 (KILL)".
-pub(super) fn describe_signal(signal: i32) -> String {
+pub(crate) fn describe_signal(signal: i32) -> String {
     let name = match Signal::from_named_raw(signal) {
         Some(Signal::KILL) => "KILL, from outside or for want of memory",
         Some(Signal::TERM) => "TERM",
@@ -104,7 +104,7 @@ pub(super) fn describe_signal(signal: i32) -> String {
 }
 
 /// Kill every process of the group that `leader` leads.
-pub(super) fn kill_group(leader: Pid) {
+pub(crate) fn kill_group(leader: Pid) {
     match rustix::process::kill_process_group(leader, Signal::KILL) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => {}
         Err(error) => tracing::warn!(%error, ?leader, "killing the image's process group"),
@@ -114,7 +114,7 @@ pub(super) fn kill_group(leader: Pid) {
 /// A process that is not our child: a check's copy, or an image behind a wrapper. Where the system can, it is held by a descriptor,
 /// so that a number that was given to another process in the meantime is not killed.
 #[derive(Debug)]
-pub(super) struct PidHandle {
+pub(crate) struct PidHandle {
     pid: Pid,
     #[cfg(target_os = "linux")]
     descriptor: Option<OwnedFd>,
@@ -122,7 +122,7 @@ pub(super) struct PidHandle {
 
 impl PidHandle {
     /// Take hold of a living process. `None`: there is no such process (any more).
-    pub(super) fn new(pid: u32) -> Option<PidHandle> {
+    pub(crate) fn new(pid: u32) -> Option<PidHandle> {
         let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw)?;
         #[cfg(target_os = "linux")]
         let pid_handle = match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
@@ -136,12 +136,12 @@ impl PidHandle {
     }
 
     /// Its number.
-    pub(super) fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
     /// Kill it; nothing when it is gone.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         #[cfg(target_os = "linux")]
         let result = match &self.descriptor {
             Some(descriptor) => rustix::process::pidfd_send_signal(descriptor, Signal::KILL),

@@ -15,7 +15,7 @@ or name the program in the configuration: `command = [\"/path/to/sbcl\"]` in the
 
 /// Why the program cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
-pub(super) enum ProgramError {
+pub(crate) enum ProgramError {
     /// It was not found.
     #[error("{0}")]
     NotFound(String),
@@ -28,19 +28,19 @@ pub(super) enum ProgramError {
 
 /// A program that was found.
 #[derive(Debug, Clone)]
-pub(super) struct Program {
+pub(crate) struct Program {
     /// Where it was found.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The arguments that the configuration gives it.
-    pub(super) arguments: Vec<String>,
+    pub(crate) arguments: Vec<String>,
     /// It is SBCL's own executable and not a script or another program that starts it, so it takes `--core`.
-    pub(super) plain: bool,
+    pub(crate) plain: bool,
     /// What changes when another program is put in its place: the file with links resolved, its time and its size.
-    pub(super) identity: String,
+    pub(crate) identity: String,
 }
 
 /// Look `command` up: an absolute path, a path relative to `workspace`, or a name on `path` (the variable PATH's value).
-pub(super) fn find(command: &[String], workspace: &Path, path: &str) -> Result<Program, ProgramError> {
+pub(crate) fn find(command: &[String], workspace: &Path, path: &str) -> Result<Program, ProgramError> {
     let (name, arguments) = command.split_first().filter(|(name, _)| !name.is_empty()).ok_or(ProgramError::Empty)?;
     let found = if name.contains('/') {
         Some(workspace.join(name)).filter(|file| is_executable(file))

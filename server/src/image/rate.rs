@@ -9,7 +9,7 @@ const PER_SECOND: f64 = 50.0;
 
 /// A token bucket that counts what it refused.
 #[derive(Debug)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     tokens: f64,
     at: Instant,
     dropped: u64,
@@ -17,12 +17,12 @@ pub(super) struct Rate {
 
 impl Rate {
     /// A full one.
-    pub(super) fn new() -> Rate {
+    pub(crate) fn new() -> Rate {
         Rate { tokens: BURST, at: Instant::now(), dropped: 0 }
     }
 
     /// Whether one more may pass; if so, how many were refused before it.
-    pub(super) fn take(&mut self) -> Option<u64> {
+    pub(crate) fn take(&mut self) -> Option<u64> {
         let now = Instant::now();
         self.tokens = (self.tokens + (now - self.at).as_secs_f64() * PER_SECOND).min(BURST);
         self.at = now;

@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::api::reload::ReloadOutcome;
-use super::api::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome, LoadSystemParams};
+use super::api::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 use super::instance::Instance;
 use super::link::{CallError, Listener, lock};
-use super::supervisor::Shared;
+use super::plan::{Restoration, Step};
+use super::runtime::Runtime;
 use crate::config::InitFile;
 
 /// An init file that takes longer is interrupted, seconds.
@@ -19,153 +20,11 @@ const SYSTEM_LIMIT: Duration = Duration::from_secs(600);
 /// What an interrupted step may take to stop before the image is ended.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Something that is loaded into a new image.
-#[derive(Debug, Clone)]
-pub(super) enum Step {
-    /// An init file, and whether it must be there.
-    File(PathBuf, bool),
-    /// A system.
-    System(LoadSystemParams),
-    /// Code that was compiled into the image.
-    Replay(Replay),
-}
-
-/// A hot reload of code that no system has on disk: the request, to be made again.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Replay {
-    /// The operation (docs/wire.md).
-    pub operation: &'static str,
-    /// Its parameters.
-    pub params: serde_json::Value,
-    /// What a person calls it.
-    pub what: String,
-    /// The definitions it made, as the report names them.
-    pub names: Vec<String>,
-}
-
-impl Step {
-    /// What a person calls it.
-    fn name(&self) -> String {
-        match self {
-            Step::File(path, _) => path.display().to_string(),
-            Step::System(params) => params.system.clone(),
-            Step::Replay(replay) => replay.what.clone(),
-        }
-    }
-}
-
-/// What a new image will get.
-#[derive(Debug, Default)]
-pub(super) struct Plan {
-    systems: Vec<LoadSystemParams>,
-    /// Counts the changes.
-    revision: u64,
-    /// The reloads that the image can take back, the last at the end; `None` for those of files, which are loaded with their systems.
-    reloads: Vec<Option<Replay>>,
-    /// The step that is being taken: when the image dies of it, it is not taken again.
-    taking: Option<Step>,
-    /// Steps that an image died of, each with why.
-    fatal: Vec<(Step, String)>,
-}
-
-impl Plan {
-    /// A system was loaded; a system that is loaded again keeps its place.
-    pub(super) fn remember(&mut self, params: LoadSystemParams) {
-        self.revision += 1;
-        let params = LoadSystemParams { force: false, ..params };
-        match self.systems.iter_mut().find(|known| known.system == params.system) {
-            Some(known) => *known = params,
-            None => self.systems.push(params),
-        }
-    }
-
-    /// Code was reloaded.
-    pub(super) fn replay(&mut self, replay: Replay) {
-        self.revision += 1;
-        self.reloads.push(Some(replay));
-    }
-
-    /// Files were reloaded, which defined `names`: code that had been reloaded before and defined nothing else is not to take their place again.
-    pub(super) fn reloaded_files(&mut self, names: &[String], recorded: bool) {
-        self.revision += 1;
-        for entry in &mut self.reloads {
-            if entry.as_ref().is_some_and(|replay| replay.names.iter().all(|name| names.contains(name))) {
-                *entry = None;
-            }
-        }
-        if recorded {
-            self.reloads.push(None);
-        }
-    }
-
-    /// Before a new image gets what there is: what it will be able to take back is what is replayed in it. Of the replacements of one function
-    /// the last is enough.
-    fn keep_what_is_replayed(&mut self) {
-        let all: Vec<Replay> = self.reloads.drain(..).flatten().collect();
-        let superseded = |at: usize, replay: &Replay| {
-            replay.operation == "replace-function"
-                && all[at + 1..].iter().any(|later| replay.names.iter().all(|name| later.names.contains(name)))
-        };
-        let kept = all.iter().enumerate().filter(|(at, replay)| !superseded(*at, replay));
-        self.reloads = kept.map(|(_, replay)| Some(replay.clone())).collect();
-    }
-
-    /// The last reload was taken back.
-    pub(super) fn undone(&mut self) {
-        self.revision += 1;
-        self.reloads.pop();
-    }
-
-    /// Another number after each change of what an image would get.
-    pub(super) fn revision(&self) -> u64 {
-        self.revision
-    }
-
-    /// The image died; if a step was being taken, it died of that.
-    pub(super) fn died(&mut self, reason: &str) {
-        if let Some(step) = self.taking.take() {
-            match &step {
-                Step::System(params) => self.systems.retain(|known| known.system != params.system),
-                Step::Replay(fatal) => self.reloads.retain(|known| known.as_ref() != Some(fatal)),
-                Step::File(..) => {}
-            }
-            self.fatal.push((step, format!("the image died of it: {reason}")));
-        }
-    }
-
-    fn is_fatal(&self, path: &PathBuf) -> bool {
-        self.fatal.iter().any(|(step, _)| matches!(step, Step::File(fatal, _) if fatal == path))
-    }
-}
-
-/// What a new image got.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Restoration {
-    /// Names, in order.
-    pub(super) restored: Vec<String>,
-    /// What could not be loaded, and why.
-    pub(super) failed: Vec<(String, String)>,
-}
-
-impl Restoration {
-    /// For a person: what there is again, what there is not.
-    pub(super) fn describe(&self) -> String {
-        let mut text = String::new();
-        if !self.restored.is_empty() {
-            text += &format!(" Loaded again: {}.", self.restored.join(", "));
-        }
-        for (name, why) in &self.failed {
-            text += &format!(" Not loaded again: {name} ({why}).");
-        }
-        text + " What was defined or set by evaluation only is lost."
-    }
-}
-
 /// The init files that a plain `sbcl` would load, or the configured one.
-fn init_files(shared: &Shared) -> Vec<Step> {
-    match &shared.config.init_file {
+fn init_files(runtime: &Runtime) -> Vec<Step> {
+    match &runtime.config.init_file {
         InitFile::None => Vec::new(),
-        InitFile::File(path) => vec![Step::File(shared.workspace.join(path), true)],
+        InitFile::File(path) => vec![Step::File(runtime.workspace.join(path), true)],
         InitFile::Default => {
             let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".sbclrc"));
             std::iter::once(PathBuf::from("/etc/sbclrc")).chain(home).map(|path| Step::File(path, false)).collect()
@@ -173,66 +32,54 @@ fn init_files(shared: &Shared) -> Vec<Step> {
     }
 }
 
+/// Whether the step is an init file that need not be there, and is not.
+fn is_absent(step: &Step) -> bool {
+    matches!(step, Step::File(path, false) if !path.exists())
+}
+
 /// Give a new image what it should have. `Err`: the image died meanwhile. `say` is told what is being done.
-pub(super) async fn restore(
-    shared: &Shared,
+pub(crate) async fn restore(
+    runtime: &Runtime,
     instance: &Instance,
     init: bool,
     say: impl Fn(String),
 ) -> Result<Restoration, ()> {
     let mut result = Restoration::default();
-    let files = if init { init_files(shared) } else { Vec::new() };
-    let steps: Vec<Step> = {
-        let mut plan = lock(&shared.plan);
-        plan.keep_what_is_replayed();
-        let files = files.into_iter().filter(|step| !matches!(step, Step::File(path, _) if plan.is_fatal(path)));
-        let replays = plan.reloads.iter().flatten().cloned().map(Step::Replay);
-        let steps = files.chain(plan.systems.iter().cloned().map(Step::System)).chain(replays).collect();
-        for (step, why) in &plan.fatal {
-            result.failed.push((step.name(), why.clone()));
-        }
-        // A system is tried again when it is asked for; an init file is not, until the configuration changes.
-        plan.fatal.retain(|(step, _)| matches!(step, Step::File(..)));
-        steps
-    };
+    let files = if init { init_files(runtime) } else { Vec::new() };
+    let (steps, left_out) = lock(&runtime.plan).begin(files);
+    result.failed = left_out;
     for step in steps {
-        if let Step::File(path, false) = &step
-            && !path.exists()
-        {
+        if is_absent(&step) {
             continue;
         }
         say(format!("loading {}", step.name()));
-        lock(&shared.plan).taking = Some(step.clone());
+        lock(&runtime.plan).taking(Some(step.clone()));
         let taken = take(instance, &step).await;
         match taken {
             Ok(()) if matches!(step, Step::File(_, false)) => {}
             Ok(()) => result.restored.push(step.name()),
             Err(Some(why)) => {
                 if let Step::Replay(failed) = &step {
-                    lock(&shared.plan).reloads.retain(|known| known.as_ref() != Some(failed));
+                    lock(&runtime.plan).not_replayed(failed);
                 }
                 result.failed.push((step.name(), why));
             }
             Err(None) => return Err(()), // the supervisor sees the end, and that the step was being taken
         }
-        lock(&shared.plan).taking = None;
+        lock(&runtime.plan).taking(None);
     }
     Ok(result)
 }
 
 /// Give a second process what the image got, and change nothing of the plan; what failed. `Err`: the process died of it.
-pub(super) async fn repeat(shared: &Shared, instance: &Instance, init: bool) -> Result<Vec<(String, String)>, ()> {
-    let files = if init { init_files(shared) } else { Vec::new() };
-    let steps: Vec<Step> = {
-        let plan = lock(&shared.plan);
-        let replays = plan.reloads.iter().flatten().cloned().map(Step::Replay);
-        let files = files.into_iter().filter(
-            |step| !matches!(step, Step::File(path, required) if plan.is_fatal(path) || !required && !path.exists()),
-        );
-        files.chain(plan.systems.iter().cloned().map(Step::System)).chain(replays).collect()
-    };
+pub(crate) async fn repeat(runtime: &Runtime, instance: &Instance, init: bool) -> Result<Vec<(String, String)>, ()> {
+    let files = if init { init_files(runtime) } else { Vec::new() };
+    let steps = lock(&runtime.plan).steps(files);
     let mut failed = Vec::new();
     for step in steps {
+        if is_absent(&step) {
+            continue;
+        }
         match take(instance, &step).await {
             Ok(()) => {}
             Err(Some(why)) => failed.push((step.name(), why)),

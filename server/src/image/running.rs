@@ -17,8 +17,8 @@ use super::pipes::{Pipes, Tell};
 use super::process::{Launch, Started, describe, kill_group, start};
 use super::program::Program;
 use super::rate::Rate;
+use super::runtime::Runtime;
 use super::state::ImageEvent;
-use super::supervisor::Shared;
 use crate::config::{InitFile, LispConfig};
 
 /// How long a process may take to say `ready`: a core does in tens of milliseconds, a wrapper has its own work to do.
@@ -27,30 +27,30 @@ const READY: Duration = Duration::from_secs(60);
 const COPIES_GONE: Duration = Duration::from_secs(2);
 
 /// Why an image did not become ready.
-pub(super) struct NotReady {
+pub(crate) struct NotReady {
     /// For a person.
-    pub(super) reason: String,
+    pub(crate) reason: String,
     /// The process left by itself.
-    pub(super) left: bool,
+    pub(crate) left: bool,
 }
 
 /// A process that was started.
-pub(super) struct Running {
+pub(crate) struct Running {
     child: Child,
     group: Option<Pid>,
     /// When.
-    pub(super) since: Instant,
+    pub(crate) since: Instant,
     link: Arc<Link>,
     /// Once it is ready.
-    pub(super) instance: Option<Arc<Instance>>,
+    pub(crate) instance: Option<Arc<Instance>>,
     /// Until it is ready.
     pipes: Option<Pipes>,
 }
 
 impl Running {
     /// Start a process and wait until it is ready. It is in `slot` from its start on. `events`: who hears what it volunteers.
-    pub(super) async fn begin(
-        shared: &Arc<Shared>,
+    pub(crate) async fn begin(
+        runtime: &Arc<Runtime>,
         program: &Program,
         start: &Start,
         generation: u64,
@@ -58,7 +58,7 @@ impl Running {
         slot: &mut Option<Running>,
     ) -> Result<Arc<Instance>, NotReady> {
         let (ready_sender, mut ready) = oneshot::channel();
-        let running = Running::spawn(shared, program, start, events, ready_sender).map_err(|error| NotReady {
+        let running = Running::spawn(runtime, program, start, events, ready_sender).map_err(|error| NotReady {
             reason: format!("{} could not be started: {error}", program.path.display()),
             left: true,
         })?;
@@ -101,7 +101,7 @@ impl Running {
     }
 
     fn spawn(
-        shared: &Arc<Shared>,
+        runtime: &Arc<Runtime>,
         program: &Program,
         start_from: &Start,
         events: &mpsc::UnboundedSender<ImageEvent>,
@@ -109,9 +109,9 @@ impl Running {
     ) -> std::io::Result<Running> {
         let launch = Launch {
             program: program.path.clone(),
-            arguments: arguments(program, start_from, &shared.config),
-            directory: shared.workspace.clone(),
-            work: shared.private.clone(),
+            arguments: arguments(program, start_from, &runtime.config),
+            directory: runtime.workspace.clone(),
+            work: runtime.private.clone(),
         };
         tracing::debug!(?launch, "starting");
         let Started { child, link, out, err } = start(&launch)?;
@@ -120,20 +120,20 @@ impl Running {
         let tell: Tell = Arc::new(move |text, stderr| {
             let _ = heard.send(ImageEvent::Printed { text, stderr }); // the session may have ended
         });
-        let pipes = Pipes::open(out, err, tell, &shared.runtime)?;
-        let link = Link::open(link, &shared.runtime, listener(events, ready))?;
+        let pipes = Pipes::open(out, err, tell, &runtime.handle)?;
+        let link = Link::open(link, &runtime.handle, listener(events, ready))?;
         Ok(Running { child, group, since: Instant::now(), link, instance: None, pipes: Some(pipes) })
     }
 
     /// Resolves when the process has exited.
-    pub(super) async fn exited(&mut self) {
+    pub(crate) async fn exited(&mut self) {
         if let Err(error) = self.child.wait().await {
             tracing::error!(%error, "waiting for the image");
         }
     }
 
     /// How the process ended, when it has. May be dropped and called again.
-    pub(super) async fn end(&mut self) -> std::io::Result<CopyEnd> {
+    pub(crate) async fn end(&mut self) -> std::io::Result<CopyEnd> {
         let status = self.child.wait().await?;
         Ok(CopyEnd { exit: status.code(), signal: status.signal() })
     }
@@ -148,7 +148,7 @@ impl Running {
     }
 
     /// End the process and its copies, after `patience` for leaving by itself. How it ended, to be read after its name.
-    pub(super) async fn finish(mut self, reason: &str, patience: Duration) -> String {
+    pub(crate) async fn finish(mut self, reason: &str, patience: Duration) -> String {
         if let Some(instance) = &self.instance {
             // While it lives, it reaps its copies.
             let copies_until = Instant::now() + if patience.is_zero() { Duration::ZERO } else { COPIES_GONE };

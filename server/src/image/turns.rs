@@ -10,22 +10,22 @@ use super::link::lock;
 
 /// The sessions that have evaluated.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     sessions: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
 }
 
 /// A session's turn, until it is dropped.
-pub(super) type Turn = OwnedMutexGuard<()>;
+pub(crate) type Turn = OwnedMutexGuard<()>;
 
 impl Turns {
     /// Wait for the session's turn.
-    pub(super) async fn take(&self, session: &str) -> Turn {
+    pub(crate) async fn take(&self, session: &str) -> Turn {
         let turn = lock(&self.sessions).entry(session.to_owned()).or_default().clone();
         turn.lock_owned().await
     }
 
     /// The session's client left.
-    pub(super) fn forget(&self, session: &str) {
+    pub(crate) fn forget(&self, session: &str) {
         lock(&self.sessions).remove(session);
     }
 }

@@ -108,7 +108,7 @@ async fn quick_fixes(
         if let Some(question) = fixes::question(document, item, first).filter(|_| looked_up < LOOKED_UP) {
             looked_up += 1;
             // Without an image nothing is known of names, and the rest is still offered.
-            let found = connection.session.look(question.clone()).await.unwrap_or_default();
+            let found = connection.session.query(question.clone()).await.unwrap_or_default();
             let others: Vec<(String, Text)> = open
                 .iter()
                 .filter(|open| open.uri != uri.as_str())

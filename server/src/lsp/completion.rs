@@ -64,7 +64,7 @@ async fn ask(connection: &Connection, context: &Context) -> Completions {
         true => Complete { text: question.text.trim_start_matches(':').to_owned(), ..question },
         false => question,
     };
-    connection.session.look(question).await.unwrap_or_default()
+    connection.session.query(question).await.unwrap_or_default()
 }
 
 /// The keyword and initialization arguments that the enclosing call still takes and that begin with what was typed, each with what it is.
@@ -108,7 +108,7 @@ async fn initargs_of(connection: &Connection, texts: &Texts, class: String, pack
         at += 1;
         let question = Symbol::at(class.clone(), package.map(str::to_owned), &[Want::Initargs]);
         let of_text = initargs::in_texts(&class, texts);
-        let of_image = connection.session.look(question).await.ok().and_then(|known| known.initargs);
+        let of_image = connection.session.query(question).await.ok().and_then(|known| known.initargs);
         let (own, supers) = of_text.unwrap_or_default();
         for name in own.into_iter().chain(of_image.unwrap_or_default()) {
             if !found.iter().any(|one| one.eq_ignore_ascii_case(&name)) {
@@ -167,7 +167,7 @@ pub(super) async fn resolve(connection: &Connection, mut item: CompletionItem) -
     let Some(symbol) = item.data.as_ref().and_then(|data| data["symbol"].as_str()).map(str::to_owned) else {
         return Ok(item);
     };
-    let Ok(known) = connection.session.look(Symbol::at(symbol, None, &[Want::Facts])).await else { return Ok(item) };
+    let Ok(known) = connection.session.query(Symbol::at(symbol, None, &[Want::Facts])).await else { return Ok(item) };
     if let Some(facts) = known.facts.as_ref() {
         let name = item.label.rsplit(':').next().unwrap_or(&item.label);
         item.detail = Some(match &facts.lambda_list {

@@ -47,7 +47,7 @@ async fn find(
     }
     let package = package_at(&document, offset);
     let question = Symbol::at(written.clone(), package.clone(), &[Want::Definitions, Want::Systems]);
-    let known = connection.session.look(question).await;
+    let known = connection.session.query(question).await;
     let mut texts = texts.await;
     // A string may name a package or a system, and nothing else.
     let meant = |one: &Defined| !is_string || matches!(one.kind.as_str(), "package" | "system");

@@ -123,7 +123,7 @@ pub(super) async fn kinds(connection: &Connection, asked: OperatorsByPackage) ->
             if symbols.is_empty() {
                 continue;
             }
-            match connection.session.look(SymbolKindsParams { package, symbols }).await {
+            match connection.session.query(SymbolKindsParams { package, symbols }).await {
                 Ok(answer) => known
                     .extend(written.into_iter().zip(answer.kinds).filter_map(|(written, kind)| Some((written, kind?)))),
                 Err(error) => {

@@ -40,7 +40,7 @@ pub(super) async fn hover(connection: &Connection, params: HoverParams) -> Resul
     }
     let package = package_at(&document, offset);
     let question = Symbol::at(written.clone(), package.clone(), &[Want::Facts, Want::Definitions]);
-    let known = connection.session.look(question).await;
+    let known = connection.session.query(question).await;
     let mut texts = texts.await;
     if let Ok(known) = &known {
         let defined = places::defined(known, &mut texts).await;

@@ -56,7 +56,7 @@ pub(super) async fn hints(connection: &Connection, params: InlayHintParams) -> R
 
 /// The parameters of a function; none of what is no function, or not known.
 async fn parameters(connection: &Connection, (name, package): (String, Option<String>)) -> Vec<String> {
-    let known = connection.session.look(Symbol::at(name, package, &[Want::Facts])).await;
+    let known = connection.session.query(Symbol::at(name, package, &[Want::Facts])).await;
     let facts = known.ok().and_then(|known| known.facts);
     let function =
         facts.filter(|facts| facts.kinds.iter().any(|kind| kind == "function" || kind == "generic function"));

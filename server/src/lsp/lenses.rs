@@ -55,7 +55,7 @@ pub(super) async fn resolve(connection: &Connection, mut lens: CodeLens) -> Code
     let data = lens.data.clone().and_then(|data| serde_json::from_value::<Counted>(data).ok());
     if let Some(Counted { name, package, .. }) = data {
         let named = Named { name: Some(name), package, session: String::new() };
-        let title = match connection.session.look(ReferenceCount(named)).await {
+        let title = match connection.session.query(ReferenceCount(named)).await {
             Ok(answer) if answer.count == 1 => "1 reference".to_owned(),
             Ok(answer) => format!("{} references", answer.count),
             Err(_) => String::new(),

@@ -35,7 +35,7 @@ pub(super) async fn references(connection: &Connection, params: ReferenceParams)
     }
     let package = package_at(&document, offset);
     let question = Symbol::at(written.clone(), package.clone(), &[Want::References, Want::Definitions]);
-    let known = connection.session.look(question).await.unwrap_or_default();
+    let known = connection.session.query(question).await.unwrap_or_default();
     let mut texts = texts.await;
     let features = known.features.clone().unwrap_or_default();
     let from_image = known.references.as_deref().unwrap_or_default();

@@ -63,7 +63,7 @@ pub(super) async fn parameters(
         }
     }
     let question = Symbol::at(site.operator.clone(), package.map(str::to_owned), &[Want::Facts]);
-    let facts = connection.session.look(question).await.ok().and_then(|known| known.facts);
+    let facts = connection.session.query(question).await.ok().and_then(|known| known.facts);
     if let Some(parameters) = facts.as_ref().and_then(|facts| facts.lambda_list.clone()) {
         return Some((parameters, facts));
     }

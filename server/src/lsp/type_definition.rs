@@ -59,7 +59,7 @@ async fn definitions(
     want: Want,
 ) -> Vec<Defined> {
     let question = Symbol::at(name.clone(), package.map(str::to_owned), &[want]);
-    let known = connection.session.look(question).await.ok();
+    let known = connection.session.query(question).await.ok();
     let mut found = places::defined_anywhere(known.as_ref(), &name, package, texts).await;
     found.retain(|one| matches!(one.kind.as_str(), "class" | "structure" | "condition" | "type"));
     found

@@ -39,7 +39,7 @@ pub(super) async fn symbols(
     if !query.is_empty() {
         let question =
             Apropos { pattern: query, package: None, external: false, system: false, limit: LIMIT, definitions: true };
-        if let Ok(answer) = connection.session.look(question).await {
+        if let Ok(answer) = connection.session.query(question).await {
             for symbol in answer.symbols.into_iter().filter(|symbol| symbol.package != "COMMON-LISP") {
                 let known =
                     Known { definitions: symbol.definitions, features: answer.features.clone(), ..Known::default() };

@@ -121,11 +121,11 @@ pub(crate) async fn read(session: &Session, uri: &str) -> Result<String, ErrorDa
         Known::Diagnostics => diagnostics(session).await,
         Known::Log => json!({"entries": session.log().entries(0, ENTRIES)}),
         Known::Package(name) => {
-            let facts = session.look(PackageContents { name }).await.map_err(failed)?;
+            let facts = session.query(PackageContents { name }).await.map_err(failed)?;
             serde_json::to_value(facts).unwrap_or_default()
         }
         Known::Symbol(name) => {
-            let facts = session.look(SymbolFacts { name: name.clone() }).await.map_err(failed)?;
+            let facts = session.query(SymbolFacts { name: name.clone() }).await.map_err(failed)?;
             if facts.symbols.is_empty() {
                 let message = format!("The image knows no symbol {name}");
                 return Err(ErrorData::resource_not_found(message, Some(json!({"uri": uri}))));

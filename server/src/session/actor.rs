@@ -22,6 +22,7 @@ use super::jobs::{Job, Jobs, Kind};
 use super::log::Log;
 use super::provenance::ProvenanceStore;
 use super::{ClientId, ClientInfo, Feedback, Frontend, Level};
+use crate::checker::Checker;
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::image::api::{EvalOutcome, EvalParams};
@@ -68,6 +69,7 @@ pub(super) struct Actor {
     config: Config,
     workspace: PathBuf,
     image: Image,
+    checker: Checker,
     state: ImageState,
     clients: BTreeMap<ClientId, Client>,
     documents: Documents,
@@ -97,6 +99,7 @@ impl Actor {
         let approvals = ApprovalState::new(Audit::start(config.approval.audit.clone()), events);
         Actor {
             config,
+            checker: Checker::new(&image),
             state: image.state(),
             image,
             asd: Arc::new(AsdFiles::new(workspace.clone())),

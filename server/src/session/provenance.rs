@@ -137,7 +137,7 @@ impl ProvenanceStore {
 
     /// Note what the files of a system define, which was loaded.
     pub(super) async fn loaded(&self, image: &Image, system: &str, client: ClientInfo) {
-        let Ok(files) = image.look(&SystemFiles { system: system.to_owned() }).await else { return };
+        let Ok(files) = image.query(&SystemFiles { system: system.to_owned() }).await else { return };
         self.files(image, files.files, &format!("{LOADING}{system}"), client).await;
     }
 
@@ -177,7 +177,7 @@ impl ProvenanceStore {
                 .map(|one| (one.package.clone().unwrap_or_else(|| making.package.clone()), one.name.clone()))
                 .collect();
             // An image that has gone has taken the definitions along.
-            let Ok(homes) = image.look(&Homes { symbols: names }).await else { return };
+            let Ok(homes) = image.query(&Homes { symbols: names }).await else { return };
             let mut table = self.table();
             for (definition, home) in found.iter().zip(homes.homes) {
                 // A package is named by a string, which need not be a symbol's name.

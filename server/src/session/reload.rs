@@ -207,7 +207,7 @@ impl Session {
             }
             _ => return Ok(Sources::default()),
         };
-        let known = self.look(ask).await.map_err(failure)?.files;
+        let known = self.query(ask).await.map_err(failure)?.files;
         let workspace = self.workspace().to_owned();
         let read = tokio::task::spawn_blocking(move || {
             let mut files = known;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{ClientInfo, Status};
+use crate::checker::Checker;
 use crate::image::{Image, ImageState};
 
 /// How long the image may take to tell its facts; its dispatcher answers while Lisp loops.
@@ -28,14 +29,14 @@ impl Status {
 
 pub(super) async fn gather(
     workspace: PathBuf,
-    image: Image,
+    (image, checker): (Image, Checker),
     state: ImageState,
     clients: Vec<ClientInfo>,
     work: Vec<String>,
 ) -> Status {
     let mut described = describe(&state);
     if let ImageState::Ready { .. } = state {
-        described["copies"] = json!(image.copies());
+        described["copies"] = json!(checker.copies());
         match tokio::time::timeout(FACTS, image.facts()).await {
             Ok(Ok(facts)) => described["facts"] = serde_json::to_value(facts).unwrap_or(Value::Null),
             Ok(Err(error)) => described["problem"] = error.to_string().into(),

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use super::{CheckSystemRequest, SystemReport};
+use crate::checker::Checker;
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostic::{Diagnostic, Severity};
 use crate::ide::diagnostics::{head_of, merge};
 use crate::ide::structure::{self, Structure};
 use crate::image::api::{CheckReport, CheckSystemParams, FileFacts};
-use crate::image::{Image, ImageError, Progress};
+use crate::image::{ImageError, Progress};
 use crate::text::document::Document;
 use crate::text::{Span, decode};
 
@@ -72,7 +73,7 @@ fn read(path: &Path) -> Option<String> {
 
 /// [`super::Session::check_system`]. Reads directories for the `.asd` files.
 pub(super) async fn check(
-    image: Image,
+    checker: Checker,
     config: Config,
     asd: Arc<AsdFiles>,
     request: CheckSystemRequest,
@@ -92,7 +93,7 @@ pub(super) async fn check(
     };
     let files = Arc::new(Files::default());
     let eyes = files.clone();
-    let mut reports = image.check_system(params, Arc::new(move |path| eyes.look(path)), progress).await?;
+    let mut reports = checker.check_system(params, Arc::new(move |path| eyes.look(path)), progress).await?;
     for (path, report) in &mut reports {
         files.merge(path, report);
     }

@@ -28,7 +28,7 @@ pub(super) async fn offer(
         None => package_at(document, offset).unwrap_or_else(|| "COMMON-LISP-USER".into()),
     };
     // Whatever is no function here may be a macro: a local one, or one that is not loaded. Without an image all is offered.
-    let found = connection.session.look(FindName { name, package }).await.unwrap_or_default();
+    let found = connection.session.query(FindName { name, package }).await.unwrap_or_default();
     let macro_call = !known_as(&found, &["function", "special-operator"]);
     // A light bulb on every form would say nothing.
     if !macro_call && trigger == Some(CodeActionTriggerKind::AUTOMATIC) {

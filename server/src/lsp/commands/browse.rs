@@ -18,7 +18,7 @@ const COMPLETIONS: usize = 200;
 
 /// Look something up in the image; its answer as it is.
 async fn look<O: Operation<Answer: Serialize>>(connection: &Connection, operation: O) -> Result<Value> {
-    let answer = connection.session.look(operation).await.map_err(|error| to_proto::error(&error))?;
+    let answer = connection.session.query(operation).await.map_err(|error| to_proto::error(&error))?;
     serde_json::to_value(answer).map_err(|error| Error { message: error.to_string().into(), ..Error::internal_error() })
 }
 
@@ -80,7 +80,7 @@ impl Command for Complete {
         _: Option<ProgressToken>,
     ) -> Result<Value> {
         let question = CompleteName { text, package, limit: COMPLETIONS, operator, packages: false };
-        let found = connection.session.look(question).await.map_err(|error| to_proto::error(&error))?;
+        let found = connection.session.query(question).await.map_err(|error| to_proto::error(&error))?;
         let items: Vec<Value> = found.items.iter().map(|one| json!({"label": one.label, "kind": one.kind})).collect();
         Ok(json!({"items": items, "incomplete": found.incomplete}))
     }

@@ -45,7 +45,7 @@ impl Command for SourceLocation {
             strict: true,
             want: vec![Want::Facts, Want::Definitions, Want::Elsewhere],
         };
-        let known = match connection.session.look(question).await {
+        let known = match connection.session.query(question).await {
             Ok(known) => Some(known),
             Err(ImageError::Refused { kind, message }) => {
                 let failed = Locations::failed(&symbol, &kind, message.clone());

@@ -61,7 +61,7 @@ lambda list and summary. Use it to find out what there is; with an empty pattern
             limit: input.limit.unwrap_or(LIMIT),
             definitions: false,
         };
-        let answer = match call.session.look(question).await {
+        let answer = match call.session.query(question).await {
             Ok(answer) => answer,
             Err(error) => return Failure::of(error, input.package.as_deref()).into(),
         };

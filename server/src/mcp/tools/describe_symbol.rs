@@ -62,7 +62,7 @@ defined, who calls it and what it calls. Use it before calling or changing somet
         let texts = call.session.texts(call.client);
         let want = vec![Want::Facts, Want::Definitions, Want::References, Want::Callees, Want::Elsewhere];
         let question = Symbol { name: symbol.clone(), package: package.clone(), strict: true, want };
-        let known = match call.session.look(question).await {
+        let known = match call.session.query(question).await {
             Ok(known) => known,
             Err(error) => return Failure::of(error, package.as_deref()).into(),
         };

@@ -50,7 +50,7 @@ instead of searching files; for what a symbol does use describe-symbol.";
             strict: true,
             want: vec![Want::Facts, Want::Definitions, Want::Elsewhere],
         };
-        let known = match call.session.look(question).await {
+        let known = match call.session.query(question).await {
             Ok(known) => Some(known),
             Err(error @ ImageError::Refused { .. }) => return Failure::of(error, package.as_deref()).into(),
             Err(_) => None,

@@ -57,11 +57,11 @@ impl Actor {
             };
             let withheld = structure::check(&open.document).withheld;
             let what = format!("checking {}", path.map_or_else(|| key.1.clone(), |path| path.display().to_string()));
-            let (image, asd) = (self.image.clone(), self.asd.clone());
+            let (checker, asd) = (self.checker.clone(), self.asd.clone());
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
             let abort = self.jobs.start_check(job, async move {
                 let request = CheckRequest { text: text.to_string(), ..request };
-                image.check_edited(check_params(&config, request, withheld, &asd)).await
+                checker.check_edited(check_params(&config, request, withheld, &asd)).await
             });
             if let Some(open) = self.documents.get_mut(&key) {
                 open.running = Some(Running { abort, since: now, announced: false });
@@ -121,14 +121,14 @@ impl Actor {
             None => format!("checking {}", first_line(&request.text)),
         };
         request.package.get_or_insert_with(|| first_package(request.path.as_deref()).into());
-        let (image, asd, config) = (self.image.clone(), self.asd.clone(), self.config(client).clone());
+        let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
         self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
             let structure = structure::check(&Document::new(&request.text, 0));
             let params = check_params(&config, request, structure.withheld.clone(), &asd);
             let mut report = match params.mode {
                 // Agents try one form after another.
-                CheckMode::Form => image.check_repeated(params).await?,
-                CheckMode::File => image.check(params).await?,
+                CheckMode::Form => checker.check_repeated(params).await?,
+                CheckMode::File => checker.check(params).await?,
             };
             report.diagnostics = merge(structure, report.diagnostics);
             Ok(report)
@@ -137,14 +137,14 @@ impl Actor {
 
     pub(super) fn expand(&mut self, client: ClientId, request: ExpandRequest, reply: Reply<ExpandAnswer>) {
         let what = format!("expanding {}", first_line(&request.text));
-        let (image, check) = (self.image.clone(), self.config(client).check.clone());
+        let (checker, check) = (self.checker.clone(), self.config(client).check.clone());
         let params = ExpandParams {
             deadline: request.timeout.unwrap_or(check.deadline.as_secs_f64()),
             confine: check.confine,
             memory: check.memory,
             request,
         };
-        self.jobs.start(Job::new(client, Kind::Other, what), reply, async move { image.expand(params).await });
+        self.jobs.start(Job::new(client, Kind::Other, what), reply, async move { checker.expand(params).await });
     }
 
     pub(super) fn check_system(
@@ -156,7 +156,8 @@ impl Actor {
     ) {
         let named = request.system.clone().or_else(|| Some(request.asd.as_ref()?.display().to_string()));
         let what = format!("checking the system {}", named.unwrap_or_default());
-        let work = systems::check(self.image.clone(), self.config(client).clone(), self.asd.clone(), request, progress);
+        let work =
+            systems::check(self.checker.clone(), self.config(client).clone(), self.asd.clone(), request, progress);
         self.jobs.start(Job::new(client, Kind::Other, what), reply, work);
     }
 }

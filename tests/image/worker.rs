@@ -16,7 +16,7 @@ fn house() -> House {
 }
 
 async fn check(house: &House, code: &str) -> CheckReport {
-    soon(house.image.check(text(code))).await.unwrap()
+    soon(house.checker.check(text(code))).await.unwrap()
 }
 
 /// The processes that this one started, but for the image.
@@ -40,7 +40,7 @@ async fn it_finds_the_same_and_the_image_is_not_forked() {
     assert_eq!((&report.end, report.forms), (&CheckEnd::Complete, 3), "{report:?}");
     let mut forked = House::new();
     forked.ready().await;
-    let expected = soon(forked.image.check(text(code))).await.unwrap();
+    let expected = soon(forked.checker.check(text(code))).await.unwrap();
     assert_eq!(report.diagnostics, expected.diagnostics);
     forked.close().await;
     assert_eq!(house.values("(list (find-symbol \"TWICE\") (find-symbol \"NOWHERE\"))").await, ["(NIL NIL)"]);
@@ -81,7 +81,7 @@ async fn limits_and_a_dropped_check_end_it() {
     let code = "(defun fine () 1)\n(defmacro endless () (sb-sys:without-interrupts (loop)))\n(defun f () (endless))";
     let mut endless = text(code);
     endless.deadline = 1.0;
-    let report = soon(house.image.check(endless)).await.unwrap();
+    let report = soon(house.checker.check(endless)).await.unwrap();
     assert!(reason(&report).contains("longer than the 1 s"), "{report:?}");
     let start = code.find("(defun f ").unwrap();
     assert!(codes(&report).contains(&("out-of-time", start, code.len())), "{report:?}");
@@ -89,16 +89,16 @@ async fn limits_and_a_dropped_check_end_it() {
         "(eval-when (:compile-toplevel) (let ((hog nil)) (loop (push (make-array 100000 :initial-element 1) hog))))";
     let mut hungry = text(code);
     hungry.memory = 200 << 20;
-    let report = soon(house.image.check(hungry)).await.unwrap();
+    let report = soon(house.checker.check(hungry)).await.unwrap();
     assert!(codes(&report).contains(&("out-of-memory", 0, code.len())), "{report:?}");
     for wait in [0, 20, 100, 400] {
-        let endless = house.image.check_edited(text("(eval-when (:compile-toplevel) (loop))"));
+        let endless = house.checker.check_edited(text("(eval-when (:compile-toplevel) (loop))"));
         assert!(tokio::time::timeout(Duration::from_millis(wait), endless).await.is_err());
     }
     assert_eq!(house.values("(+ 1 2)").await, ["3"]);
     // And the end of the image.
-    let image = house.image.clone();
-    let checking = tokio::spawn(async move { image.check(text("(eval-when (:compile-toplevel) (loop))")).await });
+    let checker = house.checker.clone();
+    let checking = tokio::spawn(async move { checker.check(text("(eval-when (:compile-toplevel) (loop))")).await });
     until(|| !others(pid).is_empty()).await;
     let seconds = others(pid);
     soon(house.image.shutdown()).await;
@@ -114,7 +114,7 @@ async fn macros_are_expanded_there() {
     let text = "(macrolet ((m (x) `(list ,x 17))) (m 1))";
     let request = ExpandRequest { text: text.into(), offset: text.find("(m 1)"), ..ExpandRequest::default() };
     let params = ExpandParams { request, deadline: 20.0, confine: true, memory: 2 << 30 };
-    let expanded = soon(house.image.expand(params)).await.unwrap();
+    let expanded = soon(house.checker.expand(params)).await.unwrap();
     assert!(matches!(&expanded, ExpandAnswer::Done(_)) && format!("{expanded:?}").contains("17"), "{expanded:?}");
     house.close().await;
 }
@@ -133,7 +133,7 @@ async fn it_refuses_where_a_thread_would_not_be_confined() {
     fs::write(house.workspace.path().join("stubborn.lisp"), source).unwrap();
     let params = LoadSystemParams { system: "stubborn".into(), asd_files: vec![asd], force: false };
     assert!(soon(house.image.load_system(params, None)).await.unwrap().loaded);
-    let refused = soon(house.image.check(text("(defun f () 1)"))).await;
+    let refused = soon(house.checker.check(text("(defun f () 1)"))).await;
     let Err(ImageError::Refused { kind, message }) = &refused else { panic!("{refused:?}") };
     assert!(kind == "cannot-copy" && message.contains("stubborn thread"), "{message}");
     house.close().await;

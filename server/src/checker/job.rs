@@ -10,9 +10,9 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::api::FileFacts;
-use super::findings::{CheckEvent, Findings};
-use super::state::{ImageError, Progress};
+use super::report::{CheckEvent, Findings};
+use crate::image::api::FileFacts;
+use crate::image::{ImageError, Progress};
 
 /// What the last lines, or the news of a copy's end, may take.
 pub(super) const AFTERWARDS: Duration = Duration::from_secs(5);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::api::{CheckEnd, CheckReport};
 use crate::ide::diagnostic::{Diagnostic, Severity};
+use crate::image::api::{CheckEnd, CheckReport};
 use crate::text::Span;
 
 /// The longest line, bytes.

@@ -10,15 +10,16 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
-use super::api::CheckParams;
-use super::check_job::CheckJob;
-use super::copies::ForkedCheck;
-use super::findings::LINE_LIMIT;
-use super::instance::Instance;
-use super::lines::Lines;
-use super::link::lock;
-use super::supervisor::{Phase, Shared};
+use super::Shared;
+use super::copy::ForkedCheck;
+use super::job::CheckJob;
+use super::report::LINE_LIMIT;
 use super::worker;
+use crate::image::api::CheckParams;
+use crate::image::instance::Instance;
+use crate::image::lines::Lines;
+use crate::image::link::lock;
+use crate::image::runtime::Phase;
 
 /// How long one is kept for somebody who pauses.
 const KEPT: Duration = Duration::from_secs(60);
@@ -88,7 +89,7 @@ pub(super) async fn claim(
     let (sender, receiver) = oneshot::channel();
     claims.send(sender).await.ok()?;
     let WarmCopy { mut forked, lines, mut answers, world: then, confined } = receiver.await.ok()?;
-    let instance = shared.instance().await.ok()?;
+    let instance = shared.runtime.instance().await.ok()?;
     if !forked.is_of(&instance)
         || confined != params.confine
         || world(&instance, params.package.as_deref()).await != Some(then)
@@ -129,7 +130,7 @@ impl Drop for Next {
 }
 
 fn prepare(shared: &Arc<Shared>, wanted: WarmParams) {
-    if let Phase::Ready(instance) = &*shared.phase.borrow()
+    if let Phase::Ready(instance) = &*shared.runtime.phase.borrow()
         && worker::wanted(shared, instance)
     {
         return worker::prepare(shared, instance.clone());
@@ -153,12 +154,12 @@ fn prepare(shared: &Arc<Shared>, wanted: WarmParams) {
             }
         }
     };
-    shared.tasks.spawn_on(keep, &shared.runtime);
+    shared.runtime.tasks.spawn_on(keep, &shared.runtime.handle);
 }
 
 /// Make one. `None`: it is not worth it now.
 async fn warm_up(shared: &Arc<Shared>, job: &CheckJob<WarmParams>) -> Option<WarmCopy> {
-    let instance = shared.instance().await.ok()?;
+    let instance = shared.runtime.instance().await.ok()?;
     world(&instance, None).await?;
     let mut forked = ForkedCheck::start(shared, job, None, false).await.ok()?;
     let (read, answers) = forked.connection(READY).await.ok()?.into_split();

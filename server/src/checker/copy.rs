@@ -12,22 +12,22 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::api::expand::{ExpandAnswer, ExpandParams};
-use super::api::{CheckEnd, CheckParams, CheckReport, CheckSystemParams};
-use super::check_job::{AFTERWARDS, CheckJob, Files, Look, Wire};
-use super::findings::{Findings, LINE_LIMIT, Limit};
-use super::frames::CopyEnd;
-use super::handle::lost;
-use super::instance::Instance;
-use super::lines::Lines;
-use super::link::{Call, CallError, Listener};
+use super::Shared;
+use super::job::{AFTERWARDS, CheckJob, Files, Look, Wire};
 use super::memory;
-use super::process::{PidHandle, describe_signal};
+use super::report::{Findings, LINE_LIMIT, Limit};
 use super::scratch::Scratch;
-use super::state::{ImageError, Progress};
-use super::supervisor::Shared;
-use super::warm_copy;
+use super::warm;
 use super::worker::{self, WorkerProcess};
+use crate::image::api::expand::{ExpandAnswer, ExpandParams};
+use crate::image::api::{CheckEnd, CheckParams, CheckReport, CheckSystemParams};
+use crate::image::frames::CopyEnd;
+use crate::image::instance::Instance;
+use crate::image::lines::Lines;
+use crate::image::link::{Call, CallError, Listener};
+use crate::image::process::{PidHandle, describe_signal};
+use crate::image::runtime::lost;
+use crate::image::{ImageError, Progress};
 
 /// How often a busy image is asked again; the pause doubles each time: 3.2 s in all.
 const BUSY_TRIES: u32 = 6;
@@ -102,7 +102,7 @@ pub(super) async fn check(
         params,
         files: None,
     };
-    let _next = more.then(|| warm_copy::Next::after(shared, &job.params));
+    let _next = more.then(|| warm::Next::after(shared, &job.params));
     let reports = match if more { check_warm(shared, &job, edited).await? } else { None } {
         Some(reports) => reports,
         None => run(shared, &job, edited).await?.reports,
@@ -170,7 +170,7 @@ async fn check_warm(
     edited: bool,
 ) -> Result<Option<Vec<(PathBuf, CheckReport)>>, ImageError> {
     let (deadline, permit) = (job.within()?, turn(shared, edited).await?);
-    let Some((mut forked, lines, answers)) = warm_copy::claim(shared, &job.params, &permit).await else {
+    let Some((mut forked, lines, answers)) = warm::claim(shared, &job.params, &permit).await else {
         return Ok(None);
     };
     let findings = job.findings().trusted();
@@ -218,7 +218,7 @@ async fn run<P: Serialize>(shared: &Arc<Shared>, job: &CheckJob<P>, edited: bool
             }
             // Most often something else ended it, and the check is as good in the next image.
             Err(Failed::Gone(_)) if again => again = false,
-            Err(Failed::Gone(instance)) => return Err(lost(shared, &instance).await),
+            Err(Failed::Gone(instance)) => return Err(lost(&shared.runtime, &instance).await),
             Err(Failed::Error(error)) => return Err(error),
         }
     }
@@ -264,11 +264,11 @@ impl ForkedCheck {
         permit: Option<Arc<OwnedSemaphorePermit>>,
         by_process: bool,
     ) -> Result<ForkedCheck, Failed> {
-        let instance = shared.instance().await.map_err(Failed::Error)?;
+        let instance = shared.runtime.instance().await.map_err(Failed::Error)?;
         let by_process = by_process || worker::wanted(shared, &instance);
         let worker = if by_process { Some(worker::take(shared, &instance).await?) } else { None };
-        let scratch = Scratch::new(&shared.private).map_err(|error| {
-            let directory = shared.private.display();
+        let scratch = Scratch::new(&shared.runtime.private).map_err(|error| {
+            let directory = shared.runtime.private.display();
             Failed::Error(ImageError::Unavailable(format!(
                 "Nothing can be checked: no scratch directory in {directory}: {error}"
             )))
@@ -547,10 +547,10 @@ impl Drop for ForkedCheck {
             }
             drop(permit);
         };
-        self.shared.tasks.spawn_on(clean, &self.shared.runtime);
+        self.shared.runtime.tasks.spawn_on(clean, &self.shared.runtime.handle);
     }
 }
 
 #[cfg(test)]
-#[path = "copies_tests.rs"]
+#[path = "copy_tests.rs"]
 mod tests;

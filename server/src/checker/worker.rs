@@ -10,16 +10,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::copies::Failed;
-use super::frames::CopyEnd;
-use super::instance::Instance;
-use super::link::{Call, CallError, lock};
-use super::program;
-use super::restore::repeat;
-use super::running::Running;
-use super::state::ImageError;
-use super::supervisor::Shared;
+use super::Shared;
+use super::copy::Failed;
 use crate::config::{Copies, InitFile};
+use crate::image::ImageError;
+use crate::image::frames::CopyEnd;
+use crate::image::instance::Instance;
+use crate::image::link::{Call, CallError, lock};
+use crate::image::program;
+use crate::image::restore::repeat;
+use crate::image::running::Running;
 
 /// How long one is kept for somebody who pauses.
 const KEPT: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ pub(super) struct WorkerProcess {
 
 /// Whether checks of this image are made in a second process from the start.
 pub(super) fn wanted(shared: &Shared, instance: &Instance) -> bool {
-    shared.config.copies == Copies::Process || !instance.ready.features.fork
+    shared.runtime.config.copies == Copies::Process || !instance.ready.features.fork
 }
 
 /// One that has what `image` got: the one that is kept, or a new one.
@@ -55,7 +55,7 @@ pub(super) async fn take(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<
         if claims.send(sender).await.is_ok()
             && let Ok(worker) = receiver.await
             && Arc::ptr_eq(&worker.image, image)
-            && worker.revision == lock(&shared.plan).revision()
+            && worker.revision == lock(&shared.runtime.plan).revision()
         {
             return Ok(worker);
         }
@@ -70,29 +70,32 @@ async fn begin(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<Box<Worker
         )))
     };
     let path = std::env::var("PATH").unwrap_or_default();
-    let program = program::find(&shared.config.command, &shared.workspace, &path)
+    let program = program::find(&shared.runtime.config.command, &shared.runtime.workspace, &path)
         .map_err(|error| unavailable(error.to_string()))?;
-    let start =
-        shared.cache.lookup(&program).ok_or_else(|| unavailable("its core is gone; restart the image".into()))?;
+    let start = shared
+        .runtime
+        .cache
+        .lookup(&program)
+        .ok_or_else(|| unavailable("its core is gone; restart the image".into()))?;
     let mut worker = Box::new(WorkerProcess {
         shared: shared.clone(),
         running: None,
         instance: None,
         image: image.clone(),
-        revision: lock(&shared.plan).revision(),
-        _token: shared.tasks.token(),
+        revision: lock(&shared.runtime.plan).revision(),
+        _token: shared.runtime.tasks.token(),
     });
     // What it prints and what its threads meet was told when the image itself loaded the same.
     let (nobody, _) = mpsc::unbounded_channel();
-    let begun = Running::begin(shared, &program, &start, image.generation, &nobody, &mut worker.running);
+    let begun = Running::begin(&shared.runtime, &program, &start, image.generation, &nobody, &mut worker.running);
     let instance = tokio::select! {
         begun = begun => begun.map_err(|error| unavailable(error.reason))?,
         () = image.link.closed() => return Err(Failed::Gone(image.clone())),
     };
     worker.instance = Some(instance.clone());
-    let init = program.plain || shared.config.init_file != InitFile::Default;
+    let init = program.plain || shared.runtime.config.init_file != InitFile::Default;
     tokio::select! {
-        restored = repeat(shared, &instance, init) => match restored {
+        restored = repeat(&shared.runtime, &instance, init) => match restored {
             Ok(failed) => for (name, why) in failed {
                 tracing::warn!(name, why, "not loaded into the second process");
             },
@@ -134,7 +137,7 @@ pub(super) fn prepare(shared: &Arc<Shared>, image: Arc<Instance>) {
             }
         }
     };
-    shared.tasks.spawn_on(keep, &shared.runtime);
+    shared.runtime.tasks.spawn_on(keep, &shared.runtime.handle);
 }
 
 impl WorkerProcess {
@@ -176,7 +179,7 @@ impl Drop for WorkerProcess {
             let finish = async move {
                 running.finish("it is not wanted any more", Duration::ZERO).await;
             };
-            self.shared.tasks.spawn_on(finish, &self.shared.runtime);
+            self.shared.runtime.tasks.spawn_on(finish, &self.shared.runtime.handle);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::net::{UnixListener, UnixStream};
 
-use super::supervisor::Shared;
+use super::Shared;
 
 /// A scratch directory with a listening socket.
 pub(super) struct Scratch {
@@ -65,7 +65,7 @@ impl Scratch {
                     tracing::warn!(%error, path = %path.display(), "removing a check's scratch directory");
                 }
             };
-            shared.tasks.spawn_blocking_on(remove, &shared.runtime);
+            shared.runtime.tasks.spawn_blocking_on(remove, &shared.runtime.handle);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::image::api::{CheckEnd, CheckMode, CheckParams, CheckReport};
 use crate::image::frames::{Features, Ready};
 use crate::image::link::{Link, lock};
 use crate::image::pipes::Pipes;
-use crate::image::supervisor::Phase;
+use crate::image::runtime::{Phase, Runtime};
 
 /// What a copy does, by name. Run by [`Double`] only.
 #[test]
@@ -82,7 +82,8 @@ impl Double {
         let config = LispConfig { command: Vec::new(), heap: 0, init_file: InitFile::None, copies: Copies::Fork };
         let (events, _) = mpsc::unbounded_channel();
         let directory = private.path().to_owned();
-        let shared = Arc::new(Shared::new(config, directory.clone(), directory.clone(), directory, events));
+        let runtime = Runtime::new(config, directory.clone(), directory.clone(), directory, events);
+        let shared = Arc::new(Shared::new(Arc::new(runtime)));
         let (ours, theirs) = StdUnixStream::pair().unwrap();
         let link = Link::open(ours, &Handle::current(), |_| {}).unwrap();
         let ((out, out_writer), (err, err_writer)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
@@ -94,7 +95,7 @@ impl Double {
             lisp: "none".into(),
             features: Features::default(),
         };
-        shared.phase.send_replace(Phase::Ready(Arc::new(Instance::new(1, link, pipes, ready))));
+        shared.runtime.phase.send_replace(Phase::Ready(Arc::new(Instance::new(1, link, pipes, ready))));
         let seen = Arc::new(Seen::default());
         let (scripts, seen_) = (scripts.to_vec(), seen.clone());
         std::thread::spawn(move || play(theirs, &scripts, &seen_));
@@ -134,12 +135,12 @@ impl Double {
     /// All copies are gone, and their directories.
     async fn nothing_left(&self) {
         let nothing = async {
-            while self.seen.now.load(Ordering::SeqCst) > 0 || !self.shared.tasks.is_empty() {
+            while self.seen.now.load(Ordering::SeqCst) > 0 || !self.shared.runtime.tasks.is_empty() {
                 sleep(Duration::from_millis(5)).await;
             }
         };
         timeout(Duration::from_secs(30), nothing).await.expect("something is left");
-        assert_eq!(std::fs::read_dir(&self.shared.private).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(&self.shared.runtime.private).unwrap().count(), 0);
     }
 }
 
@@ -330,7 +331,7 @@ async fn an_image_that_dies_is_told_after_one_more_try() {
         while double.seen.asked.load(Ordering::SeqCst) == 0 {
             sleep(Duration::from_millis(5)).await;
         }
-        double.shared.phase.send_replace(Phase::Dead("It fell over.".into(), true));
+        double.shared.runtime.phase.send_replace(Phase::Dead("It fell over.".into(), true));
     };
     let (report, ()) = tokio::join!(double.check(|_| {}), failed);
     assert!(matches!(report, Err(ImageError::Unavailable(_) | ImageError::Lost { .. })), "{report:?}");

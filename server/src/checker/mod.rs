@@ -1,0 +1,135 @@
+//! Throw-away copies of the image: checks and macro expansions run in them and leave nothing behind.
+//! docs/architecture.md says what each file is for.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
+
+mod copy;
+mod job;
+mod memory;
+mod report;
+mod scratch;
+mod warm;
+mod worker;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::config::Copies;
+use crate::image::api::expand::{ExpandAnswer, ExpandParams, ExpandPlain, PlainAnswer};
+use crate::image::api::{CheckParams, CheckReport, CheckSystemParams};
+use crate::image::runtime::{Phase, Runtime};
+use crate::image::{Image, ImageError, Progress};
+use copy::Priority;
+pub use job::Look;
+
+/// Copies of the image at once.
+const COPIES: usize = 2;
+
+/// The maker of throw-away copies of one image. Clones share their limits.
+#[derive(Clone)]
+pub struct Checker {
+    image: Image,
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Checker {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Checker").field("image", &self.image).finish_non_exhaustive()
+    }
+}
+
+/// The state that the checks of one image share. It does not hold the image's handle, so that a task that outlives
+/// its request does not keep the image.
+struct Shared {
+    runtime: Arc<Runtime>,
+    /// Permits to make a copy, first come first served.
+    copies: Arc<Semaphore>,
+    /// The permit that only texts being edited take.
+    reserved: Arc<Semaphore>,
+    /// The copy that is kept ready, if one is.
+    warm: Mutex<Option<warm::Claims>>,
+    /// The second process that is kept ready, if one is.
+    worker: Mutex<Option<worker::Claims>>,
+}
+
+impl Shared {
+    fn new(runtime: Arc<Runtime>) -> Shared {
+        Shared {
+            runtime,
+            copies: Arc::new(Semaphore::new(COPIES)),
+            reserved: Arc::new(Semaphore::new(1)),
+            warm: Mutex::default(),
+            worker: Mutex::default(),
+        }
+    }
+}
+
+impl Checker {
+    /// The checker of `image`.
+    pub fn new(image: &Image) -> Checker {
+        let shared = Shared::new(image.runtime());
+        Checker { image: image.clone(), shared: Arc::new(shared) }
+    }
+
+    /// Returns where the checks of this image work; `None` while there is no image.
+    pub fn copies(&self) -> Option<Copies> {
+        let Phase::Ready(instance) = &*self.shared.runtime.phase.borrow() else { return None };
+        Some(if worker::wanted(&self.shared, instance) { Copies::Process } else { Copies::Fork })
+    }
+
+    /// Checks a text in a throw-away copy. Dropping the future kills the copy.
+    ///
+    /// # Errors
+    /// When there is no image or no copy can be made of it.
+    pub async fn check(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
+        copy::check(&self.shared, params, Priority::None).await
+    }
+
+    /// [`Checker::check`], one of several: a copy is kept ready for the next check, which then waits for no fork.
+    ///
+    /// # Errors
+    /// As [`Checker::check`].
+    pub async fn check_repeated(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
+        copy::check(&self.shared, params, Priority::More).await
+    }
+
+    /// [`Checker::check_repeated`], of a text that is being edited: it does not wait for checks of agents and terminals.
+    ///
+    /// # Errors
+    /// As [`Checker::check`].
+    pub async fn check_edited(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
+        copy::check(&self.shared, params, Priority::Edited).await
+    }
+
+    /// Checks the files of a system in a throw-away copy, in which they and their dependencies are loaded. Returns each
+    /// file's report, in the order of the build. `look` is asked for each file when its turn comes. Dropping the future
+    /// kills the copy.
+    ///
+    /// # Errors
+    /// As [`Checker::check`].
+    pub async fn check_system(
+        &self,
+        params: CheckSystemParams,
+        look: Look,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
+        copy::check_system(&self.shared, params, look, progress).await
+    }
+
+    /// Expands macros: in a throw-away copy, unless no code of the user's can run. Dropping the future kills the copy.
+    ///
+    /// # Errors
+    /// As [`Checker::check`], and when the expansion passed a limit.
+    pub async fn expand(&self, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
+        // Whatever goes wrong there is told by the copy.
+        if params.request.is_plain()
+            && let Ok(PlainAnswer { answer: Some(answer) }) =
+                self.image.query(&ExpandPlain(params.request.clone())).await
+        {
+            return Ok(ExpandAnswer::Done(answer));
+        }
+        copy::expand(&self.shared, params).await
+    }
+}

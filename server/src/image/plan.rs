@@ -1,0 +1,175 @@
+//! The plan of a new image: the systems and the reloads that it gets, and the record of what it got.
+
+use std::path::PathBuf;
+
+use super::api::LoadSystemParams;
+
+/// Something that is loaded into a new image.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    /// An init file, and whether it must be there.
+    File(PathBuf, bool),
+    /// A system.
+    System(LoadSystemParams),
+    /// Code that was compiled into the image.
+    Replay(Replay),
+}
+
+/// A hot reload of code that no system has on disk: the request, to be made again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay {
+    /// The operation (docs/wire.md).
+    pub operation: &'static str,
+    /// Its parameters.
+    pub params: serde_json::Value,
+    /// What a person calls it.
+    pub what: String,
+    /// The definitions it made, as the report names them.
+    pub names: Vec<String>,
+}
+
+impl Step {
+    /// What a person calls it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Step::File(path, _) => path.display().to_string(),
+            Step::System(params) => params.system.clone(),
+            Step::Replay(replay) => replay.what.clone(),
+        }
+    }
+}
+
+/// What a new image will get.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    systems: Vec<LoadSystemParams>,
+    /// Counts the changes.
+    revision: u64,
+    /// The reloads that the image can take back, the last at the end; `None` for those of files, which are loaded with their systems.
+    reloads: Vec<Option<Replay>>,
+    /// The step that is being taken: when the image dies of it, it is not taken again.
+    taking: Option<Step>,
+    /// Steps that an image died of, each with why.
+    fatal: Vec<(Step, String)>,
+}
+
+impl Plan {
+    /// A system was loaded; a system that is loaded again keeps its place.
+    pub(crate) fn remember(&mut self, params: LoadSystemParams) {
+        self.revision += 1;
+        let params = LoadSystemParams { force: false, ..params };
+        match self.systems.iter_mut().find(|known| known.system == params.system) {
+            Some(known) => *known = params,
+            None => self.systems.push(params),
+        }
+    }
+
+    /// Code was reloaded.
+    pub(crate) fn replay(&mut self, replay: Replay) {
+        self.revision += 1;
+        self.reloads.push(Some(replay));
+    }
+
+    /// Files were reloaded, which defined `names`: code that had been reloaded before and defined nothing else is not to take their place again.
+    pub(crate) fn reloaded_files(&mut self, names: &[String], recorded: bool) {
+        self.revision += 1;
+        for entry in &mut self.reloads {
+            if entry.as_ref().is_some_and(|replay| replay.names.iter().all(|name| names.contains(name))) {
+                *entry = None;
+            }
+        }
+        if recorded {
+            self.reloads.push(None);
+        }
+    }
+
+    /// Before a new image gets what there is: what it will be able to take back is what is replayed in it. Of the replacements of one function
+    /// the last is enough.
+    fn keep_what_is_replayed(&mut self) {
+        let all: Vec<Replay> = self.reloads.drain(..).flatten().collect();
+        let superseded = |at: usize, replay: &Replay| {
+            replay.operation == "replace-function"
+                && all[at + 1..].iter().any(|later| replay.names.iter().all(|name| later.names.contains(name)))
+        };
+        let kept = all.iter().enumerate().filter(|(at, replay)| !superseded(*at, replay));
+        self.reloads = kept.map(|(_, replay)| Some(replay.clone())).collect();
+    }
+
+    /// The last reload was taken back.
+    pub(crate) fn undone(&mut self) {
+        self.revision += 1;
+        self.reloads.pop();
+    }
+
+    /// Another number after each change of what an image would get.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The image died; if a step was being taken, it died of that.
+    pub(crate) fn died(&mut self, reason: &str) {
+        if let Some(step) = self.taking.take() {
+            match &step {
+                Step::System(params) => self.systems.retain(|known| known.system != params.system),
+                Step::Replay(fatal) => self.reloads.retain(|known| known.as_ref() != Some(fatal)),
+                Step::File(..) => {}
+            }
+            self.fatal.push((step, format!("the image died of it: {reason}")));
+        }
+    }
+
+    /// Returns the steps of a new image, with the init files first, and the steps that are left out because an image
+    /// died of them, each with why.
+    pub(crate) fn begin(&mut self, files: Vec<Step>) -> (Vec<Step>, Vec<(String, String)>) {
+        self.keep_what_is_replayed();
+        let steps = self.steps(files);
+        let left_out = self.fatal.iter().map(|(step, why)| (step.name(), why.clone())).collect();
+        // A system is tried again when it is asked for; an init file is not, until the configuration changes.
+        self.fatal.retain(|(step, _)| matches!(step, Step::File(..)));
+        (steps, left_out)
+    }
+
+    /// Returns the steps of a process that gets what the image got, with the init files first.
+    pub(crate) fn steps(&self, files: Vec<Step>) -> Vec<Step> {
+        let files = files.into_iter().filter(|step| !matches!(step, Step::File(path, _) if self.is_fatal(path)));
+        let replays = self.reloads.iter().flatten().cloned().map(Step::Replay);
+        files.chain(self.systems.iter().cloned().map(Step::System)).chain(replays).collect()
+    }
+
+    /// Notes the step that is taken now; `None`: it was taken.
+    pub(crate) fn taking(&mut self, step: Option<Step>) {
+        self.taking = step;
+    }
+
+    /// Forgets a reload that could not be made again.
+    pub(crate) fn not_replayed(&mut self, failed: &Replay) {
+        self.reloads.retain(|known| known.as_ref() != Some(failed));
+    }
+
+    fn is_fatal(&self, path: &PathBuf) -> bool {
+        self.fatal.iter().any(|(step, _)| matches!(step, Step::File(fatal, _) if fatal == path))
+    }
+}
+
+/// What a new image got.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Restoration {
+    /// Names, in order.
+    pub(crate) restored: Vec<String>,
+    /// What could not be loaded, and why.
+    pub(crate) failed: Vec<(String, String)>,
+}
+
+impl Restoration {
+    /// For a person: what there is again, what there is not.
+    pub(crate) fn describe(&self) -> String {
+        let mut text = String::new();
+        if !self.restored.is_empty() {
+            text += &format!(" Loaded again: {}.", self.restored.join(", "));
+        }
+        for (name, why) in &self.failed {
+            text += &format!(" Not loaded again: {name} ({why}).");
+        }
+        text + " What was defined or set by evaluation only is lost."
+    }
+}

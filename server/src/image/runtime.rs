@@ -1,0 +1,191 @@
+//! The state that the handles on the image, its supervisor and the tasks between them share.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::TaskTracker;
+
+use super::core::{BUILD_LIMIT, Cache};
+use super::instance::Instance;
+use super::link::lock;
+use super::plan::{Plan, Restoration};
+use super::state::{ImageError, ImageEvent, ImageState};
+use super::turns::Turns;
+use crate::config::LispConfig;
+
+/// The time for which a call waits for an image that is starting to come one step further.
+const START_WAIT: Duration = Duration::from_secs(30);
+/// The time for which a call whose image died waits to be able to say what was restored.
+const RESTORE_WAIT: Duration = Duration::from_secs(20);
+
+/// Where the image is in its life, with what callers need.
+#[derive(Clone)]
+pub(crate) enum Phase {
+    /// See [`ImageState::Starting`]; the image is there while what it had is loaded again.
+    Starting(String, Option<Arc<Instance>>),
+    /// What it starts from is being built; for a person.
+    Building(String),
+    /// See [`ImageState::Ready`].
+    Ready(Arc<Instance>),
+    /// See [`ImageState::Dead`].
+    Dead(String, bool),
+}
+
+/// What the supervisor is told.
+pub(crate) enum Command {
+    /// End the image and start a new one.
+    Restart(oneshot::Sender<Result<(), String>>),
+    /// End the image for good.
+    Shutdown(oneshot::Sender<()>),
+}
+
+/// What the handles, the supervisor and the tasks between them share.
+pub(crate) struct Runtime {
+    /// How the image is started.
+    pub(crate) config: LispConfig,
+    /// Its current directory.
+    pub(crate) workspace: PathBuf,
+    /// The host's own directory.
+    pub(crate) private: PathBuf,
+    /// Where cores are.
+    pub(crate) cache: Cache,
+    /// What everything runs on, also when a future is dropped elsewhere.
+    pub(crate) handle: Handle,
+    /// Where the image is in its life.
+    pub(crate) phase: watch::Sender<Phase>,
+    /// The same for the rest of the house.
+    pub(crate) state: watch::Sender<ImageState>,
+    /// What the image volunteers.
+    pub(crate) events: mpsc::UnboundedSender<ImageEvent>,
+    /// What a new image will get.
+    pub(crate) plan: Mutex<Plan>,
+    /// What the last new image got.
+    pub(crate) last: Mutex<Option<Restoration>>,
+    /// What must end before the host may.
+    pub(crate) tasks: TaskTracker,
+    /// One evaluation of a session at a time.
+    pub(crate) turns: Turns,
+}
+
+impl Runtime {
+    /// Everything at its beginning.
+    pub(crate) fn new(
+        config: LispConfig,
+        workspace: PathBuf,
+        private: PathBuf,
+        cache: PathBuf,
+        events: mpsc::UnboundedSender<ImageEvent>,
+    ) -> Runtime {
+        let what = "starting".to_owned();
+        Runtime {
+            config,
+            workspace,
+            private,
+            cache: Cache::new(cache),
+            handle: Handle::current(),
+            phase: watch::Sender::new(Phase::Starting(what.clone(), None)),
+            state: watch::Sender::new(ImageState::Starting { what }),
+            events,
+            plan: Mutex::default(),
+            last: Mutex::default(),
+            tasks: TaskTracker::new(),
+            turns: Turns::default(),
+        }
+    }
+
+    /// Tell the session; it may have ended.
+    pub(crate) fn tell(&self, event: ImageEvent) {
+        let _ = self.events.send(event);
+    }
+
+    pub(crate) fn enter(&self, phase: Phase) {
+        let state = match &phase {
+            Phase::Starting(what, _) | Phase::Building(what) => ImageState::Starting { what: what.clone() },
+            Phase::Ready(instance) => ImageState::Ready {
+                pid: instance.ready.pid,
+                image: instance.ready.image.clone(),
+                lisp: instance.ready.lisp.clone(),
+            },
+            Phase::Dead(reason, is_final) => ImageState::Dead { reason: reason.clone(), is_final: *is_final },
+        };
+        tracing::info!(?state, "image");
+        self.phase.send_replace(phase);
+        self.state.send_replace(state.clone());
+        self.tell(ImageEvent::State(state));
+    }
+}
+
+impl Runtime {
+    /// The image, when it is ready; waits for one that is starting.
+    pub(crate) async fn instance(&self) -> Result<Arc<Instance>, ImageError> {
+        if let Phase::Ready(instance) = &*self.phase.borrow() {
+            return Ok(instance.clone());
+        }
+        let mut phase = self.phase.subscribe();
+        loop {
+            let busy = |what: &str, wait: Duration| {
+                let wait = wait.as_secs();
+                format!(
+                    "The Lisp image is not ready: it has been busy with {what} for {wait} s. Try again later, or interrupt it."
+                )
+            };
+            let (wait, why) = match &*phase.borrow_and_update() {
+                Phase::Ready(instance) => return Ok(instance.clone()),
+                Phase::Dead(reason, true) => return Err(ImageError::Unavailable(reason.clone())),
+                Phase::Dead(reason, false) => (START_WAIT, reason.clone()),
+                Phase::Starting(what, _) => (START_WAIT, busy(what, START_WAIT)),
+                // That has a limit of its own, and is not wasted on whoever asks again.
+                Phase::Building(what) => (BUILD_LIMIT, busy(what, BUILD_LIMIT)),
+            };
+            let changed = tokio::time::timeout(wait, phase.changed()).await;
+            if !changed.is_ok_and(|change| change.is_ok()) {
+                return Err(ImageError::Unavailable(why));
+            }
+        }
+    }
+
+    /// The image also while what it had is being loaded again: its dispatcher answers.
+    pub(crate) async fn dispatcher(&self) -> Result<Arc<Instance>, ImageError> {
+        let there = match &*self.phase.borrow() {
+            Phase::Ready(instance) | Phase::Starting(_, Some(instance)) => Some(instance.clone()),
+            Phase::Starting(_, None) | Phase::Building(_) | Phase::Dead(..) => None,
+        };
+        match there {
+            Some(instance) => Ok(instance),
+            None => self.instance().await,
+        }
+    }
+}
+
+/// The error of a call whose image died: what happened, and what there is now. Waits a while for the new image, to be able to say so.
+pub(crate) async fn lost(runtime: &Runtime, instance: &Instance) -> ImageError {
+    let mut phase = runtime.phase.subscribe();
+    let settled = async {
+        loop {
+            match phase.borrow_and_update().clone() {
+                Phase::Ready(new) if new.generation > instance.generation => {
+                    let last = lock(&runtime.last).clone().unwrap_or_default();
+                    return format!("A new image is running.{}", last.describe());
+                }
+                Phase::Dead(why, true) if instance.ending().is_none_or(|reason| reason == why) => return String::new(),
+                Phase::Dead(why, true) => return format!("No new one could be started: {why}"),
+                Phase::Ready(_) | Phase::Starting(..) | Phase::Building(_) | Phase::Dead(_, false) => {}
+            }
+            if phase.changed().await.is_err() {
+                return String::new();
+            }
+        }
+    };
+    let outlook = tokio::time::timeout(RESTORE_WAIT, settled).await.unwrap_or_else(|_| {
+        let state = runtime.state.borrow().clone();
+        match state {
+            ImageState::Starting { what } => format!("A new one is starting ({what})."),
+            _ => "A new one will be started.".into(),
+        }
+    });
+    let reason = instance.ending().unwrap_or_else(|| "The Lisp image was ended.".into());
+    ImageError::Lost { reason: format!("{reason} {outlook}").trim_end().to_owned() }
+}
