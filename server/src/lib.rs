@@ -1,7 +1,8 @@
 //! Consort: one live Common Lisp image, shared by a person's editor (LSP) and that person's coding agent (MCP).
 //!
-//! Data flows one way: door (`lsp`, `mcp`, `host::control`) -> `session` -> `ide` -> `image`, and back as the answer.
-//! Nothing lower calls upward; what the image volunteers enters the session as an event. See docs/architecture.md.
+//! Data flows one way: front end (`lsp`, `mcp`, `host::control`) -> `session` -> `ide` -> {`checker`, `image`}, and back
+//! as the answer. Nothing lower calls upward; the events that the image volunteers enter the session. See
+//! docs/architecture.md.
 
 pub mod checker;
 pub mod config;
@@ -10,6 +11,7 @@ pub mod ide;
 pub mod image;
 pub mod lsp;
 pub mod mcp;
+pub mod model;
 pub mod session;
 pub mod text;
 
@@ -31,18 +33,22 @@ mod tests {
     fn named(from: &str, to: &str) -> Vec<Vec<PathBuf>> {
         let part = MAP.split_once(from).unwrap().1.split_once(to).unwrap().0;
         let mut named = Vec::new();
-        for room in part.split("\n### ").skip(1) {
-            let rooms: Vec<&str> = quoted(room.lines().next().unwrap()).filter(|word| word.ends_with('/')).collect();
-            for word in quoted(room).filter(|word| word.ends_with(".rs") || word.ends_with(".lisp")) {
+        for section in part.split("\n### ").skip(1) {
+            let directories: Vec<&str> =
+                quoted(section.lines().next().unwrap()).filter(|word| word.ends_with('/')).collect();
+            for word in quoted(section).filter(|word| word.ends_with(".rs") || word.ends_with(".lisp")) {
                 named.push(
-                    [""].iter().chain(&rooms).map(|room| Path::new(room).join(word).components().collect()).collect(),
+                    [""].iter()
+                        .chain(&directories)
+                        .map(|dir| Path::new(dir).join(word).components().collect())
+                        .collect(),
                 );
             }
         }
         named
     }
 
-    /// The sources below `root`, relative to it, without tests and without `mod.rs`, which is its room's.
+    /// The sources below `root`, relative to it, without tests and without `mod.rs`, which belongs to its directory.
     fn sources(root: &Path, below: &Path, found: &mut BTreeSet<PathBuf>) {
         for entry in std::fs::read_dir(root.join(below)).unwrap() {
             let path = below.join(entry.unwrap().file_name());
@@ -55,6 +61,87 @@ mod tests {
                 found.insert(path);
             }
         }
+    }
+
+    /// The layers of the crate, with the layers that each may import. `main.rs` and `lib.rs` stand above all.
+    const LAYERS: &[(&str, &[&str])] = &[
+        ("model", &["text"]),
+        ("text", &[]),
+        ("config", &[]),
+        ("image", &["config", "model", "text"]),
+        ("checker", &["config", "image", "model", "text"]),
+        ("ide", &["image", "model", "text"]),
+        ("session", &["checker", "config", "ide", "image", "model", "text"]),
+        ("lsp", &["config", "ide", "model", "session", "text"]),
+        ("mcp", &["config", "ide", "model", "session", "text"]),
+        ("host", &["config", "image", "lsp", "mcp", "model", "session", "text"]),
+    ];
+
+    /// Files that still decide a feature in a front end, by asking the image themselves. The list may only get shorter.
+    const FEATURES_IN_FRONT_ENDS: &[&str] = &[
+        "lsp/actions/expand.rs",
+        "lsp/commands/browse.rs",
+        "lsp/commands/macroexpand.rs",
+        "lsp/commands/names.rs",
+        "lsp/commands/profile.rs",
+        "lsp/commands/running_tests.rs",
+        "lsp/commands/source_location.rs",
+        "lsp/completion.rs",
+        "lsp/definition.rs",
+        "lsp/formatting.rs",
+        "lsp/hover.rs",
+        "lsp/inlay_hints.rs",
+        "lsp/lenses.rs",
+        "lsp/references.rs",
+        "lsp/signature.rs",
+        "lsp/type_definition.rs",
+        "lsp/workspace_symbols.rs",
+        "mcp/resources.rs",
+        "mcp/tools/apropos.rs",
+        "mcp/tools/describe_symbol.rs",
+        "mcp/tools/macroexpand_form.rs",
+        "mcp/tools/profile_code.rs",
+        "mcp/tools/run_tests.rs",
+        "mcp/tools/source_location.rs",
+    ];
+
+    /// Crates that a layer below the front ends must not name.
+    const PROTOCOLS: &[&str] = &["lsp_types", "tower_lsp", "rmcp"];
+
+    #[test]
+    fn each_layer_imports_only_the_layers_below_it() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut found = BTreeSet::new();
+        sources(&root, Path::new(""), &mut found);
+        let mut wrong = Vec::new();
+        for path in found {
+            let first = path.iter().next().unwrap().to_str().unwrap();
+            let layer = first.strip_suffix(".rs").unwrap_or(first);
+            let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == layer) else { continue };
+            let text = std::fs::read_to_string(root.join(&path)).unwrap();
+            let name = path.to_str().unwrap().to_owned();
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            let mut named = BTreeSet::new();
+            for line in code {
+                for part in line.split("crate::").skip(1) {
+                    let module: String = part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                    if LAYERS.iter().any(|(known, _)| *known == module) && module != layer {
+                        named.insert(module);
+                    }
+                }
+                if !["lsp", "mcp", "host"].contains(&layer) {
+                    named.extend(PROTOCOLS.iter().filter(|p| line.contains(**p)).map(|p| (*p).to_owned()));
+                }
+            }
+            let excepted = FEATURES_IN_FRONT_ENDS.contains(&name.as_str());
+            assert!(!excepted || named.contains("image"), "{name} names the image no more: take it off the list");
+            for module in named {
+                if !allowed.contains(&module.as_str()) && !(excepted && module == "image") {
+                    wrong.push(format!("{name} names {module}, which {layer} may not"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "imports against the layers (docs/architecture.md):\n{}", wrong.join("\n"));
     }
 
     #[test]

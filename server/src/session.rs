@@ -29,10 +29,13 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
+use crate::image::Image;
+use crate::image::api::Operation;
 use crate::image::api::expand::ExpandAnswer;
 pub use crate::image::api::expand::ExpandRequest;
-use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome, Operation};
-use crate::image::{Image, ImageError, ImageEvent, ImageState, Progress};
+use crate::model::check::CheckReport;
+use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
+use crate::model::image::{ImageError, ImageEvent, ImageState, Progress};
 use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
 use context::Contexts;

@@ -1,4 +1,4 @@
-//! `make demo`: Consort at work on examples/telegraph, through the same doors that editors and agents use.
+//! `make demo`: Consort at work on examples/telegraph, over the protocols that editors and agents use.
 //!
 //! Everything shown is done for real: the commands are run, and the editor's and the agent's parts are played by two clients that speak
 //! LSP and MCP to `consort lsp` and `consort mcp`.
@@ -77,9 +77,9 @@ fn play(stage: &Stage, place: &Place) -> Result<()> {
     stage.says("editor", "consort.eval (sos \"here\")");
     let value = editor.eval("(sos \"here\")", "TELEGRAPH")?;
     stage.answers(&value);
-    ensure!(value.contains("... --- ..."), "the agent's function did not answer through the editor's door: {value}");
+    ensure!(value.contains("... --- ..."), "the agent's function did not answer the editor: {value}");
 
-    stage.title("4. Two doors, one image");
+    stage.title("4. Editor and agent share one image");
     let (through_editor, through_agent) = (editor.eval(WHICH, "CL-USER")?, agent.evaluate(WHICH)?);
     stage.says("editor", "which image is this?");
     stage.answers(&through_editor);
@@ -87,7 +87,7 @@ fn play(stage: &Stage, place: &Place) -> Result<()> {
     stage.answers(&through_agent);
     ensure!(
         through_editor == through_agent,
-        "the doors lead to different images: {through_editor} and {through_agent}"
+        "editor and agent reached different images: {through_editor} and {through_agent}"
     );
     stage.run(place, &["status"])?;
 
@@ -100,21 +100,19 @@ fn mentions(diagnostic: &Value, word: &str) -> bool {
 }
 
 fn epilogue() {
-    let vscode = json!({"servers": {"consort": {"type": "stdio", "command": "consort", "args": ["mcp"]}}});
     let other = json!({"mcpServers": {"consort": {"command": "consort", "args": ["mcp"]}}});
     println!(
         "
-  Put `consort` on your PATH: make install. Then `consort doctor` tells whether all is well.
+  Put `consort` on your PATH: make install. `consort doctor` then checks the installation.
 
   Neovim 0.11    put editors/neovim on your runtimepath, and in init.lua: vim.lsp.enable('consort')
-  VS Code        an extension that starts a language server you name: `consort lsp`, for commonlisp;
-                 and for its agent, in .vscode/mcp.json:
-                 {vscode}
+  VS Code        cd editors/vscode && npm ci && npm run package, then
+                 code --install-extension consort.vsix; its agents find the tools by themselves
   Claude Code    claude mcp add consort -- consort mcp
   Other agents   Cursor, Zed, Codex and the rest, as an MCP server on standard input and output:
                  {other}
   A terminal     consort check FILE|DIR|SYSTEM.asd; consort eval CODE; consort status; consort --help
 
-  README.md has more editors, and docs/ the rest."
+  README.md and docs/editors have the other editors."
     );
 }

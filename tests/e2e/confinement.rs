@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use consort::config::Copies;
-use consort::image::api::CheckReport;
+use consort::model::check::CheckReport;
 use consort_tests::lone_image::LoneImage;
 
 /// Three ways in which text under check runs code at compile time. Each tells what came of `ATTEMPT` in a warning.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use consort::config::Config;
-use consort::image::api::CheckMode;
+use consort::model::check::CheckMode;
 use consort::session::{CheckRequest, ClientInfo, Frontend};
 use consort::text::document::Edit;
 use consort_tests::lone_image::LoneImage;

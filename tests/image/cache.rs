@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use consort::config::InitFile;
-use consort::image::{ImageError, ImageState};
+use consort::model::image::{ImageError, ImageState};
 
 use crate::support::{House, cache, config, params, soon};
 
@@ -104,7 +104,7 @@ async fn an_init_file_is_loaded_first_and_its_error_is_told_and_not_fatal() {
     assert_eq!(house.values("*from-init*").await, ["42"]);
     let told = house
         .event(|event| match event {
-            consort::image::ImageEvent::Printed { text, .. } if text.contains("init.lisp") => Some(text),
+            consort::model::image::ImageEvent::Printed { text, .. } if text.contains("init.lisp") => Some(text),
             _ => None,
         })
         .await;

@@ -3,8 +3,10 @@
 use std::fs;
 use std::time::Duration;
 
-use consort::image::ImageError;
-use consort::image::api::{CheckEnd, CheckMode, CheckParams, CheckReport, EvalStatus};
+use consort::image::api::CheckParams;
+use consort::model::check::{CheckEnd, CheckMode, CheckReport};
+use consort::model::evaluation::EvalStatus;
+use consort::model::image::ImageError;
 
 use crate::support::{House, found, lives, params, soon, until};
 

@@ -1,7 +1,8 @@
 //! Evaluation: values, sessions, output, queues.
 
-use consort::image::api::{EvalStatus, LoadSystemParams};
-use consort::image::{ImageError, ImageState};
+use consort::image::api::LoadSystemParams;
+use consort::model::evaluation::EvalStatus;
+use consort::model::image::{ImageError, ImageState};
 use tokio::sync::mpsc;
 
 use crate::support::{House, lives, params, soon};

@@ -3,8 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
-use consort::image::api::{EvalOutcome, EvalStatus, LoadSystemParams};
-use consort::image::{ImageError, ImageEvent};
+use consort::image::api::LoadSystemParams;
+use consort::model::evaluation::{EvalOutcome, EvalStatus};
+use consort::model::image::{ImageError, ImageEvent};
 
 use crate::support::{House, kill, lives, params, soon};
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use consort::checker::Checker;
 use consort::config::{Copies, InitFile, LispConfig};
-use consort::image::api::{EvalOutcome, EvalParams, EvalStatus};
-use consort::image::{Image, ImageError, ImageEvent, ImageState};
+use consort::image::Image;
+use consort::image::api::EvalParams;
+use consort::model::evaluation::{EvalOutcome, EvalStatus};
+use consort::model::image::{ImageError, ImageEvent, ImageState};
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 

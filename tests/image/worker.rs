@@ -4,9 +4,10 @@ use std::fs;
 use std::time::Duration;
 
 use consort::config::Copies;
-use consort::image::ImageError;
+use consort::image::api::LoadSystemParams;
 use consort::image::api::expand::{ExpandAnswer, ExpandParams, ExpandRequest};
-use consort::image::api::{CheckEnd, CheckReport, LoadSystemParams};
+use consort::model::check::{CheckEnd, CheckReport};
+use consort::model::image::ImageError;
 
 use crate::checks::{children, codes, edited, reason, text};
 use crate::support::{House, cache, config, found, lives, soon, until};

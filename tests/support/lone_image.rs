@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use consort::checker::Checker;
 use consort::config::{Config, Copies, InitFile, LispConfig};
-use consort::image::api::{CheckMode, CheckParams, CheckReport, EvalOutcome, EvalParams};
-use consort::image::{Image, ImageEvent};
+use consort::image::Image;
+use consort::image::api::{CheckParams, EvalParams};
+use consort::model::check::{CheckMode, CheckReport};
+use consort::model::evaluation::EvalOutcome;
+use consort::model::image::ImageEvent;
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use consort::config::Config;
-use consort::image::{Image, ImageState};
+use consort::image::Image;
+use consort::model::image::ImageState;
 use consort::session::Session;
 
 use crate::place::cores;

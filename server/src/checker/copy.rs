@@ -20,14 +20,15 @@ use super::scratch::Scratch;
 use super::warm;
 use super::worker::{self, WorkerProcess};
 use crate::image::api::expand::{ExpandAnswer, ExpandParams};
-use crate::image::api::{CheckEnd, CheckParams, CheckReport, CheckSystemParams};
+use crate::image::api::{CheckParams, CheckSystemParams};
 use crate::image::frames::CopyEnd;
 use crate::image::instance::Instance;
 use crate::image::lines::Lines;
 use crate::image::link::{Call, CallError, Listener};
 use crate::image::process::{PidHandle, describe_signal};
 use crate::image::runtime::lost;
-use crate::image::{ImageError, Progress};
+use crate::model::check::{CheckEnd, CheckReport};
+use crate::model::image::{ImageError, Progress};
 
 /// How often a busy image is asked again; the pause doubles each time: 3.2 s in all.
 const BUSY_TRIES: u32 = 6;

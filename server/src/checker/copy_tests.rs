@@ -14,11 +14,12 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::config::{Copies, InitFile, LispConfig};
-use crate::image::api::{CheckEnd, CheckMode, CheckParams, CheckReport};
+use crate::image::api::CheckParams;
 use crate::image::frames::{Features, Ready};
 use crate::image::link::{Link, lock};
 use crate::image::pipes::Pipes;
 use crate::image::runtime::{Phase, Runtime};
+use crate::model::check::{CheckEnd, CheckMode, CheckReport};
 
 /// What a copy does, by name. Run by [`Double`] only.
 #[test]

@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::report::{CheckEvent, Findings};
-use crate::image::api::FileFacts;
-use crate::image::{ImageError, Progress};
+use crate::model::check::FileFacts;
+use crate::model::image::{ImageError, Progress};
 
 /// What the last lines, or the news of a copy's end, may take.
 pub(super) const AFTERWARDS: Duration = Duration::from_secs(5);

@@ -17,10 +17,12 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::config::Copies;
+use crate::image::Image;
 use crate::image::api::expand::{ExpandAnswer, ExpandParams, ExpandPlain, PlainAnswer};
-use crate::image::api::{CheckParams, CheckReport, CheckSystemParams};
+use crate::image::api::{CheckParams, CheckSystemParams};
 use crate::image::runtime::{Phase, Runtime};
-use crate::image::{Image, ImageError, Progress};
+use crate::model::check::CheckReport;
+use crate::model::image::{ImageError, Progress};
 use copy::Priority;
 pub use job::Look;
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::ide::diagnostic::{Diagnostic, Severity};
-use crate::image::api::{CheckEnd, CheckReport};
+use crate::model::check::{CheckEnd, CheckReport};
+use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::text::Span;
 
 /// The longest line, bytes.

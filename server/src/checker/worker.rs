@@ -13,13 +13,13 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::Shared;
 use super::copy::Failed;
 use crate::config::{Copies, InitFile};
-use crate::image::ImageError;
 use crate::image::frames::CopyEnd;
 use crate::image::instance::Instance;
 use crate::image::link::{Call, CallError, lock};
 use crate::image::program;
 use crate::image::restore::repeat;
 use crate::image::running::Running;
+use crate::model::image::ImageError;
 
 /// How long one is kept for somebody who pauses.
 const KEPT: Duration = Duration::from_secs(60);

@@ -179,7 +179,7 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
             let _attached = Attached { session, client };
             match work {
                 Request::Eval { code, package, timeout } => {
-                    let (output, sent) = forward(replies, |chunk: crate::image::OutputChunk| Reply::Output {
+                    let (output, sent) = forward(replies, |chunk: crate::model::image::OutputChunk| Reply::Output {
                         text: chunk.text,
                         stderr: chunk.stderr,
                     });
@@ -190,7 +190,7 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
                     result(answer)
                 }
                 Request::Check { text, path, timeout } => {
-                    let mode = crate::image::api::CheckMode::File;
+                    let mode = crate::model::check::CheckMode::File;
                     let request = CheckRequest { text, path: Some(path), mode, package: None, timeout };
                     result(session.check(client, request).await)
                 }
@@ -212,7 +212,7 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
     }
 }
 
-fn step(progress: crate::image::Progress) -> Reply {
+fn step(progress: crate::model::image::Progress) -> Reply {
     Reply::Progress { message: progress.message, done: progress.done, total: progress.total }
 }
 

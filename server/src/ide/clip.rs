@@ -1,6 +1,6 @@
 //! Text kept to a limit: its head and its tail, and how much lay between.
 
-use crate::image::api::Clipped;
+use crate::model::evaluation::Clipped;
 
 /// Characters of output that an answer keeps (contracts: "For every tool").
 pub const LIMIT: usize = 100_000;

@@ -7,8 +7,8 @@ use ropey::Rope;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::diagnostic::{Diagnostic, Severity};
-use crate::image::api::{CheckEnd, CheckReport};
+use crate::model::check::{CheckEnd, CheckReport};
+use crate::model::diagnostic::{Diagnostic, Severity};
 
 /// Why the tool did not do its work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

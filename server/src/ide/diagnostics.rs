@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
-use crate::ide::diagnostic::{Diagnostic, Severity};
 use crate::ide::structure;
+use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::text::Span;
 use crate::text::document::{Applied, Document};
 
@@ -162,7 +162,7 @@ pub fn merge(structure: structure::Structure, compiled: Vec<Diagnostic>) -> Vec<
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::ide::diagnostic::Related;
+    use crate::model::diagnostic::Related;
     use crate::text::document::Edit;
     use crate::text::position::{PositionEncoding, to_position};
 

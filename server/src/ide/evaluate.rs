@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::clip::{self, clip};
-use crate::image::api::{Clipped, EvalOutcome, EvalStatus};
+use crate::model::evaluation::{Clipped, EvalOutcome, EvalStatus};
 
 /// How an evaluation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -229,7 +229,7 @@ pub fn render(evaluation: &Evaluation) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::image::api::{EvalError, EvalWarning, Timing};
+    use crate::model::evaluation::{EvalError, EvalWarning, Timing};
 
     fn outcome(status: EvalStatus) -> EvalOutcome {
         EvalOutcome {

@@ -8,9 +8,9 @@ mod unused;
 mod unused_function;
 mod unused_loop;
 
-use super::diagnostic::Diagnostic;
 use super::diagnostics::SYSTEM_NOT_LOADED;
 use crate::image::api::names::{FindName, FoundName};
+use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 use crate::text::document::Document;
 
@@ -88,7 +88,7 @@ pub fn of_name(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::ide::diagnostic::Severity;
+    use crate::model::diagnostic::Severity;
 
     /// The text without its `«»`, and a diagnostic with this code on what they enclose.
     pub(super) fn marked(source: &str, code: &str) -> (Document, Diagnostic) {

@@ -5,7 +5,6 @@ pub mod clip;
 pub mod compile_form;
 pub mod completion;
 pub mod described;
-pub mod diagnostic;
 pub mod diagnostics;
 pub mod edit_form;
 pub mod evaluate;

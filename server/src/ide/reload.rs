@@ -6,8 +6,8 @@ use ropey::Rope;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::diagnostic::{Diagnostic, Severity};
 use crate::image::api::reload::{ReloadFailure, ReloadOutcome};
+use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::text::position::line_column;
 
 /// Names of a list that the text shows; the data has them all.

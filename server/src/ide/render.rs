@@ -8,7 +8,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use ropey::Rope;
 
-use super::diagnostic::{Diagnostic, Related, Severity};
+use crate::model::diagnostic::{Diagnostic, Related, Severity};
 use crate::text::Span;
 
 /// A file as it is shown.

@@ -5,7 +5,7 @@ mod unclosed;
 use ropey::Rope;
 use serde_json::{Value, json};
 
-use super::diagnostic::{Diagnostic, Related, Severity};
+use crate::model::diagnostic::{Diagnostic, Related, Severity};
 use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::position::{line_column, line_content, line_of};

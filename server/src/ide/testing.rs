@@ -202,7 +202,7 @@ pub fn definition(document: &Document, form: Span) -> Option<Definition> {
 mod tests {
     use super::*;
     use crate::image::api::testing::CheckFailure;
-    use crate::image::api::{Clipped, EvalOutcome, EvalStatus};
+    use crate::model::evaluation::{Clipped, EvalOutcome, EvalStatus};
 
     fn answer() -> RunTestsOutcome {
         let test = |name: &str, status: &str| TestOutcome {

@@ -6,13 +6,14 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use super::api::{EvalOutcome, EvalParams, LoadSystemOutcome, LoadSystemParams, Operation};
+use super::api::{EvalParams, LoadSystemParams, Operation};
 use super::instance::Instance;
 use super::link::{Call, CallError, Listener, lock};
 use super::pipes::append;
 use super::runtime::{Runtime, lost};
-use super::state::{ImageError, OutputChunk, Progress};
 use super::turns::Turn;
+use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
+use crate::model::image::{ImageError, OutputChunk, Progress};
 
 /// What code may take to stop after it was interrupted.
 const GRACE: Duration = Duration::from_secs(2);

@@ -7,15 +7,16 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::api::{EvalOutcome, EvalParams, ImageFacts, LoadSystemOutcome, LoadSystemParams, Operation};
+use super::api::{EvalParams, ImageFacts, LoadSystemParams, Operation};
 use super::core::Cache;
 use super::evaluate;
 use super::link::{CallError, lock};
 use super::plan::Replay;
 use super::runtime::{Command, Phase, Runtime, lost};
-use super::state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 use super::supervisor::{LEAVING, Supervisor};
 use crate::config::LispConfig;
+use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
+use crate::model::image::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 
 /// The dispatcher's answers; it never waits for user's code.
 const DISPATCHER: Duration = Duration::from_secs(30);

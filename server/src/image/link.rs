@@ -24,7 +24,7 @@ use super::frames::{
     ThreadErrorFrame, TraceFrame,
 };
 use super::lines::{LineError, Lines};
-use super::state::{ImageError, OutputChunk, Progress};
+use crate::model::image::{ImageError, OutputChunk, Progress};
 
 /// Frames in a row that cannot be read before the link is given up.
 const BAD_FRAMES: usize = 16;

@@ -19,10 +19,8 @@ mod rate;
 pub(crate) mod restore;
 pub(crate) mod running;
 pub(crate) mod runtime;
-mod state;
 mod supervisor;
 mod turns;
 
 pub use handle::Image;
 pub use plan::Replay;
-pub use state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};

@@ -13,10 +13,10 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::api::Clipped;
 use super::link::lock;
 use super::rate::Rate;
-use super::state::OutputChunk;
+use crate::model::evaluation::Clipped;
+use crate::model::image::OutputChunk;
 
 /// Bytes kept at each end of a captured text.
 const HALF: usize = 50_000;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::api::reload::ReloadOutcome;
-use super::api::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 use super::instance::Instance;
 use super::link::{CallError, Listener, lock};
 use super::plan::{Restoration, Step};
 use super::runtime::Runtime;
 use crate::config::InitFile;
+use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 
 /// An init file that takes longer is interrupted, seconds.
 const INIT_LIMIT: Duration = Duration::from_secs(60);

@@ -18,8 +18,8 @@ use super::process::{Launch, Started, describe, kill_group, start};
 use super::program::Program;
 use super::rate::Rate;
 use super::runtime::Runtime;
-use super::state::ImageEvent;
 use crate::config::{InitFile, LispConfig};
+use crate::model::image::ImageEvent;
 
 /// How long a process may take to say `ready`: a core does in tens of milliseconds, a wrapper has its own work to do.
 const READY: Duration = Duration::from_secs(60);

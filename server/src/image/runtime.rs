@@ -12,9 +12,9 @@ use super::core::{BUILD_LIMIT, Cache};
 use super::instance::Instance;
 use super::link::lock;
 use super::plan::{Plan, Restoration};
-use super::state::{ImageError, ImageEvent, ImageState};
 use super::turns::Turns;
 use crate::config::LispConfig;
+use crate::model::image::{ImageError, ImageEvent, ImageState};
 
 /// The time for which a call waits for an image that is starting to come one step further.
 const START_WAIT: Duration = Duration::from_secs(30);

@@ -13,8 +13,8 @@ use super::program::{self, Program};
 use super::restore::restore;
 use super::running::{NotReady, Running};
 use super::runtime::{Command, Phase, Runtime};
-use super::state::ImageEvent;
 use crate::config::InitFile;
+use crate::model::image::ImageEvent;
 
 /// The first pause before a new try, and the longest.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));

@@ -4,7 +4,7 @@ use lsp_types::*;
 use serde_json::{Value, json};
 
 use super::{actions, commands};
-use crate::image::ImageState;
+use crate::model::image::ImageState;
 use crate::session::describe_image;
 use crate::text::position::PositionEncoding;
 

@@ -15,7 +15,7 @@ use super::ext;
 use super::progress::{Bar, Bars};
 use super::to_proto::{self, Diagnostics};
 use super::transport::Peer;
-use crate::image::ImageState;
+use crate::model::image::ImageState;
 use crate::session::{ClientId, Feedback, Level, Session, describe_image};
 
 /// How long an image may take to start before that is shown: with a cached core it takes a fraction of it.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::transport::Peer;
-use crate::image::Progress;
+use crate::model::image::Progress;
 
 /// Those of our own that a person may cancel.
 type Cancellable = Arc<Mutex<HashMap<ProgressToken, CancellationToken>>>;

@@ -7,7 +7,7 @@ use tower_lsp::jsonrpc::Result;
 use super::connection::{Connection, no_document};
 use super::to_proto::{self, Diagnostics};
 use super::{actions, from_proto};
-use crate::image::api::CheckMode;
+use crate::model::check::CheckMode;
 use crate::session::{CheckRequest, Snapshot, path_of_uri};
 
 /// `textDocument/diagnostic`: once the document as it is now has been checked, or at once with what the scanner knows when there is no image.

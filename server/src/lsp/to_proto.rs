@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
 use super::capabilities::Negotiated;
-use crate::ide::diagnostic::{Diagnostic, Severity, Tag};
 use crate::ide::diagnostics::severity_number;
-use crate::image::ImageError;
-use crate::image::api::{Clipped, EvalOutcome};
+use crate::model::diagnostic::{Diagnostic, Severity, Tag};
+use crate::model::evaluation::{Clipped, EvalOutcome};
+use crate::model::image::ImageError;
 use crate::session::{Level, uri_of_path};
 use crate::text::Span;
 use crate::text::position::{PositionEncoding, to_position};

@@ -9,7 +9,7 @@ use rmcp::service::Peer;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::image::OutputChunk;
+use crate::model::image::OutputChunk;
 
 /// How often a call that prints nothing tells that it runs.
 const TICK: Duration = Duration::from_secs(1);

@@ -9,8 +9,8 @@ use rmcp::model::{Resource, ResourceTemplate};
 use serde_json::{Value, json};
 
 use crate::ide::fixes;
-use crate::image::ImageError;
 use crate::image::api::contents::{PackageContents, SymbolFacts};
+use crate::model::image::ImageError;
 use crate::session::Session;
 use crate::text::position::line_column;
 

@@ -32,7 +32,7 @@ use super::arguments;
 use super::consent::{self, Asker, Consent};
 use super::progress::Reporter;
 use crate::ide::clip;
-use crate::image::ImageError;
+use crate::model::image::ImageError;
 use crate::session::approval::{ApprovalRequest, Class, Grant, Sources, Subject};
 use crate::session::log::{self, LogContext, Status};
 use crate::session::{ClientId, Session};

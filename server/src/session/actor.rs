@@ -25,8 +25,10 @@ use super::{ClientId, ClientInfo, Feedback, Frontend, Level};
 use crate::checker::Checker;
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
-use crate::image::api::{EvalOutcome, EvalParams};
-use crate::image::{Image, ImageEvent, ImageState};
+use crate::image::Image;
+use crate::image::api::EvalParams;
+use crate::model::evaluation::EvalOutcome;
+use crate::model::image::{ImageEvent, ImageState};
 use crate::text::document::Document;
 use crate::text::position::PositionEncoding;
 use approving::ApprovalState;
@@ -52,7 +54,7 @@ struct Evaluation {
     params: EvalParams,
     /// The package is that of the place in a document where the code stands.
     placed: bool,
-    output: Option<mpsc::UnboundedSender<crate::image::OutputChunk>>,
+    output: Option<mpsc::UnboundedSender<crate::model::image::OutputChunk>>,
     /// The tool or command.
     how: String,
     reply: Reply<EvalOutcome>,

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use super::{ClientId, OpenDocument, Snapshot, path_of_uri};
-use crate::ide::diagnostic::Diagnostic;
 use crate::ide::diagnostics::Findings;
+use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
 
 /// Checks that run at the same time. Each is a copy of the image that compiles.

@@ -15,8 +15,9 @@ use super::{
 };
 use crate::config::Config;
 use crate::image::api::expand::ExpandAnswer;
-use crate::image::api::{CheckReport, EvalOutcome, LoadSystemOutcome};
-use crate::image::{ImageError, ImageEvent, Progress};
+use crate::model::check::CheckReport;
+use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
+use crate::model::image::{ImageError, ImageEvent, Progress};
 use crate::text::Span;
 use crate::text::document::Edit;
 use crate::text::position::{Position, PositionEncoding};

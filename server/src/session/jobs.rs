@@ -9,8 +9,8 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 
 use super::ClientId;
 use super::documents::Key;
-use crate::image::ImageError;
-use crate::image::api::CheckReport;
+use crate::model::check::CheckReport;
+use crate::model::image::ImageError;
 
 /// One piece of work.
 #[derive(Debug)]

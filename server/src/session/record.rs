@@ -3,9 +3,9 @@
 use super::event::{Event, Place};
 use super::log::{self, Log, LogContext, Status as Ended};
 use super::{ClientId, EvalRequest, Provenance, Session, settle};
-use crate::image::ImageError;
-use crate::image::api::EvalOutcome;
 use crate::image::api::symbols::Known;
+use crate::model::evaluation::EvalOutcome;
+use crate::model::image::ImageError;
 
 /// Work whose type has no name.
 type Boxed<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;

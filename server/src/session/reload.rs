@@ -11,11 +11,13 @@ use super::provenance::{LOADING, ProvenanceEntry};
 use super::{CheckRequest, ClientId, Session};
 use crate::ide::asd::{AsdFiles, sources_below};
 use crate::ide::reload::{Failure, fatal, settle};
+use crate::image::Replay;
 use crate::image::api::reload::{
     CompileString, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSources, ReloadSystem, ReplaceFunction, UndoReload,
 };
-use crate::image::api::{CheckMode, LoadSystemParams, Operation, Origin};
-use crate::image::{ImageError, Progress, Replay};
+use crate::image::api::{LoadSystemParams, Operation, Origin};
+use crate::model::check::CheckMode;
+use crate::model::image::{ImageError, Progress};
 
 /// What code that was compiled may take to be loaded when nobody says how long, seconds.
 const LOAD: f64 = 30.0;
@@ -366,7 +368,7 @@ fn home_of(function: &str) -> Option<String> {
 }
 
 fn refused(failure: crate::image::api::reload::ReloadFailure) -> ReloadOutcome {
-    use crate::image::api::{EvalOutcome, EvalStatus};
+    use crate::model::evaluation::{EvalOutcome, EvalStatus};
     ReloadOutcome {
         reloaded: false,
         report: None,

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{ClientInfo, Status};
 use crate::checker::Checker;
-use crate::image::{Image, ImageState};
+use crate::image::Image;
+use crate::model::image::ImageState;
 
 /// How long the image may take to tell its facts; its dispatcher answers while Lisp loops.
 const FACTS: Duration = Duration::from_millis(500);

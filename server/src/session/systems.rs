@@ -10,11 +10,12 @@ use super::{CheckSystemRequest, SystemReport};
 use crate::checker::Checker;
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
-use crate::ide::diagnostic::{Diagnostic, Severity};
 use crate::ide::diagnostics::{head_of, merge};
 use crate::ide::structure::{self, Structure};
-use crate::image::api::{CheckReport, CheckSystemParams, FileFacts};
-use crate::image::{ImageError, Progress};
+use crate::image::api::CheckSystemParams;
+use crate::model::check::{CheckReport, FileFacts};
+use crate::model::diagnostic::{Diagnostic, Severity};
+use crate::model::image::{ImageError, Progress};
 use crate::text::document::Document;
 use crate::text::{Span, decode};
 

@@ -6,9 +6,10 @@ use ropey::Rope;
 use tokio::sync::mpsc;
 
 use super::approval;
-use crate::ide::diagnostic::Diagnostic;
-use crate::image::api::{CheckMode, CheckReport, Origin};
-use crate::image::{ImageState, OutputChunk};
+use crate::image::api::Origin;
+use crate::model::check::{CheckMode, CheckReport};
+use crate::model::diagnostic::Diagnostic;
+use crate::model::image::{ImageState, OutputChunk};
 use crate::text::Span;
 use crate::text::document::Document;
 

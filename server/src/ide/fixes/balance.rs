@@ -1,7 +1,7 @@
 //! What makes a broken form whole, as `ide::structure` tells it.
 
 use super::{Change, Fix};
-use crate::ide::diagnostic::Diagnostic;
+use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 
 pub(super) fn fix(item: &Diagnostic) -> Option<Fix> {

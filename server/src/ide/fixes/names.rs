@@ -2,8 +2,8 @@
 
 use super::packages::{Clause, Definition, add};
 use super::{Change, Fix};
-use crate::ide::diagnostic::Diagnostic;
 use crate::image::api::names::{FindName, FoundName, Offer};
+use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::{Span, scanner::Scanner, scanner::TokenKind};

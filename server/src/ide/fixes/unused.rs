@@ -1,7 +1,7 @@
 //! A variable that is never used: say so, or take it away.
 
 use super::{Change, Fix};
-use crate::ide::diagnostic::Diagnostic;
+use crate::model::diagnostic::Diagnostic;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::forms::toplevel_form;

@@ -2,7 +2,7 @@
 
 use super::Fix;
 use super::unused::{mentions, without};
-use crate::ide::diagnostic::Diagnostic;
+use crate::model::diagnostic::Diagnostic;
 use crate::text::datum::{Form, Kind};
 use crate::text::document::Document;
 use crate::text::forms::toplevel_form;

@@ -2,7 +2,7 @@
 
 use super::unused::{is_inert, mentions};
 use super::{Change, Fix};
-use crate::ide::diagnostic::Diagnostic;
+use crate::model::diagnostic::Diagnostic;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::forms::toplevel_form;

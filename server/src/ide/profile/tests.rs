@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::image::api::profile::Stack;
-use crate::image::api::{Clipped, EvalOutcome, EvalStatus};
+use crate::model::evaluation::{Clipped, EvalOutcome, EvalStatus};
 
 fn answer(stacks: &[(&str, u64)]) -> ProfileOutcome {
     let mut profile = Profile { milliseconds: 8420.0, bytes: 16_700_000, ..Profile::default() };
@@ -190,7 +190,7 @@ fn an_error_says_that_profiling_stopped() {
     let mut failed = answer(&[("F", 20)]);
     failed.outcome.status = EvalStatus::Error;
     failed.outcome.values.clear();
-    failed.outcome.error = Some(crate::image::api::EvalError {
+    failed.outcome.error = Some(crate::model::evaluation::EvalError {
         kind: "SIMPLE-ERROR".into(),
         message: "intentional error".into(),
         backtrace: vec!["(ERROR \"intentional error\")".into()],

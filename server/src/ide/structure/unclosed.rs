@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::{Broken, related};
-use crate::ide::diagnostic::Diagnostic;
+use crate::model::diagnostic::Diagnostic;
 use crate::text::position::{LineColumn, line_column};
 use crate::text::scanner::TokenKind;
 

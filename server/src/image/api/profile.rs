@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{EvalOutcome, Operation};
+use super::Operation;
+use crate::model::evaluation::EvalOutcome;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{EvalOutcome, Operation};
+use super::Operation;
+use crate::model::evaluation::EvalOutcome;
 
 /// `compile-string`: compile code, all of it, then load it.
 #[derive(Debug, Clone, Serialize)]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clipped, EvalOutcome, Operation};
+use super::Operation;
+use crate::model::evaluation::{Clipped, EvalOutcome};
 
 /// `run-tests`: all that is given narrows it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

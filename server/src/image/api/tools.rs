@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{EvalOutcome, Operation};
+use super::Operation;
+use crate::model::evaluation::EvalOutcome;
 
 /// A name as it is written in some package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

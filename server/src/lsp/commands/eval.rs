@@ -7,10 +7,10 @@ use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, next, seconds};
-use crate::image::OutputChunk;
 use crate::lsp::connection::Connection;
 use crate::lsp::progress::Bar;
 use crate::lsp::{ext, from_proto, to_proto};
+use crate::model::image::OutputChunk;
 use crate::session::EvalRequest;
 
 /// Evaluate code.

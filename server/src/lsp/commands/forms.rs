@@ -9,9 +9,9 @@ use tower_lsp::jsonrpc::{Error, Result};
 use super::eval::follow;
 use super::{Command, seconds};
 use crate::ide::evaluate_part::comment;
-use crate::image::api::EvalOutcome;
 use crate::lsp::connection::{Connection, no_document};
 use crate::lsp::{actions, feedback, from_proto, to_proto};
+use crate::model::evaluation::EvalOutcome;
 use crate::session::{EvalRequest, Part, Selected};
 
 /// How something is evaluated.

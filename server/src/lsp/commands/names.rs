@@ -9,9 +9,9 @@ use super::{Command, at_place};
 use crate::image::api::Operation;
 use crate::image::api::tools::Untrace as UntraceName;
 use crate::image::api::tools::{Describe as DescribeName, Disassemble as DisassembleName, Named, Trace as TraceName};
-use crate::image::api::{EvalOutcome, EvalStatus};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
+use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::text::forms::symbol_at;
 
 const EXPECTS: &str =

@@ -8,10 +8,10 @@ use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 use super::Command;
 use crate::ide::places;
 use crate::ide::source_location::{self, Locations};
-use crate::image::ImageError;
 use crate::image::api::symbols::{Symbol, Want};
 use crate::lsp::connection::Connection;
 use crate::lsp::{definition, to_proto};
+use crate::model::image::ImageError;
 
 /// Every definition of a symbol.
 pub(super) struct SourceLocation;

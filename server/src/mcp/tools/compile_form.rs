@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::compile_form::{self, Compilation};
-use crate::image::api::CheckMode;
+use crate::model::check::CheckMode;
 use crate::session::CheckRequest;
 
 /// The tool.

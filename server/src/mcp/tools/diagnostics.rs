@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::compile_form::Refusal;
-use crate::ide::diagnostic::{Diagnostic, Severity};
 use crate::ide::{files, fixes};
-use crate::image::ImageError;
-use crate::image::api::CheckMode;
+use crate::model::check::CheckMode;
+use crate::model::diagnostic::{Diagnostic, Severity};
+use crate::model::image::ImageError;
 use crate::session::approval::BoundFile;
 use crate::session::{CheckRequest, ClientId, Session};
 use crate::text::decode;

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::evaluate::{self, Ending, Evaluation};
-use crate::image::ImageError;
+use crate::model::image::ImageError;
 use crate::session::EvalRequest;
 use crate::session::approval::{Class, Subject};
 

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::evaluate::Ending;
 use crate::ide::profile::{ProfileSettings, Profiled, Report, render};
-use crate::image::ImageError;
 use crate::image::api::profile::{ProfileMode, ProfileParams};
+use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 
 /// The deadline of a call that names none, seconds.

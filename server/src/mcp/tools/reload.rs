@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::reload;
-use crate::image::{OutputChunk, Progress};
+use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject, digest_of};
 use crate::session::reload::Reload;
 

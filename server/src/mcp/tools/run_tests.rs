@@ -9,8 +9,8 @@ use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::asd;
 use crate::ide::evaluate::Ending;
 use crate::ide::testing::{Tested, render};
-use crate::image::ImageError;
 use crate::image::api::testing::RunTestsParams;
+use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 
 /// The deadline of a call that names none, seconds.

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::places;
 use crate::ide::source_location::{self, Locations};
-use crate::image::ImageError;
 use crate::image::api::symbols::{Symbol, Want};
+use crate::model::image::ImageError;
 
 /// The tool.
 pub(crate) struct SourceLocation;

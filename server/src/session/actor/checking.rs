@@ -9,9 +9,10 @@ use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostics::merge;
 use crate::ide::structure;
+use crate::image::api::CheckParams;
 use crate::image::api::expand::{ExpandAnswer, ExpandParams, ExpandRequest};
-use crate::image::api::{CheckMode, CheckParams};
-use crate::image::{ImageError, ImageState, Progress};
+use crate::model::check::CheckMode;
+use crate::model::image::{ImageError, ImageState, Progress};
 use crate::session::documents::{Key, Running, first_package};
 use crate::session::event::Reply;
 use crate::session::jobs::{Job, Kind, Report};
@@ -114,7 +115,7 @@ impl Actor {
         &mut self,
         client: ClientId,
         mut request: CheckRequest,
-        reply: Reply<crate::image::api::CheckReport>,
+        reply: Reply<crate::model::check::CheckReport>,
     ) {
         let what = match &request.path {
             Some(path) => format!("checking {}", path.display()),

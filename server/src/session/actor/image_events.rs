@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::Actor;
-use crate::image::{ImageEvent, ImageState};
+use crate::model::image::{ImageEvent, ImageState};
 use crate::session::{Feedback, Level};
 
 impl Actor {

@@ -3,8 +3,9 @@
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Actor, Evaluation, first_line};
-use crate::image::api::{EvalError, EvalOutcome, EvalParams, EvalStatus, LoadSystemOutcome, LoadSystemParams, Origin};
-use crate::image::{ImageError, Progress};
+use crate::image::api::{EvalParams, LoadSystemParams, Origin};
+use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
+use crate::model::image::{ImageError, Progress};
 use crate::session::event::{Place, Reply, Start};
 use crate::session::jobs::{Finished, Job, Kind};
 use crate::session::provenance::ProvenanceEntry;

@@ -1,4 +1,4 @@
-//! What the rest of the house sees of the image's life: its state, what it volunteers, and why a call had no answer.
+//! The image as the layers above see it: its state, the events that it volunteers, and why a call had no answer.
 
 /// Whether there is an image to talk to.
 #[derive(Debug, Clone, PartialEq, Eq)]
