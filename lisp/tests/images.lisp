@@ -181,6 +181,12 @@ RUN-PROGRAM can only pass as descriptor 0, to where the host would have it."
   "Returns the outcome of evaluating CODE; for an error frame, that."
   (result-or-error (answer image (apply #'eval-id image code keys))))
 
+(defun prepare (image code &rest keys)
+  "Evaluates CODE, without which the test cannot go on."
+  (let ((outcome (apply #'evaluated image code keys)))
+    (unless (equal (path-if-any outcome "status") "ok")
+      (abort-test "~A~%  should be evaluated, and gives ~A" code (shown outcome)))))
+
 (defun first-value (image code &rest keys)
   (path (apply #'evaluated image code keys) "values" 0 "text"))
 

@@ -69,7 +69,7 @@
 
 (deftest method-replacement-is-atomic
   (with-image (image)
-    (evaluated image *callers*)
+    (prepare image *callers*)
     (flet ((code (i)
              ;; Other names of parameters each time; one method in the DEFGENERIC, and another one that comes and goes.
              (format nil "(defgeneric torn (a ~[b~;c~;d~]) (:method ((x symbol) y) (list ~D ~D y)) ~[(:method ((x string) y) y)~;~])
@@ -82,7 +82,7 @@
       (compile-string image "(defvar *thing* (make-instance 'thing))
 (defun probe () (flet ((whole (values) (destructuring-bind (a b c) values (and (eql a b) (eql c :y)))))
   (and (whole (torn :symbol :y)) (whole (torn 1 :y)) (whole (torn 7 :y)) (whole (torn (expt 10 30) :y)) (eql 1 (part *thing*)))))")
-      (evaluated image "(start-callers 'probe)")
+      (prepare image "(start-callers 'probe)")
       (loop for i from 1 to 100
             do (unless (reloaded-p (compile-string image (code i)))
                  (is eql :reloaded i)))

@@ -35,12 +35,9 @@
    (defun sampled (n work) (loop do (funcall work) until (>= (consort::profile-count consort::*profiling*) n)))"
   "(SAMPLED N WORK) works until N samples have come.")
 
-(defun profiling-image-ready (image)
-  (is equal "ok" (status-of image *ten-functions*)))
-
 (deftest profile-a-hot-spot
   (with-image (image)
-    (profiling-image-ready image)
+    (prepare image *ten-functions*)
     (let ((answer (profiled image "(progn (sampled 100 'work) (values :done 2))")))
       (is equal "ok" (path answer "status"))
       (is equal ":DONE" (path answer "values" 0 "text"))
@@ -53,8 +50,8 @@
 (deftest profile-generic-arithmetic
   ;; Assembler routines have no frame; their callers are told all the same.
   (with-image (image)
-    (profiling-image-ready image)
-    (evaluated image "(defun roots (n) (let ((s 0)) (dotimes (i n) (setf s (+ s (sqrt i)))) s)) (defun above () (list (roots 100000)))")
+    (prepare image *ten-functions*)
+    (prepare image "(defun roots (n) (let ((s 0)) (dotimes (i n) (setf s (+ s (sqrt i)))) s)) (defun above () (list (roots 100000)))")
     (let ((answer (profiled image "(sampled 100 'above)")))
       (ok (>= (samples answer) 50))
       (ok (> (share answer (anywhere "ROOTS")) 90))
@@ -62,8 +59,8 @@
 
 (deftest profile-what-waits
   (with-image (image)
-    (profiling-image-ready image)
-    (evaluated image "(defun waits () (sleep 0.1) 1)")
+    (prepare image *ten-functions*)
+    (prepare image "(defun waits () (sleep 0.1) 1)")
     (let ((cpu (profiled image "(dotimes (i 5) (waits))")) (time (profiled image "(sampled 100 'waits)" :mode "time")))
       (is = 0 (samples cpu (anywhere "WAITS")))
       (ok (>= (samples time (anywhere "WAITS")) 50))
@@ -72,16 +69,16 @@
 (deftest profile-weighs-what-was-merged
   ;; Without interrupts the timer's expirations are merged into one signal, as they are for a thread that waits for a processor. They count all the same.
   (with-image (image)
-    (profiling-image-ready image)
-    (evaluated image "(defun seconds-of (clock) (multiple-value-bind (s n) (sb-unix:clock-gettime clock) (+ s (/ n 1000000000))))
-                      (defun masked (clock) (sb-sys:without-interrupts (loop with end = (1+ (seconds-of clock)) while (< (seconds-of clock) end) do (burn 1000))))")
-    (loop for (mode clock) in '(("cpu" "sb-unix:clock-thread-cputime-id") ("time" "sb-unix:clock-monotonic"))
-          do (let ((answer (profiled image (format nil "(masked ~A)" clock) :mode mode)))
-               ;; A second of that clock, of which a hundredth is one sample.
+    (prepare image *ten-functions*)
+    (prepare image "(defun thread-seconds () (multiple-value-bind (s n) (sb-unix::clock-gettime sb-unix::clock-thread-cputime-id) (+ s (/ n 1000000000))))
+                    (defun real-seconds () (/ (get-internal-real-time) internal-time-units-per-second))
+                    (defun masked (clock) (sb-sys:without-interrupts (loop with end = (1+ (funcall clock)) while (< (funcall clock) end) do (burn 1000))))")
+    (loop for (mode code) in '(("cpu" "(masked 'thread-seconds)") ("time" "(masked 'real-seconds)"))
+          ;; A second of that clock, of which a hundredth is one sample.
+          do (let ((answer (profiled image code :mode mode)))
                (ok (>= (samples answer (anywhere "MASKED")) 90))
                (ok (> (share answer (anywhere "MASKED")) 50)))
-             (let ((answer (profiled image (format nil "(masked ~A)" clock) :mode mode :samples 30)))
-               (is = 30 (samples answer))))
+             (is = 30 (samples (profiled image code :mode mode :samples 30))))
     (is equal "(2 0 0)" (first-value image "(list (consort::claim-weight (consort::make-profile :cpu 1/100 2) 5)
                                                   (consort::claim-weight (consort::make-profile :cpu 1/100 0) 1)
                                                   (let ((p (consort::make-profile :cpu 1/100 3))) (consort::claim-weight p 3) (consort::claim-weight p 1)))"))
@@ -94,7 +91,7 @@
 
 (deftest profile-allocation
   (with-image (image)
-    (evaluated image "(defun hog () (let ((all '())) (dotimes (i 400000 (length all)) (push (make-array 20) all)) (setf all nil)))
+    (prepare image "(defun hog () (let ((all '())) (dotimes (i 400000 (length all)) (push (make-array 20) all)) (setf all nil)))
                       (defun modest () (dotimes (i 20000) (list i i i)))
                       (defun both () (hog) (modest))
                       (both)")
@@ -108,8 +105,8 @@
 
 (deftest profile-the-code-s-threads-and-no-others
   (with-image (image)
-    (profiling-image-ready image)
-    (evaluated image "(defvar *go* t) (defvar *other* (sb-thread:make-thread (lambda () (loop while *go* do (burn 1000000)))))" :session "other")
+    (prepare image *ten-functions*)
+    (prepare image "(defvar *go* t) (defvar *other* (sb-thread:make-thread (lambda () (loop while *go* do (burn 1000000)))))" :session "other")
     (let ((waiting (profiled image "(sleep 0.5)"))
           (threads (profiled image "(progn (burn 1) (mapc #'sb-thread:join-thread (loop repeat 2 collect (sb-thread:make-thread (lambda () (sampled 100 'work))))) 1)")))
       (is = 0 (samples waiting (anywhere "BURN")))
@@ -118,7 +115,7 @@
 
 (deftest profile-what-fails
   (with-image (image)
-    (profiling-image-ready image)
+    (prepare image *ten-functions*)
     (dolist (mode '("cpu" "time" "alloc"))
       (let ((failed (profiled image "(progn (burn 10000000) (error \"intentional error\"))" :mode mode)))
         (is equal "error" (path failed "status"))

@@ -64,7 +64,7 @@
                    ("(defgeneric at-g (x))" "AT-G" :generic-function) ("(defmethod at-g ((x integer)) 1)" "AT-G" :method)
                    ("(defclass at-c () ())" "AT-C" :class) ("(defstruct at-s)" "AT-S" :structure) ("(deftype at-t () 'integer)" "AT-T" :type)
                    ("(define-condition at-e (error) ())" "AT-E" :condition))))
-      (evaluated image *source-of*)
+      (prepare image *source-of*)
       (let ((text (format nil "~{~A~%~}" (mapcar #'first forms))))
         (ok (reloaded-p (compile-string image text "file" file "line" 4)))
         (loop with offset = (length (format nil ";;; äöü~%(in-package :cl-user)~%~%"))
@@ -113,7 +113,7 @@
 
 (deftest reload-replacement-is-atomic
   (with-image (image)
-    (evaluated image *callers*)
+    (prepare image *callers*)
     (compile-string image "(defun torn () (let ((a 0)) (list a a)))
 (defun old-frame (wait) (sb-thread:wait-on-semaphore wait) :old)
 (defun probe () (destructuring-bind (a b) (torn) (eql a b)))")
@@ -249,7 +249,7 @@
 (deftest reload-cl-ppcre-while-it-is-used
   (with-image (image :debian '("cl-ppcre"))
     (is eq :true (path (outcome-of image "load-system" "system" "cl-ppcre" "asd_files" '() "force" :false) "loaded"))
-    (evaluated image *callers*)
+    (prepare image *callers*)
     (evaluated image "(defun scan-once () (and (eql 2 (cl-ppcre:scan \"a+b\" \"xxaab\")) (equal '(\"a\" \"b\") (cl-ppcre:split \"[,;]\" \"a,b\"))
                         (equal \"x-x\" (cl-ppcre:regex-replace \"(\\\\d+)\" \"x12x\" \"-\"))))
                       (start-callers 'scan-once)")

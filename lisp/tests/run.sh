@@ -53,7 +53,7 @@ clean() {
         CL_SOURCE_REGISTRY='(:source-registry :ignore-inherited-configuration)' \
         ASDF_OUTPUT_TRANSLATIONS="(:output-translations (t (\"$scratch/fasls/\" :implementation)) :ignore-inherited-configuration)" \
         CONSORT_TEST_SBCL="$sbcl" CONSORT_TEST_SBCL_NAME="$name" CONSORT_TEST_SCRATCH="$scratch" CONSORT_TEST_FASLS="$cache" "$@"
-    for kept in SBCL_HOME LD_LIBRARY_PATH CONSORT_TEST_RUN CONSORT_TEST_PLACE CONSORT_ACCEPT CONSORT_ONLY CONSORT_COPIES CONSORT_FEW_FILES; do
+    for kept in SBCL_HOME LD_LIBRARY_PATH CONSORT_TEST_RUN CONSORT_TEST_PLACE CONSORT_ACCEPT CONSORT_COPIES CONSORT_FEW_FILES; do
         eval "value=\${$kept-}"
         [ -z "$value" ] || set -- "$kept=$value" "$@"
     done
