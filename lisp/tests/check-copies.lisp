@@ -39,7 +39,7 @@
   (setf threads (busy-threads))
   (unwind-protect
        (loop repeat count
-             do (multiple-value-bind (lines code signal) (check-lines *text* :deadline 120)
+             do (multiple-value-bind (lines code signal) (check-lines *text*)
                   (unless (and (eql code 0) (null signal) (= expected (length (diagnostics-of lines)))
                                (loop for line in lines thereis (field line "done")))
                     (incf wrong)
@@ -57,7 +57,7 @@
     (sb-thread:signal-semaphore go-on)
     (sb-thread:join-thread holder))
   ;; How a copy ends is told.
-  (flet ((ending (function) (multiple-value-list (wait-for-copy (call-in-copy function :patience 30)))))
+  (flet ((ending (function) (multiple-value-list (wait-for-copy (call-in-copy function :patience *patience*)))))
     (expect (equal (ending (lambda ())) '(0 nil)) "a copy that returns")
     (expect (equal (ending (lambda () (error "no"))) '(70 nil)) "a copy that fails")
     (expect (equal (ending (lambda () (throw 'nowhere nil))) '(70 nil)) "a copy that throws")

@@ -9,7 +9,7 @@
 (defun answer-of (text &rest more)
   "The copy's answer about TEXT; MORE: parameters, names and values."
   (loop for line in (check-lines (coerce text 'text)
-                                 :package (getf more :package "EXPAND-TESTS") :deadline (getf more :deadline 60)
+                                 :package (getf more :package "EXPAND-TESTS") :deadline (getf more :deadline *patience*)
                                  :runner 'expand-in-copy
                                  :more (loop for (name value) on more by #'cddr
                                              when (stringp name) collect name and collect value))
@@ -59,6 +59,8 @@
             ,@(loop for form in forms collect `(eval (read-from-string ,form))))
           ,@body))
 
+(defvar *not-to-be-written* (format nil "~Aexpand-~D" (uiop:native-namestring (uiop:temporary-directory)) (sb-posix:getpid)))
+
 (with-definitions ("(defmacro twice (form) `(progn ,form ,form))"
                    "(defmacro fails () (error \"no ~A\" :way))"
                    "(defmacro endless () (loop))"
@@ -66,7 +68,7 @@
                    "(defmacro deeper () '(progn (deeper)))"
                    "(defvar *seen* 0)"
                    "(defmacro noting () (incf *seen*) (setf (get 'noting :seen) t) (intern \"NEW-HERE\" :expand-tests) (setf (fdefinition 'made-by-macro) #'car) 1)"
-                   "(defmacro writing () (with-open-file (out \"/tmp/consort-expand-test\" :direction :output) (print 1 out)))"
+                   (format nil "(defmacro writing () (with-open-file (out ~S :direction :output) (print 1 out)))" *not-to-be-written*)
                    "(defmacro thrower () (throw 'nowhere 1))"
                    "(defmacro env-of (name &environment env) (if (macro-function name env) :macro :none))"
                    "(define-compiler-macro compiled-away (x) `(never ,x))"
@@ -206,7 +208,7 @@ b\")" '(:contains "\"a b\" \"a b\""))
   (expect (not (fboundp (or (find-symbol "MADE-BY-MACRO" :expand-tests) 'none))) "and no function")
   (answer-of "(twice a-new-name)")
   (expect (null (find-symbol "A-NEW-NAME" :expand-tests)) "what is read is not interned")
-  (expect (null (probe-file "/tmp/consort-expand-test")) "no file is written"))
+  (expect (null (probe-file *not-to-be-written*)) "no file is written"))
 
 ;; Without a copy: what that gives is what a copy gives, and nothing is left in the image.
 

@@ -5,9 +5,12 @@
 
 (in-package :consort)
 
+(defparameter *patience* 900
+  "Seconds that anything is waited for. Only a failure takes that long, so that a slow or busy machine makes none.")
+
 (defun fresh-directory ()
-  "The name of a new, empty directory, with a slash."
-  (let ((name (format nil "~Aconsort-check-~D-~36R/" (uiop:native-namestring (uiop:temporary-directory))
+  "Returns the name of a new, empty directory, with a slash."
+  (let ((name (format nil "~Acheck-~D-~36R/" (uiop:native-namestring (uiop:temporary-directory))
                       (sb-posix:getpid) (random (expt 36 8) (make-random-state t)))))
     (ensure-directories-exist name)
     name))
@@ -56,7 +59,7 @@
     (write-sequence octets stream :end end)
     (finish-output stream)))
 
-(defun check-lines (text &key path (mode "file") package notes unreachable (withheld #()) asd-files (confine t) (deadline 60) more
+(defun check-lines (text &key path (mode "file") package notes unreachable (withheld #()) asd-files (confine t) (deadline *patience*) more
                            (runner 'check-in-copy) parked)
   "What a copy that checks TEXT sends, each line read; and its exit code and signal. PARKED: it is made, and warm, before it has the text."
   (call-with-scratch
@@ -73,7 +76,7 @@
        (let ((pid (call-in-copy (lambda ()
                                   (refuse-exits #'refuse-exit) ; as the image does when it serves
                                   (funcall runner (if parked (parked-params params) params)))
-                                :patience 30)))
+                                :patience *patience*)))
          (unwind-protect
               (let* ((connection (progn (await-connection listener pid) (sb-bsd-sockets:socket-accept listener)))
                      (stream (sb-bsd-sockets:socket-make-stream connection :input t :output t :element-type '(unsigned-byte 8) :buffering :full))

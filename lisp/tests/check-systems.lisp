@@ -46,7 +46,7 @@
 
 (defun call-with-workshop (function)
   "Call FUNCTION with the native names of a directory and of its workshop.asd, where a system of the same name is installed elsewhere."
-  (let* ((root (uiop:ensure-directory-pathname (string-right-trim '(#\Newline) (uiop:run-program '("mktemp" "-d") :output :string))))
+  (let* ((root (uiop:ensure-directory-pathname (fresh-directory)))
          (here (merge-pathnames "here/" root)) (installed (merge-pathnames "installed/" root))
          (asdf:*central-registry* (list installed)))
     (unwind-protect

@@ -1,161 +1,174 @@
-;;;; A test harness of a page, and the host's side of the link: images to test, over real descriptors.
+;;;; Tests and checks: defining them, running all or those that are named, and telling what failed.
 
 (in-package :consort)
 
 (defvar *passed* 0)
 (defvar *failed* 0)
+(defvar *skipped* 0)
 (defvar *tests* '() "Names and functions, newest first.")
+(defvar *test* nil "The name of the test that runs.")
+(defvar *failed-tests* '() "Names of tests, newest first.")
+(defvar *subject* nil "The frame, or the part of one, that the running check looked into last. It is shown when the check fails.")
+
+(defparameter *patience* 900
+  "Seconds that anything is waited for. Only a failure takes that long, so that a slow or busy machine makes none.")
 
 (defmacro deftest (name &body body)
-  "A test: BODY with checks."
+  "Defines a test: BODY with checks."
   `(push (cons ',name (lambda () ,@body)) *tests*))
 
-(defun note-check (passed form control &rest arguments)
-  (cond (passed (incf *passed*))
-        (t (incf *failed*)
-           (format t "~&FAILED ~S~%  ~?~%" form control arguments))))
+;;; Checks
+
+(define-condition test-aborted (error)
+  ((why :initarg :why))
+  (:report (lambda (condition stream) (write-string (slot-value condition 'why) stream)))
+  (:documentation "The test cannot go on: the image is gone, or what was waited for did not come."))
+
+(defun abort-test (control &rest arguments)
+  (error 'test-aborted :why (apply #'format nil control arguments)))
+
+(defun note-failure (control &rest arguments)
+  (incf *failed*)
+  (pushnew *test* *failed-tests*)
+  (format t "~&FAILED ~(~A~)~%  ~?~%" *test* control arguments)
+  (finish-output))
+
+(defun call-check (form check)
+  "Calls CHECK, which returns whether it passed, and why not as a text; counts, and tells of a failure. An error fails the check alone, unless
+the test cannot go on."
+  (let ((*subject* nil))
+    (multiple-value-bind (passed why)
+        (handler-bind ((test-aborted (lambda (condition) (note-failure "~S~%  ~A" form condition) (throw 'test-ended nil))))
+          (handler-case (funcall check)
+            ((and error (not test-aborted)) (condition) (values nil (format nil "~A: ~A" (type-of condition) condition)))))
+      (if passed
+          (incf *passed*)
+          (note-failure "~S~%  ~A~@[~%  in ~A~]" form why (and *subject* (shown *subject*)))))))
 
 (defmacro is (test expected actual)
-  "Check that ACTUAL is EXPECTED under TEST."
-  `(let ((expected ,expected) (actual ,actual))
-     (note-check (,test expected actual) ',actual "expected ~S, got ~S" expected actual)))
+  "Checks that ACTUAL is EXPECTED under TEST."
+  `(call-check ',actual
+               (lambda ()
+                 (let ((expected ,expected) (actual ,actual))
+                   (values (,test expected actual) (format nil "expected ~S, got ~S" expected (clipped-text actual)))))))
 
 (defmacro ok (form)
-  "Check that FORM is true."
-  `(note-check ,form ',form "is false"))
+  "Checks that FORM is true."
+  `(call-check ',form (lambda () (values ,form "is false"))))
 
 (defmacro signals (type form)
-  "Check that FORM signals a TYPE."
-  `(note-check (handler-case (progn ,form nil) (,type () t)) ',form "did not signal ~S" ',type))
+  "Checks that FORM signals a TYPE."
+  `(call-check ',form (lambda () (values (handler-case (progn ,form nil) (,type () t)) ,(format nil "did not signal ~S" type)))))
 
-(defun run-tests ()
-  "Run every test; the process's exit code."
-  (loop for (name . function) in (reverse *tests*)
-        do (format t "~&~(~A~)~%" name)
-           (finish-output)
-           (let ((begun (get-internal-real-time)))
-             (handler-case (funcall function)
-               (serious-condition (condition)
-                 (incf *failed*)
-                 (format t "~&FAILED ~A: ~A: ~A~%" name (type-of condition) condition)))
-             (let ((seconds (/ (- (get-internal-real-time) begun) internal-time-units-per-second 1.0)))
-               (when (> seconds 5) ; where the time goes
-                 (format t "~&  ~,1F s~%" seconds)))))
-  (format t "~&~D passed, ~D failed~%" *passed* *failed*)
-  (if (and (zerop *failed*) (plusp *passed*)) 0 1))
+(defmacro eventually (form)
+  "Returns the first true value of FORM, which is evaluated again and again; the test ends when none comes."
+  `(call-until (lambda () ,form) ',form))
 
-;;; Images
+(defun call-until (function form)
+  (loop with end = (+ (get-internal-real-time) (* *patience* internal-time-units-per-second))
+        do (let ((value (funcall function)))
+             (when value (return value)))
+           (when (> (get-internal-real-time) end)
+             (abort-test "~S did not become true in ~D s~@[; the last frame: ~A~]" form *patience* (and *subject* (shown *subject*))))
+           (sleep 0.01)))
 
-(defvar *scratch* (concatenate 'string (sb-ext:posix-getenv "CONSORT_TEST_SCRATCH") "/"))
-(defvar *sbcl* (sb-ext:posix-getenv "CONSORT_TEST_SBCL"))
+(defun skip-test (control &rest arguments)
+  "Ends the running test, which is counted as skipped."
+  (incf *skipped*)
+  (format t "~&  skipped: ~?~%" control arguments)
+  (throw 'test-ended nil))
 
-(defstruct image process socket stream (id 0) (events '()) ready)
+;;; What is read from frames
 
-(defun core-command (&optional (heap 1024))
-  (format nil "~A --core ~Aconsort.core --noinform --dynamic-space-size ~D --disable-ldb --end-runtime-options" *sbcl* *scratch* heap))
+(define-condition missing-member (error)
+  ((object :initarg :object)
+   (path :initarg :path)
+   (step :initarg :step))
+  (:report (lambda (condition stream)
+             (with-slots (object path step) condition
+               (format stream "There is no ~S of the path~{ ~S~} in ~A" step path (shown object))))))
 
-(defun fasl-command ()
-  (format nil "~A --noinform --no-sysinit --no-userinit --disable-debugger --load ~Aconsort.fasl --eval '(consort:main)'" *sbcl* *scratch*))
-
-(defun start-image (&key (command (core-command)))
-  "An image that is ready. The shell moves the link, which RUN-PROGRAM can only pass as descriptor 0, to where the host would have it."
-  (multiple-value-bind (ours theirs) (socket-pair)
-    (let* ((their-stream (sb-sys:make-fd-stream theirs :input t :element-type '(unsigned-byte 8)))
-           (process (sb-ext:run-program "/bin/sh" (list "-c" (format nil "exec 9<&0 </dev/null; CONSORT_FD=9 exec ~A" command))
-                                        :input their-stream :output (concatenate 'string *scratch* "out") :error (concatenate 'string *scratch* "err")
-                                        :if-output-exists :append :if-error-exists :append :wait nil))
-           (image (make-image :process process :socket ours
-                              :stream (sb-sys:make-fd-stream ours :input t :output t :external-format :utf-8 :buffering :full :timeout 120))))
-      (close their-stream)
-      (setf (image-ready image) (receive image))
-      image)))
-
-(defun socket-pair ()
-  (sb-alien:with-alien ((fds (array sb-alien:int 2)))
-    (unless (zerop (sb-alien:alien-funcall
-                    (sb-alien:extern-alien "socketpair" (function sb-alien:int sb-alien:int sb-alien:int sb-alien:int (* (array sb-alien:int 2))))
-                    1 1 0 (sb-alien:addr fds)))
-      (error "socketpair failed"))
-    (dotimes (i 2)
-      (sb-posix:fcntl (sb-alien:deref fds i) sb-posix:f-setfd 1))
-    (values (sb-alien:deref fds 0) (sb-alien:deref fds 1))))
-
-(defun receive (image)
-  "The next frame; :EOF at the end."
-  (let ((line (read-line (image-stream image) nil :eof)))
-    (if (eq line :eof)
-        :eof
-        (parse-json (sb-ext:string-to-octets line :external-format :utf-8)))))
-
-(defun send-line (image line)
-  (write-line line (image-stream image))
-  (finish-output (image-stream image)))
-
-(defun send (image op &rest fields)
-  "Send a request; its id."
-  (let ((id (incf (image-id image))))
-    (multiple-value-bind (octets end) (json-octets (object "id" id "op" op "params" (cons :object fields)))
-      (send-line image (sb-ext:octets-to-string octets :end end :external-format :utf-8)))
-    id))
-
-(defun wait-for (image id)
-  "The answer to request ID; events before it are kept."
-  (loop
-    (let ((frame (receive image)))
-      (cond ((eq frame :eof) (error "The image is gone"))
-            ((field frame "event") (push frame (image-events image)))
-            ((equal (field frame "id") id) (return frame))
-            (t (push frame (image-events image)))))))
-
-(defun call (image op &rest fields)
-  (wait-for image (apply #'send image op fields)))
-
-(defun eval-id (image code &key (session "s") (timeout 60) package stream timing origin)
-  (apply #'send image "eval" "session" session "code" code "capture_time" (bool timing) "timeout" timeout "stream" (bool stream)
-         (append (when package (list "package" package)) (when origin (list "origin" origin)))))
-
-(defun evaluated (image code &rest keys)
-  "The outcome of evaluating CODE; for an error frame, that."
-  (let ((frame (wait-for image (apply #'eval-id image code keys))))
-    (field frame "result" frame)))
+(defun member-at (object step)
+  "Returns the member STEP, a name or an index, of OBJECT, and whether there is one that is not null."
+  (let ((value (cond ((and (stringp step) (object-p object)) (field object step))
+                     ((and (integerp step) (vectorp object) (not (stringp object)) (< step (length object))) (aref object step)))))
+    (values value (and value (not (eq value :null))))))
 
 (defun path (object &rest path)
-  "What is at PATH, names and indices, in OBJECT."
-  (dolist (step path object)
-    (setf object (if (stringp step)
-                     (and (object-p object) (field object step))
-                     (and (vectorp object) (< step (length object)) (aref object step))))))
+  "Returns what is at PATH, names and indices, in OBJECT. A missing member is an error, and so is one that is null."
+  (setf *subject* object)
+  (let ((at object))
+    (dolist (step path at)
+      (multiple-value-bind (value there) (member-at at step)
+        (unless there
+          (error 'missing-member :object object :path path :step step))
+        (setf at value)))))
 
-(defun first-value (image code &rest keys)
-  (path (apply #'evaluated image code keys) "values" 0 "text"))
+(defun path-if-any (object &rest path)
+  "Returns what is at PATH in OBJECT; NIL when a member on the way is missing or null. For a test that asks for absence."
+  (setf *subject* object)
+  (let ((at object))
+    (dolist (step path at)
+      (multiple-value-bind (value there) (member-at at step)
+        (unless there (return nil))
+        (setf at value)))))
 
-(defun error-type (image code &rest keys)
-  (path (apply #'evaluated image code keys) "error" "type"))
+(defun rewritten (value)
+  "Returns VALUE, which was read, as the writer of JSON wants it."
+  (cond ((object-p value) (cons :object (mapcar #'rewritten (rest value))))
+        ((and (vectorp value) (not (stringp value))) (map 'vector #'rewritten value))
+        (t value)))
 
-(defun status-of (image code &rest keys)
-  (path (apply #'evaluated image code keys) "status"))
+(defun shown (value)
+  "Returns VALUE, which was read, as JSON of a bounded length."
+  (multiple-value-bind (octets end) (json-octets (rewritten value))
+    (let ((text (sb-ext:octets-to-string octets :end end :external-format :utf-8)))
+      (if (> (length text) 3000)
+          (format nil "~A [...] (~D characters)" (subseq text 0 3000) (length text))
+          text))))
 
-(defun event-named (image name)
-  (find name (image-events image) :key (lambda (event) (field event "event")) :test #'equal))
-
-(defun await-event (image name)
-  "The first event of that NAME, waited for."
-  (loop (or (event-named image name)
-            (push (receive image) (image-events image)))
-        (let ((event (event-named image name)))
-          (when event (return event)))))
-
-(defun stop-image (image)
-  "Close the link and wait for the image to leave; its exit code."
-  (close (image-stream image))
-  (sb-ext:process-wait (image-process image))
-  (sb-ext:process-exit-code (image-process image)))
-
-(defmacro with-image ((image &rest options) &body body)
-  `(let ((,image (start-image ,@options)))
-     (unwind-protect (progn ,@body)
-       (when (sb-ext:process-alive-p (image-process ,image))
-         (stop-image ,image)))))
+(defun clipped-text (value)
+  (if (and (stringp value) (> (length value) 3000)) (concatenate 'string (subseq value 0 3000) " [...]") value))
 
 (defun text-contains (part text)
   (and (stringp text) (search part text) t))
+
+;;; Running
+
+(defun name-of-test (test)
+  (string-downcase (car test)))
+
+(defun chosen-tests (names)
+  "Returns the tests of NAMES, in their order of definition; all when there are no names. A name that no test has stands for those that have it
+as a part of theirs."
+  (let ((tests (reverse *tests*)))
+    (flet ((meant (name)
+             (or (remove name tests :key #'name-of-test :test #'string/=)
+                 (remove-if-not (lambda (test) (search name (name-of-test test))) tests)
+                 (progn (incf *failed*) (format t "~&No test has ~S in its name.~%" name) nil))))
+      (if names
+          (let ((meant (mapcan (lambda (name) (copy-list (meant (string-downcase name)))) names)))
+            (remove-if-not (lambda (test) (member test meant)) tests))
+          tests))))
+
+(defun run-test (*test* function)
+  (format t "~&~(~A~)~%" *test*)
+  (finish-output)
+  (let ((begun (get-internal-real-time)))
+    (catch 'test-ended
+      (handler-case (funcall function)
+        (serious-condition (condition)
+          (note-failure "~A: ~A" (type-of condition) condition))))
+    (let ((seconds (/ (- (get-internal-real-time) begun) internal-time-units-per-second 1.0)))
+      (when (> seconds 5) ; where the time goes
+        (format t "~&  ~,1F s~%" seconds)))))
+
+(defun run-tests (names)
+  "Runs the tests of NAMES; returns the exit code of the process."
+  (loop for (name . function) in (chosen-tests names)
+        do (run-test name function))
+  (when *failed-tests*
+    (format t "~&Failed tests, and how to run each alone:~%~:{  lisp/tests/run.sh ~A image ~(~A~)~%~}"
+            (mapcar (lambda (name) (list (or (sb-ext:posix-getenv "CONSORT_TEST_SBCL_NAME") "sbcl") name)) (reverse *failed-tests*))))
+  (format t "~&~D passed, ~D failed, ~D skipped~%" *passed* *failed* *skipped*)
+  (if (and (zerop *failed*) (plusp (+ *passed* *skipped*))) 0 1))

@@ -1,15 +1,37 @@
 #!/bin/sh
 # Build a core and a fasl with the given SBCL (default: sbcl) in a temporary directory, test both, then the checker; and clean up.
 # The last line counts: the checker's parts, each a script of its own, count as one test each.
-#   lisp/tests/run.sh [SBCL [PART...]]      parts: image programs kinds loaded systems confined copies expand real-files
+#
+#   lisp/tests/run.sh [SBCL [PART [NAME...]]...]    parts: image programs kinds loaded systems confined copies expand real-files
+#
+# The parts `image` and `programs` have tests with names: of NAMEs behind a part, only these are run, or those that have them in their name.
+#   lisp/tests/run.sh sbcl image profile-a-hot-spot
+#   lisp/tests/run.sh sbcl programs unused
+#
+# Nothing of the user's or of the machine comes in but SBCL: the environment has what is set below and nothing else. ASDF finds no system
+# but those that a test names.
 set -eu
-sbcl=${1:-sbcl}
+LC_ALL=C
+export LC_ALL
+parts='image programs kinds loaded systems confined copies expand real-files'
+name=${1:-sbcl}
 [ $# = 0 ] || shift
-[ $# -gt 0 ] || set -- image programs kinds loaded systems confined copies expand real-files
+# shellcheck disable=SC2086
+[ $# -gt 0 ] || set -- $parts
+part_p() { case " $parts " in *" $1 "*) return 0 ;; esac; return 1; }
+part_p "$1" || { echo "there is no part $1; parts: $parts"; exit 2; }
+sbcl=$(command -v "$name") || { echo "there is no program $name"; exit 2; }
+case $sbcl in /*) ;; *) sbcl=$(pwd)/$sbcl ;; esac
 lisp=$(cd "$(dirname "$0")/.." && pwd)
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/consort-lisp-test.XXXXXX")
+cache=${CONSORT_TEST_CACHE:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/consort-test}/lisp-fasls
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/consort-lisp.XXXXXX")
+scratch=$(cd "$scratch" && pwd -P)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM HUP
+mkdir -p "$scratch/home/.config" "$scratch/home/.cache" "$scratch/home/.local/share" "$scratch/tmp" "$scratch/fasls"
+mkdir -m 700 "$scratch/runtime"
+# A cache that cannot be written is done without.
+{ mkdir -p "$cache" && [ -w "$cache" ]; } 2>/dev/null || cache=$scratch/fasls
 
 # It is one package, and the build cannot tell a redefinition from a macro that is loaded after it was compiled.
 twice=$(grep -rhoE '^\((defun|defmacro|defgeneric|define-internal|define-operation|defvar|defparameter|define-global) [^ ()]+' "$lisp/src" |
@@ -22,32 +44,67 @@ outside=$(cd "$lisp/src" && find . -name '*.lisp' ! -path ./sbcl.lisp ! -path '.
     grep -iE "[( '\"]sb-$inside(:|\")" || true)
 [ -z "$outside" ] || { echo "internals of SBCL named outside of lisp/src/sbcl*:" "$outside"; exit 1; }
 
+# clean COMMAND...: run it in the environment of the tests. What the leak check knows its processes by goes with them.
+clean() {
+    set -- PATH="$(getconf PATH)" HOME="$scratch/home" TMPDIR="$scratch/tmp" \
+        XDG_CONFIG_HOME="$scratch/home/.config" XDG_CACHE_HOME="$scratch/home/.cache" XDG_DATA_HOME="$scratch/home/.local/share" \
+        XDG_STATE_HOME="$scratch/home/.local/state" XDG_RUNTIME_DIR="$scratch/runtime" XDG_CONFIG_DIRS="$scratch/home" XDG_DATA_DIRS="$scratch/home" \
+        LANG=C.UTF-8 LC_ALL=C.UTF-8 TERM=dumb TZ=UTC \
+        CL_SOURCE_REGISTRY='(:source-registry :ignore-inherited-configuration)' \
+        ASDF_OUTPUT_TRANSLATIONS="(:output-translations (t (\"$scratch/fasls/\" :implementation)) :ignore-inherited-configuration)" \
+        CONSORT_TEST_SBCL="$sbcl" CONSORT_TEST_SBCL_NAME="$name" CONSORT_TEST_SCRATCH="$scratch" CONSORT_TEST_FASLS="$cache" "$@"
+    for kept in SBCL_HOME LD_LIBRARY_PATH CONSORT_TEST_RUN CONSORT_TEST_PLACE CONSORT_ACCEPT CONSORT_COPIES CONSORT_FEW_FILES; do
+        eval "value=\${$kept-}"
+        [ -z "$value" ] || set -- "$kept=$value" "$@"
+    done
+    env -i "$@" </dev/null
+}
+
 # Both of one compilation: what is saved in the core has just been compiled, as `consort:build` does it.
-CONSORT_OUTPUT=$scratch $sbcl --noinform --no-sysinit --no-userinit --non-interactive --load "$lisp/boot.lisp" \
+clean CONSORT_OUTPUT="$scratch" "$sbcl" --noinform --no-sysinit --no-userinit --non-interactive --load "$lisp/boot.lisp" \
     --eval '(let ((directory (concatenate (quote string) (sb-ext:posix-getenv "CONSORT_OUTPUT") "/")))
               (consort::concatenate-files (consort::compile-sources (sb-ext:parse-native-namestring directory))
                                           (sb-ext:parse-native-namestring (concatenate (quote string) directory "consort.fasl.new")))
               (mapc (function delete-file) (directory (concatenate (quote string) directory "*.fasl")))
               (consort::save-core (sb-ext:parse-native-namestring (concatenate (quote string) directory "consort.core"))))' \
-    >"$scratch/build.log" 2>&1 </dev/null || { cat "$scratch/build.log"; echo "the build failed"; exit 1; }
+    >"$scratch/build.log" 2>&1 || { cat "$scratch/build.log"; echo "the build failed"; exit 1; }
 mv "$scratch/consort.fasl.new" "$scratch/consort.fasl"
-# The tests of the image talk to images; the checker's are loaded into one.
-run() { $sbcl --noinform --dynamic-space-size 4096 --no-sysinit --no-userinit --non-interactive "$@" </dev/null; }
+# run ENVIRONMENT LISP-OPTION...: the tests of the image talk to images; the checker's are loaded into one.
+run() {
+    names=$1
+    shift
+    clean CONSORT_TEST_NAMES="$names" "$sbcl" --noinform --dynamic-space-size 4096 --no-sysinit --no-userinit --non-interactive "$@"
+}
 
-export CONSORT_TEST_SBCL="$sbcl" CONSORT_TEST_SCRATCH="$scratch"
-passed=0 failed=0
-for part; do
-    if [ "$part" = image ]; then
-        run --load "$lisp/tests/run.lisp" | tee "$scratch/image.log"
-        counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$scratch/image.log" | tail -n 1)
-        counts=${counts:-0 passed, 1 failed}
-        good=${counts%% *} bad=${counts#* passed, }
-        passed=$((passed + good)) failed=$((failed + ${bad% failed}))
-    elif run --load "$scratch/consort.fasl" --load "$lisp/tests/check-$part.lisp"; then
+passed=0 failed=0 skipped=0
+# test_part PART NAMES
+test_part() {
+    if [ "$1" = image ]; then
+        run "$2" --load "$lisp/tests/run.lisp" | tee "$scratch/image.log"
+        counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$scratch/image.log" | tail -n 1 | tr -dc '0-9 ')
+        # shellcheck disable=SC2086
+        set -- ${counts:-0 1 0}
+        passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+    elif run "$2" --load "$scratch/consort.fasl" --load "$lisp/tests/check-$1.lisp"; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
+        echo "To run this part alone: lisp/tests/run.sh $name $1${2:+ $2}"
     fi
+}
+while [ $# -gt 0 ]; do
+    part=$1 names=
+    shift
+    while [ $# -gt 0 ] && ! part_p "$1"; do
+        names="$names${names:+ }$1"
+        shift
+    done
+    case $names:$part in :* | *:image | *:programs) ;; *) echo "the tests of the part $part have no names: $names"; exit 2 ;; esac
+    test_part "$part" "$names"
 done
-echo "$passed passed, $failed failed"
+if [ "$skipped" -gt 0 ]; then
+    echo "$passed passed, $failed failed, $skipped skipped"
+else
+    echo "$passed passed, $failed failed"
+fi
 [ "$failed" = 0 ]

@@ -4,7 +4,7 @@
 
 (defun not-undone-p (outcome &rest texts)
   "Whether OUTCOME names just these as not undone."
-  (let ((notes (coerce (field outcome "not_undone") 'list)))
+  (let ((notes (coerce (path outcome "not_undone") 'list)))
     (or (and (= (length notes) (length texts)) (every #'text-contains texts notes))
         (progn (format t "~&  ~S~%" notes) nil))))
 

@@ -3,7 +3,9 @@
 ;;;; cpu and time: each profiled thread has a timer of its own (timer_create(2), SIGEV_THREAD_ID), which counts that thread's processor time, or
 ;;;; the clock's, and signals that thread. SB-SPROF's cpu mode has one timer for the process: what another client's code burns is told of
 ;;;; this code. Its time mode has a thread that walks all threads, and ends only when that one has woken up; and its stacks lack the callers
-;;;; of assembler routines (GENERIC-+) and of foreign code. The signal is one that the runtime defers where Lisp must not run.
+;;;; of assembler routines (GENERIC-+) and of foreign code. The signal is one that the runtime defers where Lisp must not run. While a timer's
+;;;; signal is pending, because it is deferred or because the thread waits for a processor, the kernel merges further expirations into it: a
+;;;; sample weighs one more than the number of these.
 ;;;; alloc: SB-SPROF, which the allocator itself calls each time a thread needs new memory.
 
 (in-package :consort)
@@ -12,7 +14,7 @@
 (defconstant +allocation-samples+ 500000 "Samples of allocation that are gathered; what is told is thinned out to what was asked for.")
 
 (defstruct (profile (:constructor make-profile (mode interval limit)))
-  "One run. MODE is :CPU, :TIME or :ALLOC, INTERVAL in seconds, LIMIT in samples; COUNT of them have been taken."
+  "One run. MODE is :CPU, :TIME or :ALLOC, INTERVAL in seconds, LIMIT in samples; COUNT is the weight of those that came, the lost ones included."
   (mode :cpu :type (member :cpu :time :alloc) :read-only t)
   (interval 0.01 :type (real (0)) :read-only t)
   (limit 1000 :type (unsigned-byte 32) :read-only t)
@@ -25,7 +27,7 @@
   (stacks nil))
 
 (defstruct recorder
-  "One thread's samples: simple vectors of code and offsets, newest first. TIMER is the kernel's, NIL when it is deleted."
+  "One thread's samples, newest first: conses of a weight and a simple vector of code and offsets. TIMER is the kernel's, NIL when it is deleted."
   (samples '() :type list)
   (scratch (make-array (* 2 +stack-depth+) :initial-element nil) :type simple-vector :read-only t)
   (profile nil :type profile :read-only t)
@@ -81,17 +83,23 @@
       (when timer
         (call-foreign "timer_delete" sb-alien:int (sb-alien:unsigned-long timer))))))
 
+(defun claim-weight (profile wanted)
+  "The part of the weight WANTED that PROFILE has room for within its limit. It is taken."
+  (let ((before (sb-ext:atomic-incf (profile-count profile) wanted)))
+    (max 0 (min wanted (- (profile-limit profile) before)))))
+
 (defun take-sample (signal info context)
-  "The signal's handler. Also runs, for nothing, where a signal arrives late."
-  (declare (ignore signal info))
+  "Handles the signal of a timer. Does nothing where a signal arrives late."
+  (declare (ignore signal))
   (let ((recorder *recorder*))
     (when recorder
       (let ((profile (recorder-profile recorder)))
-        (when (and (profile-active profile)
-                   (< (sb-ext:atomic-incf (profile-count profile)) (profile-limit profile)))
-          (let* ((frames (recorder-scratch recorder))
-                 (count (handler-case (read-frames context frames) (error () 0))))
-            (push (subseq frames 0 count) (recorder-samples recorder))))))))
+        (when (profile-active profile)
+          (let ((weight (claim-weight profile (1+ (timer-overrun info)))))
+            (when (plusp weight)
+              (let* ((frames (recorder-scratch recorder))
+                     (count (handler-case (read-frames context frames) (error () 0))))
+                (push (cons weight (subseq frames 0 count)) (recorder-samples recorder))))))))))
 
 ;;; Threads
 
@@ -185,28 +193,32 @@ deadline does not interrupt the end."
     (t "foreign function")))
 
 (defun gathered-stacks (profile)
-  "What PROFILE has gathered: stacks of names, innermost first, one a sample."
-  (let ((names (if (profile-recorders profile)
-                   (loop for recorder in (profile-recorders profile)
-                         nconc (mapcar #'stack-names (recorder-samples recorder)))
-                   (sprof-stacks))))
-    (mapcar (lambda (names)
-              (names-of-user (if (eq (profile-mode profile) :alloc)
-                                 (or (member-if-not #'allocator-name-p names) names)
-                                 names)))
-            names)))
+  "Returns conses of a weight and a stack of names, innermost first, one for each sample of PROFILE."
+  (let ((samples (if (profile-recorders profile)
+                     (loop for recorder in (profile-recorders profile)
+                           nconc (loop for (weight . frames) in (recorder-samples recorder)
+                                       collect (cons weight (stack-names frames))))
+                     (mapcar (lambda (names) (cons 1 names)) (sprof-stacks)))))
+    (loop for (weight . names) in samples
+          collect (cons weight (names-of-user (if (eq (profile-mode profile) :alloc)
+                                                  (or (member-if-not #'allocator-name-p names) names)
+                                                  names))))))
 
 (defun counted-stacks (profile)
-  "Lists (COUNT NAME ...), outermost first, of the stacks of PROFILE, the most frequent first. No more samples than its limit: of more, every
-Nth in the order of the stacks, so that all keep their share."
+  "Lists (COUNT NAME ...), outermost first, of the stacks of PROFILE, the most frequent first. The counts add up to no more than its limit: of
+more, every Nth in the order of the stacks is counted, so that all keep their share."
   (let* ((counts (make-hash-table :test #'equal))
-         (stacks (sort (mapcar #'reverse (remove nil (gathered-stacks profile))) #'string< :key #'prin1-to-string))
-         (total (length stacks))
-         (limit (profile-limit profile)))
-    (loop for stack in stacks
-          for index from 0
-          when (or (<= total limit) (/= (floor (* index limit) total) (floor (* (1+ index) limit) total)))
-            do (incf (gethash stack counts 0)))
+         (samples (loop for (weight . names) in (gathered-stacks profile)
+                        when names collect (cons weight (reverse names))))
+         (sorted (sort samples #'string< :key (lambda (sample) (prin1-to-string (rest sample)))))
+         (total (reduce #'+ sorted :key #'first))
+         (limit (profile-limit profile))
+         (before 0))
+    (flet ((kept (position) (if (<= total limit) position (floor (* position limit) total))))
+      (loop for (weight . stack) in sorted
+            for count = (- (kept (+ before weight)) (kept before))
+            do (incf before weight)
+               (when (plusp count) (incf (gethash stack counts 0) count))))
     (sort (loop for stack being the hash-keys of counts using (hash-value count) collect (cons count stack)) #'> :key #'first)))
 
 (defun profile-facts (profile)

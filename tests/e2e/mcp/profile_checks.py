@@ -1,4 +1,6 @@
-"""profile-code by its contract, its verification strategy sentence by sentence; and run-tests. Figures differ from run to run: shapes are asserted."""
+"""profile-code by its contract, its verification strategy sentence by sentence; and run-tests. Figures differ from run to run: shapes are asserted.
+
+Profiled code works for an amount of processor time, not of work, so that a fast machine takes as many samples of it as a slow one."""
 
 import re
 
@@ -10,8 +12,15 @@ TEN = """
 (defun hot (n) (declare (fixnum n)) (let ((s 0)) (declare (fixnum s)) (dotimes (i n s) (setf s (logxor i (logand s 1023))))))
 (macrolet ((cold (&rest names) `(progn ,@(loop for name in names collect `(defun ,name () (list ',name (random 10)))))))
   (cold cold1 cold2 cold3 cold4 cold5 cold6 cold7 cold8 cold9))
-(defun ten (n) (dotimes (i n :done) (hot 10000000) (cold1) (cold2) (cold3) (cold4) (cold5) (cold6) (cold7) (cold8) (cold9)))
+(defun ten () (hot 1000000) (cold1) (cold2) (cold3) (cold4) (cold5) (cold6) (cold7) (cold8) (cold9))
 """
+FOR_SECONDS = """
+(defun e2e-for-seconds (seconds work)
+  (loop with end = (+ (get-internal-run-time) (* seconds internal-time-units-per-second))
+        do (funcall work) until (> (get-internal-run-time) end)))
+"""
+# Seconds that only a failure takes.
+LONG = 600
 
 
 async def profiled(agent, code, **more):
@@ -29,8 +38,8 @@ def adds_up(node):
 
 @check
 async def profile_hot_spot_identification(agent):
-    await value(agent, TEN)
-    result = await profiled(agent, "(ten 60)", mode="cpu")
+    await value(agent, TEN + FOR_SECONDS)
+    result = await profiled(agent, "(e2e-for-seconds 1 'ten)", mode="cpu", timeout=LONG)
     assert not result.get("isError"), text(result)
     first = facts(result)["rows"][0]
     assert first["function"] == "HOT" and first["self_percent"] >= 80, text(result)
@@ -41,17 +50,18 @@ async def profile_hot_spot_identification(agent):
 
 @check
 async def profile_of_a_fifth_of_a_second_has_samples(agent):
-    result = await profiled(agent, "(let ((end (+ (get-internal-run-time) (floor internal-time-units-per-second 5)))) (loop until (> (get-internal-run-time) end)))")
+    result = await profiled(agent, "(let ((end (+ (get-internal-run-time) (floor internal-time-units-per-second 5)))) (loop until (> (get-internal-run-time) end)))", timeout=LONG)
     assert facts(result)["samples"] > 0, text(result)
 
 
 @check
 async def profile_modes_differ_for_what_waits(agent):
-    await value(agent, "(defun e2e-waits () (sleep 0.6) 1)")
+    await value(agent, "(defun e2e-waits () (sleep 1) 1)")
     cpu = await profiled(agent, "(e2e-waits)", mode="cpu")
     time = await profiled(agent, "(e2e-waits)", mode="time")
     assert row(cpu, "E2E-WAITS") is None if facts(cpu).get("rows") else facts(cpu)["samples"] == 0, text(cpu)
-    assert row(time, "E2E-WAITS")["inclusive_percent"] > 80, text(time)
+    # A busy machine lets the thread wait outside of it, too.
+    assert row(time, "E2E-WAITS") and row(time, "E2E-WAITS")["inclusive_percent"] > 50, text(time)
     assert text(time).startswith("Statistical Profile (TIME mode)\nTotal samples: "), text(time)
 
 
@@ -72,7 +82,7 @@ async def profile_fast_code_is_warned_of(agent):
     result = await profiled(agent, "(+ 1 2 3)", mode="cpu")
     shape = (
         r"Statistical Profile \(CPU mode\)\nTotal samples: 0\n\nWarning: Code executed too quickly to collect samples\.\n"
-        r"\(Duration: (<0\.01|0\.\d\d)s\)\n\nFor reliable profiling, code should run at least 0\.5 seconds\.\n\nResult: 6\b"
+        r"\(Duration: (<0\.01|\d+\.\d\d)s\)\n\nFor reliable profiling, code should run at least 0\.5 seconds\.\n\nResult: 6\b"
     )
     assert re.match(shape, text(result)), text(result)
     assert not result.get("isError")
@@ -80,11 +90,12 @@ async def profile_fast_code_is_warned_of(agent):
 
 @check
 async def profile_report_formats(agent):
-    code = "(defun e2e-a () (let ((n 0)) (loop repeat 20000000 do (incf n (e2e-b))) n)) (declaim (notinline e2e-b)) (defun e2e-b () (random 100)) (e2e-a)"
-    result = await profiled(agent, code, mode="cpu", report_type="graph")
+    code = "(defun e2e-a () (let ((n 0)) (loop repeat 100000 do (incf n (e2e-b))) n)) (declaim (notinline e2e-b)) (defun e2e-b () (random 100)) (e2e-for-seconds 1 'e2e-a)"
+    await value(agent, FOR_SECONDS)
+    result = await profiled(agent, code, mode="cpu", report_type="graph", timeout=LONG)
     answer = text(result)
     assert answer.startswith("Statistical Profile (CPU mode)\n") and "Call Graph (inclusive times):" in answer, answer
-    assert re.search(r"^E2E-A \[\d+\.\d%\]$", answer, re.M) and re.search(r"^ +[├└]─ \S+.* \[\d+\.\d%\]$", answer, re.M), answer
+    assert re.search(r"^E2E-FOR-SECONDS \[\d+\.\d%\]$", answer, re.M) and re.search(r"^ *[├└]─ E2E-A \[\d+\.\d%\]$", answer, re.M) and re.search(r"^ +[├└]─ \S+.* \[\d+\.\d%\]$", answer, re.M), answer
     assert re.search(r"^  E2E-A: \d+\.\d% inclusive, \d+\.\d% exclusive \(\d+ samples\)$", answer, re.M), answer
     assert "Note: Percentages show inclusive time (function + callees)" in answer
     tree = facts(result)["tree"]
@@ -95,7 +106,7 @@ async def profile_report_formats(agent):
 
 @check
 async def profile_keeps_the_result_and_the_session(agent):
-    result = await profiled(agent, "(defun e2e-fib (n) (if (<= n 1) n (+ (e2e-fib (- n 1)) (e2e-fib (- n 2))))) (e2e-fib 27)", mode="cpu", report_type="flat")
+    result = await profiled(agent, "(defun e2e-fib (n) (if (<= n 1) n (+ (e2e-fib (- n 1)) (e2e-fib (- n 2))))) (e2e-fib 27)", mode="cpu", report_type="flat", timeout=LONG)
     assert "\nResult: 196418" in text(result) and facts(result)["values"] == ["196418"], text(result)
     same(await value(agent, "*"), "=> 196418")
     printed = await profiled(agent, "(princ \"shown\") (values 1 2)")

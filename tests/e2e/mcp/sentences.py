@@ -223,9 +223,12 @@ async def profile_runs_in_cl_user_unless_told_otherwise(agent):
 @check
 async def profile_of_several_forms_is_of_the_whole_run(agent):
     agent = Validated(agent)
-    busy = "(defun {} () (let ((s 0)) (declare (fixnum s)) (dotimes (i 400000000 s) (setf s (logxor s i)))))"
+    busy = (
+        "(defun {} () (let ((s 0) (end (+ (get-internal-run-time) (floor internal-time-units-per-second 2)))) (declare (fixnum s))"
+        " (loop until (> (get-internal-run-time) end) do (dotimes (i 1000000) (setf s (logxor s i)))) s))"
+    )
     await value(agent, busy.format("s-busy-one") + busy.format("s-busy-two"))
-    result = await profiled(agent, "(s-busy-one) (s-busy-two) :both")
+    result = await profiled(agent, "(s-busy-one) (s-busy-two) :both", timeout=600)
     names = {row["function"] for row in facts(result)["rows"]}
     assert {"S-BUSY-ONE", "S-BUSY-TWO"} <= names and facts(result)["values"] == [":BOTH"], text(result)
 
@@ -245,9 +248,11 @@ async def profile_percentages_add_up(agent):
     await value(
         agent,
         "(declaim (notinline s-left s-right)) (defun s-left (n) (let ((s 0)) (declare (fixnum s)) (dotimes (i n s) (setf s (logxor s i)))))"
-        "(defun s-right (n) (1+ (s-left n))) (defun s-top () (dotimes (i 20 (list 1)) (s-left 10000000) (s-right 5000000)))",
+        "(defun s-right (n) (1+ (s-left n)))"
+        "(defun s-top () (loop with end = (+ (get-internal-run-time) internal-time-units-per-second)"
+        " until (> (get-internal-run-time) end) do (s-left 1000000) (s-right 500000) finally (return (list 1))))",
     )
-    flat = await profiled(agent, "(s-top)")
+    flat = await profiled(agent, "(s-top)", timeout=600)
     rows = [row for row in facts(flat)["rows"]]
     shown = re.findall(r"^(\S.*?) +(\d+) +(\d+\.\d)% +(\d+\.\d)%$", text(flat), re.M)
     assert abs(sum(float(share) for _, _, share, _ in shown) - 100) < 0.1 * len(shown) + 0.1, text(flat)
@@ -259,7 +264,7 @@ async def profile_percentages_add_up(agent):
         assert abs(running - float(cumulative)) < 0.1 * len(shown) + 0.1, text(flat)
     same([row["samples"] for row in rows], sorted((row["samples"] for row in rows), reverse=True))
 
-    graph = await profiled(agent, "(s-top)", **{"report-type": "graph"})
+    graph = await profiled(agent, "(s-top)", timeout=600, **{"report-type": "graph"})
     stack = []
     for line in text(graph).split("Call Graph (inclusive times):\n\n")[1].split("\n\n")[0].split("\n"):
         found = re.fullmatch(r"((?:[ │]|├─|└─)*)(\S.*) \[(\d+\.\d)%\]", line)
