@@ -168,10 +168,14 @@ export class Workbench {
   shown(uri) {
     return this.page.locator(`.monaco-editor[data-uri*="${uri}"]`)
   }
-  /** The text of the document that is shown and whose address contains this. */
+  /** The text of the document that is shown and whose address contains this. Others of that kind may be known that are shown no more. */
   async text(uri) {
-    const state = await this.state()
-    return (await this.shown(uri).first().isVisible()) ? (state.documents.find((one) => one.uri.includes(uri))?.text ?? '') : ''
+    const editor = this.shown(uri).first()
+    if (!(await editor.isVisible())) return ''
+    // The window and the extension host give a file other schemes and hosts.
+    const path = (address) => decodeURIComponent(address.replace(/^[\w+-]+:(\/\/[^/]*)?/, ''))
+    const wanted = path(await editor.getAttribute('data-uri'))
+    return (await this.state()).documents.find((one) => path(one.uri) === wanted)?.text ?? ''
   }
   /** A file on the left, with the focus. */
   async file(name) {
