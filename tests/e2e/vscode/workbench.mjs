@@ -14,6 +14,8 @@ const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/go
 /** How long what must come may take, in milliseconds, and how long until what can be done again is. */
 export const PATIENCE = Number(process.env.CONSORT_TEST_PATIENCE ?? 120_000)
 const ATTEMPT = PATIENCE / 20
+/** For a click in a loop that makes it again. */
+export const once = { timeout: ATTEMPT }
 
 // The name under which VS Code's own service worker serves files to webviews: nothing of it leaves the browser.
 const WEBVIEW = '.vscode-resource.vscode-cdn.net'
@@ -182,7 +184,7 @@ export class Workbench {
     await this.probe.ask('open', { path: join(this.place, 'telegraph', name) })
     await this.until(`${name} to be open`, async () => {
       if (await this.hasFocus(name)) return (await this.state()).active?.uri.endsWith(`/${name}`)
-      await this.editor(name).locator('.view-line').first().click({ timeout: ATTEMPT })
+      await this.editor(name).locator('.view-line').first().click(once)
       return false
     })
   }
@@ -324,7 +326,7 @@ export class Workbench {
     await this.until('the prompt', async () => /CL-USER>$/.test(await this.terminal()))
     await this.until('the focus in the REPL', async () => {
       if (await this.page.evaluate(() => document.activeElement?.closest('.terminal-wrapper.active') != null)) return true
-      await this.page.locator('.terminal-wrapper.active .xterm-screen').click({ timeout: ATTEMPT })
+      await this.page.locator('.terminal-wrapper.active .xterm-screen').click(once)
       return false
     })
   }

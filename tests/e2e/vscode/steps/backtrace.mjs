@@ -1,4 +1,6 @@
 // An error's backtrace is followed to the lines that it came through: from the hover, from the whole result, and from the REPL.
+import { once } from '../workbench.mjs'
+
 export default async function ({ workbench, page, step }) {
   const failed = async () => {
     await workbench.file('bill.lisp')
@@ -15,14 +17,14 @@ export default async function ({ workbench, page, step }) {
       await page.mouse.move(640, 795)
       await page.keyboard.press('Escape')
       if (!(await workbench.soon(() => hover.isHidden()))) return false
-      await workbench.editor('bill.lisp').locator('.view-line', { hasText: "(split-bills '(40" }).locator('span span').first().hover()
+      await workbench.editor('bill.lisp').locator('.view-line', { hasText: "(split-bills '(40" }).locator('span span').first().hover(once)
       return workbench.soon(() => hover.locator('a', { hasText: words }).isVisible())
     })
-    const follow = async (words, line) => {
+    const follow = (words, line) => workbench.until(`line ${line} behind ${words}`, async () => {
       await look(words)
-      await hover.locator('a', { hasText: words }).click()
-      await workbench.at('bill.lisp', line)
-    }
+      await hover.locator('a', { hasText: words }).click(once)
+      return workbench.soon(async () => (await workbench.state()).active?.selection.active.line === line - 1)
+    })
     await look('SPLIT-BILLS')
     await workbench.both('11-backtrace', () => look('SPLIT-BILLS'))
     // The call of SHARE in it, not its first line.
@@ -37,7 +39,7 @@ export default async function ({ workbench, page, step }) {
     const frame = workbench.shown('result').locator('.detected-link', { hasText: 'SPLIT-BILLS' }).first()
     // The line is drawn anew while its links come.
     await workbench.until('the source', async () => {
-      if (await frame.isVisible()) await frame.click({ modifiers: ['Control'] })
+      if (await frame.isVisible()) await frame.click({ ...once, modifiers: ['Control'] })
       return workbench.soon(async () => {
         const { active } = await workbench.state()
         return active?.uri.endsWith('/bill.lisp') && active.selection.active.line === 8

@@ -1,5 +1,6 @@
 // Evaluating what stands in a file, and the values at the ends of its lines; the package in the status bar.
 import assert from 'node:assert/strict'
+import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, step, loaded }) {
   /** The file's definition, from which the other forms live. */
@@ -36,7 +37,7 @@ export default async function ({ workbench, page, step, loaded }) {
     const hover = page.locator('.monaco-hover:not(.hidden)', { hasText: 'Backtrace' }).first()
     await workbench.until('the hover', async () => {
       await page.mouse.move(640, 795)
-      await workbench.editor('scratch.lisp').locator('.view-line', { hasText: '(/ 1 0)' }).locator('span span').first().hover()
+      await workbench.editor('scratch.lisp').locator('.view-line', { hasText: '(/ 1 0)' }).locator('span span').first().hover(once)
       return workbench.soon(() => hover.locator('a', { hasText: 'Copy' }).first().isVisible())
     })
     await workbench.shot('2-inline-dark')

@@ -1,4 +1,6 @@
 // A macro call is expanded beside the editor, further, back, and put in place; and structural editing.
+import { once } from '../workbench.mjs'
+
 export default async function ({ workbench, page, step }) {
   await step('a macro call is expanded beside the editor, further, back, and put in place', async () => {
     const expansion = (what, words) => workbench.until(what, async () => (await workbench.text('expansion')).includes(words))
@@ -9,7 +11,7 @@ export default async function ({ workbench, page, step }) {
     await expansion('the expansion', '(when (oddp 3)')
     const name = workbench.shown('expansion').locator('.view-line', { hasText: 'when' }).locator('span span', { hasText: 'when' }).first()
     await workbench.until('the cursor in the expansion', async () => {
-      await name.click()
+      await name.click(once)
       return workbench.soon(async () => {
         const { active } = await workbench.state()
         return active?.uri.includes('expansion') && active.line.includes('(when')

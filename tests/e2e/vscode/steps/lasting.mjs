@@ -1,5 +1,6 @@
 // What outlives what: the side bar's systems, an image that is killed, and a window that is loaded anew.
 import assert from 'node:assert/strict'
+import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, step, status, loaded }) {
   await step('the side bar: a system is loaded, and who is connected', async () => {
@@ -7,16 +8,16 @@ export default async function ({ workbench, page, step, status, loaded }) {
     const systems = page.locator('.pane-body .monaco-list-row', { hasText: /^telegraph\s*(telegraph\.asd|loaded)/ }).first()
     await workbench.until('the systems', async () => {
       if (await systems.isVisible()) return true
-      await page.locator('.activitybar a[aria-label="Common Lisp"], .activitybar [aria-label^="Common Lisp"]').first().click()
+      await page.locator('.activitybar a[aria-label="Common Lisp"], .activitybar [aria-label^="Common Lisp"]').first().click(once)
       return workbench.soon(() => systems.isVisible())
     })
     await workbench.ran('loading telegraph', async () => {
       const button = systems.locator('a[aria-label*="Load a System"]')
-      await workbench.until('the button', async () => {
-        await systems.hover()
-        return button.isVisible()
+      await workbench.until('a click on the button', async () => {
+        await systems.hover(once)
+        await button.click(once)
+        return true
       })
-      await button.click()
     })
     assert.ok(status().image.facts.systems.includes('telegraph'))
     await page.locator('.pane-body .monaco-list-row', { hasText: /^telegraph\s*loaded/ }).first().waitFor()

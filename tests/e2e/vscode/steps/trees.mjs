@@ -1,11 +1,13 @@
 // The side bar: systems that are loaded, packages with their symbols, threads that can be ended.
+import { once } from '../workbench.mjs'
+
 export default async function ({ workbench, page, step, loaded }) {
   const rows = (words) => page.locator('.pane-body .monaco-list-row', { hasText: words })
   const row = (words) => rows(words).first()
   const pane = (name) => page.locator('.pane-header', { hasText: name }).first()
   const set = (expanded) => (name) => workbench.until(`${name} to be ${expanded === 'true' ? 'open' : 'closed'}`, async () => {
     if ((await pane(name).getAttribute('aria-expanded')) === expanded) return true
-    await pane(name).click()
+    await pane(name).click(once)
     return workbench.soon(async () => (await pane(name).getAttribute('aria-expanded')) === expanded)
   })
   const open = set('true')
@@ -25,7 +27,7 @@ export default async function ({ workbench, page, step, loaded }) {
     // A click closes what is open: only while it is not.
     await workbench.until('the symbols', async () => {
       if ((await rows(/^\*code\*/).count()) > 0) return true
-      await row(/^telegraph\s*\d+ exported/).click()
+      await row(/^telegraph\s*\d+ exported/).click(once)
       return workbench.soon(async () => (await rows(/^\*code\*/).count()) > 0)
     })
     let pressed = 0
@@ -43,8 +45,8 @@ export default async function ({ workbench, page, step, loaded }) {
     const button = worker.locator('a[aria-label*="End a Thread"]')
     await workbench.until('the thread to end', async () => {
       if ((await rows('a worker').count()) === 0) return true
-      await worker.hover()
-      if (await workbench.soon(() => button.isVisible())) await button.click()
+      await worker.hover(once)
+      if (await workbench.soon(() => button.isVisible())) await button.click(once)
       return workbench.soon(async () => (await rows('a worker').count()) === 0)
     })
     await open('Image')
