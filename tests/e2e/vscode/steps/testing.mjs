@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, place, step }) {
   const file = join(place, 'telegraph', 'shop-tests.lisp')
@@ -19,19 +20,13 @@ export default async function ({ workbench, page, place, step }) {
     await expand()
     await workbench.file('shop-tests.lisp')
   }
-  /** The system's row is opened by keys: a click on a row also opens the file that it is of. */
-  const expand = async () => {
-    const focused = page.locator('.test-explorer .monaco-list-row.focused')
-    await workbench.until('the test to be listed', async () => {
-      if (await row().isVisible()) return true
-      await workbench.probe.execute('workbench.view.testing.focus')
-      if (!(await page.evaluate(() => document.activeElement?.closest('.test-explorer') != null))) return false
-      await page.keyboard.press('Home')
-      for (let rows = 0; rows < 20 && !(await focused.filter({ hasText: 'shop/tests' }).isVisible()); rows++) await page.keyboard.press('ArrowDown')
-      await page.keyboard.press('ArrowRight')
-      return workbench.soon(() => row().isVisible())
-    })
-  }
+  /** The system's row is opened by its arrow: a click on the row itself also opens the file that it is of. */
+  const expand = () => workbench.until('the test to be listed', async () => {
+    if (await row().isVisible()) return true
+    const system = page.locator('.test-explorer .monaco-list-row', { hasText: 'shop/tests' }).first()
+    if ((await system.getAttribute('aria-expanded', once)) !== 'true') await system.locator('.monaco-tl-twistie').click(once)
+    return workbench.soon(() => row().isVisible())
+  })
 
   await step('tests are run, and the failure stands at its line', async () => {
     await run()
