@@ -37,9 +37,7 @@ part() {
     e2e_limit 20 "$@" ${pattern:+"$pattern"} 2>&1 | tee "$log"
     local status=${PIPESTATUS[0]} p f
     read -r p f < <(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -1 | sed 's/[a-z,]//g')
-    if grep -aq '^FAILED' "$log"; then
-        echo "alone: CONSORT_BIN=\$PWD/target/debug/consort scripts/isolated tests/e2e/mcp/run.sh $name [PATTERN OF THE CHECK'S NAME]"
-    fi
+    sed -n "s/^FAILED  [^ ]* \(.*\)/alone: CONSORT_BIN=\$PWD\/target\/debug\/consort scripts\/isolated tests\/e2e\/mcp\/run.sh $name '\1'/p" "$log"
     passed=$((passed + ${p:-0})) failed=$((failed + ${f:-0}))
     # A client that ends badly without having counted its failure is one.
     if [ "$status" != 0 ] && [ "${f:-0}" = 0 ]; then failed=$((failed + 1)); fi
