@@ -121,9 +121,10 @@ export class Workbench {
     await this.page.locator('.explorer-folders-view').waitFor()
     await this.knows('the extension host of this window', ({ pid }) => pid !== before)
   }
-  /** No editor, terminal, list or notification, and the mouse over nothing. */
+  /** No editor, terminal, list or notification, the dark theme, and the mouse over nothing. */
   async clear() {
     await this.page.mouse.move(640, 795)
+    await this.theme(true)
     await this.until('an empty window', async () => {
       if ((await this.quickInput().isVisible())) await this.page.keyboard.press('Escape')
       await this.probe.ask('clear')
@@ -147,18 +148,22 @@ export class Workbench {
   isDark() {
     return this.page.evaluate(() => document.querySelector('.monaco-workbench')?.classList.contains('vs-dark') === true)
   }
-  async toggleTheme() {
-    const before = await this.isDark()
-    await this.probe.execute('workbench.action.toggleLightDarkThemes')
-    await this.until('the other theme', async () => (await this.isDark()) !== before)
+  /** The dark theme, or the light one. Told again where it is not taken: the workbench may be reading its settings just then. */
+  theme(dark) {
+    const name = dark ? 'Default Dark Modern' : 'Default Light Modern'
+    return this.until(`the theme ${name}`, async () => {
+      if ((await this.isDark()) === dark) return true
+      await this.probe.ask('set', { section: 'workbench', key: 'colorTheme', value: name })
+      return this.soon(async () => (await this.isDark()) === dark)
+    })
   }
   /** The same picture in the dark and in the light theme. */
   async both(name, settled = async () => {}) {
     await this.picture(`${name}-dark`)
-    await this.toggleTheme()
+    await this.theme(false)
     await settled()
     await this.picture(`${name}-light`)
-    await this.toggleTheme()
+    await this.theme(true)
   }
 
   // Editors.

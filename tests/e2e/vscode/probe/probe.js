@@ -33,6 +33,9 @@ const calls = {
   async execute({ command, args }) {
     return (await vscode.commands.executeCommand(command, ...args)) ?? null
   },
+  async set({ section, key, value }) {
+    await vscode.workspace.getConfiguration(section).update(key, value, vscode.ConfigurationTarget.Global)
+  },
   /** No editor, terminal or unsaved text is left. */
   async clear() {
     for (const document of vscode.workspace.textDocuments.filter(({ isDirty }) => isDirty)) {

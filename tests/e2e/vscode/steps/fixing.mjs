@@ -50,12 +50,13 @@ export default async function ({ workbench, page, place, step }) {
         return false
       })
       for (const theme of ['dark', 'light']) {
+        await workbench.theme(theme === 'dark')
         await offer()
         await workbench.picture(`10-quick-fix-${theme}`)
         await page.keyboard.press('Escape')
         await fixes.first().waitFor({ state: 'hidden' })
-        await workbench.toggleTheme()
       }
+      await workbench.theme(true)
       await offer()
       await fixes.first().click()
       await workbench.until('the declaration', async () => /\(declare \(ignore name\)\)/i.test(await workbench.text('mistakes.lisp')))
