@@ -12,6 +12,7 @@ import { Repl } from './repl.js'
 import { Results } from './results.js'
 import { complain, isLisp, Server } from './server.js'
 import { FrameLinks, goToFrame, goToSymbol } from './source.js'
+import { registerState } from './state.js'
 import { currentPackage, showMenu, StatusBar } from './status.js'
 import { ACTIONS, structure } from './structure.js'
 import { Tests } from './testing.js'
@@ -50,6 +51,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     vscode.window.registerTreeDataProvider('consort.image', image),
     vscode.window.registerTreeDataProvider('consort.log', logTree),
   )
+  context.subscriptions.push(registerState(server, () => tests.isRunning))
   registerMcpServer(context, server)
 
   const command = (name: string, run: (...args: never[]) => unknown): void => {

@@ -31,9 +31,14 @@ export class Refused extends Error {
 export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined
   private announced = new Set<string>()
+  private known: readonly string[] = []
+  /** The version of each open document that was sent last. */
+  private readonly sent = new Map<string, number>()
   private tokens = 0
   private closings: number[] = []
   private running = 0
+  /** How many evaluations have ended, whatever came of them. */
+  finished = 0
   private readonly listeners = new Map<string | number, (output: Output) => void>()
   private readonly changed = new vscode.EventEmitter<void>()
   /** The image's state, busy or not, or what is announced has changed. */
@@ -66,6 +71,13 @@ export class Server implements vscode.Disposable {
 
   get busy(): boolean {
     return this.running > 0
+  }
+  /** What is announced, once the conditions of keys and menus follow it. */
+  get offered(): readonly string[] {
+    return this.known
+  }
+  sentVersion(uri: vscode.Uri): number | undefined {
+    return this.sent.get(uri.toString())
   }
   can(name: Name): boolean {
     return this.announced.has(`consort.${name}`)
@@ -116,6 +128,7 @@ export class Server implements vscode.Disposable {
   async stop(): Promise<void> {
     const client = this.client
     this.client = undefined
+    this.sent.clear()
     await this.announce([])
     if (client === undefined) return
     try {
@@ -129,6 +142,7 @@ export class Server implements vscode.Disposable {
     this.announced = new Set(commands)
     const set = (name: string, value: boolean) => vscode.commands.executeCommand('setContext', `consort.can.${name}`, value)
     await Promise.all(COMMANDS.map((name) => set(name, this.announced.has(`consort.${name}`))))
+    this.known = commands
     this.changed.fire()
   }
 
@@ -165,6 +179,19 @@ export class Server implements vscode.Disposable {
         },
       },
       middleware: {
+        didOpen: async (document, next) => {
+          await next(document)
+          this.sent.set(document.uri.toString(), document.version)
+        },
+        didChange: async (event, next) => {
+          const { uri, version } = event.document
+          await next(event)
+          this.sent.set(uri.toString(), version)
+        },
+        didClose: async (document, next) => {
+          await next(document)
+          this.sent.delete(document.uri.toString())
+        },
         workspace: {
           // Only the server's own keys, and only what a person set: see settings.ts.
           configuration: async (params, token, next) => {
@@ -207,6 +234,7 @@ export class Server implements vscode.Disposable {
       return await this.ask<T>(name, onOutput === undefined ? argument : { ...argument, outputToken }, token)
     } finally {
       this.running--
+      this.finished++
       this.listeners.delete(outputToken)
       this.changed.fire()
     }

@@ -22,6 +22,9 @@ export class Tests implements vscode.Disposable {
     ]
     this.update()
   }
+  get isRunning(): boolean {
+    return this.running
+  }
   dispose(): void {
     this.controller?.dispose()
     for (const subscription of this.subscriptions) subscription.dispose()

@@ -12,7 +12,7 @@ const FILES: Record<string, string> = {
 }
 
 for (const [name, file] of Object.entries(FILES)) {
-  test(`the tokens of ${file} are what they were (UPDATE=1 writes them anew)`, async () => {
+  test(`the tokens of ${file} are what they were (UPDATE_SNAPSHOTS=1 writes them anew)`, async () => {
     const text = readFileSync(file, 'utf8')
     const lines = text.split('\n')
     const found = await tokens(text)
@@ -22,7 +22,7 @@ for (const [name, file] of Object.entries(FILES)) {
     })
     const snapshot = `test/snapshots/${name}.tokens`
     const actual = shown.join('\n')
-    if (process.env['UPDATE'] !== undefined) writeFileSync(snapshot, actual)
+    if (process.env['UPDATE_SNAPSHOTS'] !== undefined) writeFileSync(snapshot, actual)
     assert.equal(actual, readFileSync(snapshot, 'utf8'))
   })
 }

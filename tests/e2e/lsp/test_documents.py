@@ -1,9 +1,10 @@
 """Positions in each encoding, incremental changes, and diagnostics that are never stale."""
 
+import asyncio
 import random
 
 import pytest
-from conftest import summary
+from conftest import PATIENCE, summary
 from lsprotocol import types
 
 Encoding = types.PositionEncodingKind
@@ -93,7 +94,7 @@ async def test_a_missing_parenthesis_is_told_while_the_image_is_busy(workspace, 
     assert not busy.done(), "the evaluation was to be busy all the while"
     other = await workspace.connect()
     await other.eval("(setf *go* t)")
-    assert (await busy)["values"][0] == ":DONE"
+    assert (await asyncio.wait_for(busy, PATIENCE))["values"][0] == ":DONE"
     await other.shutdown_session()
 
 
@@ -102,7 +103,7 @@ async def test_closing_clears(workspace, client):
     client.open(uri, "(defun f () (g))")
     await client.told(uri, 1, len)
     client.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri)))
-    await client.wait_until(lambda: client.published[-1].uri == uri and not client.published[-1].diagnostics, "not cleared")
+    await client.wait_until(lambda: not [p for p in client.published if p.uri == uri][-1].diagnostics, "not cleared")
 
 
 async def test_pull_and_push_agree(workspace, client):
@@ -111,7 +112,7 @@ async def test_pull_and_push_agree(workspace, client):
     pulled = await client.pull(uri)
     assert len(pulled) == 3, summary(pulled)
     pushed = await client.expect(uri, 1, summary(pulled))
-    report = await client.workspace_diagnostic_async(types.WorkspaceDiagnosticParams(previous_result_ids=[]))
+    report = await asyncio.wait_for(client.workspace_diagnostic_async(types.WorkspaceDiagnosticParams(previous_result_ids=[])), PATIENCE)
     assert any(summary(item.items) == summary(pushed) for item in report.items if item.uri == uri), report.items
 
 
@@ -143,7 +144,7 @@ async def test_a_system_that_is_not_loaded_is_one_finding_and_loading_it_helps(w
     token = "load"
     client.progress_reports[token] = []
     params = types.ExecuteCommandParams("consort.loadSystem", [{"system": "parts"}], work_done_token=token)
-    await client.workspace_execute_command_async(params)
+    await asyncio.wait_for(client.workspace_execute_command_async(params), PATIENCE)
     kinds = [getattr(report, "kind", None) or report["kind"] for report in client.progress_reports[token]]
     assert kinds[0] == "begin" and kinds[-1] == "end", kinds
     # Nobody touched the file: what is said of it changes because the image did.

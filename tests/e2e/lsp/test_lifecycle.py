@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from conftest import PATIENCE
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
@@ -27,25 +28,25 @@ async def test_shutdown_then_exit_leaves_with_0(workspace):
     client = await workspace.connect()
     await client.shutdown_async(None)
     client.exit(None)
-    assert await asyncio.wait_for(client._server.wait(), 30) == 0
+    assert await asyncio.wait_for(client._server.wait(), PATIENCE) == 0
 
 
 async def test_exit_without_shutdown_leaves_with_1(workspace):
     client = await workspace.connect()
     client.exit(None)
-    assert await asyncio.wait_for(client._server.wait(), 30) == 1
+    assert await asyncio.wait_for(client._server.wait(), PATIENCE) == 1
 
 
 async def test_a_closed_input_ends_the_server(workspace):
     client = await workspace.connect()
     client._server.stdin.close()
-    await asyncio.wait_for(client._server.wait(), 30)
+    await asyncio.wait_for(client._server.wait(), PATIENCE)
 
 
 async def test_a_request_before_initialize_is_refused(workspace):
     client = await workspace.connect(initialize=False)
     with pytest.raises(JsonRpcException) as refused:
-        await asyncio.wait_for(client.start_eval("1", "too-early"), 30)
+        await asyncio.wait_for(client.start_eval("1", "too-early"), PATIENCE)
     assert refused.value.code == -32002
 
 
@@ -56,7 +57,7 @@ async def test_a_request_after_shutdown_is_refused(workspace):
         await client.command("consort.eval", {"code": "1"})
     assert refused.value.code == -32600
     client.exit(None)
-    assert await asyncio.wait_for(client._server.wait(), 30) == 0
+    assert await asyncio.wait_for(client._server.wait(), PATIENCE) == 0
 
 
 async def test_an_unknown_method_is_refused_and_the_session_goes_on(client):

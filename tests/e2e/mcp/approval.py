@@ -27,7 +27,7 @@ CONSORT = os.environ["CONSORT_BIN"]
 HERE = os.path.join(os.environ["CONSORT_WORKSPACE"], "asking")
 WORKSPACE = os.path.join(HERE, "workspace")
 ENVIRONMENT = os.environ | {"XDG_CONFIG_HOME": os.path.join(HERE, "config"), "XDG_STATE_HOME": os.path.join(HERE, "state")}
-PATIENCE = 60
+PATIENCE = int(os.environ.get("CONSORT_TEST_PATIENCE", "120000")) / 1000
 CHECKS = []
 
 
@@ -136,9 +136,11 @@ async def the_http_door_has_the_same_gate():
     command = [CONSORT, "serve", "--workspace", WORKSPACE, "--http", "127.0.0.1:0"]
     with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as door:
         try:
-            found = None
+            found, said = None, []
             while not found:
-                found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp .* the token is in (\S+)", door.stderr.readline())
+                said.append(await asyncio.to_thread(door.stderr.readline))
+                assert said[-1], f"`consort serve --http` does not listen: {''.join(said)}"
+                found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp .* the token is in (\S+)", said[-1])
             port, bearer = int(found[1]), open(found[2]).read().strip()
             meta = {
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",

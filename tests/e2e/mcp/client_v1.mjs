@@ -5,7 +5,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { LATEST_PROTOCOL_VERSION } from '@modelcontextprotocol/sdk/types.js';
 
-import { run } from './checks.mjs';
+import { patient, run } from './checks.mjs';
 
 const connect = async () => {
     const client = new Client({ name: 'consort-e2e', version: '1' });
@@ -13,11 +13,11 @@ const connect = async () => {
         command: process.env.CONSORT_BIN,
         args: ['mcp', '--workspace', process.env.CONSORT_WORKSPACE],
         env: process.env,
-    }));
+    }), patient);
     return {
         client,
-        tools: async () => (await client.listTools()).tools,
-        call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, options),
+        tools: async () => (await client.listTools(undefined, patient)).tools,
+        call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, { ...patient, ...options }),
     };
 };
 
@@ -26,6 +26,6 @@ await run('typescript-v1', connect, {
         assert.equal(agent.client.getServerVersion().name, 'consort');
         assert.match(agent.client.getInstructions(), /compile-form/);
         assert.equal(LATEST_PROTOCOL_VERSION, '2025-11-25');
-        assert.deepEqual(await agent.client.ping(), {});
+        assert.deepEqual(await agent.client.ping(patient), {});
     },
 });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
-import { run } from './checks.mjs';
+import { patient, run } from './checks.mjs';
 
 const connect = async () => {
     const client = new Client({ name: 'consort-e2e', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
@@ -12,11 +12,11 @@ const connect = async () => {
         command: process.env.CONSORT_BIN,
         args: ['mcp', '--workspace', process.env.CONSORT_WORKSPACE],
         env: process.env,
-    }));
+    }), patient);
     return {
         client,
-        tools: async () => (await client.listTools()).tools,
-        call: (name, args, options) => client.callTool({ name, arguments: args }, options),
+        tools: async () => (await client.listTools(undefined, patient)).tools,
+        call: (name, args, options) => client.callTool({ name, arguments: args }, { ...patient, ...options }),
     };
 };
 

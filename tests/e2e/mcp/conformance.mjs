@@ -34,12 +34,19 @@ writeFileSync(path.join(workspace, 'consort.toml'), '');
 const host = spawn(process.env.CONSORT_BIN, ['serve', '--workspace', workspace, '--http', '127.0.0.1:0'], {
     stdio: ['ignore', 'ignore', 'pipe'],
 });
+const PATIENCE = Number(process.env.CONSORT_TEST_PATIENCE ?? 120_000);
+const chosen = new RegExp(process.argv[2] ?? '');
+const said = [];
 const [port, token] = await new Promise((resolve, reject) => {
+    const tired = setTimeout(() => reject(new Error(`\`consort serve --http\` does not listen: ${said.join('\n')}`)), PATIENCE);
     createInterface({ input: host.stderr }).on('line', line => {
+        said.push(line);
         const found = /http:\/\/127\.0\.0\.1:(\d+)\/mcp .* the token is in (\S+)/.exec(line);
-        if (found) resolve([Number(found[1]), readFileSync(found[2], 'utf8').trim()]);
+        if (!found) return;
+        clearTimeout(tired);
+        resolve([Number(found[1]), readFileSync(found[2], 'utf8').trim()]);
     });
-    host.on('exit', code => reject(new Error(`consort serve ended with ${code}`)));
+    host.on('exit', code => reject(new Error(`consort serve ended with ${code}: ${said.join('\n')}`)));
 });
 
 const forwarder = http.createServer((incoming, outgoing) => {
@@ -59,7 +66,8 @@ const url = `http://localhost:${forwarder.address().port}/mcp`;
 const scenario = (suite, name) =>
     new Promise(resolve => {
         const main = path.join('node_modules', suite, 'dist', 'index.js');
-        const run = spawn(process.execPath, [main, 'server', '--url', url, '--scenario', name], { cwd: path.dirname(process.argv[1]) });
+        const options = { cwd: path.dirname(process.argv[1]), timeout: PATIENCE };
+        const run = spawn(process.execPath, [main, 'server', '--url', url, '--scenario', name], options);
         let output = '';
         for (const stream of [run.stdout, run.stderr]) stream.on('data', data => (output += data));
         run.on('close', code => resolve({ code, output }));
@@ -67,7 +75,7 @@ const scenario = (suite, name) =>
 
 let [passed, failed] = [0, 0];
 for (const [suite, names] of Object.entries(suites)) {
-    for (const name of names) {
+    for (const name of names.filter(name => chosen.test(`${suite} ${name}`))) {
         const { code, output } = await scenario(suite, name);
         const failures = [...output.replaceAll(/\x1b\[\d*m/g, '').matchAll(/\[(\S+)\s*\] FAILURE/g)].map(found => found[1]).sort();
         const expected = notOurs[name] ?? [];

@@ -1,30 +1,23 @@
 #!/usr/bin/env bash
-# The official MCP clients and the conformance suite against `consort mcp` and `consort serve --http`. `run.sh [PART ...]`: only these parts.
-# The last line counts everything: `N passed, N failed`.
+# The official MCP clients and the conformance suite against `consort mcp` and `consort serve --http`. `run.sh [PART [PATTERN]]`: only this part,
+# and of it only the checks whose names match. The last line counts everything: `N passed, N failed`.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-: "${CONSORT_BIN:?the consort to test}"
-export CONSORT_TEST_CACHE=${CONSORT_TEST_CACHE:-$HOME/.cache/consort-test}
+# With the caller's environment, which may say which registries are used.
+[ -n "${E2E_ENVIRONMENT:-}" ] || "$here/install.sh" || exit 2
+. "$here/../environment.sh"
 cache=$CONSORT_TEST_CACHE/mcp
-"$here/install.sh" || exit 2
-
-# A workspace of its own, and, unless the caller has seen to that, directories of its own.
-place=$(mktemp -d "${TMPDIR:-/tmp}/consort-mcp.XXXXXX")
-mkdir -m 700 "$place"/{workspace,config,data,state,tmp,runtime}
-if [ -z "${CONSORT_TEST_PLACE:-}" ]; then
-    mkdir -p "$CONSORT_TEST_CACHE/xdg"
-    export XDG_CONFIG_HOME=$place/config XDG_DATA_HOME=$place/data XDG_STATE_HOME=$place/state
-    export XDG_RUNTIME_DIR=$place/runtime TMPDIR=$place/tmp XDG_CACHE_HOME=$CONSORT_TEST_CACHE/xdg
-fi
+place=$E2E_PLACE
+mkdir -m 700 "$place/workspace"
 # Nobody is there to be asked.
 mkdir -p "$XDG_CONFIG_HOME/consort"
 printf '[approval]\ncompile-file = "allow"\nmodify-running-code = "allow"\nedit-file = "allow"\nrestart-image = "allow"\n' \
     >"$XDG_CONFIG_HOME/consort/config.toml"
-export CONSORT_WORKSPACE=$place/workspace PYTHONDONTWRITEBYTECODE=1
+export CONSORT_WORKSPACE=$place/workspace
 touch "$CONSORT_WORKSPACE/consort.toml"
 leave() {
     "$CONSORT_BIN" stop --workspace "$CONSORT_WORKSPACE" >/dev/null 2>&1
-    rm -rf "$place"
+    e2e_leave
 }
 trap leave EXIT
 
@@ -41,15 +34,17 @@ part() {
     local name=$1 log=$place/$1.log
     shift
     printf -- '-- %s\n' "$name"
-    "$@" 2>&1 | tee "$log"
+    e2e_limit 20 "$@" ${pattern:+"$pattern"} 2>&1 | tee "$log"
     local status=${PIPESTATUS[0]} p f
     read -r p f < <(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -1 | sed 's/[a-z,]//g')
+    sed -n "s/^FAILED  [^ ]* \(.*\)/alone: CONSORT_BIN=\$PWD\/target\/debug\/consort scripts\/isolated tests\/e2e\/mcp\/run.sh $name '\1'/p" "$log"
     passed=$((passed + ${p:-0})) failed=$((failed + ${f:-0}))
     # A client that ends badly without having counted its failure is one.
     if [ "$status" != 0 ] && [ "${f:-0}" = 0 ]; then failed=$((failed + 1)); fi
 }
 
-parts=("$@")
+pattern=${2:-${ONLY:-}}
+parts=(${1+"$1"})
 [ $# -gt 0 ] || parts=(python-v1 python-v2 python-v2-legacy typescript-v1 typescript-v2 inspector raw approval-v1 approval-v2 conformance)
 for name in "${parts[@]}"; do
     case $name in

@@ -7,6 +7,7 @@ import re
 from jsonschema import Draft202012Validator
 
 from contract import check, compiled, evaluate, eventually, facts, same, text, value
+from profile_checks import profiled, profiled_until
 
 
 class Validated:
@@ -208,10 +209,6 @@ async def nesting_without_measure_ends(agent):
 # profile-code.
 
 
-async def profiled(agent, code, **more):
-    return await agent.call("profile-code", {"code": code, **more})
-
-
 @check
 async def profile_runs_in_cl_user_unless_told_otherwise(agent):
     agent = Validated(agent)
@@ -223,12 +220,9 @@ async def profile_runs_in_cl_user_unless_told_otherwise(agent):
 @check
 async def profile_of_several_forms_is_of_the_whole_run(agent):
     agent = Validated(agent)
-    busy = (
-        "(defun {} () (let ((s 0) (end (+ (get-internal-run-time) (floor internal-time-units-per-second 2)))) (declare (fixnum s))"
-        " (loop until (> (get-internal-run-time) end) do (dotimes (i 1000000) (setf s (logxor s i)))) s))"
-    )
+    busy = "(defun {} (n) (let ((s 0)) (declare (fixnum s n)) (dotimes (i n s) (setf s (logxor s i)))))"
     await value(agent, busy.format("s-busy-one") + busy.format("s-busy-two"))
-    result = await profiled(agent, "(s-busy-one) (s-busy-two) :both", timeout=600)
+    result = await profiled_until(agent, "(s-busy-one {}) (s-busy-two {}) :both", 20, 50_000_000)
     names = {row["function"] for row in facts(result)["rows"]}
     assert {"S-BUSY-ONE", "S-BUSY-TWO"} <= names and facts(result)["values"] == [":BOTH"], text(result)
 
@@ -237,7 +231,7 @@ async def profile_of_several_forms_is_of_the_whole_run(agent):
 async def profile_takes_no_more_samples_than_it_may(agent):
     agent = Validated(agent)
     for mode, code in [("time", "(sleep 0.5)"), ("alloc", "(progn (loop repeat 200000 collect (make-list 20)) 1)")]:
-        result = await profiled(agent, code, mode=mode, **{"max-samples": 7})
+        result = await profiled(agent, code, mode=mode, max_samples=7)
         assert 0 < facts(result)["samples"] <= 7, text(result)
         assert facts(result)["values"], "the run goes on"
 
@@ -248,11 +242,9 @@ async def profile_percentages_add_up(agent):
     await value(
         agent,
         "(declaim (notinline s-left s-right)) (defun s-left (n) (let ((s 0)) (declare (fixnum s)) (dotimes (i n s) (setf s (logxor s i)))))"
-        "(defun s-right (n) (1+ (s-left n)))"
-        "(defun s-top () (loop with end = (+ (get-internal-run-time) internal-time-units-per-second)"
-        " until (> (get-internal-run-time) end) do (s-left 1000000) (s-right 500000) finally (return (list 1))))",
+        "(defun s-right (n) (1+ (s-left n))) (defun s-top (n) (dotimes (i n (list 1)) (s-left 10000000) (s-right 5000000)))",
     )
-    flat = await profiled(agent, "(s-top)", timeout=600)
+    flat = await profiled_until(agent, "(s-top {})", 30, 5)
     rows = [row for row in facts(flat)["rows"]]
     shown = re.findall(r"^(\S.*?) +(\d+) +(\d+\.\d)% +(\d+\.\d)%$", text(flat), re.M)
     assert abs(sum(float(share) for _, _, share, _ in shown) - 100) < 0.1 * len(shown) + 0.1, text(flat)
@@ -264,7 +256,7 @@ async def profile_percentages_add_up(agent):
         assert abs(running - float(cumulative)) < 0.1 * len(shown) + 0.1, text(flat)
     same([row["samples"] for row in rows], sorted((row["samples"] for row in rows), reverse=True))
 
-    graph = await profiled(agent, "(s-top)", timeout=600, **{"report-type": "graph"})
+    graph = await profiled_until(agent, "(s-top {})", 30, 5, report_type="graph")
     stack = []
     for line in text(graph).split("Call Graph (inclusive times):\n\n")[1].split("\n\n")[0].split("\n"):
         found = re.fullmatch(r"((?:[ │]|├─|└─)*)(\S.*) \[(\d+\.\d)%\]", line)

@@ -8,25 +8,33 @@ import threading
 from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 
+from terminal import PATIENCE
+
 
 class Agent:
     def __init__(self, workspace, env):
         self.parameters = StdioServerParameters(command=os.environ["CONSORT_BIN"], args=["mcp", "--workspace", workspace], env=env)
-        self.calls, self.thread = queue.Queue(), threading.Thread(target=lambda: asyncio.run(self.run()), daemon=True)
 
     def __enter__(self):
+        self.calls = queue.Queue()
+        self.thread = threading.Thread(target=lambda calls: asyncio.run(self.run(calls)), args=[self.calls], daemon=True)
         self.thread.start()
         return self
 
     def __exit__(self, *_):
         self.calls.put(None)
-        self.thread.join(30)
+        self.thread.join(PATIENCE)
 
-    async def run(self):
+    def anew(self):
+        """Another connection. What the one before still waits for is left to it."""
+        self.calls.put(None)
+        self.__enter__()
+
+    async def run(self, calls):
         who = types.Implementation(name="Claude Code", version="2.1")
         async with stdio_client(self.parameters) as (read, write), ClientSession(read, write, client_info=who) as session:
             await session.initialize()
-            while call := await asyncio.to_thread(self.calls.get):
+            while call := await asyncio.to_thread(calls.get):
                 name, arguments, answer = call
                 try:
                     answer.put(await session.call_tool(name, arguments))
@@ -40,7 +48,7 @@ class Agent:
         return answer
 
     @staticmethod
-    def result(answer, patience=120):
+    def result(answer, patience=PATIENCE):
         got = answer.get(timeout=patience)
         if isinstance(got, Exception):
             raise got

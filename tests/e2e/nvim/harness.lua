@@ -1,6 +1,13 @@
--- A small harness for `nvim -l`: exits non-zero when a test failed, ends with `N passed, N failed`.
+-- A small harness for `nvim -l`: exits non-zero when a test failed, ends with `N passed, N failed`. $ONLY, a Lua pattern: the tests whose names
+-- have it, and all before the first of them, because a buffer is as the tests before have left it.
 local T = {}
 local passed, failed = 0, 0
+local only = vim.env.ONLY ~= '' and vim.env.ONLY or nil
+local reached = false
+local part = vim.fn.fnamemodify(arg[0], ':t:r')
+
+--- How long what must come may take, in milliseconds.
+T.patience = tonumber(vim.env.CONSORT_TEST_PATIENCE or 120000)
 
 --- Fail unless GOT equals WANT, tables by their contents.
 function T.eq(want, got, what)
@@ -12,13 +19,30 @@ end
 --- Run the event loop until FN returns something true, and return that. DESCRIBE, if given, tells what was seen instead.
 function T.wait(what, fn, describe)
   local result
-  if not vim.wait(tonumber(vim.env.CONSORT_TEST_PATIENCE or 60000), function() result = fn() return result end, 10) then
-    error('timed out waiting for ' .. what .. (describe and ': ' .. vim.inspect(describe()) or ''), 2)
+  if not vim.wait(T.patience, function() result = fn() return result end, 10) then
+    error(('waited %d s in vain for %s%s'):format(T.patience / 1000, what, describe and ': ' .. vim.inspect(describe()) or ''), 2)
   end
   return result
 end
 
+--- Run a program to its end; what it said.
+function T.run(command, options)
+  local done = vim.system(command, vim.tbl_extend('force', { text = true }, options or {})):wait(T.patience)
+  if done.signal ~= 0 then error(('%s was ended by signal %d: %s'):format(table.concat(command, ' '), done.signal, done.stderr or ''), 2) end
+  return done
+end
+
+--- Ask the language server, and wait for the answer to this request.
+function T.ask(client, method, params, buf)
+  local answer, why = client:request_sync(method, params, T.patience, buf)
+  if not answer then error(('%s was not answered in %d s: %s'):format(method, T.patience / 1000, tostring(why)), 2) end
+  return answer
+end
+
 function T.it(name, fn)
+  local chosen = not only or name:find(only) ~= nil
+  if reached and not chosen then return end
+  reached = reached or (only ~= nil and chosen)
   local ok, err = xpcall(fn, debug.traceback)
   if ok then
     passed = passed + 1
@@ -26,6 +50,9 @@ function T.it(name, fn)
   else
     failed = failed + 1
     io.write('FAIL ', name, '\n', tostring(err), '\n')
+    local messages = vim.trim(vim.fn.execute('messages'))
+    if messages ~= '' then io.write('messages: ', messages:sub(-2000), '\n') end
+    io.write(('alone: CONSORT_BIN=$PWD/target/debug/consort scripts/isolated tests/e2e/nvim/run.sh %s "%s"\n'):format(part, (name:gsub('%W', '.'))))
   end
 end
 

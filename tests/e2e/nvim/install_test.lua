@@ -22,7 +22,7 @@ local function started(name, init, arrange)
       plug = vim.fn.maparg('<Plug>(consort-eval-form)', 'n') ~= '' or vim.fn.mapcheck('<Plug>(consort-eval-form)', 'n') ~= '',
       asd = vim.filetype.match({ filename = 'a.asd' }), health = #vim.api.nvim_get_runtime_file('lua/consort/health.lua', true),
     }))]]
-  local done = vim.system({ vim.env.NVIM or 'nvim', '--headless', '-i', 'NONE', '+' .. probe:gsub('\n', ' '), '+qa!' }, { env = env, text = true }):wait(60000)
+  local done = T.run({ vim.env.NVIM or 'nvim', '--headless', '-i', 'NONE', '+' .. probe:gsub('\n', ' '), '+qa!' }, { env = env })
   local ok, answer = pcall(vim.json.decode, done.stdout)
   if not ok then error(done.stdout .. done.stderr) end
   T.eq('', vim.trim(done.stderr), 'what it says on the way')
@@ -54,7 +54,7 @@ if vim.pack then
     local repository = place .. '/repository'
     vim.fn.mkdir(repository, 'p')
     local function run(...)
-      local done = vim.system({ ... }, { cwd = repository, text = true }):wait(60000)
+      local done = T.run({ ... }, { cwd = repository })
       T.eq(0, done.code, done.stderr)
     end
     run('cp', '-r', plugin .. '/.', repository)

@@ -88,27 +88,27 @@ T.it('nothing stale remains after a burst of edits', function()
   vim.api.nvim_buf_set_lines(buf, 3, -1, false, { '(defun calm () (list 1 2))' })
   expect({})
   -- Whatever was still under way has been answered once a later request has.
-  client:request_sync('workspace/executeCommand', { command = 'consort.eval', arguments = { { code = '1' } } }, 30000, buf)
+  T.ask(client, 'workspace/executeCommand', { command = 'consort.eval', arguments = { { code = '1' } } }, buf)
   T.eq({}, diagnostics())
 end)
 
 T.it('consort.eval evaluates in the image', function()
-  local answer = client:request_sync('workspace/executeCommand', {
+  local answer = T.ask(client, 'workspace/executeCommand', {
     command = 'consort.eval',
     arguments = { { code = '(format nil "~r" 42)', package = 'CL-USER' } },
-  }, 30000, buf)
+  }, buf)
   T.eq(nil, answer.err)
   T.eq('"forty-two"', answer.result.values[1])
 end)
 
 T.it('a host that is killed is replaced, and nobody has to do anything', function()
   local function host()
-    local status = vim.system({ 'consort', 'status', '--json' }, { cwd = workspace }):wait(30000)
+    local status = T.run({ 'consort', 'status', '--json' }, { cwd = workspace })
     return status.code == 0 and vim.json.decode(status.stdout).host_pid
   end
   vim.api.nvim_buf_set_lines(buf, 3, -1, false, { '(defun lasting () (missing-still))' })
   expect({ at(3, 'missing-still', 'undefined-function') })
-  local before = host()
+  local before = T.wait('the host', host)
   local published = 0
   local publish = vim.lsp.handlers['textDocument/publishDiagnostics']
   client.handlers['textDocument/publishDiagnostics'] = function(err, result, context)
@@ -119,7 +119,7 @@ T.it('a host that is killed is replaced, and nobody has to do anything', functio
   T.wait('diagnostics of another host', function() return published > 0 end, diagnostics)
   client.handlers['textDocument/publishDiagnostics'] = nil
   expect({ at(3, 'missing-still', 'undefined-function') })
-  T.eq(false, host() == before)
+  T.eq(false, T.wait('another host', host) == before)
   T.eq(client.id, vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1].id)
   vim.api.nvim_buf_set_lines(buf, 3, -1, false, { '(defun lasting () 1)' })
   expect({})
@@ -145,6 +145,6 @@ T.it('the client stops in good order', function()
   T.wait('no client', function() return #vim.lsp.get_clients() == 0 end)
 end)
 
-vim.system({ 'consort', 'stop' }, { cwd = workspace }):wait(30000)
+T.run({ 'consort', 'stop' }, { cwd = workspace })
 vim.fn.delete(workspace, 'rf')
 T.finish()

@@ -1,10 +1,14 @@
 """What a person does in Neovim, key by key in a real terminal, with an agent beside. What is seen is kept in tests/out/nvim.
 
-    person.py NVIM PLACE OUT [STEP ...]     # PLACE: an empty directory; the environment is `scripts/isolated`'s
+    person.py NVIM PLACE OUT     # PLACE: an empty directory; the environment is run.sh's. $ONLY: a pattern, the steps whose names match
+
+Each step begins in an editor with the workspace's texts and the image with its system. One that fails is tried once more, from a workspace, an image
+and an editor that are new, and is then told as flaky.
 """
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -31,29 +35,61 @@ class Desk:
 
     def __init__(self, nvim, place, out):
         self.nvim, self.workspace = nvim, os.path.join(place, "shop")
-        shutil.copytree(os.path.join(HERE, "workspace"), self.workspace)
-        os.mkdir(os.path.join(self.workspace, ".git"))
+        self.fill()
         config = os.path.join(place, "config")
         os.makedirs(os.path.join(config, "nvim"))
         with open(os.path.join(config, "nvim/init.lua"), "w") as init:
             # What the README says, and quiet.
             init.write(f"vim.opt.runtimepath:append('{PLUGIN}')\nvim.lsp.enable('consort')\nvim.o.swapfile = false\nvim.o.background = 'dark'\n")
         self.env = {name: value for name, value in os.environ.items() if name.startswith(("XDG_", "CONSORT_", "TMP", "HOME", "PATH"))}
-        self.env |= {"XDG_CONFIG_HOME": config, "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}
+        self.env |= {"XDG_CONFIG_HOME": config, "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
         os.makedirs(os.path.join(config, "consort"), exist_ok=True)
         self.screen = Terminal(os.path.join(place, "tmux"), out)
         self.agent = Agent(self.workspace, os.environ | self.env)
+
+    def fill(self):
+        """The workspace as it was at first."""
+        shutil.rmtree(self.workspace, ignore_errors=True)
+        shutil.copytree(os.path.join(HERE, "workspace"), self.workspace)
+        os.mkdir(os.path.join(self.workspace, ".git"))
+
+    def ready(self):
+        """An editor with the system in its image."""
+        self.open("package.lisp")
+        self.load("shop")
+
+    def load(self, system):
+        """The system, by the person's command; what is said of it may be said over, so the image is asked."""
+        self.screen.command("Consort load " + system)
+        self.screen.until(f"{system} to be loaded", lambda: system in (self.status()["image"].get("facts") or {}).get("systems", []))
+        self.screen.press("Escape")
+
+    def anew(self):
+        """Another editor, image and workspace, whatever state they were in."""
+        self.screen.end()
+        self.consort("stop")
+        self.fill()
+        self.ready()
+
+    def until_file(self, name, text):
+        """Until TEXT is written in the file."""
+        self.screen.until(f"{text!r} in {name}", lambda: text in self.file(name))
 
     def consort(self, *arguments):
         return subprocess.run([os.environ["CONSORT_BIN"], *arguments], cwd=self.workspace, env=os.environ | self.env, capture_output=True, text=True, check=False)
 
     def status(self):
-        return json.loads(self.consort("status", "--json").stdout)
+        """What `consort status` says; nothing while there is no host to say it."""
+        done = self.consort("status", "--json")
+        return json.loads(done.stdout) if done.returncode == 0 else {"image": {"state": "none", "pid": None, "image": None}}
 
     def open(self, file):
-        """Start Neovim on a file, and wait until its server is there."""
+        """Start Neovim on a file, and wait until it takes keys and Lisp is there."""
         self.screen.start(self.nvim, file, cwd=self.workspace, env=self.env)
         self.screen.see(file)
+        self.screen.until("the keys", lambda: "consort-eval" in _maps(self.screen))
+        self.screen.press("Escape")
+        self.screen.until("an image", lambda: self.status()["image"]["state"] == "ready")
 
     def edit(self, file):
         """Another file, in the window that is there, with nothing above it."""
@@ -74,13 +110,10 @@ class Desk:
 @step
 def a_value_stands_at_the_end_of_its_line(desk):
     see = desk.screen
-    desk.open("package.lisp")
-    see.until("the keys", lambda: "consort-eval" in _maps(see))
-    see.press("Escape")
+    desk.edit("package.lisp")
+    desk.go("(defpackage")
     see.type("\\er")
     see.see("⇒ #<PACKAGE \"SHOP\">")
-    see.command("Consort load shop")
-    see.see("Consort: shop is loaded")
     desk.edit("scratch.lisp")
     desk.go("(total '(:tea :cake))")
     see.type("\\ee")
@@ -109,7 +142,7 @@ def an_error_is_followed_to_its_source(desk):
     desk.go("(total '(:tea :coffee))")
     see.type("\\ee")
     see.see("✗", ":COFFEE fell through", "…")
-    assert see.line_of("✗").endswith("…"), "what does not fit ends so"
+    see.until("what does not fit to end so", lambda: see.line_of("✗").endswith("…"))
     see.keep("error-inline")
     see.type("\\ev")
     see.see(" Error ", "0  (SHOP:PRICE :COFFEE)", "(SHOP:TOTAL (:TEA :COFFEE))", "<CR> goes to the function", "Wanted one of (:TEA :CAKE).")
@@ -150,8 +183,7 @@ def a_quick_fix_is_chosen_and_saved(desk):
     see.see("(declare (ignore name))")
     see.until("no mark on it", lambda: see.faint(6) == [])
     see.command("w")
-    see.see("written")
-    assert "(declare (ignore name))" in desk.file("mistakes.lisp")
+    desk.until_file("mistakes.lisp", "(declare (ignore name))")
     see.keep("quick-fix-done")
 
 
@@ -177,9 +209,9 @@ def a_macro_is_expanded_further_and_back(desk):
 def a_profile_leads_to_the_function(desk):
     see = desk.screen
     desk.edit("scratch.lisp")
-    desk.go("(fib 34)")
+    desk.go("(fib 38)")
     see.type("\\p")
-    see.see(" Profile: processor time ", "⇒ 5702887", "self   total  function", "SHOP::FIB", "Calls", "████")
+    see.see(" Profile: processor time ", "⇒ 39088169", "self   total  function", "SHOP::FIB", "Calls", "████")
     see.keep("profile")
     see.press("Enter")
     see.see("shop.lisp ", "19,1", without=["Profile:"])
@@ -259,7 +291,7 @@ def an_agent_that_asks_while_the_person_types_waits(desk):
     see.press("Enter")
     assert desk.agent.result(answer).isError
     see.command("earlier 1f")
-    see.see("(fib 34)", without=[";; 1"])
+    see.see("(fib 38)", without=[";; 1"])
 
 
 @step
@@ -292,14 +324,13 @@ def an_agent_is_allowed_and_it_is_undone(desk):
 def a_failed_test_is_shown_at_its_line(desk):
     see = desk.screen
     desk.edit("tests.lisp")
-    see.command("Consort load shop/tests")
-    see.see("shop/tests is loaded")
+    desk.load("shop/tests")
     see.see("Run test")  # code lenses, above what defines a test
     desk.go("cake-is-dear")
     see.type("\\t")
     see.see("the test failed", "[Quickfix List]", "CAKE-IS-DEAR")
-    row = next(row for row in see.text().split("\n") if "(test cake-is-dear" in row)
-    assert "■ (SHOP:PRICE :CAKE) evaluated to 4" in row, row
+    see.until("the failure in the line of its test", lambda: "■ (SHOP:PRICE :CAKE) evaluated to 4" in next(
+        (row for row in see.text().split("\n") if "(test cake-is-dear" in row), ""))
     see.keep("test-failed")
     see.command("cclose")
     desk.go("tea-is-cheap")
@@ -359,8 +390,6 @@ def neovim_is_started_again_and_the_image_is_as_it_was(desk):
     see.command("qa!")
     see.until("its end", lambda: not see.running())
     desk.open("shop.lisp")
-    see.until("the keys", lambda: "consort-eval" in _maps(see))
-    see.press("Escape")
     see.command("Consort eval shop::*seen*")
     see.see("⇒ 42")
     assert desk.status()["image"]["image"] == image
@@ -407,33 +436,53 @@ def it_is_readable_on_a_light_background(desk):
     see.command("set background=dark")
 
 
+def attempt(desk, run):
+    """Whether the step passes; if not, why, with the screen, and how it is run alone."""
+    try:
+        run(desk)
+        return True
+    except Exception:
+        print("failed:", run.__name__.replace("_", " "))
+        traceback.print_exc(file=sys.stdout)
+        if desk.screen.running():
+            desk.screen.keep("failed-" + run.__name__)
+            print(f"the screen: tests/out/nvim/failed-{run.__name__}.txt")
+        print(f"alone: CONSORT_BIN=$PWD/target/debug/consort scripts/isolated tests/e2e/nvim/run.sh person {run.__name__}", flush=True)
+        return False
+
+
 def main():
-    nvim, place, out, *only = sys.argv[1:]
-    desk, passed, failed = Desk(nvim, place, out), 0, 0
+    nvim, place, out = sys.argv[1:]
+    only = re.compile(os.environ.get("ONLY", ""))
+    desk, passed, failed, flaky = Desk(nvim, place, out), 0, 0, []
     try:
         with desk.agent:
+            begun = False
             for run in STEPS:
-                if only and run is not STEPS[0] and run.__name__ not in only:
+                if not only.search(run.__name__):
                     continue
-                try:
-                    run(desk)
-                    passed += 1
-                    print("ok  ", run.__name__.replace("_", " "), flush=True)
-                except Exception:
-                    failed += 1
-                    print("FAIL", run.__name__.replace("_", " "))
-                    traceback.print_exc(file=sys.stdout)
-                    sys.stdout.flush()
-                    try:  # so that the next step begins with an empty hand
-                        desk.screen.keep("failed-" + run.__name__)
-                        desk.screen.press("Escape", "Escape", "C-c", "Escape")
-                    except subprocess.CalledProcessError:
-                        desk.open("shop.lisp")
+                if not begun:
+                    desk.ready()
+                    begun = True
+                good = attempt(desk, run)
+                if not good:
+                    desk.agent.anew()
+                    desk.anew()
+                    if good := attempt(desk, run):
+                        flaky.append(run.__name__)
+                    else:  # the next step begins with nothing of this one
+                        desk.agent.anew()
+                        desk.anew()
+                passed, failed = passed + good, failed + (not good)
+                print("ok  " if good else "FAIL", run.__name__.replace("_", " "), flush=True)
     finally:
         if desk.screen.running():
+            desk.screen.press("Escape")
             desk.screen.command("qa!")
         desk.screen.end()
         desk.consort("stop")
+    if flaky:
+        print(f"flaky, passed when tried again ({len(flaky)}): {', '.join(flaky)}")
     print(f"{passed} passed, {failed} failed")
     sys.exit(0 if passed and not failed else 1)
 

@@ -408,5 +408,5 @@ T.it('structure is edited by the server\'s scanner', function()
   T.eq('(list (double 21) "𝄞")', vim.fn.getline(7))
 end)
 
-vim.system({ vim.env.CONSORT_BIN, 'stop' }, { cwd = workspace }):wait(30000)
+T.run({ vim.env.CONSORT_BIN, 'stop' }, { cwd = workspace })
 T.finish()

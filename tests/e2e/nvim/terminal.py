@@ -7,7 +7,7 @@ import time
 import screen
 
 COLUMNS, ROWS = 100, 32
-# How long what must come may take on a busy machine; nothing asserts that anything comes sooner.
+# How long what must come may take, in seconds: run.sh looks at the machine. Nothing asserts that anything comes sooner.
 PATIENCE = float(os.environ.get("CONSORT_TEST_PATIENCE", "120000")) / 1000
 
 
@@ -40,7 +40,12 @@ class Terminal:
     def press(self, *keys):
         """Keys by their names (`Enter`, `Escape`, `C-n`)."""
         for key in keys:
-            self.tmux("send-keys", "-t", "person", key)
+            # As terminals with the extended protocol send it: a lone byte 27 and the key behind it, read together by a program that was kept
+            # waiting, would be one key with Alt.
+            if key == "Escape":
+                self.tmux("send-keys", "-t", "person", "-H", "1b", "5b", "32", "37", "75")
+            else:
+                self.tmux("send-keys", "-t", "person", key)
 
     def type(self, text):
         """TEXT, as typed."""
@@ -62,7 +67,7 @@ class Terminal:
         end = time.monotonic() + PATIENCE
         while not (result := condition()):
             if time.monotonic() > end:
-                raise AssertionError(f"never: {what}\n{self.text()}")
+                raise AssertionError(f"waited {PATIENCE:.0f} s in vain: {what}\n{self.text() if self.running() else 'the program has ended'}")
             time.sleep(0.05)
         return result
 

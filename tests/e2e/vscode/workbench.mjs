@@ -1,13 +1,21 @@
-// VS Code's workbench in Chromium, as a person sees and uses it.
+// VS Code's workbench in Chromium, as a person sees and uses it. Before a key or a click it waits until that will go where it is meant to, and
+// afterwards until the editor and the extension say that it has arrived: pictures come later than either.
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Probe, told } from './probe.mjs'
 
 // From NODE_PATH, which only `require` knows.
 const { chromium } = createRequire(import.meta.url)('playwright-core')
 const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+
+/** How long what must come may take, in milliseconds, and how long until what can be done again is. */
+export const PATIENCE = Number(process.env.CONSORT_TEST_PATIENCE ?? 120_000)
+const ATTEMPT = PATIENCE / 20
+/** For a click in a loop that makes it again. */
+export const once = { timeout: ATTEMPT }
 
 // The name under which VS Code's own service worker serves files to webviews: nothing of it leaves the browser.
 const WEBVIEW = '.vscode-resource.vscode-cdn.net'
@@ -17,17 +25,19 @@ export class Workbench {
     const browser = BROWSERS.find(existsSync)
     assert.ok(browser, 'Chromium is not installed')
     const context = await chromium.launchPersistentContext(mkdtempSync(join(tmpdir(), 'chromium-')), {
-      executablePath: browser, headless: true, viewport: { width: 1280, height: 800 },
+      executablePath: browser, headless: true, viewport: { width: 1280, height: 800 }, timeout: PATIENCE,
+      locale: 'en-US', timezoneId: 'UTC', colorScheme: 'dark',
       args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-        '--disable-component-update', '--disable-sync'],
+        '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage', '--no-proxy-server'],
     })
     await context.grantPermissions(['clipboard-read', 'clipboard-write'])
     return new Workbench(context, context.pages()[0] ?? (await context.newPage()), base, place, out)
   }
 
   constructor(context, page, base, place, out) {
-    Object.assign(this, { context, page, base, place, out, outside: new Set() })
-    page.setDefaultTimeout(30_000)
+    Object.assign(this, { context, page, base, place, out, outside: new Set(), probe: new Probe(process.env.CONSORT_PROBE) })
+    page.setDefaultTimeout(PATIENCE)
+    page.setDefaultNavigationTimeout(PATIENCE)
     // A reload with unsaved text asks.
     page.on('dialog', (dialog) => void dialog.accept())
     page.on('request', (request) => {
@@ -37,103 +47,191 @@ export class Workbench {
     void context.route((url) => /^https?:$/.test(url.protocol) && url.hostname !== '127.0.0.1', (route) => route.abort())
   }
 
+  // Waiting.
+
+  /** Until the condition gives something true, and that. An error in it is a no; the last one is the cause of the failure. */
+  async until(what, condition, timeout = PATIENCE) {
+    const end = Date.now() + timeout
+    let cause
+    for (;;) {
+      try {
+        const got = await condition()
+        if (got) return got
+        cause = undefined
+      } catch (error) {
+        cause = error
+      }
+      if (Date.now() > end) throw new Error(`waited ${Math.round(timeout / 1000)} s in vain for ${what}`, { cause })
+      await this.page.waitForTimeout(50)
+    }
+  }
+  /** Whether the condition holds before what came before it is worth another try. */
+  soon(condition) {
+    return this.until('', condition, ATTEMPT).then(() => true, () => false)
+  }
+  state() {
+    return this.probe.state()
+  }
+  /** Until what the editor and the extension say of themselves is as wanted. */
+  knows(what, condition) {
+    return this.until(what, async () => {
+      const state = await this.state()
+      return state !== undefined && condition(state)
+    })
+  }
+  /** Until Lisp answers, nothing is evaluated, and the server has all texts as they are. */
+  ready() {
+    return this.knows('Lisp to be ready', ({ consort }) =>
+      consort?.started && consort.condition.state === 'ready' && !consort.busy && !consort.testing && consort.offered.length > 0 &&
+      consort.documents.every(({ version, sent }) => version === sent))
+  }
+  /** Do what makes the extension run something, and wait until that has ended. */
+  async ran(what, action) {
+    await this.ready()
+    const before = (await this.state()).consort.finished
+    await action()
+    await this.knows(`the end of ${what}`, ({ consort }) => consort?.finished > before && !consort.busy)
+  }
+  /** All that can be said of a failure: the state and what stands in the window. */
+  async described() {
+    const state = await this.state().catch((error) => void error)
+    const seen = await this.page.evaluate(() => {
+      const focus = document.activeElement
+      const text = (selector) => [...document.querySelectorAll(selector)].map((one) => one.textContent.trim()).filter((one) => one !== '').join(' | ').slice(0, 500)
+      return [
+        `focus: ${focus?.tagName} ${focus?.className ?? ''} in ${focus?.closest('[data-uri]')?.getAttribute('data-uri') ?? focus?.closest('.part')?.id ?? 'nothing'}`,
+        `status bar: ${text('.statusbar-item')}`, `list: ${text('.quick-input-widget:not([style*="display: none"]) .monaco-list-row')}`,
+        `notifications: ${text('.notification-toast')}`,
+      ].join('\n')
+    }).catch((error) => `the page does not answer: ${error.message}`)
+    return `${told(state)}\n${seen}`
+  }
+
+  // The window.
+
   async folder(name) {
-    await this.page.goto(`${this.base}/?folder=${encodeURIComponent(join(this.place, name))}`, { waitUntil: 'commit', timeout: 90_000 })
-    await this.page.locator('.explorer-folders-view').waitFor({ timeout: 90_000 })
+    const before = (await this.state().catch(() => undefined))?.pid
+    await this.page.goto(`${this.base}/?folder=${encodeURIComponent(join(this.place, name))}`, { waitUntil: 'commit' })
+    await this.page.locator('.explorer-folders-view').waitFor()
+    await this.knows('the extension host of this window', ({ pid }) => pid !== before)
+  }
+  async reload() {
+    const before = (await this.state())?.pid
+    await this.page.reload()
+    await this.page.locator('.explorer-folders-view').waitFor()
+    await this.knows('the extension host of this window', ({ pid }) => pid !== before)
+  }
+  /** No editor, terminal, list or notification, the dark theme, and the mouse over nothing. */
+  async clear() {
+    await this.page.mouse.move(640, 795)
+    await this.theme(true)
+    await this.until('an empty window', async () => {
+      if ((await this.quickInput().isVisible())) await this.page.keyboard.press('Escape')
+      await this.probe.ask('clear')
+      const { tabs, terminals, documents } = await this.state()
+      const shown = await this.page.locator('.notification-toast, .part.panel:visible .pane-body, .editor-instance').count()
+      return tabs.length === 0 && terminals.length === 0 && documents.every(({ dirty }) => !dirty) && shown === 0
+    })
   }
   shot(name) {
     return this.page.screenshot({ path: join(this.out, `${name}.png`) })
   }
+  /** A picture, once two in a row are the same; of what moves by itself, the last of a few. */
+  async picture(name) {
+    let last = await this.page.screenshot()
+    for (let tries = 0; tries < 5; tries++) {
+      const next = await this.shot(name)
+      if (next.equals(last)) return
+      last = next
+    }
+  }
   isDark() {
     return this.page.evaluate(() => document.querySelector('.monaco-workbench')?.classList.contains('vs-dark') === true)
   }
-  async toggleTheme() {
-    const before = await this.isDark()
-    const changed = async () => (await this.isDark()) !== before
-    // The palette closes when a notification takes the focus just then: the command is given again, unless it has been done.
-    for (let tries = 3; !(await changed()); tries -= 1) {
-      await this.command('Preferences: Toggle between Light/Dark Themes')
-      const done = this.until('the other theme', changed, tries > 1 ? 10_000 : 30_000)
-      if (tries > 1) await done.catch(() => {})
-      else await done
-    }
+  /** The dark theme, or the light one. Told again where it is not taken: the workbench may be reading its settings just then. */
+  theme(dark) {
+    const name = dark ? 'Default Dark Modern' : 'Default Light Modern'
+    return this.until(`the theme ${name}`, async () => {
+      if ((await this.isDark()) === dark) return true
+      await this.probe.ask('set', { section: 'workbench', key: 'colorTheme', value: name })
+      return this.soon(async () => (await this.isDark()) === dark)
+    })
   }
   /** The same picture in the dark and in the light theme. */
   async both(name, settled = async () => {}) {
-    await this.shot(`${name}-dark`)
-    await this.toggleTheme()
+    await this.picture(`${name}-dark`)
+    await this.theme(false)
     await settled()
-    await this.shot(`${name}-light`)
-    await this.toggleTheme()
+    await this.picture(`${name}-light`)
+    await this.theme(true)
   }
 
-  /** Go to a file: by its tab when it has one, else through the list of files. */
-  async file(name) {
-    const tab = this.page.locator('.tabs-container .tab', { hasText: name }).first()
-    const row = this.page.locator('.quick-input-list .monaco-list-row', { hasText: name }).first()
-    const line = this.page.locator(`.monaco-editor[data-uri$="${name}"] .view-line`).first()
-    let why
-    await this.until(`${name} to be open`, async () => {
-      // As with the palette: the list may close once, or show other files first.
-      try {
-        if (await tab.isVisible()) await tab.click({ timeout: 5000 })
-        else {
-          await this.page.keyboard.press('Control+p')
-          await this.page.locator('.quick-input-widget input').first().fill(name, { timeout: 5000 })
-          await row.click({ timeout: 5000 })
-        }
-        await line.waitFor({ timeout: 10_000 })
-        return true
-      } catch (error) {
-        why = error
-        await this.page.keyboard.press('Escape')
-        return false
-      }
-    }, 60_000).catch((error) => Promise.reject(new Error(error.message, { cause: why })))
-  }
+  // Editors.
+
   editor(name) {
     return this.page.locator(`.monaco-editor[data-uri$="${name}"]`)
   }
-  /** Open the palette with a title typed into it, and wait for its rows. */
-  async palette(title) {
-    const widget = this.page.locator('.quick-input-widget')
-    const input = widget.locator('input').first()
-    const row = this.page.locator('.quick-input-list .monaco-list-row').first()
-    await this.until(`the palette with ${title}`, async () => {
-      await this.page.keyboard.press('F1')
-      // What was done before may take the focus, and close it again: then what would be typed must go nowhere.
-      try {
-        await widget.waitFor({ timeout: 3000 })
-        await input.fill(`>${title}`, { timeout: 3000 })
-        await row.waitFor({ timeout: 3000 })
-        return await widget.isVisible()
-      } catch {
-        await this.page.keyboard.press('Escape')
-        return false
-      }
-    }, 60_000)
+  /** The editor whose address contains the text. */
+  shown(uri) {
+    return this.page.locator(`.monaco-editor[data-uri*="${uri}"]`)
   }
-  /** Run a command of the palette by its title. */
-  async command(title) {
-    await this.until(title, async () => {
-      await this.palette(title)
-      const row = this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first()
-      return row.waitFor({ timeout: 3000 }).then(() => true, () => false)
-    }, 60_000)
-    await this.page.keyboard.press('Enter')
+  /** The text of the document that is shown and whose address contains this. Others of that kind may be known that are shown no more. */
+  async text(uri) {
+    const editor = this.shown(uri).first()
+    if (!(await editor.isVisible())) return ''
+    // The window and the extension host give a file other schemes and hosts.
+    const path = (address) => decodeURIComponent(address.replace(/^[\w+-]+:(\/\/[^/]*)?/, ''))
+    const wanted = path(await editor.getAttribute('data-uri'))
+    return (await this.state()).documents.find((one) => path(one.uri) === wanted)?.text ?? ''
   }
-  async offered(title) {
-    await this.palette(title)
-    const rows = await this.page.locator('.quick-input-list .monaco-list-row').allTextContents()
-    await this.page.keyboard.press('Escape')
-    return rows.some((row) => row.includes(title))
+  /** A file on the left, with the focus. */
+  async file(name) {
+    await this.probe.ask('open', { path: join(this.place, 'telegraph', name) })
+    await this.until(`${name} to be open`, async () => {
+      if (await this.hasFocus(name)) return (await this.state()).active?.uri.endsWith(`/${name}`)
+      await this.editor(name).locator('.view-line').first().click(once)
+      return false
+    })
+  }
+  hasFocus(name) {
+    return this.page.evaluate((name) => document.activeElement?.closest('.monaco-editor')?.getAttribute('data-uri')?.endsWith(name) === true, name)
   }
   /** Put the cursor into the first line that contains the text, at its end. */
   async cursor(name, text) {
-    await this.page.keyboard.press('Escape')
+    const there = (line) => (typeof text === 'string' ? line.includes(text) : text.test(line))
     const line = this.editor(name).locator('.view-line', { hasText: text }).first()
-    await line.click({ position: { x: 60, y: 8 } })
-    await this.page.keyboard.press('End')
+    await this.until(`the cursor at the end of ${text}`, async () => {
+      // What hangs over the line goes.
+      await this.page.keyboard.press('Escape')
+      await line.click({ position: { x: 60, y: 8 }, timeout: ATTEMPT })
+      await this.page.keyboard.press('End')
+      return this.soon(async () => {
+        const { active } = await this.state()
+        return active?.uri.endsWith(`/${name}`) && there(active.line) && active.selection.active.character === active.line.length && (await this.hasFocus(name))
+      })
+    })
+  }
+  /** Until the cursor stands in this line (from 1) of the file. */
+  at(name, line) {
+    return this.knows(`the cursor in line ${line} of ${name}`, ({ active }) => active?.uri.endsWith(`/${name}`) && active.selection.active.line === line - 1)
+  }
+  /** Replace what is selected in the editor with the focus, as a paste: nothing is closed or indented by itself. */
+  async paste(name, text) {
+    assert.ok(await this.hasFocus(name), `the focus is not in ${name}`)
+    await this.page.evaluate((text) => navigator.clipboard.writeText(text), text)
+    await this.until('the clipboard', async () => (await this.page.evaluate(() => navigator.clipboard.readText())) === text)
+    await this.page.keyboard.press('Control+v')
+  }
+  /** A new text in scratch.lisp, with the cursor at its end. */
+  async scratch(wanted) {
+    await this.file('scratch.lisp')
+    await this.until('the text in scratch.lisp', async () => {
+      await this.page.keyboard.press('Escape')
+      await this.page.keyboard.press('Control+a')
+      await this.paste('scratch.lisp', wanted)
+      return this.soon(async () => (await this.state()).active?.text === wanted)
+    })
+    await this.page.keyboard.press('Control+End')
   }
   /** What stands behind the lines: the text of all decorations. */
   inline(name) {
@@ -143,23 +241,108 @@ export class Workbench {
         .filter((content) => content !== 'none' && content !== '' && content !== 'normal' && content !== '""')
         .map((content) => JSON.parse(`"${content.slice(1, -1).replaceAll('\\"', '"').replaceAll('"', '\\"')}"`).replaceAll('\u00a0', ' ').trim()))
   }
-  async until(what, condition, timeout = 30_000) {
-    const end = Date.now() + timeout
-    for (;;) {
-      const got = await condition()
-      if (got) return got
-      if (Date.now() > end) throw new Error(`waited ${timeout / 1000} s in vain for ${what}`)
-      await this.page.waitForTimeout(100)
-    }
-  }
   shows(name, text) {
     return this.until(`${text} at the end of a line`, async () => (await this.inline(name)).find((one) => one.includes(text)))
   }
+  /** Evaluate the top-level form in the line with this text, and wait until what is wanted stands behind it. */
+  async evaluate(name, line, wanted) {
+    await this.cursor(name, line)
+    await this.ran(`the evaluation of ${line}`, () => this.page.keyboard.press('Alt+Enter'))
+    return this.shows(name, wanted)
+  }
+  /** The whole file is evaluated, by its key. */
+  async evaluateBuffer(name) {
+    assert.ok(await this.hasFocus(name), `the focus is not in ${name}`)
+    await this.ran(`the evaluation of ${name}`, async () => {
+      await this.page.keyboard.press('Control+Alt+l')
+      await this.page.keyboard.press('b')
+    })
+  }
+  async save(name) {
+    assert.ok(await this.hasFocus(name), `the focus is not in ${name}`)
+    await this.page.keyboard.press('Control+s')
+    await this.knows(`${name} to be saved`, ({ documents }) => documents.some(({ uri, dirty }) => uri.endsWith(`/${name}`) && !dirty))
+  }
+
+  // Lists: the palette, and what is chosen from.
+
+  quickInput() {
+    return this.page.locator('.quick-input-widget')
+  }
+  /** The title of the row that Enter would take. */
+  chosenRow() {
+    return this.page.evaluate(() => document.querySelector('.quick-input-list .monaco-list-row.focused .label-name')?.textContent.replaceAll('\u00a0', ' '))
+  }
+  /** Type into the list that is open until the row is the one that Enter takes; whether it is. */
+  async choosable(typed, label) {
+    const input = this.quickInput().locator('input').first()
+    await input.fill(typed, { timeout: ATTEMPT })
+    return this.soon(async () => (await input.inputValue()) === typed && (await this.chosenRow()) === label)
+  }
+  async enter(typed) {
+    const input = this.quickInput().locator('input').first()
+    // To the list itself, whatever has the focus.
+    await input.press('Enter')
+    await this.until('the list to close', async () => !(await this.quickInput().isVisible()) || (await input.inputValue()) !== typed)
+  }
+  /** Open the palette with a title typed into it, and wait until its row is chosen. */
+  async palette(title) {
+    await this.until(`${title} in the palette`, async () => {
+      await this.page.keyboard.press('F1')
+      // What was done before may take the focus, and close it again: then what would be typed must go nowhere.
+      try {
+        await this.quickInput().waitFor({ timeout: ATTEMPT })
+        if (await this.choosable(`>${title}`, title)) return true
+      } catch {
+        // It is opened again.
+      }
+      await this.page.keyboard.press('Escape')
+      return false
+    })
+  }
+  /** Run a command of the palette by its title. */
+  async command(title) {
+    await this.palette(title)
+    await this.enter(`>${title}`)
+  }
+  /** Take the row with this label from the list that is open or will be. */
+  async choose(label) {
+    await this.until(`${label} in the list`, async () => (await this.quickInput().isVisible()) && this.choosable(label, label))
+    await this.enter(label)
+  }
+
+  // Other parts of the window.
+
   status() {
     return this.page.locator('.statusbar-item[id$="consort.status"]')
   }
+  /** Show a view of the panel by its key, which would hide it if it were there. */
+  async panel(key, view) {
+    await this.until(`${view}`, async () => {
+      if (await this.page.locator(view).first().isVisible()) return true
+      await this.page.keyboard.press(key)
+      return this.soon(() => this.page.locator(view).first().isVisible())
+    })
+  }
+  /** The REPL, with the focus and a prompt. */
+  async repl() {
+    await this.ready()
+    await this.command('Consort: Open the REPL')
+    await this.until('the prompt', async () => /CL-USER>$/.test(await this.terminal()))
+    await this.until('the focus in the REPL', async () => {
+      if (await this.page.evaluate(() => document.activeElement?.closest('.terminal-wrapper.active') != null)) return true
+      await this.page.locator('.terminal-wrapper.active .xterm-screen').click(once)
+      return false
+    })
+  }
+  /** Type a line into the REPL, and Enter when it stands there. */
+  async line(text) {
+    await this.page.keyboard.type(text)
+    await this.until(`${text} in the REPL`, async () => (await this.terminal()).endsWith(text))
+    await this.page.keyboard.press('Enter')
+  }
   /** The terminal's visible text. */
   terminal() {
-    return this.page.locator('.terminal-wrapper.active .xterm-rows').evaluate((rows) => [...rows.children].map((row) => row.textContent.replaceAll('\u00a0', ' ').trimEnd()).join('\n').trimEnd())
+    return this.page.locator('.terminal-wrapper.active .xterm-rows').evaluate((rows) => [...rows.children].map((row) => row.textContent.replaceAll('\u00a0', ' ').trimEnd()).join('\n').trimEnd(), undefined, { timeout: ATTEMPT })
   }
 }

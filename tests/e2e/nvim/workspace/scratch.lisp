@@ -4,6 +4,6 @@
 
 (total '(:tea :coffee))
 
-(fib 34)
+(fib 38)
 
 (progn (format t "one~%two~%") (values 1 :two))

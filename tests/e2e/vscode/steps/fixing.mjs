@@ -1,40 +1,74 @@
-// A mistake is mended by its quick fix, and the file saved.
+// Mistakes are marked, and mended by their quick fixes.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-export default async function ({ workbench, page, place, step, text }) {
-  await step('a mistake is mended by its quick fix, and the file is saved', async () => {
+export default async function ({ workbench, page, place, step }) {
+  const file = join(place, 'telegraph', 'mistakes.lisp')
+  const row = (words) => page.locator('.markers-panel .monaco-list-row', { hasText: words })
+  const squiggles = workbench.editor('mistakes.lisp').locator('.squiggly-warning, .squiggly-error')
+  const problem = (words) => workbench.knows(`the problem ${words}`, ({ diagnostics }) =>
+    diagnostics.some(({ uri, message }) => uri.endsWith('/mistakes.lisp') && message.toUpperCase().includes(words)))
+
+  await step('a file with mistakes: squiggles under the names that are meant, and rows in Problems', async () => {
     await workbench.file('mistakes.lisp')
-    await workbench.cursor('mistakes.lisp', '(defun greet')
-    await page.keyboard.press('ArrowLeft')
-    const fixes = page.locator('.action-widget .monaco-list-row', { hasText: 'Declare' })
-    const offer = () => workbench.until('the quick fixes', async () => {
-      await page.keyboard.press('Control+.')
-      return fixes.first().waitFor({ timeout: 3000 }).then(() => true, () => page.keyboard.press('Escape').then(() => false))
-    })
-    // The list closes before a theme is chosen: the palette's text would go into the editor.
-    const leave = async () => {
-      await page.keyboard.press('Escape')
-      await fixes.first().waitFor({ state: 'hidden' })
-    }
-    for (const theme of ['dark', 'light']) {
-      await offer()
-      await workbench.shot(`10-quick-fix-${theme}`)
-      await leave()
-      await workbench.toggleTheme()
-    }
-    await offer()
-    await fixes.first().click()
-    await workbench.until('the declaration', async () => /\(declare \(ignore name\)\)/i.test(await text('mistakes.lisp')))
-    await page.keyboard.press('Control+s')
-    const file = join(place, 'telegraph', 'mistakes.lisp')
-    await workbench.until('the file to be saved', () => /\(declare \(ignore name\)\)/i.test(readFileSync(file, 'utf8')))
-    await page.keyboard.press('Control+Shift+M')
-    const row = (words) => page.locator('.markers-panel .monaco-list-row', { hasText: words })
+    await problem('HEIGTH')
+    await problem('NOT-WRITTEN-YET')
+    await squiggles.first().waitFor()
+    await workbench.panel('Control+Shift+M', '.markers-panel')
     await row('HEIGTH').first().waitFor()
-    await workbench.until('the mistake to go', async () => (await row('The variable NAME').count()) === 0)
-    await page.keyboard.press('Control+Shift+M')
-    assert.match(readFileSync(file, 'utf8'), /heigth/, 'the others stay')
+    await row('NOT-WRITTEN-YET').first().waitFor()
+    // The squiggle is as wide as the name it stands under.
+    await workbench.until('a squiggle as wide as its name', async () => {
+      const widths = await squiggles.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().width))
+      const word = await workbench.editor('mistakes.lisp').locator('.view-line span', { hasText: /heigth/ }).last().evaluate((span) => {
+        const range = document.createRange()
+        const at = span.textContent.indexOf('heigth')
+        range.setStart(span.firstChild, at)
+        range.setEnd(span.firstChild, at + 'heigth'.length)
+        return range.getBoundingClientRect().width
+      })
+      assert.ok(widths.some((width) => Math.abs(width - word) < 2), `${widths} ${word}`)
+      return true
+    })
+    await workbench.both('1-problems')
+  })
+
+  await step('a mistake is mended by its quick fix, and the file is saved', async () => {
+    const original = readFileSync(file)
+    try {
+      await workbench.file('mistakes.lisp')
+      await problem('NAME')
+      await squiggles.first().waitFor()
+      await workbench.cursor('mistakes.lisp', '(defun greet')
+      await page.keyboard.press('ArrowLeft')
+      const fixes = page.locator('.action-widget .monaco-list-row', { hasText: 'Declare' })
+      const offer = () => workbench.until('the quick fixes', async () => {
+        await page.keyboard.press('Control+.')
+        if (await workbench.soon(() => fixes.first().isVisible())) return true
+        await page.keyboard.press('Escape')
+        return false
+      })
+      for (const theme of ['dark', 'light']) {
+        await workbench.theme(theme === 'dark')
+        await offer()
+        await workbench.picture(`10-quick-fix-${theme}`)
+        await page.keyboard.press('Escape')
+        await fixes.first().waitFor({ state: 'hidden' })
+      }
+      await workbench.theme(true)
+      await offer()
+      await fixes.first().click()
+      await workbench.until('the declaration', async () => /\(declare \(ignore name\)\)/i.test(await workbench.text('mistakes.lisp')))
+      await workbench.file('mistakes.lisp')
+      await workbench.save('mistakes.lisp')
+      assert.match(readFileSync(file, 'utf8'), /\(declare \(ignore name\)\)/i)
+      assert.match(readFileSync(file, 'utf8'), /heigth/, 'the others stay')
+      await workbench.panel('Control+Shift+M', '.markers-panel')
+      await row('HEIGTH').first().waitFor()
+      await workbench.until('the mistake to go', async () => (await row('The variable NAME').count()) === 0)
+    } finally {
+      writeFileSync(file, original)
+    }
   })
 }

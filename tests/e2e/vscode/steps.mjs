@@ -1,0 +1,80 @@
+// Runs steps, each from a clean window, and counts. One that fails is tried once more from a clean editor, image and workspace, and is then told
+// as flaky.
+import { execFileSync } from 'node:child_process'
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+
+export class Steps {
+  passed = 0
+  skipped = 0
+  failures = []
+  flaky = []
+  begun = Date.now()
+
+  /** ONLY, a pattern: the steps whose names match. */
+  constructor(workbench, place, only = process.env.ONLY) {
+    Object.assign(this, { workbench, place, only: only === undefined ? undefined : new RegExp(only) })
+  }
+
+  /** `needs`: the server's command without which there is nothing to see. */
+  step = async (name, run, needs) => {
+    if (this.only !== undefined && !this.only.test(name)) return
+    // After three failures something is wrong that the rest would only say again, slowly.
+    if (this.failures.length >= 3) return void this.failures.push(name)
+    try {
+      await this.attempt(name, run, needs)
+    } catch (error) {
+      await this.told('AGAIN', name, error)
+      try {
+        await this.anew()
+        await this.attempt(name, run, needs)
+        this.flaky.push(name)
+      } catch (error) {
+        this.failures.push(name)
+        await this.told('FAILED', name, error)
+      }
+    }
+  }
+
+  async attempt(name, run, needs) {
+    await this.workbench.clear()
+    await this.workbench.ready()
+    if (needs !== undefined && !(await this.workbench.state()).consort.offered.includes(`consort.${needs}`)) {
+      this.skipped++
+      return void this.say('SKIPPED', `${name}: the server does not offer consort.${needs}`)
+    }
+    await run()
+    this.passed++
+    this.say('ok', name)
+  }
+
+  say(what, name) {
+    console.log(`${((Date.now() - this.begun) / 1000).toFixed(1).padStart(6)} s  ${what.padEnd(8)}${name}`)
+  }
+
+  async told(what, name, error) {
+    this.say(what, name)
+    for (let one = error; one !== undefined; one = one.cause) console.log(one.stack ?? one)
+    console.log(await this.workbench.described())
+    const picture = `failure-${name.replace(/[^\w]+/g, '-').slice(0, 50)}${what === 'AGAIN' ? '-first' : ''}`
+    await this.workbench.shot(picture).then(() => console.log(`the window: tests/out/vscode/${picture}.png`), () => undefined)
+    console.log(`alone: CONSORT_BIN=$PWD/target/debug/consort scripts/isolated tests/e2e/vscode/run.sh '${name.replace(/[^\w ,-]/g, '.')}'`)
+  }
+
+  /** The workspace as it was at first, another image, and the window loaded anew. */
+  async anew() {
+    const workspace = join(this.place, 'telegraph')
+    execFileSync(process.env.CONSORT_BIN, ['stop'], { cwd: workspace, stdio: 'ignore' })
+    rmSync(workspace, { recursive: true, force: true })
+    cpSync(join(this.place, 'original'), workspace, { recursive: true })
+    await this.workbench.folder('telegraph')
+  }
+
+  /** The closing lines; whether all is well. */
+  finish() {
+    for (const name of this.failures) console.log(`FAILED ${name}`)
+    if (this.flaky.length > 0) console.log(`flaky, passed when tried again (${this.flaky.length}): ${this.flaky.join('; ')}`)
+    console.log(`${this.passed} passed, ${this.failures.length} failed${this.skipped > 0 ? `, ${this.skipped} skipped` : ''}`)
+    return this.failures.length === 0 && this.passed > 0
+  }
+}

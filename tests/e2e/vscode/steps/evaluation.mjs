@@ -1,0 +1,68 @@
+// Evaluating what stands in a file, and the values at the ends of its lines; the package in the status bar.
+import assert from 'node:assert/strict'
+import { once } from '../workbench.mjs'
+
+export default async function ({ workbench, page, step, loaded }) {
+  /** The file's definition, from which the other forms live. */
+  const square = async () => {
+    await workbench.file('scratch.lisp')
+    await workbench.evaluate('scratch.lisp', '(* x x))', 'SQUARE')
+  }
+
+  await step('a form is evaluated, and its value stands at the end of its line', async () => {
+    await square()
+    assert.match(await workbench.evaluate('scratch.lisp', '(square 12)', '144'), /^⇒ 144$/)
+  })
+
+  await step('output and a list', async () => {
+    await square()
+    assert.match(await workbench.evaluate('scratch.lisp', 'counting', '(0 1 4 9 16)'), /counting/)
+  })
+
+  await step('the innermost form by its own key', async () => {
+    await workbench.file('scratch.lisp')
+    await workbench.cursor('scratch.lisp', '(* x x))')
+    await workbench.ran('the evaluation of a form', async () => {
+      await page.keyboard.press('ArrowLeft')
+      await page.keyboard.press('Control+Alt+l')
+      await page.keyboard.press('e')
+    })
+    await workbench.shows('scratch.lisp', 'UNBOUND-VARIABLE')
+  })
+
+  await step('an error: styled, and the hover has the backtrace', async () => {
+    await square()
+    await workbench.evaluate('scratch.lisp', '(square 12)', '144')
+    await workbench.evaluate('scratch.lisp', '(/ 1 0)', 'DIVISION-BY-ZERO')
+    const hover = page.locator('.monaco-hover:not(.hidden)', { hasText: 'Backtrace' }).first()
+    await workbench.until('the hover', async () => {
+      await page.mouse.move(640, 795)
+      await workbench.editor('scratch.lisp').locator('.view-line', { hasText: '(/ 1 0)' }).locator('span span').first().hover(once)
+      return workbench.soon(() => hover.locator('a', { hasText: 'Copy' }).first().isVisible())
+    })
+    await workbench.shot('2-inline-dark')
+    await page.mouse.move(640, 795)
+    await page.keyboard.press('Escape')
+    await hover.waitFor({ state: 'hidden' })
+    await workbench.both('3-inline', () => workbench.shows('scratch.lisp', 'DIVISION-BY-ZERO'))
+  })
+
+  await step('a result goes when its form is edited, and the others stay', async () => {
+    await square()
+    await workbench.evaluate('scratch.lisp', '(square 12)', '144')
+    await workbench.evaluate('scratch.lisp', '(/ 1 0)', 'DIVISION-BY-ZERO')
+    await workbench.cursor('scratch.lisp', '(square 12)')
+    await page.keyboard.press('ArrowLeft')
+    await page.keyboard.type('0')
+    await workbench.until('the value to go', async () => !(await workbench.inline('scratch.lisp')).some((one) => one === '⇒ 144'))
+    assert.ok((await workbench.inline('scratch.lisp')).some((one) => one.includes('DIVISION-BY-ZERO')))
+  })
+
+  await step('the status bar shows the package at the cursor', async () => {
+    await loaded()
+    await workbench.file('code.lisp')
+    await workbench.status().filter({ hasText: 'TELEGRAPH' }).waitFor()
+    await workbench.file('scratch.lisp')
+    await workbench.status().filter({ hasText: 'COMMON-LISP-USER' }).waitFor()
+  })
+}

@@ -1,0 +1,59 @@
+// What outlives what: the side bar's systems, an image that is killed, and a window that is loaded anew.
+import assert from 'node:assert/strict'
+import { once } from '../workbench.mjs'
+
+export default async function ({ workbench, page, step, status, loaded }) {
+  await step('the side bar: a system is loaded, and who is connected', async () => {
+    // By its icon; when the view is there already, that hides it.
+    const systems = page.locator('.pane-body .monaco-list-row', { hasText: /^telegraph\s*(telegraph\.asd|loaded)/ }).first()
+    await workbench.until('the systems', async () => {
+      if (await systems.isVisible()) return true
+      await page.locator('.activitybar a[aria-label="Common Lisp"], .activitybar [aria-label^="Common Lisp"]').first().click(once)
+      return workbench.soon(() => systems.isVisible())
+    })
+    await workbench.ran('loading telegraph', async () => {
+      const button = systems.locator('a[aria-label*="Load a System"]')
+      await workbench.until('a click on the button', async () => {
+        await systems.hover(once)
+        await button.click(once)
+        return true
+      })
+    })
+    assert.ok(status().image.facts.systems.includes('telegraph'))
+    await page.locator('.pane-body .monaco-list-row', { hasText: /^telegraph\s*loaded/ }).first().waitFor()
+    await page.locator('.pane-body .monaco-list-row', { hasText: 'Connected' }).first().waitFor()
+  })
+
+  await step('what the server offers is in the palette', async () => {
+    for (const title of ['Consort: Open the REPL', 'Consort: Untrace a Function']) {
+      await workbench.palette(title)
+      await page.keyboard.press('Escape')
+      await workbench.quickInput().waitFor({ state: 'hidden' })
+    }
+  })
+
+  await step('the image is killed, and comes back by itself', async () => {
+    await loaded()
+    const before = status().image.pid
+    process.kill(before, 'SIGKILL')
+    await workbench.until('another image', () => {
+      const { image } = status()
+      return image.state === 'ready' && image.pid !== before
+    })
+    await workbench.knows('the extension to know it', ({ consort }) => consort.condition.state === 'ready' && consort.condition.pid !== before)
+    await workbench.file('code.lisp')
+    await workbench.status().filter({ hasText: 'TELEGRAPH' }).waitFor()
+    await workbench.evaluate('code.lisp', '(write-char', 'DECODE')
+  })
+
+  await step('the window is reloaded, and the image is still what it was', async () => {
+    await loaded()
+    const before = status().image.pid
+    await workbench.reload()
+    await workbench.ready()
+    assert.equal(status().image.pid, before)
+    await workbench.scratch('(telegraph:encode "sos")')
+    await workbench.status().filter({ hasText: 'COMMON-LISP-USER' }).waitFor()
+    await workbench.evaluate('scratch.lisp', 'telegraph:encode', '... --- ...')
+  })
+}

@@ -1,0 +1,42 @@
+// The keys beside VS Code's own; and what a person sees when the program is not there.
+import assert from 'node:assert/strict'
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
+
+export default async function ({ workbench, page, step }) {
+  await step('no key is one that VS Code has already', async () => {
+    await workbench.command('Preferences: Open Default Keyboard Shortcuts (JSON)')
+    const text = await workbench.until('the list of keys', async () => {
+      const { active } = await workbench.state()
+      return active?.uri.endsWith('keybindings.json') && active.text.length > 10_000 && active.text
+    })
+    const all = [...text.matchAll(/"key": "([^"]+)",\s*"command": "([^"]+)"/g)].map(([, key, command]) => ({ key, command }))
+    const taken = new Set(all.filter(({ command }) => !command.startsWith('consort.')).map(({ key }) => key.split(' ')[0]))
+    assert.ok(taken.size > 200, `${taken.size}`)
+    const own = all.filter(({ command }) => command.startsWith('consort.'))
+    assert.ok(own.length > 30, `${own.length}`)
+    // Alt+Enter is the find widget's, and ours where that is not shown.
+    assert.deepEqual(own.filter(({ key }) => key !== 'alt+enter' && taken.has(key.split(' ')[0])), [])
+  })
+
+  await step('without the program: one notification, and the walkthrough with the commands', async () => {
+    const program = join(process.env.HOME, '.cargo/bin/consort')
+    renameSync(program, `${program}.away`)
+    try {
+      await workbench.command('Consort: Restart the Connection')
+      await workbench.knows('the program to be missed', ({ consort }) => consort.condition.state === 'down' && consort.condition.why === 'not-found')
+      await workbench.status().filter({ hasText: 'Consort is not installed' }).waitFor()
+      const notice = page.locator('.notification-toast', { hasText: 'was not found' })
+      await notice.waitFor()
+      assert.equal(await page.locator('.notification-toast').count(), 1)
+      await notice.locator('.monaco-button', { hasText: 'Show What to Do' }).click()
+      await page.locator('.gettingStartedContainer', { hasText: 'sudo apt-get install sbcl' }).first().waitFor()
+      await workbench.both('9-walkthrough')
+    } finally {
+      renameSync(`${program}.away`, program)
+    }
+    await workbench.command('Consort: Restart the Connection')
+    await workbench.ready()
+    await workbench.status().filter({ hasText: 'Lisp' }).waitFor()
+  })
+}

@@ -1,0 +1,31 @@
+// The REPL: several lines, packages, history, and Ctrl-C.
+export default async function ({ workbench, page, step }) {
+  const says = (what, wanted) => workbench.until(what, async () => wanted.test(await workbench.terminal()))
+
+  await step('the REPL: input over several lines, the package in the prompt, history', async () => {
+    await workbench.repl()
+    await workbench.line('(list (isqrt 7)')
+    await workbench.line(':done)')
+    await says('the value', /^\(2 :DONE\)\nCL-USER>$/m)
+    await workbench.line('(format t "two~%lines~%")')
+    await says('output', /^two\nlines\nNIL\nCL-USER>$/m)
+    await workbench.line('(in-package :cl)')
+    await says('the other package', /COMMON-LISP>$/)
+    await workbench.line('(in-package :cl-user)')
+    await says('the package again', /CL-USER>$/)
+    await workbench.line('(/ 5 0)')
+    await says('the error', /DIVISION-BY-ZERO.*\n[\s\S]*CL-USER>$/)
+    for (let i = 0; i < 5; i++) await page.keyboard.press('ArrowUp')
+    await says('history', /:done\)$/)
+    await workbench.both('4-repl')
+  })
+
+  await step('Ctrl-C in the REPL interrupts', async () => {
+    await workbench.repl()
+    await workbench.line('(loop)')
+    await workbench.knows('the loop', ({ consort }) => consort.busy)
+    await workbench.status().locator('.codicon-loading').waitFor()
+    await page.keyboard.press('Control+c')
+    await says('the prompt', /interrupt[\s\S]*CL-USER>$/i)
+  })
+}
