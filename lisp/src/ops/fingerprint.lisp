@@ -212,12 +212,12 @@
 
 (define-part "features" (omit)
   (summing (add)
-    (loop for feature in *features*
+    (loop for feature in (append (setting *image-settings* '*features*) (global-value '*features*))
           for place from 1
           do (add (mix place (if (symbolp feature) (symbol-hash feature) (identity-hash feature)))))))
 
 (define-part "readtable" (omit)
-  (let ((table *readtable*) (hash 0))
+  (let ((table (setting *image-settings* '*readtable*)) (hash 0))
     (setf hash (mix (identity-hash table) (hash-string (symbol-name (readtable-case table)))))
     (loop for code below 256
           for char = (code-char code)
