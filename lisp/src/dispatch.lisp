@@ -195,6 +195,7 @@
   (uiop:call-image-restore-hook) ; where this user's cache is, now; UIOP's names for the streams above
   (take-image-settings)
   (publish-what-is-loaded)
+  (note-print-methods)
   (refuse-exits #'refuse-exit)
   (refuse-package-loss '("COMMON-LISP-USER" "CONSORT" "KEYWORD") #'refuse-loss-of-package)
   (replace-debugger #'evaluation-debugger)

@@ -43,8 +43,13 @@
 
 ;;; PRINT-OBJECT. A user's method for a class of the system's, such as T or CONDITION, would print all that a check tells.
 
-(define-global *print-methods* (copy-list (sb-mop:generic-function-methods #'print-object)) "Those of the build.")
+(define-global *print-methods* '() "Those of the build; none until they were noted.")
 (define-global *print-methods-seen* '() "The list of PRINT-OBJECT's methods when it was last found to be without one that everybody's printing would go through.")
+
+(defun note-print-methods ()
+  "Have the methods that PRINT-OBJECT has now be those of the build. To be called before user code runs."
+  (setf *print-methods* (copy-list (sb-mop:generic-function-methods #'print-object))
+        *print-methods-seen* (sb-mop:generic-function-methods #'print-object)))
 
 (defun system-class-p (specializer)
   "Whether SPECIALIZER is a class that came with the system."
@@ -58,7 +63,7 @@
 
 (defun foreign-print-methods (&optional (wanted-p #'system-class-p))
   "The methods on PRINT-OBJECT that users made for classes that are WANTED-P."
-  (loop for method in (sb-mop:generic-function-methods #'print-object)
+  (loop for method in (and *print-methods* (sb-mop:generic-function-methods #'print-object))
         when (and (funcall wanted-p (first (sb-mop:method-specializers method)))
                   (not (member method *print-methods* :test #'eq)))
           collect method))
