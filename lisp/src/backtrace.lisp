@@ -32,7 +32,7 @@
 (defmacro with-terse-printing (() &body body)
   "Printing as seen from CL-USER, on one line where possible, whatever the user has set."
   `(with-standard-io-syntax
-     (let ((*package* (load-time-value (find-package "COMMON-LISP-USER")))
+     (let ((*package* (user-package))
            (*print-readably* nil)
            (*print-circle* t)
            (*print-length* 10)
@@ -42,7 +42,7 @@
 (defun condition-message (condition)
   "The text of CONDITION, bounded. Streams are named without their addresses."
   (let ((text (with-terse-printing ()
-                (text-of (print-safely condition +message-limit+ #'princ)))))
+                (text-of (print-safely condition +message-limit+ #'print-condition)))))
     (if (typep condition 'stream-error)
         (let ((stream (ignore-errors (stream-error-stream condition))))
           (if (streamp stream) (without-address text stream) text))

@@ -188,7 +188,9 @@ a descriptor that is opened later under the same number."
     (with-internals ((handler-clusters initial-handler-clusters) (restart-clusters '()))
       (let ((*standard-input* nobody) (*standard-output* nowhere) (*error-output* nowhere) (*trace-output* nowhere)
             (*terminal-io* both) (*query-io* both) (*debug-io* both))
-        (funcall function)))))
+        (call-with-copied-settings (lambda ()
+                                     (restore-standard)
+                                     (funcall function)))))))
 
 (defconstant +pr-set-pdeathsig+ 1)
 

@@ -180,8 +180,7 @@
 
 (defun furnish-image ()
   "Make the global state what user code may expect, in threads of its own too."
-  (let ((user (find-package "COMMON-LISP-USER")))
-    (setf *package* user))
+  (setf *package* (user-package))
   (let ((out (make-instance 'shared-output :kind 'stdout))
         (err (make-instance 'shared-output :kind 'stderr)))
     (setf *standard-output* out
@@ -194,7 +193,11 @@
           sb-ext:*invoke-debugger-hook* 'evaluation-debugger
           sb-ext:*default-external-format* :utf-8))
   (uiop:call-image-restore-hook) ; where this user's cache is, now; UIOP's names for the streams above
+  (take-image-settings)
+  (publish-what-is-loaded)
+  (note-print-methods)
   (refuse-exits #'refuse-exit)
+  (refuse-package-loss '("COMMON-LISP-USER" "CONSORT" "KEYWORD") #'refuse-loss-of-package)
   (replace-debugger #'evaluation-debugger)
   (prepare-signals)
   (line-buffer-stdout)
@@ -209,4 +212,4 @@
   (furnish-image)
   (send-event "ready" "protocol" +protocol+ "pid" (sb-posix:getpid) "image" *image-id* "lisp" (lisp-version)
                       "features" (image-features))
-  (serve *link*))
+  (with-own-settings () (serve *link*)))

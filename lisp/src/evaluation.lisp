@@ -20,6 +20,7 @@ was in use in that last case."
   (error nil))
 
 (defvar *evaluation* nil "The evaluation that this thread runs.")
+(defvar *user-settings* nil "The SETTINGS that the user code has that this thread runs.")
 
 (define-global *running* '() "The evaluations that run. The list is replaced under its lock, never changed, so reading needs none.")
 (define-global *running-lock* (sb-thread:make-mutex :name "consort running")
@@ -77,8 +78,9 @@ COMPILE-FILE would not count it, and return that all went well."
         (evaluation *evaluation*))
     (when (and restart evaluation (not (typep warning sb-ext:*muffled-warnings*)))
       (when (<= (incf (evaluation-warnings-count evaluation)) +warnings-limit+)
-        (push (object "type" (warning-type warning) "message" (condition-message warning))
-              (evaluation-warnings evaluation)))
+        (with-own-settings ()
+          (push (object "type" (warning-type warning) "message" (condition-message warning))
+                (evaluation-warnings evaluation))))
       (unless *compile-file-truename*
         (invoke-restart restart)))))
 
@@ -107,11 +109,11 @@ heap is, now, since only now it knows its sizes, but briefly."
     (cond ((in-user-code-p)
            (unless (typep condition 'storage-condition)
              (user-debugger-hook condition))
-           (note-error evaluation condition)
+           (with-own-settings () (note-error evaluation condition))
            (throw evaluation :error))
           (t
            (user-debugger-hook condition)
-           (report-thread-error condition)
+           (with-own-settings () (report-thread-error condition))
            (sb-thread:abort-thread)))))
 
 (defun report-thread-error (condition)
@@ -130,6 +132,16 @@ heap is, now, since only now it knows its sizes, but briefly."
 
 (defun refuse-exit (name)
   (error 'exit-refused :name name))
+
+(define-condition package-loss-refused (package-error)
+  ((operator :initarg :operator :reader package-loss-refused-operator))
+  (:report (lambda (condition stream)
+             (format stream "~A of the package ~A is refused: every session of the image that editor and agents share stands on it. ~
+                             Unintern the symbols that are in the way, or restart the image."
+                     (package-loss-refused-operator condition) (package-error-package condition)))))
+
+(defun refuse-loss-of-package (operator package)
+  (error 'package-loss-refused :operator operator :package package))
 
 (defmacro with-user-streams ((evaluation) &body body)
   `(let ((*standard-output* (evaluation-stdout ,evaluation))
@@ -166,8 +178,25 @@ heap is, now, since only now it knows its sizes, but briefly."
   (when timeout
     (schedule *deadlines* timeout (lambda () (stop-evaluation evaluation :timeout)))))
 
+(defun warn-of-restored (evaluation control names)
+  "Have EVALUATION tell that what NAMES are of was taken back."
+  (when names
+    (incf (evaluation-warnings-count evaluation))
+    (push (object "type" "WARNING" "message" (with-terse-printing () (let ((*print-length* 20)) (format nil control names))))
+          (evaluation-warnings evaluation))))
+
+(defun take-back-redefinitions (evaluation)
+  "Give what everybody stands on and EVALUATION redefined its definitions back, and warn of it."
+  (warn-of-restored evaluation "The redefinition of ~{~A~^, ~} was taken back: every session of the image stands on the standard's operators. ~
+                                Shadow the symbol in a package of your own instead."
+                    (restore-operators))
+  (warn-of-restored evaluation "The methods on PRINT-OBJECT for ~{~A~^, ~} were taken back: the printing of every session goes through them. ~
+                                Define them for classes of your own instead."
+                    (restore-shared-printing)))
+
 (defun end (evaluation timer)
   (setf (evaluation-state evaluation) :ended)
+  (take-back-redefinitions evaluation)
   (world-changed)
   (with-lock (*running-lock*)
     (setf *running* (remove evaluation *running* :test #'eq)))
@@ -176,9 +205,16 @@ heap is, now, since only now it knows its sizes, but briefly."
   (stop-passing-on (evaluation-stdout evaluation))
   (stop-passing-on (evaluation-stderr evaluation)))
 
-(defun call-evaluating (function evaluation &key stream timeout)
-  "Call FUNCTION, which runs user code, as EVALUATION. How it ended: :OK, :ERROR, :STOPPED, or :ABORTED by the ABORT restart; and, when it
-returned, its value. Nothing else comes out of it, but the end of the thread."
+(defun call-with-user-settings (package function)
+  "Call FUNCTION with *USER-SETTINGS* in force, and PACKAGE current, which they do not keep, unless that is NIL."
+  (call-with-settings *user-settings*
+                      (if package
+                          (lambda () (let ((*package* package)) (funcall function)))
+                          function)))
+
+(defun call-evaluating (function evaluation &key stream timeout package)
+  "Call FUNCTION, which runs user code, as EVALUATION, with *USER-SETTINGS*. How it ended: :OK, :ERROR, :STOPPED, or :ABORTED by the ABORT
+restart; and, when it returned, its value. Nothing else comes out of it, but the end of the thread. PACKAGE as in CALL-WITH-USER-SETTINGS."
   (let ((timer (begin evaluation stream timeout))
         (*evaluation* evaluation)
         (value nil))
@@ -195,7 +231,7 @@ returned, its value. Nothing else comes out of it, but the end of the thread."
                                      (with-user-streams (evaluation)
                                        (let ((sb-ext:*invoke-debugger-hook* 'evaluation-debugger))
                                          (handler-bind ((warning #'note-warning))
-                                           (setf value (call-user-code function))
+                                           (setf value (call-with-user-settings package (lambda () (call-user-code function))))
                                            :ok)))
                                    (abort ()
                                      :report "End the evaluation."

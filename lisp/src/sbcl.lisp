@@ -154,6 +154,20 @@ KIND is one of
                                    (declare (ignore function arguments))
                                    (funcall refuse name))))))
 
+;;; Refusing to lose a package on which everything stands.
+
+(defun refuse-package-loss (names refuse)
+  "From now on, whoever deletes or renames one of the packages NAMES calls REFUSE instead, with the function's name and the package's."
+  (let ((packages (mapcar #'find-package names)))
+    (dolist (name '(delete-package rename-package))
+      (encapsulate name 'consort
+                   (lambda (function designator &rest more)
+                     (let ((package (ignore-errors (find-package designator))))
+                       (if (and package (member package packages)
+                                (not (and more (equal (string (first more)) (package-name package))))) ; other nicknames only
+                           (funcall refuse name (package-name package))
+                           (apply function designator more))))))))
+
 ;;; Where a definition was made (compiler/main.lisp, code/debug-info.lisp): a source that is read like a file that LOAD reads.
 
 (define-internal make-source-info :function "finding what was evaluated from a file" ("SB-C" "MAKE-SOURCE-INFO"))
@@ -193,6 +207,33 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
               (list :consort-file (source-file source) :consort-position position))
       (find-source-paths form index)
       (eval-tlf form index))))
+
+;;; What DECLAIM sets for all that is compiled later (compiler/policy.lisp)
+
+(define-internal policy-name :symbol "sessions with a compilation policy of their own" ("SB-C" "*POLICY*"))
+
+;;; What came with the core
+
+(define-internal generation-of :function "telling the system's own objects" ("SB-KERNEL" "GENERATION-OF"))
+(define-internal oldest-generation :variable "telling the system's own objects" ("SB-VM" "+PSEUDO-STATIC-GENERATION+"))
+
+(defun part-of-core-p (object)
+  "Whether OBJECT came with the core, SBCL's own or ours, and was not made or loaded since."
+  (or (not (internal-p 'generation-of))
+      (not (internal-p 'oldest-generation))
+      (let ((generation (generation-of object)))
+        (or (null generation) (>= generation oldest-generation)))))
+
+;;; What a condition's definition has it report (code/target-error.lisp)
+
+(define-internal condition-reporter :function "telling errors while a user's PRINT-OBJECT method is for every condition" ("SB-KERNEL" "CONDITION-CLASSOID-REPORT"))
+(define-internal classoid-precedence :function "telling errors while a user's PRINT-OBJECT method is for every condition" ("SB-KERNEL" "CONDITION-CLASSOID-CPL"))
+(define-internal classoid-of :function "telling errors while a user's PRINT-OBJECT method is for every condition" ("SB-KERNEL" "CLASSOID-OF"))
+
+(defun report-condition (condition stream)
+  "Have CONDITION report itself to STREAM without PRINT-OBJECT."
+  (let ((*print-escape* nil))
+    (funcall (some #'condition-reporter (classoid-precedence (classoid-of condition))) condition stream)))
 
 ;;; What the system itself prints to, and the frames that belong to it
 

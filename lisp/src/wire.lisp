@@ -38,10 +38,10 @@
 (defvar *own-thread* nil "Bound to true in the threads that Consort started, and not in those that user code started.")
 
 (defun start-thread (name function &rest arguments)
-  "A thread of ours."
+  "A thread of ours, with settings of its own."
   (sb-thread:make-thread (lambda (&aux (*own-thread* t))
                            (restore-stack-guards)
-                           (unwind-protect (apply function arguments)
+                           (unwind-protect (with-own-settings () (apply function arguments))
                              (restore-stack-guards)))
                          :name name))
 

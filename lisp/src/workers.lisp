@@ -3,7 +3,7 @@
 (in-package :consort)
 
 (defstruct (session (:constructor make-session (name)))
-  "A client's own *PACKAGE*, *, + and / (as VARIABLES, while no thread of it runs), and the thread its evaluations run in, one after another."
+  "A client's own SETTINGS, NIL until it evaluates, and the thread its evaluations run in, one after another."
   (name "" :type string :read-only t)
   (lock (sb-thread:make-mutex :name "consort session") :type sb-thread:mutex :read-only t)
   (work (sb-thread:make-semaphore :name "consort session") :type sb-thread:semaphore :read-only t)
@@ -11,7 +11,7 @@
   (current nil)
   (thread nil)
   (closed nil)
-  (variables '() :type list))
+  (settings nil :type (or null settings)))
 
 (defstruct (job (:constructor make-job (evaluation function on-cancel on-death)))
   "FUNCTION answers EVALUATION's request when it is called; ON-CANCEL when it never was; ON-DEATH when its thread ended while it ran."
@@ -21,13 +21,6 @@
   (on-death nil :type function :read-only t))
 
 (define-global *sessions* (make-hash-table :test #'equal) "By name. Only the dispatcher touches it.")
-
-(defparameter *session-variables* '(*package* *readtable* * ** *** + ++ +++ / // /// -)
-  "What each session has its own of.")
-
-(defun initial-variables ()
-  "As in a new REPL, but for the readtable, which an init file may have set."
-  (list (find-package "COMMON-LISP-USER") *readtable* nil nil nil nil nil nil nil nil nil nil))
 
 (defun find-session (name)
   "The session of that NAME, made now if need be."
@@ -49,7 +42,8 @@
 
 (defun run-session (session)
   "The thread of SESSION."
-  (progv *session-variables* (or (session-variables session) (initial-variables))
+  (let ((*user-settings* (or (session-settings session)
+                             (setf (session-settings session) (copy-of-settings)))))
     (unwind-protect
          (loop until (session-closed session)
                do (sb-thread:wait-on-semaphore (session-work session))
@@ -65,7 +59,6 @@
 
 (defun leave-session (session)
   "SESSION's thread ends: closed, or by what the user's code did to it. Then the job is answered, and another thread goes on."
-  (setf (session-variables session) (mapcar #'symbol-value *session-variables*))
   (let ((job (shiftf (session-current session) nil)))
     (when job
       (funcall (job-on-death job))))
@@ -117,12 +110,14 @@
     (with-lock (*running-lock*)
       (setf *starting* (remove evaluation *starting* :test #'eq)))))
 
-(defun evaluate-alone (id work)
-  "Call WORK, which runs user code, for request ID in this thread, as if in a new REPL; how it ended, and the JSON of EvalOutcome."
-  (let ((evaluation (or *own-evaluation* (make-evaluation id nil))))
-    (progv *session-variables* (initial-variables)
-      (let ((how (call-evaluating work evaluation)))
-        (values how (outcome evaluation how :package (package-name *package*)))))))
+(defun evaluate-alone (id work &key keep)
+  "Call WORK, which runs user code, for request ID in this thread, as if in a new REPL; how it ended, and the JSON of EvalOutcome. What it
+does to the readtable is done to the image's, which later sessions and checks begin with. KEEP: so is what it sets."
+  (let ((evaluation (or *own-evaluation* (make-evaluation id nil)))
+        (*user-settings* (copy-of-settings :tables nil)))
+    (let ((how (call-evaluating work evaluation)))
+      (when keep (keep-in-image *user-settings*))
+      (values how (outcome evaluation how :package (package-of-settings *user-settings*))))))
 
 ;;; Work that runs no user code and is soon done. Making a thread takes longer than most of it does, so a few wait for more of it.
 

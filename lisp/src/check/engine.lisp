@@ -248,7 +248,7 @@ still be opened."
          (fasl (merge-pathnames "text.fasl" scratch))
          (*check* check)
          (*reading* (make-reading check stub))
-         (*package* (or (find-package (check-package check)) (find-package :common-lisp-user)))
+         (*package* (or (find-package (check-package check)) (user-package)))
          (*readtable* *readtable*)
          (*read-eval* (eq (check-mode check) :file))
          (*load-pathname* (check-path check))

@@ -91,7 +91,7 @@
 
 (defun type-name-for-user (condition)
   "The name of CONDITION's type as CL-USER prints it."
-  (let ((*package* (find-package :common-lisp-user)) (*print-pretty* nil) (*print-readably* nil))
+  (let ((*package* (user-package)) (*print-pretty* nil) (*print-readably* nil))
     (prin1-to-string (class-name (class-of condition)))))
 
 (defun abbreviate (form &optional (limit 80))

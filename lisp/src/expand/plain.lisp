@@ -34,15 +34,12 @@
       table)
   "The standard's, and homeless symbols without a prefix.")
 
-(define-global *image-readtable* *readtable* "The one in force where user code set none.")
-
 (defun give-up () (throw 'not-plain nil))
 
 (defun standard-syntax-p (text)
   "Whether each character of TEXT is read as in standard syntax, as far as the reader below has it."
   (let ((standard (load-time-value (copy-readtable nil))))
-    (and (eq *readtable* *image-readtable*)
-         (eq (readtable-case *readtable*) :upcase)
+    (and (eq (readtable-case *readtable*) :upcase)
          (= *read-base* 10)
          (loop for char across (remove-duplicates text)
                always (and (eq (get-macro-character char) (get-macro-character char standard))
@@ -134,6 +131,9 @@
          (package (find-package-named (field params "package" "COMMON-LISP-USER")))
          (full (equal (field params "how") "full"))
          (*package* package)
+         (*readtable* (setting *image-settings* '*readtable*))
+         (*read-base* (setting *image-settings* '*read-base*))
+         (*read-default-float-format* (setting *image-settings* '*read-default-float-format*))
          (*homeless* '())
          (*expansions* 0)
          (*gensym-counter* 1))

@@ -133,18 +133,6 @@
 
 ;;; The operation
 
-(defun current-package-name ()
-  "The name of *PACKAGE*, which becomes CL-USER if it was deleted (SBCL signals an error when such a one is looked at)."
-  (or (ignore-errors (package-name *package*))
-      (package-name (setf *package* (find-package "COMMON-LISP-USER")))))
-
-(defun call-evaluating-in (package function evaluation &rest how)
-  "CALL-EVALUATING with *PACKAGE* bound to PACKAGE, unless that is NIL: then FUNCTION may set it for the session."
-  (if package
-      (let ((*package* package))
-        (apply #'call-evaluating function evaluation how))
-      (apply #'call-evaluating function evaluation how)))
-
 (defun evaluate (evaluation text &key package origin timing timeout stream)
   "Evaluate TEXT as EVALUATION; the JSON of EvalOutcome."
   (let ((time nil)
@@ -155,10 +143,11 @@
                                   (setf time facts)
                                   results)
                                 (evaluate-text text origin))))
-               (current-package-name)
+               (setf *package* (live-package *package*)) ; SBCL signals an error where a deleted one is looked at
                (setf values (values-facts results)))))
-      (let ((how (call-evaluating-in package #'work evaluation :timeout timeout :stream stream)))
-        (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (current-package-name) :timeout timeout)))))
+      (let ((how (call-evaluating #'work evaluation :package package :timeout timeout :stream stream)))
+        (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (package-of-settings *user-settings*)
+                                :timeout timeout)))))
 
 (defun interrupted-outcome (evaluation)
   "The JSON of EVALUATION, which was interrupted before it began."
@@ -176,7 +165,6 @@
                          (call-answering
                           id #'send-frame #'send-error
                           (lambda ()
-                            (current-package-name)
                             (funcall function evaluation (and package (find-package-named package))))))
                        (lambda () (post-frame (object "id" id "result" (interrupted-outcome evaluation))))
                        (lambda () (send-result id (outcome evaluation :ended :package "COMMON-LISP-USER")))))
@@ -196,6 +184,6 @@
   "Evaluate a little of everything, so that what CLOS makes on first use is in the core: neither the first user nor an evaluation that comes
 while another holds the compiler's lock waits for it."
   (dolist (text '("(values 1 '(:a :b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)"))
-    (json-line (progv *session-variables* (initial-variables)
-                 (evaluate (make-evaluation 0 "warm-up") text :package *package* :timing t))))
+    (json-line (let ((*user-settings* (copy-of-settings)))
+                 (evaluate (make-evaluation 0 "warm-up") text :package (user-package) :timing t))))
   (mapc #'sb-mop:finalize-inheritance (mapcar #'find-class '(capture nobody shared-output))))

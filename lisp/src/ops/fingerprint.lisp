@@ -210,15 +210,26 @@
            (when (fboundp setf)
              (look (mix (symbol-hash symbol) 1) (fdefinition setf)))))))))
 
+(defun all-settings ()
+  "The image's settings, and those of each session."
+  (cons *image-settings*
+        (loop for session being the hash-values of *sessions*
+              when (session-settings session) collect it)))
+
 (define-part "features" (omit)
   (summing (add)
-    (loop for feature in *features*
+    (loop for feature in (append (global-value '*features*) (mapcan (lambda (settings) (copy-list (setting settings '*features*))) (all-settings)))
           for place from 1
           do (add (mix place (if (symbolp feature) (symbol-hash feature) (identity-hash feature)))))))
 
 (define-part "readtable" (omit)
-  (let ((table *readtable*) (hash 0))
-    (setf hash (mix (identity-hash table) (hash-string (symbol-name (readtable-case table)))))
+  (summing (add)
+    (dolist (table (cons (global-value '*readtable*)
+                         (mapcar (lambda (settings) (setting settings '*readtable*)) (all-settings))))
+      (add (readtable-hash table)))))
+
+(defun readtable-hash (table)
+  (let ((hash (mix (identity-hash table) (hash-string (symbol-name (readtable-case table))))))
     (loop for code below 256
           for char = (code-char code)
           do (multiple-value-bind (function non-terminating) (get-macro-character char table)
@@ -232,8 +243,11 @@
     hash))
 
 (define-part "policy" (omit)
-  (hash-string (with-standard-io-syntax
-                 (prin1-to-string (list (sb-cltl2:declaration-information 'optimize) (sb-ext:restrict-compiler-policy))))))
+  (summing (add)
+    (dolist (settings (all-settings))
+      (progv (and policy-name (list policy-name)) (and policy-name (list (setting settings policy-name)))
+        (add (hash-string (with-standard-io-syntax
+                            (prin1-to-string (list (sb-cltl2:declaration-information 'optimize) (sb-ext:restrict-compiler-policy))))))))))
 
 (define-part "systems" (omit)
   (summing (add)

@@ -10,4 +10,5 @@
                            (t (refuse "bad-params" "if_missing must be error or ignore, not ~S" if-missing))))
          (pathname (sb-ext:parse-native-namestring path)))
     (nth-value 1 (evaluate-alone id (lambda ()
-                                      (load pathname :if-does-not-exist must-exist))))))
+                                      (load pathname :if-does-not-exist must-exist))
+                                 :keep t))))

@@ -109,7 +109,7 @@
 (defun expand-in-copy (params)
   "What the copy does: everything after the fork."
   (let* ((report (begin-in-copy params))
-         (*package* (or (find-package (field params "package" "COMMON-LISP-USER")) (find-package :common-lisp-user)))
+         (*package* (or (find-package (field params "package" "COMMON-LISP-USER")) (user-package)))
          (*readtable* *readtable*)
          (failure nil)
          (answer (if (confine-copy params report)

@@ -15,10 +15,10 @@
     (unwind-protect
          (flet ((work ()
                   (let ((results (call-profiled profile (lambda () (call-user-code (lambda () (evaluate-text text nil)))))))
-                    (current-package-name)
+                    (setf *package* (live-package *package*))
                     (setf values (values-facts results)))))
-           (let ((how (call-evaluating-in package #'work evaluation :timeout timeout)))
-             (append (outcome evaluation how :values (when (eq how :ok) values) :package (current-package-name) :timeout timeout)
+           (let ((how (call-evaluating #'work evaluation :package package :timeout timeout)))
+             (append (outcome evaluation how :values (when (eq how :ok) values) :package (package-of-settings *user-settings*) :timeout timeout)
                      (list "profile" (profile-facts profile)))))
       (end-profile))))
 

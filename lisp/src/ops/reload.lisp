@@ -51,7 +51,7 @@
 
 (defun reload-package-param (params)
   (let ((name (param params "package" 'string :default nil)))
-    (if name (find-package-named name) (find-package "COMMON-LISP-USER"))))
+    (if name (find-package-named name) (user-package))))
 
 (define-operation "compile-string" :thread (id params)
   (let ((code (param params "code" 'string))

@@ -63,22 +63,22 @@
          (timeout (param params "timeout" '(real (0)) :default 30))
          (asd-files (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #())))
          (evaluation (or *own-evaluation* (make-evaluation id nil)))
+         (*user-settings* (copy-of-settings :tables nil)) ; it loads systems
          (results '())
          (kind nil))
     (when framework
       (loaded-frameworks framework))
-    (progv *session-variables* (initial-variables)
-      (let ((how (call-evaluating
-                  (lambda ()
-                    (let* ((systems (and system (load-tests id (string-downcase system) asd-files)))
-                           (files (mapcan #'system-files (copy-list systems))))
-                      (multiple-value-bind (cases found) (cases-meant framework systems files :suite suite :test test :package package)
-                        (setf kind found)
-                        (loop with total = (length cases)
-                              for case in cases
-                              for done from 0
-                              do (tell-progress id done total case)
-                                 (push (run-case case files) results)))))
-                  evaluation :timeout timeout)))
-        (append (outcome evaluation how :package (package-name *package*) :timeout timeout)
-                (list "framework" (or-null kind) "tests" (reverse results)))))))
+    (let ((how (call-evaluating
+                (lambda ()
+                  (let* ((systems (and system (load-tests id (string-downcase system) asd-files)))
+                         (files (mapcan #'system-files (copy-list systems))))
+                    (multiple-value-bind (cases found) (cases-meant framework systems files :suite suite :test test :package package)
+                      (setf kind found)
+                      (loop with total = (length cases)
+                            for case in cases
+                            for done from 0
+                            do (tell-progress id done total case)
+                               (push (run-case case files) results)))))
+                evaluation :timeout timeout)))
+      (append (outcome evaluation how :package (package-of-settings *user-settings*) :timeout timeout)
+              (list "framework" (or-null kind) "tests" (reverse results))))))

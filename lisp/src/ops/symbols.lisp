@@ -31,7 +31,7 @@
 
 (defun feature-names ()
   "What is true after #+, by which the reader counts forms."
-  (coerce (loop for feature in *features* when (symbolp feature) collect (symbol-name feature)) 'vector))
+  (coerce (loop for feature in (setting *image-settings* '*features*) when (symbolp feature) collect (symbol-name feature)) 'vector))
 
 (define-operation "symbol" :look (id params)
   (let* ((package (demand-package params))
@@ -72,7 +72,7 @@
          (system (param params "system" 'boolean :default nil))
          (limit (param params "limit" '(integer 1 10000)))
          (definitions (param params "definitions" 'boolean :default nil))
-         (user (find-package "COMMON-LISP-USER"))
+         (user (user-package))
          (found '()) (count 0))
     (dolist (package (if only (list only) (list-all-packages)))
       (when (or only system (eq package (find-package "COMMON-LISP")) (not (own-package-p package)))

@@ -6,7 +6,7 @@
   "What the parameters `name` and `package` name: a symbol that exists, or a list such as (SETF X). Nothing is interned for a symbol."
   (let* ((text (string-trim " " (string-left-trim "#'" (param params "name" 'string))))
          (package-name (param params "package" 'string :default nil))
-         (package (if package-name (find-package-named package-name) (find-package "COMMON-LISP-USER")))
+         (package (if package-name (find-package-named package-name) (user-package)))
          (colon (position #\: text))
          (bare (if colon (string-left-trim ":" (subseq text colon)) text)))
     (if (or (eql 0 (position #\( text)) (find #\| text) (find #\\ text))

@@ -50,19 +50,9 @@
 (define-internal file-error-message :function "telling what confinement refused"
   ("SB-KERNEL" "SIMPLE-FILE-ERROR-MESSAGE") ("SB-INT" "SIMPLE-FILE-ERROR-MESSAGE") ("SB-IMPL" "SIMPLE-FILE-ERROR-MESSAGE"))
 (define-internal control-string :function "codes of findings" ("SB-FORMAT" "FMT-CONTROL-STRING")) ; of a control that is no string
-(define-internal generation-of :function "codes of findings" ("SB-KERNEL" "GENERATION-OF"))
-(define-internal oldest-generation :variable "codes of findings" ("SB-VM" "+PSEUDO-STATIC-GENERATION+"))
-
 (defun typep-internal (object name)
   "Whether OBJECT is of the type that DEFINE-INTERNAL called NAME; not where this SBCL has none."
   (and (internal-p name) (typep object (get name 'internal))))
-
-(defun part-of-core-p (object)
-  "Whether OBJECT came with the core, SBCL's own or ours, and was not made or loaded since."
-  (or (not (internal-p 'generation-of))
-      (not (internal-p 'oldest-generation))
-      (let ((generation (generation-of object)))
-        (or (null generation) (>= generation oldest-generation)))))
 
 (define-internal find-source-root :function "exact positions" ("SB-C" "FIND-SOURCE-ROOT"))
 (define-internal print-compiler-message-name :symbol "checking" ("SB-C" "PRINT-COMPILER-MESSAGE"))

@@ -26,7 +26,7 @@
 
 (defun signature-package (symbol)
   "Where the names of SYMBOL's parameters need no prefix."
-  (or (symbol-package symbol) (find-package "COMMON-LISP-USER")))
+  (or (symbol-package symbol) (user-package)))
 
 (defun docs-of (symbol)
   "The JSON of all documentation of SYMBOL, by kind."

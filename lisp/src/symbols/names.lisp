@@ -26,7 +26,7 @@ name, and whether the prefix ends in two colons. Upper-case but for what is esca
                      (t (write-char (char-upcase char) part)))))
     (values package (get-output-stream-string part) internal)))
 
-(defun package-named (name &optional (from (find-package "COMMON-LISP-USER")))
+(defun package-named (name &optional (from (user-package)))
   "The package that NAME means where FROM is current: by its local nicknames too. NIL when there is none."
   (and name
        (let ((*package* from))
@@ -34,7 +34,7 @@ name, and whether the prefix ends in two colons. Upper-case but for what is esca
 
 (defun package-in-force (name)
   "The package of that NAME, a string as the reader has it; CL-USER without one, or when it is not there."
-  (or (package-named name) (package-named (and name (string-upcase name))) (find-package "COMMON-LISP-USER")))
+  (or (package-named name) (package-named (and name (string-upcase name))) (user-package)))
 
 (defun find-written (text package)
   "The symbol that TEXT names where PACKAGE is current, and true if there is one."

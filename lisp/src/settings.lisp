@@ -1,0 +1,184 @@
+;;;; The standard variables that user code sets, and who has which values of them: our own threads those of the build, the image those
+;;;; that its init files left, each session a copy of these from where it began, each check another copy.
+;;;;
+;;;; User code also runs in threads that it made itself. These see the global values, on which nothing of ours stands.
+
+(in-package :consort)
+
+(defparameter *repl-variables* '(* ** *** + ++ +++ / // /// -)
+  "The variables of a REPL's history.")
+
+(defparameter *settings*
+  (append
+   (list '*package* '*readtable* '*print-pprint-dispatch* '*random-state* '*features*
+         '*print-array* '*print-base* '*print-case* '*print-circle* '*print-escape* '*print-gensym* '*print-length* '*print-level*
+         '*print-lines* '*print-miser-width* '*print-pretty* '*print-radix* '*print-readably* '*print-right-margin*
+         '*read-base* '*read-default-float-format* '*read-eval* '*read-suppress*
+         '*break-on-signals* '*macroexpand-hook* '*debugger-hook* '*gensym-counter* '*default-pathname-defaults*
+         '*compile-print* '*compile-verbose* '*load-print* '*load-verbose* 'sb-ext:*evaluator-mode* 'sb-ext:*muffled-warnings*)
+   (and policy-name (list policy-name))
+   (loop for name in '("*PRINT-VECTOR-LENGTH*" "*COMPILE-PROGRESS*" "*INLINE-EXPANSION-LIMIT*" "*COMPILER-PRINT-VARIABLE-ALIST*"
+                       "*DEBUG-PRINT-VARIABLE-ALIST*")
+         for symbol = (find-symbol name "SB-EXT")
+         when (and symbol (boundp symbol)) collect symbol)
+   *repl-variables*)
+  "The variables that each session has its own values of. The first five are treated one by one in COPY-SETTINGS.")
+
+;;; CL-USER. SBCL and all of ours hold the very package, so it is neither deleted nor renamed (REFUSE-PACKAGE-LOSS); should it be all the same,
+;;; there is another.
+
+(defun make-user-package ()
+  "A package that is called CL-USER and is as a new one."
+  (let ((package (make-package "COMMON-LISP-USER" :nicknames '("CL-USER")
+                                                  :use (remove-if-not #'find-package '("COMMON-LISP" "SB-ALIEN" "SB-DEBUG" "SB-EXT" "SB-GRAY" "SB-PROFILE")))))
+    (shadow "DOUBLE" package)
+    package))
+
+(defun user-package ()
+  "The package that is called CL-USER; one is made when there is none."
+  (or (find-package "COMMON-LISP-USER") (make-user-package)))
+
+(defun live-package (package)
+  "PACKAGE, or CL-USER when it was deleted."
+  (if (and (packagep package) (package-name package)) package (user-package)))
+
+;;; Values
+
+(define-global *own-readtable* (copy-readtable nil) "The one that our own threads read with.")
+(define-global *own-dispatch* (copy-pprint-dispatch nil) "The one that our own threads print with.")
+
+(define-global *own-values*
+    (loop for symbol in *settings*
+          collect (case symbol
+                    (*package* (find-package "COMMON-LISP-USER"))
+                    (*readtable* *own-readtable*)
+                    (*print-pprint-dispatch* *own-dispatch*)
+                    (*random-state* (make-random-state nil))
+                    ((* ** *** + ++ +++ / // /// -) nil)
+                    (t (symbol-value symbol))))
+  "What our own threads have, in the order of *SETTINGS*.")
+
+(defmacro with-own-settings (() &body body)
+  "BODY with the values that our own threads have."
+  `(progv *settings* *own-values* ,@body))
+
+(defstruct (settings (:constructor make-settings (values &optional (seen 0))))
+  "VALUES, in the order of *SETTINGS*. SEEN counts those of the image's published features that were added to these."
+  (values '() :type list)
+  (seen 0 :type fixnum))
+
+(define-global *image-settings* (make-settings *own-values*)
+  "What the image has: the values at its start and what its init files set. What is loaded changes its readtable in place.")
+
+(define-global *published-features* '() "Features that were added by what was loaded, the newest first.")
+(define-global *features-lock* (sb-thread:make-mutex :name "consort features") "Held while a feature is published.")
+
+(defun setting (settings symbol)
+  "The value of SYMBOL in SETTINGS."
+  (nth (position symbol *settings*) (settings-values settings)))
+
+(defun (setf setting) (value settings symbol)
+  "Set it. The list is replaced, since threads may be bound to it."
+  (let ((values (copy-list (settings-values settings))))
+    (setf (nth (position symbol *settings*) values) value
+          (settings-values settings) values)
+    value))
+
+(defun global-value (symbol)
+  "The value of SYMBOL that no thread has bound."
+  (sb-ext:symbol-global-value symbol))
+
+(defun take-image-settings ()
+  "Have the image's settings be the global values, with a readtable and a dispatch table of their own. Our own threads stay as built, but
+for where relative names start."
+  (setf *image-settings*
+        (make-settings (loop for symbol in *settings*
+                             collect (case symbol
+                                       (*package* (user-package))
+                                       (*readtable* (copy-readtable (global-value symbol)))
+                                       (*print-pprint-dispatch* (copy-pprint-dispatch (global-value symbol)))
+                                       ((* ** *** + ++ +++ / // /// -) nil)
+                                       (t (global-value symbol)))))
+        (nth (position '*default-pathname-defaults* *settings*) *own-values*) *default-pathname-defaults*))
+
+(defun copy-of-settings (&key (tables t))
+  "Settings that begin as the image's. TABLES: with a readtable and a dispatch table of their own, so that what is done to these stays there."
+  (let ((image (settings-values *image-settings*)))
+    (destructuring-bind (package readtable dispatch random-state features &rest others) image
+      (declare (ignore package))
+      (make-settings (list* (user-package)
+                            (if tables (copy-readtable readtable) readtable)
+                            (if tables (copy-pprint-dispatch dispatch) dispatch)
+                            (make-random-state random-state)
+                            (copy-list features)
+                            (copy-list others))
+                     (length *published-features*)))))
+
+(defun current-value (symbol)
+  "The value of SYMBOL, which user code may have made unbound: then the image's."
+  (if (boundp symbol) (symbol-value symbol) (setting *image-settings* symbol)))
+
+(defun refresh-settings (settings)
+  "Have SETTINGS know of what was loaded, and be of a package that is there."
+  (let ((new (- (length *published-features*) (settings-seen settings))))
+    (when (plusp new)
+      (let ((features (setting settings '*features*)))
+        (loop repeat new
+              for feature in *published-features*
+              do (setf features (adjoin feature features)))
+        (setf (setting settings '*features*) features)
+        (incf (settings-seen settings) new))))
+  (let ((package (setting settings '*package*)))
+    (unless (eq package (live-package package))
+      (setf (setting settings '*package*) (user-package)))))
+
+(defun call-with-settings (settings function)
+  "Call FUNCTION with SETTINGS in force; what it sets is kept in them."
+  (refresh-settings settings)
+  (progv *settings* (settings-values settings)
+    (unwind-protect (funcall function)
+      (setf (settings-values settings) (mapcar #'current-value *settings*)))))
+
+(defun package-of-settings (settings)
+  "The name of the package that SETTINGS are of."
+  (package-name (live-package (setting settings '*package*))))
+
+(defun call-with-copied-settings (function)
+  "Call FUNCTION, in a copy of the image, with what a check begins with."
+  (progv *settings* (settings-values (copy-of-settings)) (funcall function)))
+
+(defun keep-in-image (settings)
+  "Have the image as a whole begin with SETTINGS: an init file set them."
+  (setf (setting settings '*package*) (user-package))
+  (dolist (symbol *repl-variables*) (setf (setting settings symbol) nil))
+  (loop for symbol in *settings*
+        for value in (settings-values settings)
+        unless (member symbol *repl-variables*)
+          do (setf (sb-ext:symbol-global-value symbol)
+                   (case symbol ; what threads of the user's do to these is theirs
+                     (*readtable* (copy-readtable value))
+                     (*print-pprint-dispatch* (copy-pprint-dispatch value))
+                     (t value))))
+  (setf *image-settings* settings))
+
+;;; Features. What code sets stays in its session; but what a file that was loaded adds tells what there is now, in every session and check.
+
+(defun publish-features (before)
+  "Have everybody know of the features that are there now and were not BEFORE, a list."
+  (unless (eq *features* before)
+    (let ((new (set-difference *features* before)))
+      (when new
+        (with-lock (*features-lock*)
+          (dolist (feature new)
+            (unless (member feature (setting *image-settings* '*features*))
+              (push feature *published-features*)
+              (setf (setting *image-settings* '*features*) (adjoin feature (setting *image-settings* '*features*))
+                    (sb-ext:symbol-global-value '*features*) (adjoin feature (global-value '*features*))))))))))
+
+(defun publish-what-is-loaded ()
+  "From now on, the features that a file adds that is loaded, or a system, are published."
+  (dolist (name '(load asdf:operate))
+    (encapsulate name 'consort-features
+                 (lambda (function &rest arguments &aux (before *features*))
+                   (unwind-protect (apply function arguments)
+                     (publish-features before))))))

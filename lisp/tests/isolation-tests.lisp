@@ -1,0 +1,190 @@
+;;;; What one session sets or redefines stays its own: other sessions, lookups and checks go on as before.
+
+(in-package :consort)
+
+;;; A check, as the host asks for one
+
+(defun call-with-check-directory (function)
+  "Call FUNCTION with the name of a fresh directory below the scratch directory, which is deleted afterwards."
+  (let ((name (format nil "~Acheck-~36R/" *scratch* (random (expt 36 8) (make-random-state t)))))
+    (ensure-directories-exist name)
+    (unwind-protect (funcall function name)
+      (uiop:delete-directory-tree (uiop:ensure-directory-pathname name) :validate t))))
+
+(defun lines-of-copy (listener)
+  "Each line that the copy sends which connects to LISTENER, read; NIL when none connects."
+  (when (sb-sys:wait-until-fd-usable (sb-bsd-sockets:socket-file-descriptor listener) :input 60 nil)
+    (let* ((socket (sb-bsd-sockets:socket-accept listener))
+           (stream (sb-bsd-sockets:socket-make-stream socket :input t :external-format :utf-8 :timeout 120)))
+      (unwind-protect (loop for line = (read-line stream nil)
+                            while line
+                            collect (parse-json (sb-ext:string-to-octets line :external-format :utf-8)))
+        (close stream)))))
+
+(defun checked-with (image operation &rest more)
+  "The lines of the copy that OPERATION makes of IMAGE; the answer when it makes none."
+  (call-with-check-directory
+   (lambda (directory)
+     (let ((listener (make-instance 'sb-bsd-sockets:local-socket :type :stream))
+           (name (concatenate 'string directory "s")))
+       (sb-bsd-sockets:socket-bind listener name)
+       (sb-bsd-sockets:socket-listen listener 1)
+       (unwind-protect
+            (let ((id (apply #'send image operation "socket" name "token" "t" "scratch" directory "deadline" 60 more)))
+              (loop for frame = (receive image)
+                    do (cond ((and (equal (field frame "event") "copy") (equal (field frame "id") id))
+                              (let ((lines (lines-of-copy listener)))
+                                (wait-for image id)
+                                (return lines)))
+                             ((equal (field frame "id") id) (return frame))
+                             (t (push frame (image-events image))))))
+         (sb-bsd-sockets:socket-close listener))))))
+
+(defun codes-of (image text &rest more)
+  "The codes of what a check of TEXT finds, or the kind of the error that was the answer."
+  (let ((lines (apply #'checked-with image "check" "text" text more)))
+    (if (object-p lines)
+        (path lines "error" "kind")
+        (if (find-if (lambda (line) (field line "done")) lines)
+            (loop for line in lines
+                  when (field line "diagnostic") collect (path line "diagnostic" "code"))
+            :not-done))))
+
+(defparameter *sound-text* "(defpackage :iso (:use :cl)) (in-package :iso)
+(defun area (r) (* 3.5 r 10 #xA #.(+ 1 2)))
+(defmacro twice (x) `(progn ,x ,x))
+(defun f () (twice (area 2)) #+sbcl (area 1) #-sbcl (nope))
+"
+  "A text without a finding.")
+
+(defparameter *unsound-text* (concatenate 'string *sound-text* "(defun g (unused) (nowhere 10))")
+  "A text with two.")
+
+(defun everything-works (image code)
+  "Check that sessions, lookups and checks go on as before after CODE was evaluated in the session `bad`."
+  (flet ((note (form actual expected) (note-check (equal actual expected) form "after ~A: expected ~S, got ~S" code expected actual)))
+    (note 'evaluating (first-value image "(list 1.5 10 'abc \"s\" (read-from-string \"(a . 10)\") *read-base* (not (not (member :sbcl *features*))))" :session "good")
+          "(1.5 10 ABC \"s\" (A . 10) 10 T)")
+    (note 'an-error (error-type image "(error \"on purpose ~A\" 10)" :session "good") "SIMPLE-ERROR")
+    (note 'an-error-says (path (evaluated image "(error \"on purpose ~A\" 10)" :session "good") "error" "message") "on purpose 10")
+    (note 'printing (path (evaluated image "(print 10) (format t \"~A\" 'x)" :session "good") "stdout" "text") (format nil "~%10 X"))
+    (note 'defining (first-value image "(defun good-function (x) (when x (list x)))" :session "good") "GOOD-FUNCTION")
+    (note 'a-new-session (first-value image "(list 1.5 10 'abc)" :session "fresh") "(1.5 10 ABC)")
+    (note 'the-session-itself (stringp (path (evaluated image "(+ 1 2)" :session "bad") "status")) t)
+    (note 'symbol (path (call image "symbol" "name" "mapcar" "want" #("facts" "definitions" "elsewhere")) "result" "printed") "mapcar")
+    (note 'complete (not (not (find "MAPCAR" (path (call image "complete" "text" "mapca" "limit" 10) "result" "items")
+                                    :key (lambda (item) (field item "name")) :test #'equal)))
+          t)
+    (note 'kinds (path (call image "symbol-kinds" "symbols" (vector (vector :null "CAR"))) "result" "kinds" 0 "operator") "function")
+    (note 'expanding (path (call image "macroexpand-plain" "text" "(when a b)") "result" "answer" "expanded") :true)
+    (note 'status (integerp (path (call image "status") "result" "pid")) t)
+    (note 'a-sound-text (codes-of image *sound-text*) '())
+    (note 'an-unsound-text (sort (codes-of image *unsound-text*) #'string<) '("undefined-function" "unused-variable"))))
+
+(defun breaks-nothing (&rest codes)
+  "Check for each of CODES, in an image of its own, that nothing else breaks."
+  (dolist (code codes)
+    (with-image (image)
+      (evaluated image code :session "bad" :timeout 5) ; one that ends the evaluation itself is as good
+      (everything-works image code))))
+
+(deftest everything-works-to-begin-with
+  (breaks-nothing "nil"))
+
+(deftest a-session-sets-the-printer
+  (breaks-nothing "(setf *print-base* 2 *print-radix* t)" "(setf *print-case* :downcase)" "(setf *print-readably* t)"
+                  "(setf *print-length* 1 *print-level* 1 *print-lines* 1)" "(setf *print-escape* nil *print-gensym* nil *print-array* nil)"
+                  "(setf *print-right-margin* 1 *print-miser-width* 100)"
+                  "(set-pprint-dispatch 'cons (lambda (s x) (declare (ignore x)) (write-string \"broken\" s)) 100)
+                   (set-pprint-dispatch 'symbol (lambda (s x) (declare (ignore x)) (error \"no ~A\" s)) 100)"))
+
+(deftest a-session-sets-the-reader
+  (breaks-nothing "(setf *read-base* 2)" "(setf *read-default-float-format* 'double-float)" "(setf *read-eval* nil)"
+                  "(setf (readtable-case *readtable*) :preserve)"
+                  "(set-macro-character #\\1 (lambda (s c) (declare (ignore s c)) (error \"no\")))"
+                  "(set-macro-character #\\( (lambda (s c) (declare (ignore s c)) (error \"no\")))"
+                  "(set-dispatch-macro-character #\\# #\\+ (lambda (s c n) (declare (ignore s c n)) (error \"no\")))"
+                  "(set-syntax-from-char #\\) #\\a)" "(setf *readtable* (copy-readtable nil)) (set-macro-character #\\a (lambda (s c) s c (error \"no\")))"
+                  "(setf *read-suppress* t)"))
+
+(deftest a-session-sets-the-evaluator
+  (breaks-nothing "(setf *break-on-signals* t)" "(setf *break-on-signals* 'error)"
+                  "(setf *macroexpand-hook* (lambda (f form env) (declare (ignore f form env)) (error \"no\")))"
+                  "(setf *debugger-hook* (lambda (c h) (declare (ignore h)) (error c)))"
+                  "(setf sb-ext:*invoke-debugger-hook* nil *debugger-hook* nil)"
+                  "(setf *gensym-counter* -1)" "(setf *random-state* nil)" "(makunbound '*print-base*)" "(makunbound '*gensym-counter*)"
+                  "(setf *features* '())" "(setf *features* (remove :sbcl *features*))" "(push 17 *features*)"
+                  "(setf sb-ext:*evaluator-mode* :interpret)" "(setf *compile-print* t *compile-verbose* t *load-print* t *load-verbose* t)"
+                  "(setf *default-pathname-defaults* #p\"/nowhere/at/all/x.y\")" "(setf sb-ext:*muffled-warnings* t)"
+                  "(declaim (optimize (sb-ext:inhibit-warnings 3)))" "(setf *standard-output* (make-broadcast-stream) *error-output* *standard-output*)"))
+
+(deftest a-thread-sets-the-global-values
+  (flet ((global (code) (format nil "(sb-thread:join-thread (sb-thread:make-thread (lambda () ~A)))" code)))
+    (apply #'breaks-nothing
+           (mapcar #'global '("(setf *print-base* 2 *print-case* :downcase *print-readably* t)" "(setf *read-base* 2 *read-eval* nil)"
+                              "(set-macro-character #\\( (lambda (s c) (declare (ignore s c)) (error \"no\")))"
+                              "(setf *break-on-signals* t)" "(setf *macroexpand-hook* (lambda (f form env) (declare (ignore f form env)) (error \"no\")))"
+                              "(setf *package* (find-package :keyword))" "(setf *features* '())"
+                              "(setf *standard-output* (make-broadcast-stream) *error-output* *standard-output*)"
+                              "(let ((closed (make-string-output-stream))) (close closed) (setf *standard-output* closed *error-output* closed *trace-output* closed))"
+                              "(setf sb-ext:*invoke-debugger-hook* nil)" "(setf *gensym-counter* -1)" "(setf *random-state* nil)"
+                              "(setf *default-pathname-defaults* #p\"/nowhere/at/all/x.y\")" "(setf sb-ext:*evaluator-mode* :interpret)")))))
+
+(deftest packages-that-everybody-needs
+  (breaks-nothing "(delete-package :cl-user)" "(let ((*package* (find-package :keyword))) (delete-package \"COMMON-LISP-USER\"))"
+                  "(rename-package :cl-user :elsewhere)"
+                  "(defpackage :mine (:use :cl)) (in-package :mine) (cl:delete-package :mine)"
+                  "(defpackage :mine (:use :cl)) (in-package :mine) (rename-package :mine :other)"
+                  "(in-package :keyword)" "(make-package :empty :use '()) (in-package :empty)")
+  (with-image (image)
+    (let ((outcome (evaluated image "(delete-package :cl-user)")))
+      (is equal "error" (path outcome "status"))
+      (ok (text-contains "every session" (path outcome "error" "message"))))))
+
+(deftest methods-of-print-object
+  (breaks-nothing "(defmethod print-object ((x t) stream) (declare (ignore stream)) (error \"no\"))"
+                  "(defmethod print-object :around ((x t) stream) (write-string \"broken\" stream))"
+                  "(sb-ext:without-package-locks (defmethod print-object ((x condition) stream) (write-string \"broken\" stream)))"
+                  "(defmethod print-object ((x error) stream) (declare (ignore stream)) (error \"no\"))"
+                  "(defmethod print-object :around ((x warning) stream) (declare (ignore stream)) (loop))"
+                  "(sb-ext:without-package-locks (remove-method #'print-object (find-method #'print-object '() (list (find-class 'condition) t))))"))
+
+(deftest operators-of-the-standard
+  (breaks-nothing "(sb-ext:unlock-package :cl) (defun cl:format (&rest arguments) arguments)"
+                  "(sb-ext:without-package-locks (defun cl:princ-to-string (x) x) (defun cl:find-package (x) x nil))"
+                  "(sb-ext:without-package-locks (setf (fdefinition 'cl:intern) #'list (fdefinition 'cl:equal) (constantly nil)))"
+                  "(sb-ext:without-package-locks (defmacro cl:when (&rest x) x nil))"
+                  "(sb-ext:without-package-locks (fmakunbound 'cl:prin1))"
+                  "(sb-ext:without-package-locks (defun cl:compile-file (&rest x) x) (defun cl:read (&rest x) x nil))")
+  (with-image (image)
+    (let ((outcome (evaluated image "(sb-ext:without-package-locks (defun cl:ed (&rest x) x))")))
+      (ok (text-contains "redefinition of ED was taken back" (path outcome "warnings" (1- (length (path outcome "warnings"))) "message"))))))
+
+(deftest what-a-session-sets-stays-in-it
+  (with-image (image)
+    (evaluated image "(setf *print-base* 2 *read-base* 8 *print-case* :downcase) (push :mine *features*)
+                      (set-macro-character #\\! (lambda (s c) (declare (ignore s c)) :bang)) (setf *break-on-signals* 'arithmetic-error)")
+    (is equal "(:bang a 1000 arithmetic-error :mine)" (first-value image "(list ! 'a 10 *break-on-signals* (find :mine *features*))"))
+    (is equal "(A 10 NIL NIL)" (first-value image "(list 'a 10 *break-on-signals* (find :mine *features*))" :session "other"))
+    (evaluated image "(setf *break-on-signals* t)")
+    (evaluated image "(setf *break-on-signals* nil)")
+    (is equal "11" (first-value image "(+ 1 2)"))
+    (is equal '() (codes-of image (concatenate 'string *sound-text* "#+mine (nowhere) (defun h () 'a)")))))
+
+(deftest what-is-loaded-is-known-everywhere
+  (let ((file (concatenate 'string *scratch* "pushes.lisp")))
+    (with-open-file (out file :direction :output :if-exists :supersede)
+      (format out "(pushnew :pushed-by-load *features*) (set-macro-character #\\! (lambda (s c) (declare (ignore s c)) :bang))
+                   (setf *read-default-float-format* 'double-float)"))
+    (with-image (image)
+      (is equal "NIL" (first-value image "(find :pushed-by-load *features*)" :session "before"))
+      (evaluated image (format nil "(load ~S)" file))
+      (dolist (session '("s" "before" "after"))
+        (is equal ":PUSHED-BY-LOAD" (first-value image "(find :pushed-by-load *features*)" :session session)))
+      (is equal '("undefined-function") (codes-of image "#+pushed-by-load (defun k () (nowhere))")))
+    ;; An init file: as in a plain REPL that has read it.
+    (with-image (image)
+      (call image "load-file" "path" file)
+      (is equal "(:BANG 1.5)" (first-value image "(list ! 1.5d0)"))
+      (is equal "(DOUBLE-FLOAT (SIMPLE-ARRAY T (*)))" (first-value image "(list (type-of 1.5) (second (list 1 '(simple-array t (*)))))"))
+      (is equal '() (codes-of image "(in-package :cl-user) (defun k () (declare (optimize speed)) (the double-float 1.5))")))))
