@@ -122,7 +122,7 @@ fn span(tree: &Tree, id: NodeId) -> Range<usize> {
 fn headings(tree: &Tree) -> Vec<(String, Range<usize>)> {
     let mut headings: Vec<(String, Range<usize>)> = Vec::new();
     let mut form_seen = false;
-    for child in &tree.node(ROOT).children {
+    for child in tree.children(ROOT) {
         let node = tree.node(*child);
         if !tree.is_comment(*child) {
             form_seen = true;

@@ -10,6 +10,7 @@ mod pass;
 pub mod position;
 pub mod scanner;
 pub mod scopes;
+pub mod stop;
 pub mod toplevel;
 pub mod tree;
 
