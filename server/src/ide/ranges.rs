@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::text::names::Symbol;
+use crate::text::position::Lines;
 use crate::text::stop;
 use crate::text::tree::{Kind, NodeId, Path, ROOT, Tree};
 
@@ -87,10 +88,8 @@ pub struct Fold {
 /// Forms of more than one line, block comments, and runs of line comments.
 pub fn folds(tree: &Tree) -> Vec<Fold> {
     let text = tree.text;
-    let breaks: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
-    let lines = |range: &Range<usize>| {
-        breaks.get(breaks.partition_point(|at| *at < range.start)).is_some_and(|at| *at < range.end)
-    };
+    let breaks = Lines::of(text);
+    let lines = |range: &Range<usize>| breaks.break_within(range);
     let mut folds = Vec::new();
     for id in tree.ids() {
         if stop::now() {

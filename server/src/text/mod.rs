@@ -6,6 +6,7 @@ pub mod document;
 pub mod forms;
 pub mod made;
 pub mod names;
+mod packages;
 mod pass;
 pub mod position;
 pub mod scanner;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::text::tree::{Kind, NodeId, ROOT, Tree};
+use crate::text::tree::{Kind, ROOT, Tree};
 
 /// How many arguments of an operator come before its body; `None`: it has no body and is indented as a function.
 pub type Body = Option<usize>;
