@@ -114,7 +114,7 @@ fn one_form(content: &str) -> Result<&str, Refusal> {
             format!("`content` must be exactly one form, and {problem}. Nothing was changed."),
         );
     }
-    let children = &tree.node(ROOT).children;
+    let children = tree.children(ROOT);
     let start = children.first().map_or(0, |first| tree.node(*first).start);
     let end = children.last().map_or(0, |last| tree.node(*last).end);
     Ok(&content[start..end])
@@ -136,15 +136,23 @@ fn words(fault: Option<crate::text::toplevel::Fault>) -> &'static str {
 
 /// What the reader refuses though everything balances.
 fn unreadable(tree: &Tree) -> Option<String> {
+    // How many backquotes without a comma each node is within, itself too.
+    let mut backquotes: Vec<i32> = Vec::with_capacity(tree.len());
     for id in tree.ids() {
         let node = tree.node(id);
         let text = tree.text_of(id);
+        let own = match text.as_bytes().first() {
+            Some(b'`') if node.kind == Kind::Prefixed => 1,
+            Some(b',') if node.kind == Kind::Prefixed => -1,
+            _ => 0,
+        };
+        backquotes.push(own + backquotes.get(node.parent as usize).copied().unwrap_or(0));
         let at = |what: &str| Some(format!("{what} on its line {}", line(tree.text, node.start)));
         match node.kind {
             Kind::Prefixed if tree.text[node.start..node.inner].starts_with("#<") => {
                 return at("there is a `#<`, which cannot be read,");
             }
-            Kind::Prefixed if text.starts_with(',') && !in_backquote(tree, id) => {
+            Kind::Prefixed if text.starts_with(',') && backquotes.last().is_some_and(|depth| *depth < 0) => {
                 return at("there is a comma outside of any backquote");
             }
             Kind::Prefixed | Kind::Guarded if !node.whole => return at("a prefix has nothing behind it"),
@@ -175,30 +183,12 @@ fn bad_colons(text: &str) -> bool {
         || (package.len() == 2 && package == "::")
 }
 
-fn in_backquote(tree: &Tree, id: NodeId) -> bool {
-    let mut depth = 0i32;
-    let mut at = id;
-    while at != ROOT {
-        let node = tree.node(at);
-        if node.kind == Kind::Prefixed {
-            match tree.text.as_bytes()[node.start] {
-                b'`' => depth += 1,
-                b',' => depth -= 1,
-                _ => {}
-            }
-        }
-        at = node.parent;
-    }
-    depth >= 0
-}
-
 fn is_dot_of_pair(tree: &Tree, id: NodeId) -> bool {
     let parent = tree.node(id).parent;
-    let elements: Vec<NodeId> = tree.elements(parent).collect();
-    let place = elements.iter().position(|element| *element == id);
+    let (elements, place) = (tree.element_list(parent), tree.place(id));
     let list = tree.node(parent).kind == Kind::List;
     // A guarded datum behind it may be none.
-    list && tree.text_of(id) == "." && place.is_some_and(|place| place > 0 && place + 2 <= elements.len())
+    list && tree.text_of(id) == "." && place > 0 && place + 2 <= elements.len()
 }
 
 fn target<'a>(all: &'a [Definition], operator: &str, name: &str, tree: &Tree) -> Result<&'a Definition, Refusal> {
@@ -291,7 +281,7 @@ fn replacement(tree: &Tree, target: NodeId, content: String) -> Change {
 fn guarded_end(tree: &Tree, content: String, at: usize) -> String {
     let parsed = Tree::parse(&content);
     let ends_in_comment =
-        parsed.node(ROOT).children.last().is_some_and(|last| parsed.node(*last).kind == Kind::LineComment);
+        parsed.children(ROOT).last().is_some_and(|last| parsed.node(*last).kind == Kind::LineComment);
     let rest = tree.text[at..].split('\n').next().unwrap_or_default();
     if ends_in_comment && !rest.trim().is_empty() { content + line_break(tree.text) } else { content }
 }
@@ -310,7 +300,7 @@ fn indentation(text: &str, at: usize) -> &str {
 fn before(tree: &Tree, outer: NodeId, content: &str) -> Change {
     let text = tree.text;
     let mut at = tree.node(outer).start;
-    let siblings = &tree.node(tree.node(outer).parent).children;
+    let siblings = tree.children(tree.node(outer).parent);
     let place = siblings.iter().position(|sibling| *sibling == outer).unwrap_or(0);
     for comment in siblings[..place].iter().rev() {
         let node = tree.node(*comment);
@@ -332,7 +322,7 @@ fn after(tree: &Tree, outer: NodeId, content: &str) -> Change {
     let node = tree.node(outer);
     let gap = line_break(text).repeat(2) + indentation(text, node.start);
     let mut at = node.end;
-    let siblings = &tree.node(node.parent).children;
+    let siblings = tree.children(node.parent);
     let place = siblings.iter().position(|sibling| *sibling == outer).unwrap_or(0);
     if let Some(comment) = siblings.get(place + 1).map(|next| tree.node(*next))
         && comment.kind == Kind::LineComment

@@ -1,13 +1,21 @@
 //! Indentation by the conventions of Common Lisp. Only white space at the start of lines is changed, and nowhere inside of a string, a
 //! comment or a symbol, so what the reader reads stays the same.
 
+mod columns;
 mod loops;
+pub mod roles;
 pub mod rules;
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::text::tree::{Kind, NodeId, ROOT, Tree};
-use rules::{Bodies, Role, role};
+use crate::text::stop;
+use crate::text::tree::{Kind, NodeId, Path, ROOT, Tree};
+use columns::Columns;
+use loops::Clauses;
+use roles::{Role, Roles};
+use rules::Bodies;
 
 /// What the editor wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,15 +40,24 @@ pub type Change = (Range<usize>, String);
 
 /// A comment that stands this far to the right is where somebody put it.
 const FAR: usize = 32;
+/// A line that would begin further to the right is left as it is: nobody writes this, and the white space of many such lines would be far
+/// more than their text.
+const FARTHEST: usize = 500;
 
 /// What has to change so that the lines are indented.
 pub fn format(tree: &Tree, wanted: &Wanted, bodies: &Bodies, options: Options) -> Vec<Change> {
-    let mut lines = Lines::new(tree, options.tab_size.max(1));
+    let roles = Roles::of(tree, bodies);
+    let mut lines = Lines::new(tree, &roles, options.tab_size.max(1));
     let mut changes = Vec::new();
-    for line in 0..lines.starts.len() {
-        if wanted.lines.contains(&line) && !lines.protected[line] {
-            lines.indent[line] = match lines.column_wanted(line, wanted.typing, bodies) {
+    let mut path = Path::default();
+    for line in wanted.lines.start..wanted.lines.end.min(lines.starts.len()) {
+        if stop::now() {
+            break;
+        }
+        if !lines.protected[line] {
+            lines.indent[line] = match lines.column_wanted(line, wanted.typing, bodies, &mut path) {
                 None => continue,
+                Some(column) if column > FARTHEST => continue,
                 Some(column) => column,
             };
             let range = lines.starts[line]..lines.first[line];
@@ -65,7 +82,11 @@ fn white(columns: usize, options: Options) -> String {
 /// The lines of a text, as they are indented so far.
 pub(super) struct Lines<'a> {
     tree: &'a Tree<'a>,
-    tab_size: usize,
+    roles: &'a Roles<'a>,
+    columns: Columns<'a>,
+    /// What is known of lists whose elements stand on many lines.
+    data: RefCell<HashMap<NodeId, Keywords>>,
+    clauses: RefCell<HashMap<NodeId, Clauses>>,
     /// The first byte of each line.
     starts: Vec<usize>,
     /// Its first byte that is no space or tab.
@@ -76,20 +97,28 @@ pub(super) struct Lines<'a> {
     protected: Vec<bool>,
 }
 
+/// The last `&key` or the like among the first elements of a list.
+#[derive(Debug, Clone, Copy, Default)]
+struct Keywords {
+    /// Of how many elements this is known.
+    seen: usize,
+    last: Option<usize>,
+}
+
 impl<'a> Lines<'a> {
-    fn new(tree: &'a Tree<'a>, tab_size: usize) -> Lines<'a> {
+    fn new(tree: &'a Tree<'a>, roles: &'a Roles<'a>, tab_size: usize) -> Lines<'a> {
         let text = tree.text;
+        let columns = Columns::new(text, tab_size);
         let starts: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         let first: Vec<usize> = starts
             .iter()
             .map(|start| start + text[*start..].bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count())
             .collect();
-        let indent =
-            starts.iter().zip(&first).map(|(start, first)| width(&text[*start..*first], 0, tab_size)).collect();
+        let indent = starts.iter().zip(&first).map(|(start, first)| columns.width(*start, *first, 0)).collect();
         let mut protected = vec![false; starts.len()];
         for id in tree.ids().skip(1) {
             let node = tree.node(id);
-            if node.children.is_empty()
+            if tree.children(id).is_empty()
                 && !matches!(node.kind, Kind::List | Kind::Prefixed | Kind::Guarded)
                 && text[node.start..node.end].contains('\n')
             {
@@ -98,7 +127,8 @@ impl<'a> Lines<'a> {
                 protected[from..to].fill(true);
             }
         }
-        Lines { tree, tab_size, starts, first, indent, protected }
+        let (data, clauses) = Default::default();
+        Lines { tree, roles, columns, data, clauses, starts, first, indent, protected }
     }
 
     fn line(&self, at: usize) -> usize {
@@ -110,7 +140,7 @@ impl<'a> Lines<'a> {
         let line = self.line(at);
         let (from, column) =
             if self.protected[line] { (self.starts[line], 0) } else { (self.first[line].min(at), self.indent[line]) };
-        width(&self.tree.text[from..at], column, self.tab_size)
+        self.columns.column(from, column, at)
     }
 
     pub(super) fn column_of(&self, id: NodeId) -> usize {
@@ -119,7 +149,7 @@ impl<'a> Lines<'a> {
 
     /// The column of a byte, as it is.
     fn old_column(&self, at: usize) -> usize {
-        width(&self.tree.text[self.starts[self.line(at)]..at], 0, self.tab_size)
+        self.columns.width(self.starts[self.line(at)], at, 0)
     }
 
     /// Whether the second begins on the line on which the first does.
@@ -133,7 +163,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The column at which a line is to begin; `None`: it is left as it is.
-    fn column_wanted(&self, line: usize, typing: bool, bodies: &Bodies) -> Option<usize> {
+    fn column_wanted(&self, line: usize, typing: bool, bodies: &Bodies, path: &mut Path) -> Option<usize> {
         let first = self.first[line];
         let rest = self.tree.text[first..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
         if rest.is_empty() && !typing {
@@ -142,7 +172,8 @@ impl<'a> Lines<'a> {
         if rest.starts_with('\x0c') {
             return None;
         }
-        let path = self.tree.path(first, false);
+        path.go_to(self.tree, first, false);
+        let path = &path.nodes;
         if !typing && path.get(1).is_some_and(|top| !self.is_sound(*top)) {
             return None;
         }
@@ -170,12 +201,12 @@ impl<'a> Lines<'a> {
         }
         let column = self.old_column(self.first[line]);
         let above = line.checked_sub(1).filter(|above| !self.protected[*above]).and_then(|above| {
-            let children = &self.tree.node(container).children;
+            let children = self.tree.children(container);
             let at = children.partition_point(|id| self.tree.node(*id).start < self.first[line]);
             let mut before = *children.get(at.checked_sub(1)?)?;
             // The comment may be within what ended on the line above.
             while self.tree.node(before).kind != Kind::LineComment {
-                before = *self.tree.node(before).children.last()?;
+                before = *self.tree.children(before).last()?;
             }
             (self.line(self.tree.node(before).start) == above).then_some(before)
         });
@@ -202,25 +233,26 @@ impl<'a> Lines<'a> {
         let tree = self.tree;
         let node = tree.node(list);
         let open = self.column(node.start);
-        let before: Vec<NodeId> = tree.elements(list).take_while(|id| tree.node(*id).start < at).collect();
-        let next = tree.elements(list).find(|id| tree.node(*id).start == at);
+        let elements = tree.element_list(list);
+        let (before, behind) = elements.split_at(elements.partition_point(|id| tree.node(*id).start < at));
+        let next = behind.first().copied().filter(|id| tree.node(*id).start == at);
         let Some(&head) = before.first() else { return open + (node.inner - node.start) };
-        let role = role(tree, list, bodies);
-        let Some(operator) = tree.operator(list).filter(|_| role != Role::Data) else {
-            return self.column_in_data(&before, next).unwrap_or_else(|| self.column_of(head));
+        let role = self.roles.role(list);
+        let Some(operator) = self.roles.operator(list).filter(|_| role != Role::Data) else {
+            return self.column_in_data(list, before, next).unwrap_or_else(|| self.column_of(head));
         };
         let number = before.len();
         let body = |arguments: usize| if number <= arguments { open + 4 } else { open + 2 };
         match role {
             Role::Clause => return open + 1,
             Role::Function => return body(1),
-            Role::Method => return body(self.lambda_list_at(list, 1)),
+            Role::Method => return body(self.roles.lambda_list_at(list)),
             Role::Data | Role::Code => {}
         }
-        match operator.as_str() {
-            _ if tree.text_of(head).starts_with(':') => self.as_function(open, &before),
-            "loop" => loops::column(self, list, &before, next),
-            "defmethod" => body(self.lambda_list_at(list, 2)),
+        match operator {
+            _ if tree.text_of(head).starts_with(':') => self.as_function(open, before),
+            "loop" => loops::column(self, list, before, next),
+            "defmethod" => body(self.roles.lambda_list_at(list)),
             "tagbody" | "prog" | "prog*" => {
                 let arguments = usize::from(operator != "tagbody");
                 let is_tag = next.is_some_and(|next| tree.node(next).kind == Kind::Atom);
@@ -232,37 +264,33 @@ impl<'a> Lines<'a> {
                     open + 3
                 }
             }
-            _ => bodies.get(&operator).map_or_else(|| self.as_function(open, &before), body),
+            _ => bodies.get(operator).map_or_else(|| self.as_function(open, before), body),
         }
     }
 
     /// In a lambda list, below the parameter behind the last `&key` or the like.
-    fn column_in_data(&self, before: &[NodeId], next: Option<NodeId>) -> Option<usize> {
+    fn column_in_data(&self, list: NodeId, before: &[NodeId], next: Option<NodeId>) -> Option<usize> {
         let is_keyword = |id: &NodeId| self.tree.text_of(*id).starts_with('&');
         if next.as_ref().is_some_and(is_keyword) {
             return None;
         }
-        let keyword = before.iter().rposition(is_keyword)?;
+        let keyword = {
+            let mut data = self.data.borrow_mut();
+            let known = data.entry(list).or_default();
+            if let Some(at) = before.get(known.seen..).unwrap_or_default().iter().rposition(is_keyword) {
+                known.last = Some(known.seen + at);
+            }
+            known.seen = before.len();
+            known.last?
+        };
         let parameter = *before.get(keyword + 1)?;
         self.same_line(before[keyword], parameter).then(|| self.column_of(parameter))
-    }
-
-    /// The place of the first list from `from` on; of all there is when there is none yet.
-    fn lambda_list_at(&self, list: NodeId, from: usize) -> usize {
-        let found = self.tree.elements(list).skip(from).position(|id| self.tree.node(id).kind == Kind::List);
-        found.map_or(usize::MAX, |at| at + from)
     }
 
     /// Below the first argument; one column in when there is none yet.
     fn as_function(&self, open: usize, before: &[NodeId]) -> usize {
         before.get(1).map_or(open + 1, |argument| self.column_of(*argument))
     }
-}
-
-/// The column behind `text` that begins at a column.
-fn width(text: &str, from: usize, tab_size: usize) -> usize {
-    text.chars()
-        .fold(from, |column, char| if char == '\t' { column / tab_size * tab_size + tab_size } else { column + 1 })
 }
 
 #[cfg(test)]

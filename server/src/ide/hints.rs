@@ -1,10 +1,13 @@
 //! Names of parameters beside the literal arguments of a call, where there are so many that they are hard to tell apart.
 
+use std::collections::HashMap;
+
 use super::signature;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
 use crate::text::scopes::Scopes;
+use crate::text::stop;
 
 /// Calls with fewer literal arguments explain themselves.
 const FEWEST: usize = 2;
@@ -29,8 +32,10 @@ pub fn calls(document: &Document, range: Span) -> Vec<Call> {
         }
         let form = Form::of(document, top.span);
         let scopes = Scopes::of(&form);
+        // The parameters of local functions, by their bindings.
+        let mut known: HashMap<usize, Vec<String>> = HashMap::new();
         let mut lists: Vec<&Node> = form.nodes.iter().collect();
-        while let Some(list) = lists.pop() {
+        while let Some(list) = lists.pop().filter(|_| !stop::now()) {
             lists.extend(&list.children);
             let Some(head) = list.children.first().filter(|_| list.kind == Kind::List) else { continue };
             let arguments: Vec<(usize, bool)> =
@@ -39,10 +44,15 @@ pub fn calls(document: &Document, range: Span) -> Vec<Call> {
             if !many || !scopes.is_called(head.span) {
                 continue;
             }
-            let local = scopes.resolve(head.span.start).map(|index| &scopes.bindings[index]);
-            let parameters = local.map(|local| {
-                let list = local.parameters.map(|span| document.text().slice(span.start..span.end).to_string());
-                list.map(|list| signature::parts(&list)).unwrap_or_default()
+            let parameters = scopes.resolve(head.span.start).map(|index| {
+                let read = || {
+                    let list = scopes.bindings[index].parameters;
+                    let list = list.map(|span| document.text().slice(span.start..span.end).to_string());
+                    list.map(|list| signature::parts(&list)).unwrap_or_default()
+                };
+                let all = known.entry(index).or_insert_with(read);
+                // `&optional` is one of them.
+                all.iter().take(arguments.len() + 1).cloned().collect()
             });
             found.push(Call { operator: form.text(head).to_owned(), parameters, arguments });
         }

@@ -1,7 +1,9 @@
 //! What a text defines: its top-level forms, and those within `progn`, `eval-when` and the like, each with its operator, its name and, of
 //! a method, its qualifiers and specializers. Offsets are bytes of the text.
 
-use std::collections::HashMap;
+mod wanted;
+
+pub use wanted::{Wanted, selectors};
 
 use crate::text::definitions::is_definer;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
@@ -173,125 +175,6 @@ impl Definition {
         let name = self.full_name();
         if name.is_empty() { self.operator.clone() } else { format!("{} {name}", self.operator) }
     }
-}
-
-/// A name as a person or an agent writes it, to find definitions by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
-    /// In lower case, in single spaces, without a package prefix.
-    name: String,
-    qualifiers: Option<Vec<String>>,
-    specializers: Option<Vec<String>>,
-    /// The how manieth of those that match, 1-based.
-    number: Option<usize>,
-}
-
-impl Wanted {
-    /// Read `area`, `(setf area)`, `area (square t)`, `area ((shape square) x)`, `area :after (square)`, `:after area (square)`, each with
-    /// `[2]` behind it for the second that matches.
-    pub fn new(written: &str) -> Wanted {
-        let trimmed = written.trim();
-        let numbered = trimmed.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
-        let numbered = numbered.and_then(|(rest, number)| Some((rest, number.trim().parse::<usize>().ok()?)));
-        let (text, number) = numbered.map_or((trimmed, None), |(rest, number)| (rest.trim(), Some(number)));
-        let tree = Tree::parse(text);
-        let mut elements: Vec<NodeId> = tree.elements(ROOT).collect();
-        let specializers = match elements.last() {
-            Some(last) if elements.len() > 1 && tree.node(*last).kind == Kind::List => {
-                let found = written_specializers(&tree, *last);
-                elements.pop();
-                Some(found)
-            }
-            _ => None,
-        };
-        let whole = Wanted { name: normal(text), qualifiers: None, specializers: None, number };
-        let is_qualifier = |id: &NodeId| tree.text_of(*id).starts_with(':');
-        let keyword_alone = elements.len() == 1;
-        let names: Vec<NodeId> = elements.iter().copied().filter(|id| keyword_alone || !is_qualifier(id)).collect();
-        let qualifiers: Vec<String> = elements
-            .iter()
-            .filter(|id| !keyword_alone && is_qualifier(id))
-            .map(|id| tree.text_of(*id).to_lowercase())
-            .collect();
-        let [id] = names.as_slice() else { return whole };
-        let name = name(&tree, *id, tree.operator(*id).is_some_and(|head| head == "setf" || head == "cas"));
-        let qualifiers = (!qualifiers.is_empty() || specializers.is_some()).then_some(qualifiers);
-        Wanted { name, qualifiers, specializers, number }
-    }
-
-    fn accepts(&self, definition: &Definition, tree: &Tree) -> bool {
-        if self.name.is_empty() {
-            return true;
-        }
-        let qualifiers = self.qualifiers.as_ref().is_none_or(|wanted| *wanted == definition.qualifiers);
-        let specializers = self.specializers.is_none() || self.specializers == definition.specializers;
-        if qualifiers && specializers && definition.name == self.name {
-            return true;
-        }
-        let written = definition.name_node.map(|id| normal(tree.text_of(id)));
-        self.specializers.is_none() && self.qualifiers.is_none() && written.is_some_and(|written| written == self.name)
-    }
-
-    /// Those of an operator (in any case, with or without package) that match.
-    pub fn among<'a>(&self, definitions: &'a [Definition], operator: &str, tree: &Tree) -> Vec<&'a Definition> {
-        let operator = operator.rsplit(':').next().unwrap_or(operator).to_lowercase();
-        let mut found: Vec<&Definition> = definitions
-            .iter()
-            .filter(|definition| definition.operator == operator && self.accepts(definition, tree))
-            .collect();
-        if let Some(number) = self.number {
-            found = found.get(number.wrapping_sub(1)).copied().into_iter().collect();
-        }
-        found
-    }
-}
-
-/// `(square t)` or `((shape square) x)`.
-fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
-    let lambda_list = tree.elements(list).any(|id| {
-        tree.node(id).kind == Kind::List && tree.operator(id).is_none_or(|head| head != "eql")
-            || tree.text_of(id).starts_with('&')
-    });
-    if lambda_list { specializers(tree, list) } else { tree.elements(list).map(|id| specializer(tree, id)).collect() }
-}
-
-/// By what name each definition is found alone, with its operator: its name, the name with specializers, or a number behind it.
-pub fn selectors(definitions: &[Definition], tree: &Tree) -> Vec<String> {
-    let mut counts: HashMap<(&str, String), usize> = HashMap::new();
-    for definition in definitions {
-        let written =
-            definition.name_node.map(|id| normal(tree.text_of(id))).filter(|written| *written != definition.name);
-        for name in written.into_iter().chain([definition.name.clone()]) {
-            *counts.entry((&definition.operator, name)).or_default() += 1;
-        }
-    }
-    let is_plain =
-        |name: &str| !name.is_empty() && !name.contains(['(', '[', '"', '|', ' ', ':', '\\', '#', ';', '\'']);
-    let alone = |written: &str, definition: &Definition| {
-        if is_plain(written) && written == definition.name {
-            return counts.get(&(definition.operator.as_str(), written.to_owned())) == Some(&1);
-        }
-        let found = Wanted::new(written).among(definitions, &definition.operator, tree);
-        matches!(found.as_slice(), [one] if one.node == definition.node)
-    };
-    definitions
-        .iter()
-        .map(|definition| {
-            let full = definition.full_name();
-            for name in [&definition.name, &full] {
-                if alone(name, definition) {
-                    return name.clone();
-                }
-            }
-            for name in [full.as_str(), ""] {
-                let found = Wanted::new(name).among(definitions, &definition.operator, tree);
-                if let Some(index) = found.iter().position(|one| one.node == definition.node) {
-                    return format!("{name}[{}]", index + 1);
-                }
-            }
-            full
-        })
-        .collect()
 }
 
 #[cfg(test)]

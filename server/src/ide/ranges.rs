@@ -3,27 +3,52 @@
 use std::ops::Range;
 
 use crate::text::names::Symbol;
-use crate::text::tree::{Kind, NodeId, ROOT, Tree};
+use crate::text::position::Lines;
+use crate::text::stop;
+use crate::text::tree::{Kind, NodeId, Path, ROOT, Tree};
+
+/// A place has no more ranges around it than this: the smallest ones and the largest. Each is within the next when they are sent.
+const MOST_AROUND: usize = 100;
 
 /// What is around a place, smallest first: the symbol or the string's text, the datum, the contents of the list, the list, ...
 pub fn selections(tree: &Tree, at: usize) -> Vec<Range<usize>> {
-    let mut path = tree.path(at, true);
-    if let Some(atom) = atom_at(tree, at)
-        && path.last() != Some(&atom)
-    {
-        let parent = tree.node(atom).parent;
-        while path.last().is_some_and(|id| *id != parent && *id != ROOT) {
-            path.pop();
+    around(tree, at, &mut Path::default())
+}
+
+/// What is around each of some places.
+pub fn all_selections(tree: &Tree, places: &[usize]) -> Vec<Vec<Range<usize>>> {
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_unstable_by_key(|index| places[*index]);
+    let mut found = vec![Vec::new(); places.len()];
+    let mut path = Path::default();
+    for index in order {
+        if stop::now() {
+            break;
         }
-        path.push(atom);
+        found[index] = around(tree, places[index], &mut path);
     }
+    found
+}
+
+/// The path is moved to the place.
+fn around(tree: &Tree, at: usize, path: &mut Path) -> Vec<Range<usize>> {
+    path.go_to(tree, at, true);
+    let nodes = &path.nodes;
+    // Right behind an atom begins or ends something else.
+    let atom = atom_before(tree, at).filter(|_| nodes.last().is_none_or(|id| tree.node(*id).kind != Kind::Atom));
+    let kept = atom.map_or(nodes.len(), |atom| {
+        let parent = tree.node(atom).parent;
+        nodes.iter().rposition(|id| *id == parent || *id == ROOT).map_or(0, |at| at + 1)
+    });
     let mut ranges: Vec<Range<usize>> = Vec::new();
-    for id in path.into_iter().rev() {
+    let inner = atom.into_iter().chain(nodes[..kept].iter().rev().copied());
+    for id in inner.take(MOST_AROUND).chain(nodes.get(..2).unwrap_or_default().iter().rev().copied()) {
         let node = tree.node(id);
         let contents = match node.kind {
             Kind::String if node.whole => Some(node.start + 1..node.end - 1),
             Kind::List if node.whole && node.inner <= at && at < node.end => {
-                let bounds = node.children.first().zip(node.children.last());
+                let children = tree.children(id);
+                let bounds = children.first().zip(children.last());
                 bounds.map(|(first, last)| tree.node(*first).start..tree.node(*last).end)
             }
             _ => None,
@@ -41,13 +66,14 @@ pub fn selections(tree: &Tree, at: usize) -> Vec<Range<usize>> {
 
 /// The atom that a place is in or touches.
 pub fn atom_at(tree: &Tree, at: usize) -> Option<NodeId> {
-    let is_atom = |id: &NodeId| tree.node(*id).kind == Kind::Atom;
     let inside = *tree.path(at, true).last()?;
-    if is_atom(&inside) {
-        return Some(inside);
-    }
-    // Right behind it begins or ends something else.
-    tree.ids().skip(1).find(|id| is_atom(id) && tree.node(*id).end == at)
+    if tree.node(inside).kind == Kind::Atom { Some(inside) } else { atom_before(tree, at) }
+}
+
+/// The atom that ends at a place.
+fn atom_before(tree: &Tree, at: usize) -> Option<NodeId> {
+    // Nothing begins within an atom.
+    Some(tree.last_before(at)).filter(|id| tree.node(*id).kind == Kind::Atom && tree.node(*id).end == at)
 }
 
 /// A range to fold.
@@ -62,9 +88,13 @@ pub struct Fold {
 /// Forms of more than one line, block comments, and runs of line comments.
 pub fn folds(tree: &Tree) -> Vec<Fold> {
     let text = tree.text;
-    let lines = |range: &Range<usize>| text[range.clone()].contains('\n');
+    let breaks = Lines::of(text);
+    let lines = |range: &Range<usize>| breaks.break_within(range);
     let mut folds = Vec::new();
     for id in tree.ids() {
+        if stop::now() {
+            break;
+        }
         let node = tree.node(id);
         let range = node.start..node.end;
         match node.kind {
@@ -74,7 +104,7 @@ pub fn folds(tree: &Tree) -> Vec<Fold> {
             _ => {}
         }
         let mut run: Option<Range<usize>> = None;
-        for child in &node.children {
+        for child in tree.children(id) {
             let comment = tree.node(*child);
             if comment.kind != Kind::LineComment {
                 continue;
@@ -114,6 +144,7 @@ pub fn occurrences(tree: &Tree, at: usize, package: impl Fn(usize) -> Option<Str
         (other.package.is_none() && symbol.package.is_none()) || own(id, other) == home
     };
     tree.ids()
+        .take_while(|_| !stop::now())
         .filter_map(|id| {
             let other = tree.symbol(id).filter(|other| same(id, other))?;
             let node = tree.node(id);
@@ -125,7 +156,7 @@ pub fn occurrences(tree: &Tree, at: usize, package: impl Fn(usize) -> Option<Str
 
 fn is_definition(tree: &Tree, id: NodeId) -> bool {
     let parent = tree.node(id).parent;
-    let second = tree.node(parent).kind == Kind::List && tree.elements(parent).nth(1) == Some(id);
+    let second = tree.node(parent).kind == Kind::List && tree.place(id) == 1;
     second && tree.operator(parent).is_some_and(|operator| crate::text::definitions::is_definer(&operator))
 }
 

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::edit_form::line;
-use super::outline::{definitions, selectors};
+use super::outline::{Definition, definitions, selectors};
+use crate::text::position::Lines;
 use crate::text::tree::{Kind, NodeId, Tree};
 
 /// A form of the collapsed view.
@@ -27,28 +27,32 @@ pub fn collapsed(text: &str, pattern: Option<&str>, offset: usize, limit: usize)
     let all = definitions(&tree);
     let names = selectors(&all, &tree);
     let pattern = pattern.map(Pattern::new);
-    let shown: Vec<Form> = all
+    let accepted =
+        |pattern: &Pattern, (one, name): &(&Definition, String)| pattern.accepts(name) || pattern.accepts(&one.name);
+    let shown: Vec<(&Definition, String)> = all
         .iter()
         .zip(names)
         .filter(|(definition, name)| {
             definition.depth == 0 || pattern.as_ref().is_some_and(|pattern| pattern.accepts(name))
         })
-        .map(|(definition, form_name)| {
-            let node = tree.node(definition.outer);
-            let whole = pattern
-                .as_ref()
-                .is_some_and(|pattern| pattern.accepts(&form_name) || pattern.accepts(&definition.name));
-            let text = if whole {
-                tree.text_of(definition.outer).replace("\r\n", "\n")
-            } else {
-                head(&tree, definition.outer)
-            };
-            let (from, to) = (line(tree.text, node.start), line(tree.text, node.end));
-            Form { form_type: definition.operator.clone(), form_name, line: from, end_line: to, text }
-        })
         .collect();
     let count = shown.len();
-    (shown.into_iter().skip(offset).take(limit).collect(), count)
+    let lines = Lines::of(text);
+    let form = |one: (&Definition, String)| {
+        let (from, to) = {
+            let node = tree.node(one.0.outer);
+            (lines.line(node.start), lines.line(node.end))
+        };
+        let whole = pattern.as_ref().is_some_and(|pattern| accepted(pattern, &one));
+        let (definition, form_name) = one;
+        let text = if whole {
+            tree.text_of(definition.outer).replace("\r\n", "\n")
+        } else {
+            head(&tree, definition.outer)
+        };
+        Form { form_type: definition.operator.clone(), form_name, line: from, end_line: to, text }
+    };
+    (shown.into_iter().skip(offset).take(limit).map(form).collect(), count)
 }
 
 /// Whether the pattern names any form of the text.

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::format::rules::{Bodies, Role, quoted, role};
+use super::format::roles::{Role, Roles};
+use super::format::rules::Bodies;
 use crate::image::api::texts::SymbolKind;
 use crate::text::definitions::is_definer;
 use crate::text::names;
+use crate::text::stop;
 use crate::text::tree::{Kind as Node, NodeId, Tree};
 
 /// What a word is; in the order of [`LEGEND`].
@@ -126,11 +128,18 @@ const MACROS: [&str; 26] = [
     "shiftf",
 ];
 
+/// A text has no more words than this: what is further down is not told.
+pub const MOST: usize = 400_000;
+
 /// All words of a text, in order. `known`: what the image knows, by symbols as written.
 pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut left_out = 0;
+    let roles = Roles::of(tree, bodies);
     for id in tree.ids().skip(1) {
+        if tokens.len() >= MOST || stop::now() {
+            break;
+        }
         let node = tree.node(id);
         let range = node.start..node.end;
         if node.start < left_out {
@@ -150,7 +159,7 @@ pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>)
                     add(range, Kind::String, 0);
                 } else if names::is_number(text) || is_based(tree, node.parent) {
                     add(range, Kind::Number, 0);
-                } else if let Some((kind, modifiers)) = word(tree, id, bodies, known) {
+                } else if let Some((kind, modifiers)) = word(tree, &roles, id, bodies, known) {
                     let prefix = names::prefix_length(text);
                     let name = if prefix > 0 && kind != Kind::Constant { range.start + prefix } else { range.start };
                     if name > range.start {
@@ -170,7 +179,12 @@ pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>)
 /// `#+nil`, `#+(or)`, `#-(and)`.
 fn is_never(tree: &Tree, guarded: NodeId) -> bool {
     let Some(feature) = tree.elements(guarded).next() else { return false };
-    let feature = super::outline::normal(tree.text_of(feature));
+    const LONGEST: usize = 20;
+    let written = tree.text_of(feature);
+    if written.len() > LONGEST {
+        return false;
+    }
+    let feature = super::outline::normal(written);
     let plus = tree.text_of(guarded).starts_with("#+");
     matches!((plus, feature.as_str()), (true, "nil" | ":nil" | "(or)") | (false, "(and)"))
 }
@@ -184,7 +198,7 @@ fn is_based(tree: &Tree, parent: NodeId) -> bool {
     }
 }
 
-fn word(tree: &Tree, id: NodeId, bodies: &Bodies, known: &HashMap<String, SymbolKind>) -> Option<(Kind, u32)> {
+fn word(tree: &Tree, roles: &Roles, id: NodeId, bodies: &Bodies, known: &HashMap<String, SymbolKind>) -> Option<(Kind, u32)> {
     let symbol = tree.symbol(id)?;
     let text = tree.text_of(id);
     if symbol.package.as_deref() == Some("") {
@@ -201,22 +215,22 @@ fn word(tree: &Tree, id: NodeId, bodies: &Bodies, known: &HashMap<String, Symbol
         return Some((Kind::Function, 0));
     }
     if around.kind == Node::List {
-        let place = tree.elements(parent).position(|element| element == id).unwrap_or(0);
+        let place = tree.place(id);
         if let Some(operator) =
-            tree.operator(parent).filter(|operator| place == 1 && is_definer(operator) && !quoted(tree, parent))
+            roles.operator(parent).filter(|operator| place == 1 && is_definer(operator) && !roles.quoted(parent))
         {
-            return Some((defined(&operator), DEFINITION));
+            return Some((defined(operator), DEFINITION));
         }
-        if let Some(kind) = in_lambda_list(tree, parent, place, bodies) {
+        if let Some(kind) = in_lambda_list(tree, roles, parent, place) {
             return Some((kind, if kind == Kind::Parameter { DEFINITION } else { 0 }));
         }
-        if place == 0 && is_call(tree, parent, bodies) {
+        if place == 0 && is_call(tree, roles, parent) {
             return Some((operator_kind(&name, image, bodies), 0));
         }
-        if place == 0 && role(tree, parent, bodies) == Role::Function {
+        if place == 0 && roles.role(parent) == Role::Function {
             return Some((Kind::Function, DEFINITION));
         }
-        if place == 1 && tree.operator(parent).as_deref() == Some("in-package") {
+        if place == 1 && roles.operator(parent) == Some("in-package") {
             return Some((Kind::Namespace, 0));
         }
     }
@@ -256,15 +270,15 @@ fn operator_kind(name: &str, image: Option<&SymbolKind>, bodies: &Bodies) -> Kin
 }
 
 /// Of an element of a lambda list, or of a `(parameter ...)` in one.
-fn in_lambda_list(tree: &Tree, list: NodeId, place: usize, bodies: &Bodies) -> Option<Kind> {
-    if is_lambda_list(tree, list, bodies) {
+fn in_lambda_list(tree: &Tree, roles: &Roles, list: NodeId, place: usize) -> Option<Kind> {
+    if is_lambda_list(tree, roles, list) {
         return Some(Kind::Parameter);
     }
     let outer = tree.node(list).parent;
-    if tree.node(outer).kind != Node::List || !is_lambda_list(tree, outer, bodies) {
+    if tree.node(outer).kind != Node::List || !is_lambda_list(tree, roles, outer) {
         return None;
     }
-    let method = tree.operator(tree.node(outer).parent).as_deref() == Some("defmethod");
+    let method = roles.operator(tree.node(outer).parent) == Some("defmethod");
     match place {
         0 => Some(Kind::Parameter),
         1 if method => Some(Kind::Class),
@@ -272,36 +286,34 @@ fn in_lambda_list(tree: &Tree, list: NodeId, place: usize, bodies: &Bodies) -> O
     }
 }
 
-fn is_lambda_list(tree: &Tree, list: NodeId, bodies: &Bodies) -> bool {
+fn is_lambda_list(tree: &Tree, roles: &Roles, list: NodeId) -> bool {
     let around = tree.node(list).parent;
-    if tree.node(around).kind != Node::List || quoted(tree, list) {
+    if tree.node(around).kind != Node::List || roles.quoted(list) {
         return false;
     }
-    let place = tree.elements(around).position(|id| id == list);
-    match tree.operator(around).as_deref() {
-        Some("defun" | "defmacro" | "defgeneric" | "deftype" | "define-compiler-macro" | "named-lambda") => {
-            place == Some(2)
-        }
-        Some("lambda" | "destructuring-bind" | "multiple-value-bind") => place == Some(1),
-        Some("defmethod") => place >= Some(2) && role(tree, list, bodies) == Role::Data,
-        _ => place == Some(1) && role(tree, around, bodies) == Role::Function,
+    let place = tree.place(list);
+    match roles.operator(around) {
+        Some("defun" | "defmacro" | "defgeneric" | "deftype" | "define-compiler-macro" | "named-lambda") => place == 2,
+        Some("lambda" | "destructuring-bind" | "multiple-value-bind") => place == 1,
+        Some("defmethod") => place >= 2 && roles.role(list) == Role::Data,
+        _ => place == 1 && roles.role(around) == Role::Function,
     }
 }
 
 /// Whether a list is a call, as far as the text tells.
-fn is_call(tree: &Tree, list: NodeId, bodies: &Bodies) -> bool {
-    if role(tree, list, bodies) != Role::Code {
+fn is_call(tree: &Tree, roles: &Roles, list: NodeId) -> bool {
+    if roles.role(list) != Role::Code {
         return false;
     }
     let around = tree.node(list).parent;
     if tree.node(around).kind != Node::List {
         return true;
     }
-    if role(tree, around, bodies) == Role::Data {
+    if roles.role(around) == Role::Data {
         return false;
     }
-    let place = tree.elements(around).position(|id| id == list).unwrap_or(0);
-    match tree.operator(around).as_deref() {
+    let place = tree.place(list);
+    match roles.operator(around) {
         Some("cond") => place == 0,
         Some("dolist" | "dotimes" | "defstruct") => place != 1,
         Some(operator) if operator.starts_with("with-") || operator.starts_with("do-") => place != 1,

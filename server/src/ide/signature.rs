@@ -28,6 +28,11 @@ pub struct Signature {
     pub active: Option<usize>,
 }
 
+/// Lists within an argument are followed so far inwards.
+const DEEPEST: usize = 8;
+/// The characters of an argument that are kept.
+const LONGEST: usize = 400;
+
 /// The calls around `offset`, innermost first, at most three.
 pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
     let Some(form) = Form::at(document, offset) else { return Vec::new() };
@@ -40,7 +45,7 @@ pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
         if form.name(head).is_none() {
             continue;
         }
-        let inner = lists[index + 1..].iter().map(|inner| elements(&form, &inner.children, offset)).collect();
+        let inner = lists[index + 1..].iter().take(DEEPEST).map(|inner| elements(&form, &inner.children, offset)).collect();
         sites.push(CallSite {
             operator: form.text(head).to_owned(),
             span: head.span,
@@ -56,9 +61,9 @@ pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
 
 /// The data up to `offset`, as written, the last being the one under way.
 fn elements(form: &Form, nodes: &[Node], offset: usize) -> Vec<String> {
-    let written = |node: &Node| match node.prefix {
-        Prefix::Quote => format!("'{}", form.text(node)),
-        _ => form.text(node).to_owned(),
+    let written = |node: &Node| {
+        let text: String = form.text(node).chars().take(LONGEST).collect();
+        if node.prefix == Prefix::Quote { format!("'{text}") } else { text }
     };
     let mut all: Vec<String> = nodes.iter().take_while(|node| node.span.start < offset).map(written).collect();
     let begun = nodes.iter().any(|node| node.span.start < offset && offset <= node.span.end);
@@ -70,12 +75,14 @@ fn elements(form: &Form, nodes: &[Node], offset: usize) -> Vec<String> {
 
 /// The signature of `operator` with these parameters, and the one that the call is at.
 pub fn signature(operator: &str, parameters: &[String], site: &CallSite) -> Signature {
-    let mut label = format!("({operator}");
+    let mut label = Label::default();
+    label.add("(");
+    label.add(operator);
     let mut spans = Vec::new();
     render(parameters, site.arguments.as_slice(), &site.inner, &mut label, &mut spans);
-    label.push(')');
+    label.add(")");
     let active = spans.iter().position(|(_, active)| *active);
-    Signature { label, parameters: spans.into_iter().map(|(span, _)| span).collect(), active }
+    Signature { label: label.text, parameters: spans.into_iter().map(|(span, _)| span).collect(), active }
 }
 
 /// Whether the argument under way is for a parameter that is itself a list: a macro's `(var list)`.
@@ -89,29 +96,43 @@ fn is_nested(parameters: &[String], index: usize) -> bool {
     plain && parameters[index].starts_with('(')
 }
 
+/// A label, and how many characters it has.
+#[derive(Default)]
+struct Label {
+    text: String,
+    chars: usize,
+}
+
+impl Label {
+    fn add(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.chars += text.chars().count();
+    }
+}
+
 fn render(
     parameters: &[String],
     arguments: &[String],
     inner: &[Vec<String>],
-    label: &mut String,
+    label: &mut Label,
     spans: &mut Vec<(Span, bool)>,
 ) {
     let at = active(parameters, arguments);
     for (index, parameter) in parameters.iter().enumerate() {
-        if !label.ends_with('(') {
-            label.push(' ');
+        if !label.text.ends_with('(') {
+            label.add(" ");
         }
-        let start = label.chars().count();
+        let start = label.chars;
         let here = at == Some(index);
         if here && !inner.is_empty() && is_nested(parameters, index) {
-            label.push('(');
+            label.add("(");
             render(&parts(parameter), &inner[0], &inner[1..], label, spans);
-            label.push(')');
+            label.add(")");
             continue;
         }
-        label.push_str(parameter);
+        label.add(parameter);
         if !parameter.starts_with('&') {
-            spans.push((Span { start, end: label.chars().count() }, here));
+            spans.push((Span { start, end: label.chars }, here));
         }
     }
 }

@@ -288,7 +288,7 @@ impl Editor<'_> {
         let close = node.end - 1..node.end;
         let end = self.span(next).end;
         let between = &self.tree.text[node.end..self.span(next).start];
-        let removed = if node.children.is_empty() && between.trim().is_empty() {
+        let removed = if self.tree.children(list).is_empty() && between.trim().is_empty() {
             (node.inner..self.span(next).start, String::new())
         } else {
             let apart = self.blank_after(close.end) || self.blank_before(close.start);
@@ -306,7 +306,7 @@ impl Editor<'_> {
         let text = self.tree.text[opening.clone()].to_owned();
         let at = self.span(previous).start;
         let removed =
-            if node.children.is_empty() && self.tree.text[self.span(previous).end..opening.start].trim().is_empty() {
+            if self.tree.children(list).is_empty() && self.tree.text[self.span(previous).end..opening.start].trim().is_empty() {
                 (self.span(previous).end..opening.end, String::new())
             } else {
                 self.delete(opening)
@@ -400,7 +400,7 @@ impl Editor<'_> {
         let node = self.tree.node(list);
         let (open, close) = (node.start..node.inner, node.end - 1..node.end);
         let prefixed = self.outer(list) != list;
-        let before = if self.blank_before(open.start) || prefixed || node.children.is_empty() { "" } else { " " };
+        let before = if self.blank_before(open.start) || prefixed || self.tree.children(list).is_empty() { "" } else { " " };
         let after = if self.blank_after(close.end) { "" } else { " " };
         Some((vec![(open, before.to_owned()), (close, after.to_owned())], Wanted::Keep))
     }

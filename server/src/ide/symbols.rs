@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use super::outline::{Definition, definitions, normal};
 use crate::text::definitions::is_definer;
-use crate::text::tree::{Kind as Node, NodeId, ROOT, Tree};
+use crate::text::scanner::{Scanner, TokenKind};
+use crate::text::stop;
+use crate::text::toplevel::{Scan, TopForm};
+use crate::text::tree::{Kind as Node, NodeId, Tree};
 
 /// What is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,15 +59,75 @@ pub struct Symbol {
     pub children: Vec<Symbol>,
 }
 
+/// An outline has no more definitions than this; nobody looks at more, and each takes some kilobytes on its way to an editor.
+pub const MOST: usize = 10_000;
+/// Of a larger top-level form, in bytes, only itself is told, and not what is in it.
+const LARGE: usize = 4 << 20;
+/// So much of a large form is looked at.
+const BEGINNING: usize = 4096;
+/// Forms are taken together up to this size, in bytes.
+const TOGETHER: usize = 256 << 10;
+
 /// The outline of a text.
-pub fn symbols(tree: &Tree) -> Vec<Symbol> {
-    let mut found: Vec<Symbol> = definitions(tree)
-        .iter()
-        .filter(|definition| is_definer(&definition.operator) && !definition.name.is_empty())
-        .map(|definition| symbol(tree, definition))
-        .collect();
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outline {
+    /// What it defines, in its sections.
+    pub symbols: Vec<Symbol>,
+    /// There is more.
+    pub cut: bool,
+}
+
+/// The outline of a text. Its forms are taken some at a time, so that of a large text never more than a part is a tree.
+pub fn outline(text: &str, scan: &Scan) -> Outline {
+    let mut found: Vec<Symbol> = Vec::new();
+    let mut cut = false;
+    let mut forms = scan.forms();
+    while let Some(first) = forms.first().copied() {
+        if found.len() >= MOST || stop::now() {
+            cut = true;
+            break;
+        }
+        let bytes = first.bytes.start..first.bytes.end;
+        if bytes.len() > LARGE {
+            found.extend(large(text, bytes));
+            forms = &forms[1..];
+            continue;
+        }
+        let near = |form: &TopForm| form.bytes.end <= bytes.start + TOGETHER;
+        let count = forms.partition_point(near).max(1);
+        let (here, rest) = forms.split_at(count);
+        found.extend(defined(&Tree::of_forms(text, here)));
+        forms = rest;
+    }
+    found.truncate(MOST);
     found.sort_by_key(|symbol| symbol.range.start);
-    in_sections(found, &headings(tree), tree.text.len())
+    let symbols = in_sections(found, &headings(text, scan), text.len());
+    Outline { symbols, cut }
+}
+
+/// The outline of a text that was not scanned yet.
+pub fn symbols(text: &str) -> Vec<Symbol> {
+    outline(text, &Scan::of(text)).symbols
+}
+
+fn defined(tree: &Tree) -> Vec<Symbol> {
+    let all = definitions(tree);
+    let named = all.iter().filter(|definition| is_definer(&definition.operator) && !definition.name.is_empty());
+    named.map(|definition| symbol(tree, definition)).collect()
+}
+
+/// What a large form defines, by its beginning.
+fn large(text: &str, bytes: Range<usize>) -> Option<Symbol> {
+    let mut end = (bytes.start + BEGINNING).min(bytes.end);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut found = defined(&Tree::of_form(&text[bytes.start..end])).into_iter().next()?;
+    let at = |range: &Range<usize>| range.start + bytes.start..range.end + bytes.start;
+    found.name_range = at(&found.name_range);
+    found.range = bytes;
+    found.children = Vec::new();
+    Some(found)
 }
 
 fn kind(operator: &str) -> Kind {
@@ -119,33 +182,43 @@ fn span(tree: &Tree, id: NodeId) -> Range<usize> {
 }
 
 /// The `;;;;` comments between top-level forms that say something, one for each run of lines. What a text begins with is about all of it.
-fn headings(tree: &Tree) -> Vec<(String, Range<usize>)> {
+fn headings(text: &str, scan: &Scan) -> Vec<(String, Range<usize>)> {
     let mut headings: Vec<(String, Range<usize>)> = Vec::new();
-    let mut form_seen = false;
-    for child in &tree.node(ROOT).children {
-        let node = tree.node(*child);
-        if !tree.is_comment(*child) {
-            form_seen = true;
-            continue;
+    let ends = scan.forms().iter().map(|form| form.bytes.end);
+    let starts = scan.forms().iter().skip(1).map(|form| form.bytes.start).chain([text.len()]);
+    for (from, to) in ends.zip(starts) {
+        let between = &text[from..to];
+        if headings.len() >= MOST || stop::now() {
+            break;
         }
-        let text = tree.text_of(*child);
-        if !form_seen || !text.starts_with(";;;;") {
+        if between.contains(";;;;") {
+            headings_in(text, from, between, &mut headings);
+        }
+    }
+    headings.retain(|(name, _)| !name.is_empty());
+    headings
+}
+
+/// The same of what is between two forms.
+fn headings_in(whole: &str, from: usize, between: &str, headings: &mut Vec<(String, Range<usize>)>) {
+    for token in Scanner::of_part(between).filter(|token| token.kind == TokenKind::LineComment) {
+        let range = from + token.start..from + token.start + between[token.start..token.end].trim_end_matches('\r').len();
+        let text = &whole[range.clone()];
+        if !text.starts_with(";;;;") {
             continue;
         }
         let words = text
             .trim_matches(|char: char| char == ';' || char.is_whitespace() || matches!(char, '-' | '=' | '*' | '#'));
         match headings.last_mut() {
-            Some((name, range)) if tree.text[range.end..node.start].trim().is_empty() => {
-                range.end = node.end;
+            Some((name, last)) if whole[last.end..range.start].trim().is_empty() => {
+                last.end = range.end;
                 if name.is_empty() {
                     *name = words.to_owned();
                 }
             }
-            _ => headings.push((words.to_owned(), node.start..node.end)),
+            _ => headings.push((words.to_owned(), range)),
         }
     }
-    headings.retain(|(name, _)| !name.is_empty());
-    headings
 }
 
 fn in_sections(symbols: Vec<Symbol>, headings: &[(String, Range<usize>)], end: usize) -> Vec<Symbol> {
@@ -200,7 +273,7 @@ mod tests {
     #[test]
     fn definitions_stand_in_their_sections() {
         let text = ";;;; The file\n(defpackage :a)\n(in-package :a)\n(defvar *x*)\n\n;;;; ----\n;;;; Shapes\n\n(defclass s () ((x :initarg :x) y))\n(defmethod f :after ((s s)) 1)\n(eval-when (:execute) (defmacro m ()))\n;;;; Empty\n;;;; Rest\n(defstruct (p (:copier nil)) \"Doc.\" (z 1))\n";
-        let outline = symbols(&Tree::parse(text));
+        let outline = symbols(text);
         assert_eq!(
             shown(&outline),
             [

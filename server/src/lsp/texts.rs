@@ -77,7 +77,7 @@ pub(super) async fn document_symbol(
     params: DocumentSymbolParams,
 ) -> Result<Option<DocumentSymbolResponse>> {
     let text = Text::of(connection, &params.text_document.uri).await?;
-    let symbols = symbols::symbols(&text.tree()).into_iter().map(|symbol| shown(&text, symbol)).collect();
+    let symbols = symbols::symbols(&text.string).into_iter().map(|symbol| shown(&text, symbol)).collect();
     Ok(Some(DocumentSymbolResponse::Nested(symbols)))
 }
 

@@ -8,6 +8,9 @@ use super::tree::{self, NodeId, ROOT, Tree};
 /// How deep lists are told apart; what is deeper is left out. Nobody writes this, and a tree is walked by recursion.
 const DEPTH: usize = 200;
 
+/// A larger form, in bytes, is not looked into: nobody writes it, and what it would take is many times its text.
+const LARGEST: usize = 4 << 20;
+
 /// What a datum is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -108,6 +111,9 @@ impl Form {
     /// The form at `span` of the document.
     pub fn of(document: &Document, span: Span) -> Form {
         let source = document.text().slice(span.start..span.end).to_string();
+        if source.len() > LARGEST {
+            return Form { nodes: Vec::new(), span, balanced: false, source };
+        }
         let tree = Tree::of_form(&source);
         let balanced = tree.ids().all(|id| match tree.node(id).kind {
             tree::Kind::Stray => false,

@@ -377,7 +377,7 @@ fn guards_hold(text: &str, features: &[String]) -> bool {
         match token.kind {
             TokenKind::Guard => {
                 let positive = text.get(token.start..token.end).is_some_and(|guard| guard.ends_with('+'));
-                match feature(text, &mut tokens, features) {
+                match feature(text, &mut tokens, features, 0) {
                     Some(holds) if holds == positive => {}
                     _ => return false,
                 }
@@ -389,7 +389,12 @@ fn guards_hold(text: &str, features: &[String]) -> bool {
     true
 }
 
-fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[String]) -> Option<bool> {
+/// `None` for what is no feature expression, and for one of a depth that nobody writes.
+fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[String], depth: usize) -> Option<bool> {
+    const DEEPEST: usize = 100;
+    if depth > DEEPEST {
+        return None;
+    }
     let token = tokens.next()?;
     let written = text.get(token.start..token.end)?;
     match token.kind {
@@ -402,7 +407,7 @@ fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[Str
             let operator = text.get(head.start..head.end)?.trim_start_matches(':').to_lowercase();
             let mut parts = Vec::new();
             // The list's end is the one part that is none.
-            while let Some(part) = feature(text, tokens, features) {
+            while let Some(part) = feature(text, tokens, features, depth + 1) {
                 parts.push(part);
             }
             match operator.as_str() {

@@ -1,8 +1,11 @@
 //! A document: its text, its version, and its scan, kept up to date by the client's edits (LSP 3.17 `textDocument/didChange`).
 
+use std::sync::{Arc, OnceLock};
+
 use ropey::Rope;
 
 use super::Span;
+use super::packages::Packages;
 use super::position::{Position, PositionEncoding, to_offset};
 use super::toplevel::{Damage, Scan};
 
@@ -39,6 +42,9 @@ pub enum EditError {
     },
 }
 
+/// Edits of one sequence that are told apart; more are taken for one edit of all that lies between the first and the last place.
+const APART: usize = 200;
+
 /// What a sequence of edits did to places in the text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Applied {
@@ -69,12 +75,14 @@ pub struct Document {
     text: Rope,
     version: i32,
     scan: Scan,
+    /// What each `(in-package ...)` names, once somebody asked.
+    packages: Arc<OnceLock<Packages>>,
 }
 
 impl Document {
     /// A document with this text.
     pub fn new(text: &str, version: i32) -> Document {
-        Document { text: Rope::from_str(text), version, scan: Scan::of(text) }
+        Document { text: Rope::from_str(text), version, scan: Scan::of(text), packages: Arc::default() }
     }
 
     /// Its text. Cloning the rope is cheap.
@@ -90,6 +98,11 @@ impl Document {
     /// Its top-level forms.
     pub fn scan(&self) -> &Scan {
         &self.scan
+    }
+
+    /// The packages that its text names to be in force.
+    pub(super) fn packages(&self) -> &Packages {
+        self.packages.get_or_init(|| Packages::of(&self.text, &self.scan))
     }
 
     /// Apply the changes of one `didChange` in order, each to the text that the one before it left. All or none.
@@ -114,7 +127,11 @@ impl Document {
         }
         self.text = text;
         self.version = version;
+        if applied.replaced.len() > APART {
+            applied.replaced = damage.iter().map(|(_, chars)| *chars).collect();
+        }
         if let Some((bytes, chars)) = damage {
+            self.packages = Arc::default();
             self.scan.update(&self.text, bytes, chars);
         }
         Ok(applied)

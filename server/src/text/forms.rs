@@ -148,13 +148,11 @@ pub fn operator_at(document: &Document, offset: usize) -> Option<Operator> {
 /// The package in force at `offset`: what the last `(in-package ...)` before it names, its name as the reader would have it
 /// (upper-case unless it was a string or escaped). `None` before the first one.
 pub fn package_at(document: &Document, offset: usize) -> Option<String> {
-    let forms = document.scan().forms();
-    let before = forms.partition_point(|form| form.span.end <= offset);
-    forms[..before].iter().rev().find_map(|form| in_package(document.text(), form))
+    document.packages().at(offset).map(str::to_owned)
 }
 
 /// The name in `(in-package name)`, if the form is one.
-fn in_package(text: &Rope, form: &TopForm) -> Option<String> {
+pub(super) fn in_package(text: &Rope, form: &TopForm) -> Option<String> {
     const LONGEST: usize = 400;
     if form.fault.is_some() || form.span.end - form.span.start > LONGEST {
         return None;

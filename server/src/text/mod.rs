@@ -6,10 +6,12 @@ pub mod document;
 pub mod forms;
 pub mod made;
 pub mod names;
+mod packages;
 mod pass;
 pub mod position;
 pub mod scanner;
 pub mod scopes;
+pub mod stop;
 pub mod toplevel;
 pub mod tree;
 

@@ -75,6 +75,8 @@ struct Frame {
     lenient: bool,
     /// `#+` or `#-`.
     guard: bool,
+    /// The index of the outermost of the frames right around it that wait for a datum; of a list, its own.
+    outermost: usize,
 }
 
 /// The first form at the start of a line inside a form.
@@ -235,6 +237,7 @@ impl<'a> Pass<'a> {
                         takes: 0,
                         lenient: false,
                         guard: false,
+                        outermost: self.frames.len(),
                     });
                     depth += 1;
                 }
@@ -287,7 +290,9 @@ impl<'a> Pass<'a> {
     fn push_prefix(&mut self, token: Token, before: usize, takes: u8) {
         let lenient = token.kind == TokenKind::Unknown;
         let guard = token.kind == TokenKind::Guard;
-        self.frames.push(Frame { start: token.start, before, takes, lenient, guard });
+        let around = self.frames.last().filter(|frame| frame.takes > 0);
+        let outermost = around.map_or(self.frames.len(), |frame| frame.outermost);
+        self.frames.push(Frame { start: token.start, before, takes, lenient, guard, outermost });
     }
 
     /// A datum ended: so do the prefixes that waited for it. Whether that ends the top-level form.
@@ -321,8 +326,8 @@ impl<'a> Pass<'a> {
 
     #[cold]
     fn guard_mark(&self) -> Option<Mark> {
-        let waiting = self.frames.iter().rev().take_while(|frame| frame.takes > 0);
-        let outermost = waiting.last().filter(|frame| frame.guard && frame.takes == 1)?;
+        let waiting = self.frames.last().filter(|frame| frame.takes > 0)?;
+        let outermost = self.frames.get(waiting.outermost).filter(|frame| frame.guard && frame.takes == 1)?;
         self.scanner.at_line_start(outermost.start).then_some(Mark { at: outermost.start, before: outermost.before })
     }
 }

@@ -100,6 +100,79 @@ pub fn line_content(text: &Rope, line: usize) -> RopeSlice<'_> {
     whole.slice(..end)
 }
 
+/// The lines of a text by its bytes, for many questions. Lines break at `\n`.
+#[derive(Debug, Clone)]
+pub struct Lines {
+    breaks: Vec<usize>,
+}
+
+impl Lines {
+    /// Of a text.
+    pub fn of(text: &str) -> Lines {
+        Lines { breaks: text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect() }
+    }
+
+    /// The 1-based line of a byte. O(log n).
+    pub fn line(&self, at: usize) -> usize {
+        self.breaks.partition_point(|line_break| *line_break < at) + 1
+    }
+
+    /// Whether a line ends within some bytes. O(log n).
+    pub fn break_within(&self, range: &std::ops::Range<usize>) -> bool {
+        let next = self.breaks.partition_point(|line_break| *line_break < range.start);
+        self.breaks.get(next).is_some_and(|line_break| *line_break < range.end)
+    }
+}
+
+/// The positions of the bytes of a text, asked in ascending order: a walk along the text, where [`to_position`] finds its way anew.
+#[derive(Debug, Clone)]
+pub struct Walk<'a> {
+    text: &'a str,
+    encoding: PositionEncoding,
+    byte: usize,
+    at: Position,
+}
+
+impl<'a> Walk<'a> {
+    /// From the beginning of a text.
+    pub fn new(text: &'a str, encoding: PositionEncoding) -> Walk<'a> {
+        Walk { text, encoding, byte: 0, at: Position::default() }
+    }
+
+    /// The position of a byte, which must begin a character. Of a byte before the one that was asked last, that one's position.
+    pub fn go_to(&mut self, byte: usize) -> Position {
+        let bytes = self.text.as_bytes();
+        let from = self.byte;
+        let part = self.text.get(from..byte).unwrap_or_default();
+        let last = part.bytes().enumerate().rev().find(|(at, one)| {
+            // Between `\r` and `\n` no line ends.
+            *one == b'\n' || *one == b'\r' && bytes.get(from + at + 1) != Some(&b'\n')
+        });
+        let rest = match last {
+            None => part,
+            Some((last, _)) => {
+                let broken = part[..=last].as_bytes();
+                let breaks = broken.iter().enumerate().filter(|(at, one)| {
+                    **one == b'\n' || **one == b'\r' && bytes.get(from + at + 1) != Some(&b'\n')
+                });
+                self.at.line = self.at.line.saturating_add(clamp_u32(breaks.count()));
+                self.at.column = 0;
+                &part[last + 1..]
+            }
+        };
+        // A line break is no part of its line.
+        let rest = rest.strip_suffix('\r').unwrap_or(rest);
+        let columns = match self.encoding {
+            PositionEncoding::Utf8 => rest.len(),
+            PositionEncoding::Utf16 => rest.chars().map(char::len_utf16).sum(),
+            PositionEncoding::Utf32 => rest.chars().count(),
+        };
+        self.at.column = self.at.column.saturating_add(clamp_u32(columns));
+        self.byte = self.byte.max(byte.min(self.text.len()));
+        self.at
+    }
+}
+
 /// The 0-based line, and the 0-based column in characters, clamped to the line's content.
 fn line_and_chars(text: &Rope, offset: usize) -> (usize, usize) {
     let line = line_of(text, offset);
@@ -120,6 +193,20 @@ mod tests {
 
     fn at(line: u32, column: u32) -> Position {
         Position { line, column }
+    }
+
+    proptest! {
+        #[test]
+        fn a_walk_finds_what_each_question_finds(text in "[a\\n\\ré𝄞]{0,40}", skipped in 1usize..5) {
+            let rope = Rope::from_str(&text);
+            for encoding in ENCODINGS {
+                let mut walk = Walk::new(&text, encoding);
+                for (at, _) in text.char_indices().step_by(skipped) {
+                    let asked = to_position(&rope, rope.byte_to_char(at), encoding);
+                    prop_assert_eq!(walk.go_to(at), asked, "{:?} {}", text, at);
+                }
+            }
+        }
     }
 
     #[test]

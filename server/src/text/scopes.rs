@@ -6,6 +6,9 @@
 mod lambda_list;
 mod loop_form;
 
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
 use super::Span;
 use super::datum::{Form, Kind, Node, Prefix};
 
@@ -55,6 +58,8 @@ pub struct Binding {
     pub by: String,
     /// Where it is in force.
     pub scopes: Vec<Span>,
+    /// Where it is in force too, with the other bindings of its form: in order and disjoint.
+    pub shared: Option<Arc<[Span]>>,
     /// The lambda list of a local function or macro.
     pub parameters: Option<Span>,
 }
@@ -73,28 +78,37 @@ pub struct Scopes {
     /// All of them.
     pub bindings: Vec<Binding>,
     uses: Vec<Use>,
+    /// What each use means: an index of `bindings`.
+    meant: Vec<Option<usize>>,
+    /// The indices of the bindings, by where their names are.
+    bindings_by_place: Vec<usize>,
+    /// The indices of the uses, by where they are.
+    uses_by_place: Vec<usize>,
 }
 
 impl Scopes {
     /// Of a form.
     pub fn of(form: &Form) -> Scopes {
-        let mut walk = Walk { form, scopes: Scopes::default() };
+        let mut walk = Walk { form, scopes: Scopes::default(), into: HashSet::new(), shared: None };
         walk.body(&form.nodes);
-        walk.scopes
+        let mut scopes = walk.scopes;
+        scopes.bindings_by_place = by_place(&scopes.bindings, |binding| binding.span);
+        scopes.uses_by_place = by_place(&scopes.uses, |one| one.span);
+        scopes.meant = scopes.find_meant();
+        scopes
     }
 
     /// The binding that the name at `offset` makes or means; its index.
     pub fn resolve(&self, offset: usize) -> Option<usize> {
-        let touches = |span: Span| span.start <= offset && offset <= span.end;
-        let made = self.bindings.iter().position(|binding| touches(binding.span));
-        made.or_else(|| self.meant(self.uses.iter().find(|one| touches(one.span))?))
+        let made = touching(&self.bindings_by_place, offset, |index| self.bindings[index].span);
+        made.or_else(|| self.meant[touching(&self.uses_by_place, offset, |index| self.uses[index].span)?])
     }
 
     /// The binding's own place and all places that mean it, in order.
     pub fn occurrences(&self, binding: usize) -> Vec<Span> {
         let own = self.bindings.get(binding).map(|binding| binding.span);
-        let uses = self.uses.iter().filter(|one| self.meant(one) == Some(binding)).map(|one| one.span);
-        let mut all: Vec<Span> = own.into_iter().chain(uses).collect();
+        let uses = self.uses.iter().zip(&self.meant).filter(|(_, meant)| **meant == Some(binding));
+        let mut all: Vec<Span> = own.into_iter().chain(uses.map(|(one, _)| one.span)).collect();
         all.sort();
         all.dedup();
         all
@@ -102,51 +116,133 @@ impl Scopes {
 
     /// Whether the name at `span` is called there: by a form that is evaluated, and that is none of the standard's own.
     pub fn is_called(&self, span: Span) -> bool {
-        self.uses.iter().any(|one| one.operator && one.span == span)
+        let from = self.uses_by_place.partition_point(|index| self.uses[*index].span < span);
+        let here = self.uses_by_place[from..].iter().map(|index| &self.uses[*index]).take_while(|one| one.span == span);
+        here.into_iter().any(|one| one.operator)
     }
 
     /// What is in force at `offset`, innermost first, without what is shadowed there.
     pub fn visible(&self, offset: usize) -> Vec<&Binding> {
-        let mut found: Vec<(usize, &Binding)> = Vec::new();
+        let mut found: Vec<((usize, usize), usize)> = Vec::new();
         for (index, binding) in self.bindings.iter().enumerate() {
-            let inside = binding.scopes.iter().find(|scope| scope.start <= offset && offset <= scope.end);
-            if inside.is_some() && !(binding.span.start <= offset && offset <= binding.span.end) {
-                found.push((index, binding));
+            if let Some(extent) = binding.extent(offset)
+                && !(binding.span.start <= offset && offset <= binding.span.end)
+            {
+                found.push((extent, usize::MAX - index));
             }
         }
-        found.sort_by_key(|(index, binding)| (extent(binding, offset), usize::MAX - index));
-        let mut all: Vec<&Binding> = Vec::new();
-        for (_, binding) in found {
-            let same =
-                |one: &&Binding| one.name == binding.name && one.kind.is_operator() == binding.kind.is_operator();
-            if !all.iter().any(same) {
-                all.push(binding);
-            }
-        }
-        all
+        found.sort_unstable();
+        let mut names: HashSet<(&str, bool)> = HashSet::new();
+        let bindings = found.into_iter().map(|(_, index)| &self.bindings[usize::MAX - index]);
+        bindings.filter(|binding| names.insert((&binding.name, binding.kind.is_operator()))).collect()
     }
 
-    fn meant(&self, one: &Use) -> Option<usize> {
-        let candidates = self.bindings.iter().enumerate().filter(|(_, binding)| {
-            binding.name == one.name
-                && binding.kind.is_operator() == one.operator
-                && binding.scopes.iter().any(|scope| scope.start <= one.span.start && one.span.end <= scope.end)
-        });
-        candidates
-            .min_by_key(|(index, binding)| (extent(binding, one.span.start), usize::MAX - index))
-            .map(|(index, _)| index)
+    /// What each use means: of the bindings of its name that are in force there the one whose scope ends first, and of those that end
+    /// together the one whose scope begins last. A walk along the text for each name, and one for the scopes that bindings share.
+    fn find_meant(&self) -> Vec<Option<usize>> {
+        let mut named: HashMap<(&str, bool), (Vec<(Span, usize)>, Vec<usize>)> = HashMap::new();
+        for (index, binding) in self.bindings.iter().enumerate() {
+            let (scopes, _) = named.entry((&binding.name, binding.kind.is_operator())).or_default();
+            scopes.extend(binding.scopes.iter().map(|scope| (*scope, index)));
+        }
+        for index in &self.uses_by_place {
+            let one = &self.uses[*index];
+            if let Some((_, uses)) = named.get_mut(&(one.name.as_str(), one.operator)) {
+                uses.push(*index);
+            }
+        }
+        let mut best: Vec<Option<Extent>> = vec![None; self.uses.len()];
+        for (mut scopes, uses) in named.into_values() {
+            scopes.sort_unstable();
+            let mut begun: BTreeSet<Extent> = BTreeSet::new();
+            let mut next = scopes.iter().peekable();
+            for index in uses {
+                let at = self.uses[index].span;
+                while let Some((scope, binding)) = next.next_if(|(scope, _)| scope.start <= at.start) {
+                    begun.insert(extent_of(*scope, *binding));
+                }
+                best[index] = begun.range((at.end, 0, 0)..).next().copied();
+            }
+        }
+        self.look_into_shared(&mut best);
+        best.into_iter().map(|best| best.map(|(_, _, index)| usize::MAX - index)).collect()
+    }
+
+    /// Of bindings that share scopes, each scope is looked at once, and not once for each binding.
+    fn look_into_shared(&self, best: &mut [Option<Extent>]) {
+        let mut groups: HashMap<*const Span, usize> = HashMap::new();
+        let mut scopes: Vec<(Span, usize)> = Vec::new();
+        let mut bound: HashMap<(usize, &str, bool), usize> = HashMap::new();
+        for (index, binding) in self.bindings.iter().enumerate() {
+            let Some(shared) = binding.shared.as_ref() else { continue };
+            let next = groups.len();
+            let group = *groups.entry(shared.as_ptr()).or_insert_with(|| {
+                scopes.extend(shared.iter().map(|scope| (*scope, next)));
+                next
+            });
+            bound.insert((group, &binding.name, binding.kind.is_operator()), index);
+        }
+        scopes.sort_by_key(|(scope, _)| (scope.start, std::cmp::Reverse(scope.end)));
+        let mut around: Vec<(Span, usize)> = Vec::new();
+        let mut next = scopes.into_iter().peekable();
+        for index in &self.uses_by_place {
+            let one = &self.uses[*index];
+            while let Some(scope) = next.next_if(|(scope, _)| scope.start <= one.span.start) {
+                around.push(scope);
+                // What ended before is in the way of nothing that follows.
+                around.retain(|(scope, _)| one.span.start <= scope.end);
+            }
+            for (scope, group) in around.iter().filter(|(scope, _)| one.span.end <= scope.end) {
+                if let Some(binding) = bound.get(&(*group, one.name.as_str(), one.operator)) {
+                    let extent = extent_of(*scope, *binding);
+                    if best[*index].is_none_or(|best| extent < best) {
+                        best[*index] = Some(extent);
+                    }
+                }
+            }
+        }
     }
 }
 
-/// How far the binding's scope around `offset` reaches: the innermost one ends first, and of those that end together begins last.
-fn extent(binding: &Binding, offset: usize) -> (usize, usize) {
-    let around = binding.scopes.iter().filter(|scope| scope.start <= offset && offset <= scope.end);
-    around.map(|scope| (scope.end, usize::MAX - scope.start)).min().unwrap_or((usize::MAX, 0))
+/// The end of a scope, and its beginning and the number of its binding, each so that the less is the further on.
+type Extent = (usize, usize, usize);
+
+fn extent_of(scope: Span, binding: usize) -> Extent {
+    (scope.end, usize::MAX - scope.start, usize::MAX - binding)
+}
+
+/// The indices of some places in the order of the text; of one place, in the order of the list.
+fn by_place<T>(all: &[T], span: impl Fn(&T) -> Span) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|index| span(&all[*index]));
+    order
+}
+
+/// The first in the list of those that touch an offset. Names do not overlap.
+fn touching(by_place: &[usize], offset: usize, span: impl Fn(usize) -> Span) -> Option<usize> {
+    let after = by_place.partition_point(|index| span(*index).start <= offset);
+    by_place[..after].iter().rev().copied().take_while(|index| offset <= span(*index).end).min()
+}
+
+impl Binding {
+    /// How far its scope around `offset` reaches: the innermost one ends first, and of those that end together begins last.
+    fn extent(&self, offset: usize) -> Option<(usize, usize)> {
+        let around = self.scopes.iter().filter(|scope| scope.start <= offset && offset <= scope.end);
+        let shared = self.shared.as_deref().and_then(|shared| {
+            let after = shared.partition_point(|scope| scope.start <= offset);
+            shared[..after].last().filter(|scope| offset <= scope.end)
+        });
+        around.chain(shared).map(|scope| (scope.end, usize::MAX - scope.start)).min()
+    }
 }
 
 struct Walk<'a> {
     form: &'a Form,
     scopes: Scopes,
+    /// The variables of each `loop` that `into` names.
+    into: HashSet<(String, Span)>,
+    /// The scopes that the bindings of the form at hand share.
+    shared: Option<Arc<[Span]>>,
 }
 
 impl Walk<'_> {
@@ -159,7 +255,9 @@ impl Walk<'_> {
         if matches!(name.as_str(), "nil" | "t" | "_") || name.starts_with([':', '&']) {
             return;
         }
-        self.scopes.bindings.push(Binding { name, span: node.span, kind, by: by.into(), scopes, parameters });
+        let shared = self.shared.take();
+        let by = by.into();
+        self.scopes.bindings.push(Binding { name, span: node.span, kind, by, scopes, shared, parameters });
     }
 
     fn body(&mut self, nodes: &[Node]) {
@@ -333,21 +431,19 @@ impl Walk<'_> {
     fn do_form(&mut self, node: &Node, operator: &str, rest: &[Node]) {
         let Some((list, body)) = rest.split_first() else { return };
         let serial = operator == "do*";
+        // Steps see all the variables; with `do*`, so do the first values behind each.
+        let steps: Arc<[Span]> = list.children.iter().filter_map(|clause| Some(clause.children.get(2)?.span)).collect();
         for clause in &list.children {
             let Some(name) = clause.children.first().or_else(|| (clause.kind == Kind::Atom).then_some(clause)) else {
                 continue;
             };
             let mut scopes = vec![Span { start: list.span.end, end: node.span.end }];
-            for other in &list.children {
-                // Steps see all the variables; with `do*`, so do the first values behind it.
-                if let Some(step) = other.children.get(2) {
-                    scopes.push(step.span);
-                }
-                if let Some(init) = other.children.get(1).filter(|_| serial && other.span.start > clause.span.start) {
-                    scopes.push(init.span);
-                }
+            if serial {
+                scopes.push(Span { start: clause.span.end, end: list.span.end });
             }
+            self.shared = Some(steps.clone());
             self.bind(name, BindingKind::Variable, operator, scopes);
+            self.shared = None;
             self.body(clause.children.get(1..).unwrap_or_default());
         }
         if let Some((end, body)) = body.split_first() {

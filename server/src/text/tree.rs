@@ -3,10 +3,10 @@
 //! Each top-level form is parsed by itself, as [`Scan`] found it, so that a broken form spoils nothing outside of it.
 
 use super::scanner::{Cut, Scanner, TokenKind};
-use super::toplevel::Scan;
+use super::toplevel::{Scan, TopForm};
 
-/// A node's place in its tree.
-pub type NodeId = usize;
+/// A node's place in its tree: nodes are numbered in the order of the text, each before what is in it.
+pub type NodeId = u32;
 
 /// The root.
 pub const ROOT: NodeId = 0;
@@ -35,7 +35,7 @@ pub enum Kind {
 }
 
 /// A node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     /// What it is.
     pub kind: Kind,
@@ -47,10 +47,66 @@ pub struct Node {
     pub inner: usize,
     /// Nothing of it is missing.
     pub whole: bool,
-    /// What it is in.
+    /// The node around it.
     pub parent: NodeId,
-    /// What is in it, comments too, in order.
-    pub children: Vec<NodeId>,
+}
+
+/// A node as it is kept: a tree may have millions.
+#[derive(Debug, Clone, Copy)]
+struct Packed {
+    start: u32,
+    end: u32,
+    inner: u32,
+    parent: NodeId,
+    /// Its index among the elements of its parent; of a comment, the number of elements before it.
+    place: u32,
+    kind: Kind,
+    whole: bool,
+}
+
+/// Nodes by the node they are in, all in one array.
+#[derive(Debug, Clone, Default)]
+struct Within {
+    nodes: Vec<NodeId>,
+    /// Where the nodes within each node begin in `nodes`, and where the last ones end.
+    from: Vec<u32>,
+}
+
+impl Within {
+    fn of(&self, id: NodeId) -> &[NodeId] {
+        let at = id as usize;
+        match (self.from.get(at), self.from.get(at + 1)) {
+            (Some(from), Some(to)) => &self.nodes[*from as usize..*to as usize],
+            _ => &[],
+        }
+    }
+
+    fn new(nodes: &[Packed], counted: impl Fn(&Packed) -> bool) -> Within {
+        let mut from = vec![0u32; nodes.len() + 1];
+        for node in nodes.iter().skip(1).filter(|node| counted(node)) {
+            from[node.parent as usize + 1] += 1;
+        }
+        for at in 1..from.len() {
+            from[at] += from[at - 1];
+        }
+        let mut within = vec![ROOT; from.last().map_or(0, |last| *last as usize)];
+        for (id, node) in nodes.iter().enumerate().skip(1).filter(|(_, node)| counted(node)) {
+            let next = &mut from[node.parent as usize];
+            within[*next as usize] = number(id);
+            *next += 1;
+        }
+        // Each now says where the nodes end; they begin where those before them end.
+        from.rotate_right(1);
+        if let Some(first) = from.first_mut() {
+            *first = 0;
+        }
+        Within { nodes: within, from }
+    }
+}
+
+/// A text is far shorter than 4 GiB: messages and files have limits.
+fn number(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 /// The tree of a text.
@@ -58,13 +114,26 @@ pub struct Node {
 pub struct Tree<'a> {
     /// The text.
     pub text: &'a str,
-    nodes: Vec<Node>,
+    nodes: Vec<Packed>,
+    children: Within,
+    /// Without comments; `None` when there are none.
+    elements: Option<Within>,
+}
+
+/// What was begun and has not ended.
+struct Open {
+    id: NodeId,
+    /// How many datums it has.
+    datums: usize,
+    /// How many elements it has.
+    elements: u32,
+    /// What was begun last in it.
+    last: Option<NodeId>,
 }
 
 struct Builder<'a> {
     tree: Tree<'a>,
-    /// Open nodes, and how many datums each has.
-    open: Vec<(NodeId, usize)>,
+    open: Vec<Open>,
 }
 
 impl<'a> Tree<'a> {
@@ -77,7 +146,7 @@ impl<'a> Tree<'a> {
     pub fn of_form(text: &'a str) -> Tree<'a> {
         let mut builder = Builder::new(text);
         builder.tokens(0, text.len(), Some(b'\n'));
-        builder.tree
+        builder.built()
     }
 
     /// The tree of a text, by its scan.
@@ -90,40 +159,87 @@ impl<'a> Tree<'a> {
             at = form.bytes.end;
         }
         builder.part(at, text.len());
-        builder.tree
+        builder.built()
+    }
+
+    /// The tree of some of a text's top-level forms, with the comments between them. Offsets are those of the whole text.
+    pub fn of_forms(text: &'a str, forms: &[TopForm]) -> Tree<'a> {
+        let mut builder = Builder::new(text);
+        let mut at = forms.first().map_or(0, |first| first.bytes.start);
+        for form in forms {
+            builder.part(at, form.bytes.start);
+            builder.part(form.bytes.start, form.bytes.end);
+            at = form.bytes.end;
+        }
+        builder.built()
+    }
+
+    fn packed(&self, id: NodeId) -> &Packed {
+        &self.nodes[id as usize]
     }
 
     /// A node.
-    pub fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id]
+    pub fn node(&self, id: NodeId) -> Node {
+        let Packed { start, end, inner, parent, kind, whole, .. } = *self.packed(id);
+        Node { kind, start: start as usize, end: end as usize, inner: inner as usize, whole, parent }
+    }
+
+    /// The nodes in a node, comments too, in order.
+    pub fn children(&self, id: NodeId) -> &[NodeId] {
+        self.children.of(id)
+    }
+
+    /// The nodes in a node, without comments.
+    pub fn element_list(&self, id: NodeId) -> &[NodeId] {
+        self.elements.as_ref().unwrap_or(&self.children).of(id)
+    }
+
+    /// The index of a node among the elements of its parent; of a comment, the number of elements before it.
+    pub fn place(&self, id: NodeId) -> usize {
+        self.packed(id).place as usize
+    }
+
+    /// The number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is nothing in the text.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.len() <= 1
     }
 
     /// All nodes, each before what is in it.
     pub fn ids(&self) -> std::ops::Range<NodeId> {
-        0..self.nodes.len()
+        0..number(self.nodes.len())
+    }
+
+    /// The last node that begins before `at`; the root when none does.
+    pub fn last_before(&self, at: usize) -> NodeId {
+        number(self.nodes.partition_point(|node| (node.start as usize) < at).saturating_sub(1))
     }
 
     /// A node's text.
     pub fn text_of(&self, id: NodeId) -> &'a str {
-        let node = &self.nodes[id];
-        &self.text[node.start..node.end]
+        let node = self.packed(id);
+        &self.text[node.start as usize..node.end as usize]
     }
 
     /// Whether it is a comment.
     pub fn is_comment(&self, id: NodeId) -> bool {
-        matches!(self.nodes[id].kind, Kind::LineComment | Kind::BlockComment)
+        is_comment(self.packed(id).kind)
     }
 
-    /// What is in a node, without comments.
-    pub fn elements(&self, id: NodeId) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
-        self.nodes[id].children.iter().copied().filter(|child| !self.is_comment(*child))
+    /// The nodes in a node, without comments, one after the other.
+    pub fn elements(&self, id: NodeId) -> std::iter::Copied<std::slice::Iter<'_, NodeId>> {
+        self.element_list(id).iter().copied()
     }
 
     /// A node without its guards and prefixes.
     pub fn datum(&self, id: NodeId) -> NodeId {
         let mut id = id;
-        while matches!(self.nodes[id].kind, Kind::Prefixed | Kind::Guarded) {
-            let last = match self.nodes[id].kind {
+        while matches!(self.packed(id).kind, Kind::Prefixed | Kind::Guarded) {
+            let last = match self.packed(id).kind {
                 Kind::Guarded => self.elements(id).nth(1),
                 _ => self.elements(id).next_back(),
             };
@@ -136,7 +252,7 @@ impl<'a> Tree<'a> {
     /// A node without its guards.
     pub fn unguarded(&self, id: NodeId) -> NodeId {
         let mut id = id;
-        while let (Kind::Guarded, Some(datum)) = (self.nodes[id].kind, self.elements(id).nth(1)) {
+        while let (Kind::Guarded, Some(datum)) = (self.packed(id).kind, self.elements(id).nth(1)) {
             id = datum;
         }
         id
@@ -144,7 +260,7 @@ impl<'a> Tree<'a> {
 
     /// The name of the symbol that heads a list, in lower case, without its package.
     pub fn operator(&self, id: NodeId) -> Option<String> {
-        if self.nodes[id].kind != Kind::List || !self.text_of(id).starts_with('(') {
+        if self.packed(id).kind != Kind::List || !self.text_of(id).starts_with('(') {
             return None;
         }
         let head = self.elements(id).next()?;
@@ -153,36 +269,32 @@ impl<'a> Tree<'a> {
 
     /// The symbol that an atom is.
     pub fn symbol(&self, id: NodeId) -> Option<super::names::Symbol> {
-        if self.nodes[id].kind == Kind::Atom { super::names::symbol(self.text_of(id)) } else { None }
+        if self.packed(id).kind == Kind::Atom { super::names::symbol(self.text_of(id)) } else { None }
     }
 
     /// The nodes that `at` is strictly inside of, or whose edge it is at when `touching`; outermost first, the root first of all.
     pub fn path(&self, at: usize, touching: bool) -> Vec<NodeId> {
-        let mut path = vec![ROOT];
-        let mut id = ROOT;
-        loop {
-            let children = &self.nodes[id].children;
-            let after = children.partition_point(|child| {
-                let start = self.nodes[*child].start;
-                if touching { start <= at } else { start < at }
-            });
-            let within = |child: &NodeId| {
-                let end = self.nodes[*child].end;
-                if touching { at <= end } else { at < end || self.goes_on(*child, at) }
-            };
-            match children[..after].last().copied().filter(within) {
-                Some(child) => {
-                    path.push(child);
-                    id = child;
-                }
-                None => return path,
-            }
-        }
+        let mut path = Path::default();
+        path.go_to(self, at, touching);
+        path.nodes
+    }
+
+    /// The child of a node that is on the path to `at`.
+    fn child_at(&self, id: NodeId, at: usize, touching: bool) -> Option<NodeId> {
+        let children = self.children(id);
+        let after = children.partition_point(|child| {
+            let start = self.packed(*child).start as usize;
+            if touching { start <= at } else { start < at }
+        });
+        let child = *children[..after].last()?;
+        let end = self.packed(child).end as usize;
+        let within = if touching { at <= end } else { at < end || self.goes_on(child, at) };
+        within.then_some(child)
     }
 
     /// A comment goes on to the end of its line, and what is not closed as far as nothing else begins.
     fn goes_on(&self, id: NodeId, at: usize) -> bool {
-        let node = &self.nodes[id];
+        let node = self.node(id);
         match node.kind {
             Kind::LineComment => at == node.end,
             Kind::Stray => false,
@@ -191,18 +303,55 @@ impl<'a> Tree<'a> {
     }
 }
 
+/// The way from the root to a place, which is moved to the next place in time by what is between the two.
+#[derive(Debug, Clone)]
+pub struct Path {
+    /// Outermost first.
+    pub nodes: Vec<NodeId>,
+}
+
+impl Default for Path {
+    fn default() -> Path {
+        Path { nodes: vec![ROOT] }
+    }
+}
+
+impl Path {
+    /// Become what [`Tree::path`] is of a place.
+    pub fn go_to(&mut self, tree: &Tree<'_>, at: usize, touching: bool) {
+        let inside = |id: NodeId| {
+            let node = tree.node(id);
+            id == ROOT || node.start < at && at < node.end
+        };
+        while self.nodes.last().is_some_and(|id| !inside(*id)) {
+            self.nodes.pop();
+        }
+        while let Some(child) = tree.child_at(*self.nodes.last().unwrap_or(&ROOT), at, touching) {
+            self.nodes.push(child);
+        }
+    }
+}
+
+fn is_comment(kind: Kind) -> bool {
+    matches!(kind, Kind::LineComment | Kind::BlockComment)
+}
+
 impl<'a> Builder<'a> {
     fn new(text: &'a str) -> Builder<'a> {
-        let root = Node {
-            kind: Kind::Root,
-            start: 0,
-            end: text.len(),
-            inner: 0,
-            whole: true,
-            parent: ROOT,
-            children: Vec::new(),
-        };
-        Builder { tree: Tree { text, nodes: vec![root] }, open: vec![(ROOT, 0)] }
+        let end = number(text.len());
+        let root = Packed { kind: Kind::Root, start: 0, end, inner: 0, whole: true, parent: ROOT, place: 0 };
+        let tree = Tree { text, nodes: vec![root], children: Within::default(), elements: None };
+        Builder { tree, open: vec![Open { id: ROOT, datums: 0, elements: 0, last: None }] }
+    }
+
+    fn built(self) -> Tree<'a> {
+        let mut tree = self.tree;
+        tree.nodes.shrink_to_fit();
+        tree.children = Within::new(&tree.nodes, |_| true);
+        if tree.nodes.iter().any(|node| is_comment(node.kind)) {
+            tree.elements = Some(Within::new(&tree.nodes, |node| !is_comment(node.kind)));
+        }
+        tree
     }
 
     fn part(&mut self, start: usize, end: usize) {
@@ -254,10 +403,15 @@ impl<'a> Builder<'a> {
     }
 
     fn add(&mut self, kind: Kind, start: usize, end: usize, inner: usize, whole: bool) -> NodeId {
-        let id = self.tree.nodes.len();
-        let parent = self.open.last().map_or(ROOT, |open| open.0);
-        self.tree.nodes.push(Node { kind, start, end, inner, whole, parent, children: Vec::new() });
-        self.tree.nodes[parent].children.push(id);
+        let id = number(self.tree.nodes.len());
+        let (mut parent, mut place) = (ROOT, 0);
+        if let Some(open) = self.open.last_mut() {
+            (parent, place) = (open.id, open.elements);
+            open.last = Some(id);
+            open.elements += u32::from(!is_comment(kind));
+        }
+        let (start, end, inner) = (number(start), number(end), number(inner));
+        self.tree.nodes.push(Packed { kind, start, end, inner, whole, parent, place });
         id
     }
 
@@ -267,18 +421,18 @@ impl<'a> Builder<'a> {
 
     fn begin(&mut self, kind: Kind, start: usize, inner: usize) {
         let id = self.add(kind, start, inner, inner, false);
-        self.open.push((id, 0));
+        self.open.push(Open { id, datums: 0, elements: 0, last: None });
     }
 
-    /// What was begun last is left without all it needs.
+    /// Ends what was begun last, without all it needs.
     fn abandon(&mut self, end: usize) {
-        if let Some((id, _)) = self.open.pop() {
-            self.tree.nodes[id].end = end;
+        if let Some(Open { id, .. }) = self.open.pop() {
+            self.tree.nodes[id as usize].end = number(end);
         }
     }
 
     fn close(&mut self, start: usize, end: usize, last: usize) {
-        while self.open.last().is_some_and(|(id, _)| !matches!(self.tree.nodes[*id].kind, Kind::List | Kind::Root)) {
+        while self.open.last().is_some_and(|open| !matches!(self.tree.packed(open.id).kind, Kind::List | Kind::Root)) {
             self.abandon(last);
         }
         if self.open.len() > 1 {
@@ -290,27 +444,27 @@ impl<'a> Builder<'a> {
     }
 
     fn finish(&mut self, end: usize) {
-        if let Some((id, _)) = self.open.pop() {
-            let node = &mut self.tree.nodes[id];
-            node.end = end;
+        if let Some(Open { id, .. }) = self.open.pop() {
+            let node = &mut self.tree.nodes[id as usize];
+            node.end = number(end);
             node.whole = true;
         }
     }
 
     /// A datum is complete: so is what needed just that.
     fn datum(&mut self) {
-        while let Some((id, count)) = self.open.last_mut() {
-            *count += 1;
-            let node = &self.tree.nodes[*id];
+        while let Some(open) = self.open.last_mut() {
+            open.datums += 1;
+            let node = &self.tree.nodes[open.id as usize];
             let needed = match node.kind {
                 Kind::Prefixed => 1,
                 Kind::Guarded => 2,
                 _ => return,
             };
-            if *count < needed {
+            if open.datums < needed {
                 return;
             }
-            let end = node.children.last().map_or(node.inner, |child| self.tree.nodes[*child].end);
+            let end = open.last.map_or(node.inner, |child| self.tree.packed(child).end) as usize;
             self.finish(end);
         }
     }
@@ -322,7 +476,7 @@ mod tests {
 
     fn shown(tree: &Tree, id: NodeId) -> String {
         let node = tree.node(id);
-        let inner: Vec<String> = node.children.iter().map(|child| shown(tree, *child)).collect();
+        let inner: Vec<String> = tree.children(id).iter().map(|child| shown(tree, *child)).collect();
         match node.kind {
             Kind::Root => inner.join(" "),
             Kind::List => format!("({}{}", inner.join(" "), if node.whole { ")" } else { "" }),

@@ -48,6 +48,36 @@ fn keyword(tree: &Tree, id: NodeId) -> Option<String> {
     known.then_some(name)
 }
 
+/// What is known of the clauses of a `loop` up to a line.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Clauses {
+    /// Of how many elements this is known.
+    seen: usize,
+    /// The last keyword, where it is among the elements.
+    last: Option<(usize, NodeId, String)>,
+    /// The last keyword that begins a line.
+    beginning: Option<NodeId>,
+    /// The last `when`, `if` or `unless`.
+    condition: Option<NodeId>,
+}
+
+impl Clauses {
+    /// Looks at the elements that were not looked at.
+    fn go_on(&mut self, lines: &Lines, before: &[NodeId]) {
+        for (at, id) in before.iter().enumerate().skip(self.seen.max(1)) {
+            let Some(name) = keyword(lines.tree, *id) else { continue };
+            if lines.begins_line(*id) {
+                self.beginning = Some(*id);
+            }
+            if matches!(name.as_str(), "when" | "if" | "unless") {
+                self.condition = Some(*id);
+            }
+            self.last = Some((at, *id, name));
+        }
+        self.seen = before.len();
+    }
+}
+
 /// The column of what begins a line in an extended `loop`. `before` are the elements before it, the operator first.
 pub(super) fn column(lines: &Lines, list: NodeId, before: &[NodeId], next: Option<NodeId>) -> usize {
     let tree = lines.tree;
@@ -57,20 +87,14 @@ pub(super) fn column(lines: &Lines, list: NodeId, before: &[NodeId], next: Optio
     if tree.symbol(first).is_none() {
         return base;
     }
-    let clauses: Vec<(usize, NodeId, String)> =
-        before.iter().enumerate().skip(1).filter_map(|(at, id)| Some((at, *id, keyword(tree, *id)?))).collect();
+    let mut known = lines.clauses.borrow_mut();
+    let clauses = known.entry(list).or_default();
+    clauses.go_on(lines, before);
     let line_column = |id: NodeId| if lines.begins_line(id) { lines.column_of(id) } else { base };
-    let last = clauses.last();
+    let last = clauses.last.as_ref();
     match next.and_then(|id| keyword(tree, id)).as_deref() {
-        Some("and") => clauses
-            .iter()
-            .rev()
-            .find(|(_, id, _)| lines.begins_line(*id))
-            .map_or(base, |(_, id, _)| lines.column_of(*id)),
-        Some("else" | "end") => {
-            let condition = clauses.iter().rev().find(|(_, _, name)| matches!(name.as_str(), "when" | "if" | "unless"));
-            condition.map_or(base, |(_, id, _)| line_column(*id))
-        }
+        Some("and") => clauses.beginning.map_or(base, |id| lines.column_of(id)),
+        Some("else" | "end") => clauses.condition.map_or(base, line_column),
         Some(word) if ACTIONS.contains(&word) || CONDITIONS.contains(&word) => match last {
             Some((_, id, name)) if CONDITIONS.contains(&name.as_str()) => line_column(*id) + 2,
             _ => base,

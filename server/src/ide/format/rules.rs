@@ -1,8 +1,8 @@
 //! How operators want their arguments indented.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use crate::text::tree::{Kind, NodeId, ROOT, Tree};
+use crate::text::tree::{Kind, ROOT, Tree};
 
 /// How many arguments of an operator come before its body; `None`: it has no body and is indented as a function.
 pub type Body = Option<usize>;
@@ -109,19 +109,21 @@ impl Bodies {
 
     /// Names that only the image may know, by the elements of lists they head, as written.
     pub fn unknown(&self, tree: &Tree) -> Vec<String> {
-        let mut names: Vec<String> = tree
-            .ids()
-            .filter(|id| *id != ROOT && tree.node(*id).kind == Kind::List)
-            .filter_map(|id| {
-                let name = tree.operator(id)?;
-                let known =
-                    self.own.contains_key(&name) || STANDARD.iter().any(|(known, _)| *known == name) || special(&name);
-                let head = tree.elements(id).next()?;
-                (!known && !tree.text_of(head).starts_with([':', '&'])).then(|| tree.text_of(head).to_owned())
-            })
-            .collect();
+        let is_known = |name: &str| {
+            self.own.contains_key(name) || STANDARD.binary_search_by(|(known, _)| (*known).cmp(name)).is_ok() || special(name)
+        };
+        let mut heads: HashSet<&str> = HashSet::new();
+        for id in tree.ids().filter(|id| *id != ROOT && tree.node(*id).kind == Kind::List) {
+            if let Some(head) = tree.elements(id).next().map(|head| tree.text_of(head))
+                && !head.starts_with([':', '&'])
+                && !heads.contains(head)
+                && tree.operator(id).is_some_and(|name| !is_known(&name))
+            {
+                heads.insert(head);
+            }
+        }
+        let mut names: Vec<String> = heads.into_iter().map(str::to_owned).collect();
         names.sort_unstable();
-        names.dedup();
         names
     }
 
@@ -177,82 +179,6 @@ fn by_name(name: &str) -> Body {
     } else {
         None
     }
-}
-
-/// What a list is in the list around it, where that decides how it is indented.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Its elements are in one column: bindings, lambda lists, data.
-    Data,
-    /// A body follows its second element: a local function, a clause of `handler-case`.
-    Function,
-    /// A clause of `case`.
-    Clause,
-    /// A `:method` of a generic function: a body follows its lambda list.
-    Method,
-    /// None of these.
-    Code,
-}
-
-/// The role of a list.
-pub fn role(tree: &Tree, list: NodeId, bodies: &Bodies) -> Role {
-    if quoted(tree, list) || tree.text_of(list).starts_with('#') {
-        return Role::Data;
-    }
-    let around = tree.node(list).parent;
-    if tree.node(around).kind != Kind::List {
-        return Role::Code;
-    }
-    let place = tree.elements(around).position(|id| id == list).unwrap_or(0);
-    if let Some(operator) = tree.operator(around) {
-        return match (operator.as_str(), place) {
-            (
-                "let" | "let*" | "flet" | "labels" | "macrolet" | "symbol-macrolet" | "do" | "do*" | "prog" | "prog*",
-                1,
-            )
-            | ("do" | "do*", 2)
-            | ("eval-when" | "lambda" | "destructuring-bind" | "multiple-value-bind", 1)
-            | ("defclass" | "define-condition" | "named-lambda", 2)
-            | ("defclass" | "define-condition", 3)
-            | ("with-slots" | "with-accessors", 1) => Role::Data,
-            ("case" | "ecase" | "ccase" | "typecase" | "etypecase" | "ctypecase", 2..) => Role::Clause,
-            ("handler-case" | "restart-case", 2..) => Role::Function,
-            ("defmethod", 2..) if is_lambda_list(tree, around, list) => Role::Data,
-            ("defgeneric", 3..) if tree.operator(list).as_deref() == Some("method") => Role::Method,
-            (definer, 2) if definer.starts_with("def") && bodies.get(definer).is_some_and(|body| body >= 2) => {
-                Role::Data
-            }
-            _ => Role::Code,
-        };
-    }
-    let local = tree.node(around).parent;
-    let is_bindings = || tree.elements(local).nth(1) == Some(around);
-    match tree.operator(local).as_deref() {
-        Some("flet" | "labels" | "macrolet") if is_bindings() => Role::Function,
-        _ => Role::Code,
-    }
-}
-
-/// The first list among a method's arguments is its lambda list.
-fn is_lambda_list(tree: &Tree, method: NodeId, list: NodeId) -> bool {
-    tree.elements(method).skip(2).find(|id| tree.node(*id).kind == Kind::List) == Some(list)
-}
-
-/// Whether it is data by a quote around it.
-pub fn quoted(tree: &Tree, id: NodeId) -> bool {
-    let mut at = tree.node(id).parent;
-    while at != ROOT {
-        let node = tree.node(at);
-        if node.kind == Kind::Prefixed {
-            match &tree.text[node.start..node.inner] {
-                "'" => return true,
-                "," | ",@" | ",." | "`" => return false,
-                _ => {}
-            }
-        }
-        at = node.parent;
-    }
-    false
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ use crate::text::scanner::TokenKind;
 /// More places of one form are not told: it is being written, or is no Lisp.
 const MOST: usize = 20;
 
+/// Of a form larger than this, in bytes, one place is told.
+const LARGE: usize = 1 << 20;
+
 /// A list that is open.
 #[derive(Debug, Clone, Copy)]
 struct Open {
@@ -36,7 +39,8 @@ struct Missing {
 pub(super) fn diagnose(broken: &Broken<'_>) -> Vec<Diagnostic> {
     let total = depth_at_end(broken);
     let missing = by_indentation(broken, total).unwrap_or_else(|| at_the_end(broken));
-    missing.into_iter().take(MOST).map(|missing| diagnostic(broken, missing)).collect()
+    let most = if broken.source.len() > LARGE { 1 } else { MOST };
+    missing.into_iter().take(most).map(|missing| diagnostic(broken, missing)).collect()
 }
 
 fn diagnostic(broken: &Broken<'_>, missing: Missing) -> Diagnostic {
@@ -84,7 +88,7 @@ fn by_indentation(broken: &Broken<'_>, total: usize) -> Option<Vec<Missing>> {
         let (place, first_on_line) = places.of(token.start);
         if first_on_line && matches!(token.kind, TokenKind::Open | TokenKind::Atom | TokenKind::Prefix) {
             let late = |open: &&Open| open.place.line < place.line && open.place.column >= place.column;
-            let count = open.iter().rev().take_while(late).count().min(left);
+            let count = open.iter().rev().take(left).take_while(late).count();
             if let Some(innermost) = open.last().copied().filter(|_| count > 0) {
                 found.push(Missing { innermost, count, at: last_end });
                 open.truncate(open.len() - count);

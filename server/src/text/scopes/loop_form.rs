@@ -86,12 +86,7 @@ fn variables(walk: &mut Walk<'_>, name: &Node, scopes: &[Span]) {
 impl Walk<'_> {
     /// `into` names the same variable more than once.
     fn bind_once(&mut self, name: &Node, scope: Span) {
-        let known = self.form.name(name).is_some_and(|written| {
-            self.scopes
-                .bindings
-                .iter()
-                .any(|binding| binding.by == "loop" && binding.name == written && binding.scopes == [scope])
-        });
+        let known = self.form.name(name).is_some_and(|written| !self.into.insert((written, scope)));
         if known {
             self.used(name, false);
         } else {

@@ -1,0 +1,64 @@
+//! The columns of the bytes of a line, also where the line is very long and many ask.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// The column of every so manieth byte of a long line is kept.
+const STEP: usize = 256;
+
+/// The columns of the lines of a text.
+#[derive(Debug)]
+pub(super) struct Columns<'a> {
+    text: &'a str,
+    tab_size: usize,
+    /// Of a long line, by the byte that counting begins at: the columns of that byte and of the characters that begin [`STEP`] or a few
+    /// bytes more behind one another, with their bytes.
+    long: RefCell<HashMap<usize, Vec<(usize, usize)>>>,
+}
+
+impl<'a> Columns<'a> {
+    pub(super) fn new(text: &'a str, tab_size: usize) -> Columns<'a> {
+        Columns { text, tab_size, long: RefCell::default() }
+    }
+
+    /// The column of byte `at`, on the line on which byte `from` has the given column. For one `from` that column is always the same.
+    pub(super) fn column(&self, from: usize, column: usize, at: usize) -> usize {
+        if at <= from + STEP {
+            return self.width(from, at, column);
+        }
+        let mut long = self.long.borrow_mut();
+        let known = long.entry(from).or_insert_with(|| vec![(from, column)]);
+        while let Some((last, column)) = known.last().copied().filter(|(last, _)| last + STEP <= at) {
+            let mut next = last + STEP;
+            while !self.text.is_char_boundary(next) {
+                next += 1;
+            }
+            known.push((next, self.width(last, next, column)));
+        }
+        let after = known.partition_point(|(byte, _)| *byte <= at);
+        let (byte, column) = known[..after].last().copied().unwrap_or((from, column));
+        self.width(byte, at, column)
+    }
+
+    /// The column behind a part of the text that begins at a column.
+    pub(super) fn width(&self, from: usize, to: usize, column: usize) -> usize {
+        let size = self.tab_size;
+        self.text[from..to.max(from)]
+            .chars()
+            .fold(column, |column, char| if char == '\t' { column / size * size + size } else { column + 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_has_the_columns_of_a_walk_along_it() {
+        let text = "a\té𝄞(".repeat(400);
+        let columns = Columns::new(&text, 8);
+        for (at, _) in text.char_indices().rev().step_by(7) {
+            assert_eq!(columns.column(0, 3, at), columns.width(0, at, 3), "{at}");
+        }
+    }
+}

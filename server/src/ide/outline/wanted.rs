@@ -1,0 +1,178 @@
+//! Names by which people and agents find the definitions of a text: what is meant by one, and by which each is found alone.
+
+use std::collections::HashMap;
+
+use super::{Definition, name, normal, specializer, specializers};
+use crate::text::stop;
+use crate::text::tree::{Kind, NodeId, ROOT, Tree};
+
+/// A name as a person or an agent writes it, to find definitions by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// In lower case, in single spaces, without a package prefix.
+    name: String,
+    qualifiers: Option<Vec<String>>,
+    specializers: Option<Vec<String>>,
+    /// The how manieth of those that match, 1-based.
+    number: Option<usize>,
+}
+
+impl Wanted {
+    /// Read `area`, `(setf area)`, `area (square t)`, `area ((shape square) x)`, `area :after (square)`, `:after area (square)`, each with
+    /// `[2]` behind it for the second that matches.
+    pub fn new(written: &str) -> Wanted {
+        let trimmed = written.trim();
+        let numbered = trimmed.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
+        let numbered = numbered.and_then(|(rest, number)| Some((rest, number.trim().parse::<usize>().ok()?)));
+        let (text, number) = numbered.map_or((trimmed, None), |(rest, number)| (rest.trim(), Some(number)));
+        let tree = Tree::parse(text);
+        let mut elements: Vec<NodeId> = tree.elements(ROOT).collect();
+        let specializers = match elements.last() {
+            Some(last) if elements.len() > 1 && tree.node(*last).kind == Kind::List => {
+                let found = written_specializers(&tree, *last);
+                elements.pop();
+                Some(found)
+            }
+            _ => None,
+        };
+        let whole = Wanted { name: normal(text), qualifiers: None, specializers: None, number };
+        let is_qualifier = |id: &NodeId| tree.text_of(*id).starts_with(':');
+        let keyword_alone = elements.len() == 1;
+        let names: Vec<NodeId> = elements.iter().copied().filter(|id| keyword_alone || !is_qualifier(id)).collect();
+        let qualifiers: Vec<String> = elements
+            .iter()
+            .filter(|id| !keyword_alone && is_qualifier(id))
+            .map(|id| tree.text_of(*id).to_lowercase())
+            .collect();
+        let [id] = names.as_slice() else { return whole };
+        let name = name(&tree, *id, tree.operator(*id).is_some_and(|head| head == "setf" || head == "cas"));
+        let qualifiers = (!qualifiers.is_empty() || specializers.is_some()).then_some(qualifiers);
+        Wanted { name, qualifiers, specializers, number }
+    }
+
+    fn accepts(&self, definition: &Definition, tree: &Tree) -> bool {
+        if self.name.is_empty() {
+            return true;
+        }
+        let qualifiers = self.qualifiers.as_ref().is_none_or(|wanted| *wanted == definition.qualifiers);
+        let specializers = self.specializers.is_none() || self.specializers == definition.specializers;
+        if qualifiers && specializers && definition.name == self.name {
+            return true;
+        }
+        let written = definition.name_node.map(|id| normal(tree.text_of(id)));
+        self.specializers.is_none() && self.qualifiers.is_none() && written.is_some_and(|written| written == self.name)
+    }
+
+    /// Those of an operator (in any case, with or without package) that match.
+    pub fn among<'a>(&self, definitions: &'a [Definition], operator: &str, tree: &Tree) -> Vec<&'a Definition> {
+        let operator = operator.rsplit(':').next().unwrap_or(operator).to_lowercase();
+        let mut found: Vec<&Definition> = definitions
+            .iter()
+            .filter(|definition| definition.operator == operator && self.accepts(definition, tree))
+            .collect();
+        if let Some(number) = self.number {
+            found = found.get(number.wrapping_sub(1)).copied().into_iter().collect();
+        }
+        found
+    }
+}
+
+/// `(square t)` or `((shape square) x)`.
+fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
+    let lambda_list = tree.elements(list).any(|id| {
+        tree.node(id).kind == Kind::List && tree.operator(id).is_none_or(|head| head != "eql")
+            || tree.text_of(id).starts_with('&')
+    });
+    if lambda_list { specializers(tree, list) } else { tree.elements(list).map(|id| specializer(tree, id)).collect() }
+}
+
+/// Definitions by what finds them.
+struct Found<'a> {
+    definitions: &'a [Definition],
+    /// By operator.
+    all: HashMap<&'a str, Vec<usize>>,
+    /// By operator and name, and by operator and name as written.
+    named: HashMap<(&'a str, String), Vec<usize>>,
+    /// By operator, name and qualifiers.
+    qualified: HashMap<(&'a str, &'a str, &'a [String]), Vec<usize>>,
+    /// By operator, name, qualifiers and specializers.
+    specialized: HashMap<(&'a str, &'a str, &'a [String], &'a [String]), Vec<usize>>,
+}
+
+impl<'a> Found<'a> {
+    fn new(definitions: &'a [Definition], tree: &Tree) -> Found<'a> {
+        let (mut all, mut named): (HashMap<_, Vec<usize>>, HashMap<_, Vec<usize>>) = Default::default();
+        let (mut qualified, mut specialized): (HashMap<_, Vec<usize>>, HashMap<_, Vec<usize>>) = Default::default();
+        for (index, one) in definitions.iter().enumerate() {
+            let (operator, name, qualifiers) = (one.operator.as_str(), one.name.as_str(), one.qualifiers.as_slice());
+            all.entry(operator).or_default().push(index);
+            named.entry((operator, one.name.clone())).or_default().push(index);
+            if let Some(written) = one.name_node.map(|id| normal(tree.text_of(id))).filter(|written| written != name) {
+                named.entry((operator, written)).or_default().push(index);
+            }
+            qualified.entry((operator, name, qualifiers)).or_default().push(index);
+            if let Some(specializers) = &one.specializers {
+                let key = (operator, name, qualifiers, specializers.as_slice());
+                specialized.entry(key).or_default().push(index);
+            }
+        }
+        Found { definitions, all, named, qualified, specialized }
+    }
+
+    /// The indices of those that [`Wanted::among`] finds, without regard to a number.
+    fn by<'s>(&'s self, wanted: &'s Wanted, operator: &'s str) -> &'s [usize] {
+        let found = match (&wanted.qualifiers, &wanted.specializers) {
+            _ if wanted.name.is_empty() => self.all.get(operator),
+            (None, None) => self.named.get(&(operator, wanted.name.clone())),
+            (Some(qualifiers), None) => self.qualified.get(&(operator, wanted.name.as_str(), qualifiers.as_slice())),
+            (qualifiers, Some(specializers)) => {
+                let qualifiers = qualifiers.as_deref().unwrap_or_default();
+                self.specialized.get(&(operator, wanted.name.as_str(), qualifiers, specializers.as_slice()))
+            }
+        };
+        found.map_or(&[], Vec::as_slice)
+    }
+
+    /// By what name the definition of that index is found alone.
+    fn selector(&self, index: usize) -> String {
+        let Some(definition) = self.definitions.get(index) else { return String::new() };
+        let operator = definition.operator.as_str();
+        let full = definition.full_name();
+        for name in [&definition.name, &full] {
+            if is_plain(name) && *name == definition.name {
+                if self.named.get(&(operator, name.clone())).map(Vec::as_slice) == Some(&[index]) {
+                    return name.clone();
+                }
+                continue;
+            }
+            let wanted = Wanted::new(name);
+            let found = self.by(&wanted, operator);
+            let alone = match wanted.number {
+                None => found == [index],
+                Some(number) => found.get(number.wrapping_sub(1)) == Some(&index),
+            };
+            if alone {
+                return name.clone();
+            }
+        }
+        for name in [full.as_str(), ""] {
+            // Read as it will be, with a number behind it.
+            let wanted = Wanted::new(&format!("{name}[1]"));
+            if let Ok(at) = self.by(&wanted, operator).binary_search(&index) {
+                return format!("{name}[{}]", at + 1);
+            }
+        }
+        full
+    }
+}
+
+/// A name that is read as itself.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['(', '[', '"', '|', ' ', ':', '\\', '#', ';', '\''])
+}
+
+/// By what name each definition is found alone, with its operator: its name, the name with specializers, or a number behind it.
+pub fn selectors(definitions: &[Definition], tree: &Tree) -> Vec<String> {
+    let found = Found::new(definitions, tree);
+    (0..definitions.len()).map(|index| if stop::now() { String::new() } else { found.selector(index) }).collect()
+}
