@@ -14,6 +14,7 @@ pub mod log;
 mod provenance;
 mod record;
 pub mod reload;
+mod saved;
 mod selection;
 mod source_files;
 mod status;

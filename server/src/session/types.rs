@@ -209,6 +209,7 @@ pub struct OpenDocument {
     pub path: Option<PathBuf>,
     /// Its text and forms.
     pub document: Document,
-    /// It was changed since it was opened or saved.
+    /// Its text is not known to be its file's ([`Session::compared_documents`](super::Session::compared_documents) finds out).
     pub unsaved: bool,
+    pub(super) saved: super::saved::Saved,
 }
