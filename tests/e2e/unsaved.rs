@@ -75,6 +75,7 @@ async fn a_document_opened_with_unsaved_work_is_unsaved() {
     let world = world(&[("core.lisp", DISK)]).await;
     symlink("core.lisp", world.path("link.lisp")).expect("a link");
     let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    world.is_ready().await;
     // Under its own name, through a link, and under another spelling.
     for name in ["core.lisp", "link.lisp", "./core.lisp", "core%2Elisp"] {
         let mut editor = editor(&world).await;
@@ -83,7 +84,7 @@ async fn a_document_opened_with_unsaved_work_is_unsaved() {
         assert_eq!(read(&mut agent, "core.lisp").await, (MINE.to_owned(), true), "{name}");
         edited_in(&mut editor, &mut agent, "core.lisp").await;
         assert!(context(&mut agent).await.iter().all(|(_, unsaved)| *unsaved), "{name}");
-        let found = agent.call("diagnostics", json!({"paths": ["core.lisp"]})).await;
+        let found = agent.call("diagnostics", json!({"paths": ["core.lisp"], "severity": "style-warning"})).await;
         assert_eq!(found["structuredContent"]["files"][0]["unsaved"], true, "{name}: {found}");
         assert_eq!(std::fs::read_to_string(world.path("core.lisp")).expect("the file"), DISK, "{name}");
         editor.vanish().await;
