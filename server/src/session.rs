@@ -145,6 +145,11 @@ impl Session {
         self.send(Event::FilesChanged);
     }
 
+    /// What everybody should know of the host until it is another or nothing: told to people when it changes, and shown in the status.
+    pub fn note(&self, about: &'static str, text: Option<String>) {
+        self.send(Event::Note { about, text });
+    }
+
     /// The workspace's directory.
     pub fn workspace(&self) -> &Path {
         &self.inner.workspace

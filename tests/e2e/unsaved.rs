@@ -58,7 +58,11 @@ async fn edited_in(editor: &mut Editor, agent: &mut Agent, path: &str) -> Value 
     let applied = editor.wait_for("workspace/applyEdit", |_| true).await;
     assert!(applied.to_string().contains(":agent"), "{applied}");
     let result = agent.result(call).await;
-    assert_eq!((&result["isError"], &result["structuredContent"]["unsaved"]), (&json!(false), &json!(true)), "{result}");
+    assert_eq!(
+        (&result["isError"], &result["structuredContent"]["unsaved"]),
+        (&json!(false), &json!(true)),
+        "{result}"
+    );
     result
 }
 

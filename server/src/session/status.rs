@@ -22,6 +22,7 @@ impl Status {
             image: json!({"state": "dead", "reason": "Consort is ending."}),
             clients: Vec::new(),
             work: Vec::new(),
+            notes: Vec::new(),
         }
     }
 }
@@ -31,7 +32,7 @@ pub(super) async fn gather(
     image: Image,
     state: ImageState,
     clients: Vec<ClientInfo>,
-    work: Vec<String>,
+    (work, notes): (Vec<String>, Vec<String>),
 ) -> Status {
     let mut described = describe(&state);
     if let ImageState::Ready { .. } = state {
@@ -50,6 +51,7 @@ pub(super) async fn gather(
         image: described,
         clients,
         work,
+        notes,
     }
 }
 

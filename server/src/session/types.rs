@@ -181,6 +181,8 @@ pub struct Status {
     pub clients: Vec<ClientInfo>,
     /// What is in progress, one line each.
     pub work: Vec<String>,
+    /// What everybody should know: why diagnostics are not up to date, what became of the host's files.
+    pub notes: Vec<String>,
 }
 
 /// What is known of one open document at one version.
