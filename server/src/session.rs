@@ -14,6 +14,7 @@ pub mod log;
 mod provenance;
 mod record;
 pub mod reload;
+mod saved;
 mod selection;
 mod source_files;
 mod status;
@@ -145,6 +146,11 @@ impl Session {
     /// Files of the workspace were made, changed or deleted outside of any document.
     pub fn files_changed(&self) {
         self.send(Event::FilesChanged);
+    }
+
+    /// What everybody should know of the host until it is another or nothing: told to people when it changes, and shown in the status.
+    pub fn note(&self, about: &'static str, text: Option<String>) {
+        self.send(Event::Note { about, text });
     }
 
     /// The workspace's directory.

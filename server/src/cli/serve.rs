@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use consort::config::Config;
 use consort::host::VERSION;
+use consort::host::elected::{Elected, elect};
 use consort::host::election::{READY, TAKEN};
 use consort::host::log::{self, Log};
 use consort::host::runtime_dir::{HostFile, RuntimeDir};
-use consort::host::serve::{Elected, elect, leave, serve};
+use consort::host::serve::{leave, serve};
 use consort::host::services::SharedImage;
 
 use super::output::Failure;
@@ -96,7 +97,7 @@ fn runtime_of(workspace: &Path) -> Result<RuntimeDir, Failure> {
 }
 
 fn live(
-    elected: Elected,
+    mut elected: Elected,
     workspace: &Path,
     runtime: &RuntimeDir,
     args: &Args,
@@ -109,8 +110,11 @@ fn live(
     }
     let linger = args.background.then_some(config.linger);
     let file = HostFile { pid: std::process::id(), workspace: workspace.into(), version: VERSION.into(), log };
-    runtime.write_host_file(&file)?;
     tracing::info!(workspace = %workspace.display(), pid = file.pid, version = VERSION, "the host starts");
+    if let Err(error) = elected.announce(file) {
+        elected.abandon();
+        return Err(error.into());
+    }
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let result = tokio.block_on(async {
         let services = SharedImage::start(config, workspace, runtime);

@@ -79,6 +79,9 @@ fn page(status: &Value) -> String {
     for (index, work) in words(&status["work"]).into_iter().enumerate() {
         row(if index == 0 { "work" } else { "" }, work);
     }
+    for (index, note) in words(&status["notes"]).into_iter().enumerate() {
+        row(if index == 0 { "notes" } else { "" }, note);
+    }
     if let Some(log) = status["log"].as_str() {
         row("log", log.into());
     }

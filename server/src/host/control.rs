@@ -10,13 +10,16 @@ use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
-use super::election::Connected;
+use super::election::{self, Connected};
 use super::hello;
 use super::serve::{Connection, Lifetime};
 use crate::session::{CheckRequest, CheckSystemRequest, ClientInfo, EvalRequest, Frontend, Session};
 
 /// The longest request: a check carries a whole file.
 const MAX_REQUEST: u64 = 64 << 20;
+
+/// After so long without a word the command line looks whether the host answers at all.
+const QUIET: Duration = Duration::from_secs(3);
 
 /// What the command line asks.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -85,6 +88,7 @@ pub enum Reply {
 ///
 /// # Errors
 /// The system's; `UnexpectedEof` when the host ended first; `Other` with the host's own words.
+#[allow(clippy::print_stderr)] // the command line's
 pub fn ask(
     connected: Connected,
     request: &Request,
@@ -92,18 +96,31 @@ pub fn ask(
 ) -> io::Result<Value> {
     let mut stream = connected.stream;
     stream.write_all(&hello::line(request)?).map_err(ended)?;
+    stream.set_read_timeout(Some(QUIET))?;
     let mut lines = io::BufReader::new(stream);
     let mut answer = None;
     let mut line = Vec::new();
+    let mut told = false;
     loop {
-        line.clear();
         match lines.read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(_) => {}
+            // What came of a line so far stays in `line`.
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                if !told && !election::answers(&connected.socket) {
+                    let text = election::not_answering(Some(connected.ack.host_pid));
+                    if matches!(request, Request::Status) {
+                        return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+                    }
+                    eprintln!("consort: {text}; waiting for it");
+                    told = true;
+                }
+                continue;
+            }
             Err(error) if answer.is_some() && error.kind() == io::ErrorKind::ConnectionReset => break,
             Err(error) => return Err(ended(error)),
         }
-        match serde_json::from_slice(&line)? {
+        match serde_json::from_slice(&std::mem::take(&mut line))? {
             Reply::Result(value) => {
                 answer = Some(value);
                 // Stopped means gone: the end of file is the host's own end.

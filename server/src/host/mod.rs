@@ -1,7 +1,9 @@
 //! The workspace's process: which directory, where its socket lies, who starts it, its doors and its lifetime.
 
 pub mod bridge;
+mod claim;
 pub mod control;
+pub mod elected;
 pub mod election;
 pub mod hello;
 pub mod log;

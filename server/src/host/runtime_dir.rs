@@ -47,7 +47,25 @@ pub struct RuntimeDir {
 /// A held lock file. Dropping it frees it.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+    path: PathBuf,
+}
+
+impl Lock {
+    /// The same lock once more; it is free when both are dropped.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn try_clone(&self) -> io::Result<Lock> {
+        Ok(Lock { file: self.file.try_clone()?, path: self.path.clone() })
+    }
+
+    /// Whether it is the file that others see, and has not been removed.
+    pub fn is_in_place(&self) -> bool {
+        let there = std::fs::symlink_metadata(&self.path);
+        let facts = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
+        there.is_ok_and(|there| self.file.metadata().is_ok_and(|ours| facts(ours) == facts(there)))
+    }
 }
 
 impl RuntimeDir {
@@ -102,7 +120,10 @@ impl RuntimeDir {
     /// # Errors
     /// The system's.
     pub fn write_host_file(&self, file: &HostFile) -> io::Result<()> {
-        std::fs::write(self.dir.join("host.json"), serde_json::to_vec(file)?)
+        // Whole or not at all: others read it at any moment, and a full disk must not leave half of it.
+        let (new, path) = (self.dir.join("host.json.new"), self.dir.join("host.json"));
+        let written = std::fs::write(&new, serde_json::to_vec(file)?).and_then(|()| std::fs::rename(&new, &path));
+        written.map_err(|error| named(error, &path))
     }
 
     /// Remove it: a host that is gone while it is there was killed.
@@ -180,9 +201,9 @@ impl RuntimeDir {
                 Err(error) => return Err(named(error.into(), &path)),
             }
             // The file may have been removed by a host that left while this one waited: then the lock means nothing.
-            let ours = file.metadata()?.ino();
-            if std::fs::symlink_metadata(&path).is_ok_and(|now| now.ino() == ours) {
-                return Ok(Some(Lock { _file: file }));
+            let lock = Lock { file, path: path.clone() };
+            if lock.is_in_place() {
+                return Ok(Some(lock));
             }
         }
     }
@@ -216,7 +237,7 @@ impl RuntimeDir {
     pub fn remove(&self) {
         // Whatever cannot be removed is replaced by the next host.
         let _ = std::fs::remove_dir_all(self.work());
-        for name in ["host.sock", "host.json", "lock", "start"] {
+        for name in ["host.sock", "host.json", "host.json.new", "lock", "start"] {
             let _ = std::fs::remove_file(self.dir.join(name));
         }
         let _ = std::fs::remove_dir(&self.dir);

@@ -1,10 +1,7 @@
 //! The host's life: elected, it listens, opens doors, and leaves with everything it made.
 
-use std::fs::Permissions;
 use std::future::Future;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,11 +13,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::VERSION;
+use super::elected::{Elected, State};
 use super::hello::{self, Ack, Hello};
-use super::runtime_dir::{Lock, RuntimeDir};
 
 /// A connection that says nothing for this long is none.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
+/// How often the host looks whether its runtime directory is still there.
+const LOOK: Duration = Duration::from_secs(1);
 /// A host that was started waits at least this long for the client that started it.
 const FIRST_CLIENT_WAIT: Duration = Duration::from_secs(10);
 
@@ -37,6 +36,8 @@ pub struct Connection {
 pub trait Services: Send + Sync + 'static {
     /// Serve one connection until it ends.
     fn open(&self, connection: Connection, lifetime: Arc<Lifetime>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+    /// What became of the host's runtime directory: why it is not there, and whether it was made again just now.
+    fn directory(&self, trouble: Option<String>, restored: bool);
     /// End everything that outlives connections, with a bound of its own.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
@@ -86,45 +87,13 @@ impl Drop for Presence {
     }
 }
 
-/// The right to be a workspace's host: its locks, and its socket, which listens already.
-#[derive(Debug)]
-pub struct Elected {
-    runtime: RuntimeDir,
-    listener: std::os::unix::net::UnixListener,
-    _host: Lock,
-}
-
-/// Become the workspace's host; `None` when there is one. Replaces what a killed host left.
-///
-/// # Errors
-/// The system's.
-pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
-    runtime.create()?;
-    let start = runtime.lock_start()?;
-    let Some(host) = runtime.lock_host()? else { return Ok(None) };
-    remove_if_there(&runtime.socket())?;
-    if let Err(error) = std::fs::remove_dir_all(runtime.work())
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
-    }
-    std::fs::create_dir(runtime.work())?;
-    std::fs::set_permissions(runtime.work(), Permissions::from_mode(0o700))?;
-    // The directory is closed to others, so that nobody connects before the mode is set.
-    let listener = std::os::unix::net::UnixListener::bind(runtime.socket())?;
-    std::fs::set_permissions(runtime.socket(), Permissions::from_mode(0o600))?;
-    listener.set_nonblocking(true)?;
-    drop(start);
-    Ok(Some(Elected { runtime: runtime.clone(), listener, _host: host }))
-}
-
 /// Serve until told to leave; with `linger`, also when nobody has been here for so long. Must run within a Tokio runtime.
 ///
 /// # Errors
 /// When the socket or the signal handlers cannot be set up. Everything is closed and removed in any case.
-pub async fn serve(elected: Elected, services: Arc<dyn Services>, linger: Option<Duration>) -> io::Result<()> {
+pub async fn serve(mut elected: Elected, services: Arc<dyn Services>, linger: Option<Duration>) -> io::Result<()> {
     let lifetime = Arc::new(Lifetime::new());
-    let result = accept(&elected, &services, &lifetime, linger).await;
+    let result = accept(&mut elected, &services, &lifetime, linger).await;
     leave(elected, services).await;
     // Only now do those who wait for the end see it.
     drop(lifetime);
@@ -132,13 +101,15 @@ pub async fn serve(elected: Elected, services: Arc<dyn Services>, linger: Option
 }
 
 async fn accept(
-    elected: &Elected,
+    elected: &mut Elected,
     services: &Arc<dyn Services>,
     lifetime: &Arc<Lifetime>,
     linger: Option<Duration>,
 ) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let listener = UnixListener::from_std(elected.listener.try_clone()?)?;
+    let mut listener = UnixListener::from_std(elected.listener()?)?;
+    let mut look = tokio::time::interval(LOOK);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -171,6 +142,22 @@ async fn accept(
                 let here = changed.is_ok() && *clients.borrow_and_update() > 0;
                 deadline = if here { None } else { linger.map(|linger| Instant::now() + linger) };
             }
+            _ = look.tick() => match elected.look_after().await {
+                Ok(State::Whole) => services.directory(None, false),
+                Ok(State::Restored) => {
+                    listener = UnixListener::from_std(elected.listener()?)?;
+                    tracing::warn!("the runtime directory was removed by somebody else: it was made again");
+                    services.directory(None, true);
+                }
+                Ok(State::Taken) => {
+                    tracing::error!("the runtime directory was removed, and another host has taken its place: leaving");
+                    break;
+                }
+                Err(error) => {
+                    let path = elected.runtime().path().display();
+                    services.directory(Some(format!("the runtime directory {path} was removed and cannot be made again: {error}")), false);
+                }
+            },
             () = lonely => { tracing::info!("nobody has been here for a while: leaving"); break }
             _ = terminate.recv() => { tracing::info!("SIGTERM: leaving"); break }
             _ = interrupt.recv() => { tracing::info!("SIGINT: leaving"); break }
@@ -179,14 +166,14 @@ async fn accept(
         }
     }
     // Before the bridges see the end: a host that leaves is not replaced by them.
-    elected.runtime.remove_host_file();
+    elected.retract();
     doors.shutdown().await;
     Ok(())
 }
 
 /// Remove the socket first, so that whoever comes now starts a new host, which waits for the locks of this one.
 pub async fn leave(elected: Elected, services: Arc<dyn Services>) {
-    let runtime = elected.runtime.clone();
+    let runtime = elected.runtime().clone();
     let start = tokio::task::spawn_blocking(move || runtime.lock_start());
     // Held for a moment only by a process that finds this host alive.
     let start = match tokio::time::timeout(Duration::from_secs(5), start).await {
@@ -196,20 +183,10 @@ pub async fn leave(elected: Elected, services: Arc<dyn Services>) {
             None
         }
     };
-    drop(elected.listener);
-    if let Err(error) = remove_if_there(&elected.runtime.socket()) {
-        tracing::warn!("the socket could not be removed: {error}");
-    }
+    let elected = elected.close();
     services.close().await;
-    elected.runtime.remove();
+    elected.remove();
     drop(start);
-}
-
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// One connection: who is it, may it come in, and if so its door.
@@ -233,7 +210,10 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
         }
         Err(_) => return tracing::warn!("a connection said nothing and was closed"),
     };
-    tracing::info!(door = ?hello.frontend, cwd = %hello.cwd.display(), "a client came");
+    // Those of the other kind look whether this host answers, again and again.
+    if !hello.any_version {
+        tracing::info!(door = ?hello.frontend, cwd = %hello.cwd.display(), "a client came");
+    }
     if hello.version != VERSION && !hello.any_version {
         if lifetime.clients() == 0 {
             if answer(&mut stream, Some("another version comes: leaving".into()), true).await.is_ok() {
@@ -255,12 +235,13 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
     if let Err(error) = answer(&mut stream, None, false).await {
         return tracing::info!("a client left before its door was open: {error}");
     }
-    let frontend = hello.frontend;
+    let (frontend, any_version) = (hello.frontend, hello.any_version);
     // A task of its own: a panic in a door (tower-lsp's transport, when a client vanishes mid-request) is that client's end only.
     let task = AbortOnDrop(tokio::spawn(services.open(Connection { hello, stream }, lifetime)));
     let ended = task.join().await;
     drop(presence);
     match ended {
+        Ok(()) if any_version => {}
         Ok(()) => tracing::info!(?frontend, "a client left"),
         Err(error) => tracing::error!(?frontend, "a door failed, its client is disconnected: {error}"),
     }

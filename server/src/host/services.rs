@@ -77,6 +77,19 @@ impl Services for SharedImage {
         }
     }
 
+    fn directory(&self, trouble: Option<String>, restored: bool) {
+        let text = match (trouble, restored) {
+            (Some(trouble), _) => format!("Consort cannot be reached by new clients, and checks cannot run: {trouble}"),
+            (None, true) => "The runtime directory was removed by somebody else; it was made again.".to_owned(),
+            (None, false) => return,
+        };
+        self.session.note("runtime directory", Some(text));
+        if restored {
+            // Checks that ran have lost their files.
+            self.session.files_changed();
+        }
+    }
+
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
             self.http.cancel();

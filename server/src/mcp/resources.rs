@@ -144,7 +144,7 @@ pub(crate) async fn read(session: &Session, uri: &str) -> Result<String, ErrorDa
 
 async fn diagnostics(session: &Session) -> Value {
     let mut documents = Vec::new();
-    for open in session.open_documents().await {
+    for open in session.compared_documents().await {
         let Some(snapshot) = session.snapshot(open.client, &open.uri, false).await else { continue };
         let items: Vec<Value> = snapshot
             .items

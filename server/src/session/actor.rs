@@ -84,6 +84,8 @@ pub(super) struct Actor {
     swept: Instant,
     /// Failures of checks that were told already.
     told: HashSet<String>,
+    /// What everybody should know of the host.
+    notes: BTreeMap<&'static str, String>,
     approvals: ApprovalState,
     log: Log,
     provenance: ProvenanceStore,
@@ -113,6 +115,7 @@ impl Actor {
             sweep: None,
             swept: Instant::now(),
             told: HashSet::new(),
+            notes: BTreeMap::new(),
             approvals,
             log,
             provenance,
@@ -162,6 +165,7 @@ impl Actor {
                 self.asd.forget();
                 self.world_changed();
             }
+            Event::Note { about, text } => self.note_host(about, text),
             Event::Open { client, uri, version, text } => {
                 let open = Open::new(&uri, Document::new(&text, version));
                 self.documents.insert((client, uri), open);
@@ -233,6 +237,17 @@ impl Actor {
     fn tell_all(&self, feedback: &Feedback) {
         for client in self.clients.values() {
             client.tell(feedback.clone());
+        }
+    }
+
+    fn note_host(&mut self, about: &'static str, text: Option<String>) {
+        let Some(text) = text else {
+            self.notes.remove(about);
+            return;
+        };
+        if self.notes.get(about) != Some(&text) {
+            self.tell_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
+            self.notes.insert(about, text);
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
+use super::saved::Saved;
 use super::{ClientId, OpenDocument, Snapshot, path_of_uri};
 use crate::ide::diagnostics::Findings;
 use crate::model::diagnostic::Diagnostic;
@@ -41,8 +42,8 @@ pub(super) struct Open {
     pub(super) took: Duration,
     /// The image, or what else it was checked against, has changed since its check began.
     stale: bool,
-    /// The text differs from the file's, as far as the client told: it was changed since it was opened or saved.
-    pub(super) unsaved: bool,
+    /// Whether the text is the file's.
+    pub(super) saved: Saved,
     /// The text or what is known of it changed since it was published.
     pub(super) dirty: bool,
     published: Option<(i32, Vec<Diagnostic>)>,
@@ -65,15 +66,16 @@ pub(super) fn first_package(path: Option<&Path>) -> &'static str {
 
 impl Open {
     pub(super) fn new(uri: &str, document: Document) -> Open {
+        let path = path_of_uri(uri);
         Open {
+            saved: Saved::compare(path.as_deref(), document.text()),
             document,
-            path: path_of_uri(uri),
+            path,
             findings: Findings::default(),
             due: Some(Instant::now()),
             running: None,
             took: Duration::ZERO,
             stale: false,
-            unsaved: false,
             dirty: true,
             published: None,
             checked: None,
@@ -106,7 +108,7 @@ impl Open {
     /// The text changed: a running check is of a text that is gone.
     pub(super) fn changed(&mut self, due: Instant) {
         self.dirty = true;
-        self.unsaved = true;
+        self.saved.changed();
         self.due = Some(due);
         if let Some(running) = &self.running {
             running.abort.abort();
@@ -173,7 +175,8 @@ impl Documents {
             uri: uri.clone(),
             path: open.path.clone(),
             document: open.document.clone(),
-            unsaved: open.unsaved,
+            unsaved: open.saved.is_unsaved(),
+            saved: open.saved.clone(),
         };
         self.open.iter().map(document).collect()
     }

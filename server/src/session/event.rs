@@ -76,6 +76,10 @@ pub(super) enum Event {
         folder: PathBuf,
     },
     FilesChanged,
+    Note {
+        about: &'static str,
+        text: Option<String>,
+    },
     // Documents.
     Open {
         client: ClientId,

@@ -54,7 +54,8 @@ pub struct SourceFile {
     /// Whose unsaved text it is.
     pub editor: Option<Unsaved>,
     bytes: Vec<u8>,
-    identity: Identity,
+    /// `None`: there is no such file, only an editor's text of it.
+    identity: Option<Identity>,
 }
 
 /// An editor's unsaved text.
@@ -109,15 +110,16 @@ impl Session {
         let open = self.open_documents();
         let workspace = self.workspace().to_owned();
         let path = path.to_owned();
-        let read = tokio::task::spawn_blocking(move || read(&workspace, &path));
+        let read = tokio::task::spawn_blocking(move || read_or_missing(&workspace, &path));
         let (open, file) = (open.await, read.await.map_err(|_| error("not-found", "The file could not be read."))?);
-        let mut file = file?;
-        let unsaved: Vec<&OpenDocument> = open
-            .iter()
-            .filter(|open| open.unsaved && open.path.as_deref().is_some_and(|path| is_same(path, &file.path)))
-            .collect();
+        let (mut file, missing) = file?;
+        let unsaved = unsaved_texts(open, &file.path).await;
         match unsaved.as_slice() {
-            [] => {}
+            [] => {
+                if let Some(why) = missing {
+                    return Err(why);
+                }
+            }
             [one] => {
                 file.text = one.document.text().to_string();
                 file.editor =
@@ -158,6 +160,14 @@ impl Session {
             None => {
                 let text = [&file.text[..range.start], by, &file.text[range.end..]].concat();
                 let bytes = file.encoded(&text)?;
+                // Since it was read, a person may have begun to type in it.
+                if !unsaved_texts(self.open_documents().await, &file.path).await.is_empty() {
+                    let message = format!(
+                        "{} has unsaved changes in an editor since it was read. Nothing was changed: read it again.",
+                        file.relative
+                    );
+                    return Err(error("file-changed", message));
+                }
                 let (file, workspace) = (file.clone(), self.workspace().to_owned());
                 let asd = file.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("asd"));
                 let written = tokio::task::spawn_blocking(move || write(&workspace, &file, &bytes));
@@ -210,8 +220,44 @@ impl super::actor::Actor {
     }
 }
 
-fn is_same(open: &Path, resolved: &Path) -> bool {
-    open == resolved || open.canonicalize().is_ok_and(|open| open == resolved)
+/// The documents with unsaved text of a file, given with links resolved.
+async fn unsaved_texts(open: Vec<OpenDocument>, file: &Path) -> Vec<OpenDocument> {
+    let mut unsaved = Vec::new();
+    for mut one in open {
+        let Some(path) = one.path.clone().filter(|_| one.unsaved) else { continue };
+        let file = file.to_owned();
+        let same = tokio::task::spawn_blocking(move || path == file || real_path(&path) == file);
+        if same.await.unwrap_or(false) {
+            one.compare().await;
+            if one.unsaved {
+                unsaved.push(one);
+            }
+        }
+    }
+    unsaved
+}
+
+/// A path with links resolved; of a file that does not exist, those of its directory.
+pub(crate) fn real_path(path: &Path) -> PathBuf {
+    let directory = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(directory).unwrap_or_else(|| path.to_owned())
+}
+
+/// A file; or of one that does not exist, where it would be and why it cannot be read.
+fn read_or_missing(workspace: &Path, path: &str) -> Result<(SourceFile, Option<FileError>), FileError> {
+    let why = match read(workspace, path) {
+        Ok(file) => return Ok((file, None)),
+        Err(why) if why.kind == "not-found" => why,
+        Err(why) => return Err(why),
+    };
+    let Ok(root) = workspace.canonicalize() else { return Err(why) };
+    let path = real_path(&root.join(path));
+    let Ok(relative) = path.strip_prefix(&root).map(|relative| relative.display().to_string()) else { return Err(why) };
+    if path.exists() || path.components().any(|part| part == std::path::Component::ParentDir) {
+        return Err(why);
+    }
+    let file = SourceFile { path, relative, text: String::new(), editor: None, bytes: Vec::new(), identity: None };
+    Ok((file, Some(why)))
 }
 
 fn resolve(workspace: &Path, path: &str) -> Result<(PathBuf, String), FileError> {
@@ -272,7 +318,7 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
     let identity = identity(parent.as_fd(), name).map_err(|why| cannot(why.to_string()))?;
     let text = crate::text::decode(bytes.clone());
     let text = text.strip_prefix(BOM).map(str::to_owned).unwrap_or(text);
-    Ok(SourceFile { path: resolved, relative, text, editor: None, bytes, identity })
+    Ok(SourceFile { path: resolved, relative, text, editor: None, bytes, identity: Some(identity) })
 }
 
 fn identity(directory: impl AsFd, name: &std::ffi::OsStr) -> Result<Identity, rustix::io::Errno> {
@@ -300,7 +346,7 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
     let (name_given, _) = resolve(workspace, &file.path.to_string_lossy())?;
     let (parent, name) = split(&file.path)?;
     let parent = directory(parent).map_err(|_| changed())?;
-    if name_given != file.path || identity(parent.as_fd(), name) != Ok(file.identity) {
+    if name_given != file.path || identity(parent.as_fd(), name).ok() != file.identity {
         return Err(changed());
     }
     let old =
@@ -327,7 +373,7 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
         .and_then(|()| new.set_permissions(mode))
         .and_then(|()| new.sync_all())
         .map_err(|why| failed(why.to_string()))
-        .and_then(|()| if identity(parent.as_fd(), name) == Ok(file.identity) { Ok(()) } else { Err(changed()) })
+        .and_then(|()| if identity(parent.as_fd(), name).ok() == file.identity { Ok(()) } else { Err(changed()) })
         .and_then(|()| {
             rustix::fs::renameat(parent.as_fd(), temporary, parent.as_fd(), name).map_err(|why| failed(why.to_string()))
         });

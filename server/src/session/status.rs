@@ -24,6 +24,7 @@ impl Status {
             image: json!({"state": "dead", "reason": "Consort is ending."}),
             clients: Vec::new(),
             work: Vec::new(),
+            notes: Vec::new(),
         }
     }
 }
@@ -33,7 +34,7 @@ pub(super) async fn gather(
     (image, checker): (Image, Checker),
     state: ImageState,
     clients: Vec<ClientInfo>,
-    work: Vec<String>,
+    (work, notes): (Vec<String>, Vec<String>),
 ) -> Status {
     let mut described = describe(&state);
     if let ImageState::Ready { .. } = state {
@@ -52,6 +53,7 @@ pub(super) async fn gather(
         image: described,
         clients,
         work,
+        notes,
     }
 }
 

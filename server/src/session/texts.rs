@@ -9,7 +9,8 @@ impl Session {
         let open = self.open_documents();
         async move {
             let mut open = open.await;
-            open.sort_by_key(|one| one.client == client);
+            // The last one counts: the client's own, else one with unsaved work.
+            open.sort_by_key(|one| (one.client == client, one.unsaved));
             Texts::new(open.into_iter().filter_map(|one| Some((one.uri, one.path?, one.document))), uri_of_path)
         }
     }

@@ -182,6 +182,8 @@ pub struct Status {
     pub clients: Vec<ClientInfo>,
     /// What is in progress, one line each.
     pub work: Vec<String>,
+    /// What everybody should know: why diagnostics are not up to date, what became of the host's files.
+    pub notes: Vec<String>,
 }
 
 /// What is known of one open document at one version.
@@ -210,6 +212,7 @@ pub struct OpenDocument {
     pub path: Option<PathBuf>,
     /// Its text and forms.
     pub document: Document,
-    /// It was changed since it was opened or saved.
+    /// Its text is not known to be its file's ([`Session::compared_documents`](super::Session::compared_documents) finds out).
     pub unsaved: bool,
+    pub(super) saved: super::saved::Saved,
 }

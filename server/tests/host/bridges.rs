@@ -138,6 +138,28 @@ fn an_editors_documents_are_checked_again_when_the_host_was_killed() {
 }
 
 #[test]
+fn unsaved_work_is_unsaved_also_for_the_next_host() {
+    let house = Services::new();
+    let path = house.file("x.lisp", "(defun f () :disk)\n");
+    let uri = file_uri(&path);
+    let mut editor = editor(&house);
+    let document = json!({"uri": uri, "languageId": "commonlisp", "version": 1, "text": "(defun f (x) :disk)\n"});
+    editor.send(&json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
+    await_codes(&mut editor, &uri, 1, &["unused-variable"]);
+    let mut agent = house.agent();
+    let read = |agent: &mut Process| {
+        let arguments = json!({"path": "x.lisp", "collapsed": false});
+        let answer = agent.request("tools/call", json!({"name": "lisp-read-file", "arguments": arguments}));
+        let facts = &answer["result"]["structuredContent"];
+        (facts["text"].as_str().unwrap_or_default().to_owned(), facts["unsaved"] == true)
+    };
+    assert_eq!(read(&mut agent), ("(defun f (x) :disk)".into(), true));
+    kill(house.host_pid());
+    await_codes(&mut editor, &uri, 1, &["unused-variable"]);
+    assert_eq!(read(&mut agent), ("(defun f (x) :disk)".into(), true));
+}
+
+#[test]
 fn a_host_that_is_told_to_leave_is_not_replaced_by_editors() {
     let house = Services::new();
     let mut editor = editor(&house);

@@ -3,5 +3,6 @@
 
 mod bridges;
 mod command_line;
+mod killed;
 mod lifetime;
 mod support;

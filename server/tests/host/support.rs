@@ -125,8 +125,11 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 pub(crate) fn kill(pid: u64) {
-    let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    signal(pid.try_into().unwrap(), rustix::process::Signal::KILL);
+}
+
+pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
 pub(crate) fn agent_params(capabilities: Value) -> Value {

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use self::talk::{Passed, Talk};
 use super::frames::{Frames, framed, with_header};
 use super::pending::Peek;
-use crate::host::election::Place;
+use crate::host::election::{self, Place};
 use crate::host::hello::{Hello, Protocol};
 use crate::host::workspace;
 
@@ -29,6 +29,12 @@ use crate::host::workspace;
 const FAREWELL: Duration = Duration::from_secs(2);
 /// One read of either side, bytes.
 const PIECE: usize = 1 << 16;
+
+/// How often it is looked whether the host answers, and after how long a silence.
+const WATCH: Duration = Duration::from_secs(1);
+const QUIET: Duration = Duration::from_secs(3);
+/// A host that answered is not asked again before.
+const ANSWERED: Duration = Duration::from_secs(4);
 
 /// So many hosts may be killed in so much time before the editor is left to decide.
 const OFTEN: (usize, Duration) = (3, Duration::from_secs(60));
@@ -42,12 +48,12 @@ const LEFT: &str =
 struct Shared {
     host: Mutex<Host>,
     talk: Mutex<Talk>,
+    stdout: Mutex<File>,
 }
 
 /// The host that there is.
 struct Host {
     stream: UnixStream,
-    pid: u32,
 }
 
 impl Host {
@@ -60,6 +66,11 @@ impl Host {
 impl Shared {
     fn host(&self) -> MutexGuard<'_, Host> {
         self.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whole messages only.
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        self.stdout.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
     }
 
     fn talk(&self) -> MutexGuard<'_, Talk> {
@@ -94,7 +105,13 @@ pub fn run() -> io::Result<ExitCode> {
     let Some(opening) = await_initialize(&mut stdin, &mut stdout)? else { return Ok(ExitCode::FAILURE) };
     let connected = root(&opening.params).and_then(|root| {
         let place = Place::of(&root).map_err(|error| error.to_string())?;
-        let connected = place.connect_or_start(&Hello::new(Protocol::Lsp)).map_err(|error| error.to_string())?;
+        let connected = place
+            .connect_or_start_telling(&Hello::new(Protocol::Lsp), |text| {
+                eprintln!("consort lsp: {text}");
+                // A client that has gone is noticed below.
+                let _ = stdout.write_all(&framed(&shown(&capital(text))));
+            })
+            .map_err(|error| error.to_string())?;
         Ok((place, connected))
     });
     let (place, connected) = match connected {
@@ -105,13 +122,62 @@ pub fn run() -> io::Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
-    let host = Host { stream: connected.stream.try_clone()?, pid: connected.ack.host_pid };
-    let shared = Arc::new(Shared { host: Mutex::new(host), talk: Mutex::default() });
+    let host = Host { stream: connected.stream.try_clone()? };
+    let shared = Arc::new(Shared { host: Mutex::new(host), talk: Mutex::default(), stdout: Mutex::new(stdout) });
+    shared.talk().pid = connected.ack.host_pid;
     std::thread::spawn({
         let shared = shared.clone();
         move || copy_up(stdin, &opening.bytes, &shared)
     });
-    copy_down(connected.stream, stdout, &place, &shared)
+    std::thread::spawn({
+        let (shared, socket) = (shared.clone(), place.runtime.socket());
+        move || watch(&shared, &socket)
+    });
+    copy_down(connected.stream, &place, &shared)
+}
+
+/// Tell the person when the host does not answer although something is asked of it, and when it does again.
+fn watch(shared: &Shared, socket: &Path) {
+    let mut told = None;
+    loop {
+        std::thread::sleep(WATCH);
+        let (waits, pid) = {
+            let talk = shared.talk();
+            (talk.is_waiting_for(QUIET), talk.pid)
+        };
+        if told.is_none() && !waits {
+            continue;
+        }
+        let text = match (told, election::answers(socket)) {
+            (Some(of), _) if of != pid => {
+                // Another took its place, which the person was told.
+                told = None;
+                continue;
+            }
+            (None, false) => {
+                told = Some(pid);
+                capital(&election::not_answering(Some(pid)))
+            }
+            (Some(_), true) => {
+                told = None;
+                format!("The Consort host (process {pid}) answers again.")
+            }
+            (None, true) => {
+                std::thread::sleep(ANSWERED);
+                continue;
+            }
+            (Some(_), false) => continue,
+        };
+        if shared.write(&framed(&shown(&text))).is_err() {
+            return;
+        }
+    }
+}
+
+/// A sentence of its own.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect::<String>() + ".")
 }
 
 /// What the client said up to and including `initialize`, to be passed on.
@@ -223,18 +289,21 @@ fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
     }
     let host = shared.host();
     shared.talk().over = true;
-    // The timeout is the whole socket's, so it bounds the other copy's wait.
-    let _ = host.stream.set_read_timeout(Some(FAREWELL));
     let _ = host.stream.shutdown(std::net::Shutdown::Write);
+    let stream = host.stream.try_clone();
+    drop(host);
+    std::thread::sleep(FAREWELL);
+    // Ends the other copy's wait, also for a host that is stopped.
+    let _ = stream.map(|stream| stream.shutdown(std::net::Shutdown::Both));
 }
 
 /// The hosts' side: from one after another to the client.
-fn copy_down(mut stream: UnixStream, mut stdout: File, place: &Place, shared: &Shared) -> io::Result<ExitCode> {
+fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Result<ExitCode> {
     // Held while a new host has not been told all: until then the client's messages wait.
     let mut telling: Option<MutexGuard<'_, Host>> = None;
     let mut taken: VecDeque<Instant> = VecDeque::new();
     loop {
-        listen(&mut stream, &mut stdout, shared, &mut telling)?;
+        listen(&mut stream, shared, &mut telling)?;
         // Nothing of the client's is passed on, or changes what is remembered, from here on.
         let mut host = telling.take().unwrap_or_else(|| shared.host());
         let mut talk = shared.talk();
@@ -242,29 +311,43 @@ fn copy_down(mut stream: UnixStream, mut stdout: File, place: &Place, shared: &S
             // LSP 3.17, "Exit Notification".
             return Ok(if talk.shutdown { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        for message in talk.settle(LOST) {
-            stdout.write_all(&framed(&message))?;
-        }
         taken.retain(|at| at.elapsed() < OFTEN.1);
-        let killed = place.runtime.read_host_file().is_some_and(|file| file.pid == host.pid);
-        let opening = talk.memory.opening().map(<[u8]>::to_vec).filter(|_| killed && taken.len() < OFTEN.0);
+        // A host that leaves removes the file first. After one that was killed there is its own, or already that of another.
+        let killed = place.runtime.read_host_file().is_some();
+        let often = taken.len() >= OFTEN.0;
+        if let Some(initialize) = talk.memory.unanswered().map(<[u8]>::to_vec).filter(|_| killed && !often)
+            && let Ok(connected) = place.connect_or_start(&Hello::new(Protocol::Lsp))
+        {
+            // The client knows nothing of the host that was killed.
+            taken.push_back(Instant::now());
+            talk.pid = connected.ack.host_pid;
+            stream = connected.stream;
+            *host = Host { stream: stream.try_clone()? };
+            host.write(&with_header(&initialize));
+            continue;
+        }
+        for message in talk.settle(LOST) {
+            shared.write(&framed(&message))?;
+        }
+        let opening = talk.memory.opening().map(<[u8]>::to_vec).filter(|_| killed && !often);
         let Some(opening) = opening else {
             let text = if killed { format!("{LOST} {RESTART}") } else { LEFT.to_owned() };
-            return give_up(&mut stdout, &text);
+            return give_up(shared, &text);
         };
         let connected = match place.connect_or_start(&Hello::new(Protocol::Lsp)) {
             Ok(connected) => connected,
             Err(error) => {
-                return give_up(&mut stdout, &format!("{LOST} No new one could be started: {error}. {RESTART}"));
+                return give_up(shared, &format!("{LOST} No new one could be started: {error}. {RESTART}"));
             }
         };
         taken.push_back(Instant::now());
         if let Some(message) = talk.next_host(&opening) {
-            stdout.write_all(&framed(&message))?;
+            shared.write(&framed(&message))?;
         }
-        stdout.write_all(&framed(&shown(&format!("{LOST} A new one is running, and has your open documents."))))?;
+        shared.write(&framed(&shown(&format!("{LOST} A new one is running, and has your open documents."))))?;
         stream = connected.stream;
-        *host = Host { stream: stream.try_clone()?, pid: connected.ack.host_pid };
+        *host = Host { stream: stream.try_clone()? };
+        talk.pid = connected.ack.host_pid;
         host.write(&with_header(&opening));
         drop(talk);
         telling = Some(host);
@@ -272,12 +355,7 @@ fn copy_down(mut stream: UnixStream, mut stdout: File, place: &Place, shared: &S
 }
 
 /// Pass a host's messages on until it ends.
-fn listen(
-    stream: &mut UnixStream,
-    stdout: &mut File,
-    shared: &Shared,
-    telling: &mut Option<MutexGuard<'_, Host>>,
-) -> io::Result<()> {
+fn listen(stream: &mut UnixStream, shared: &Shared, telling: &mut Option<MutexGuard<'_, Host>>) -> io::Result<()> {
     let mut frames = Frames::default();
     let mut piece = vec![0; PIECE];
     loop {
@@ -287,6 +365,7 @@ fn listen(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => return Ok(()),
         };
+        shared.talk().stir();
         let (mut out, mut refused) = (Vec::with_capacity(read + 64), false);
         let framing = frames.push(&piece[..read], |message| {
             let Some(peek) = Peek::of(message) else { return out.extend(with_header(message)) };
@@ -304,7 +383,7 @@ fn listen(
                 }
             }
         });
-        stdout.write_all(&out)?;
+        shared.write(&out)?;
         if framing.is_err() || refused {
             return Ok(());
         }
@@ -313,9 +392,9 @@ fn listen(
 
 /// The editor must start the server anew.
 #[allow(clippy::print_stderr)] // the editor's log of the server
-fn give_up(stdout: &mut File, text: &str) -> io::Result<ExitCode> {
+fn give_up(shared: &Shared, text: &str) -> io::Result<ExitCode> {
     eprintln!("consort lsp: {text}");
-    stdout.write_all(&framed(&shown(text)))?;
+    shared.write(&framed(&shown(text)))?;
     Ok(ExitCode::FAILURE)
 }
 

@@ -5,13 +5,14 @@
 
 mod roots;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -22,6 +23,13 @@ use crate::host::hello::{Hello, Protocol};
 
 /// A host answers a repeated `initialize` at once.
 const REPEAT_WAIT: Duration = Duration::from_secs(10);
+/// Hosts that may be killed one after another while the handshake is repeated.
+const HANDSHAKES: u32 = 5;
+/// How often it is looked whether the host answers, and after how long a silence.
+const WATCH: Duration = Duration::from_secs(1);
+const QUIET: Duration = Duration::from_secs(3);
+/// A host that answered is not asked again before.
+const ANSWERED: Duration = Duration::from_secs(4);
 
 /// What both directions share.
 #[derive(Debug, Default)]
@@ -36,6 +44,14 @@ struct Link {
     number: u64,
     connected: bool,
     pending: Pending,
+    /// Requests that were answered in the host's stead: its own answers are nobody's.
+    answered: HashSet<String>,
+    /// When something passed, either way.
+    stirred: Option<Instant>,
+    /// The host that there is: its process, where it listens, and the connection.
+    host: Option<(u32, PathBuf, UnixStream)>,
+    /// The client says no more.
+    finishing: bool,
 }
 
 impl Shared {
@@ -75,6 +91,10 @@ pub fn run(workspace: Option<PathBuf>) -> io::Result<ExitCode> {
         host: None,
         handshake: Handshake::default(),
     };
+    std::thread::spawn({
+        let (shared, stdout) = (bridge.shared.clone(), bridge.stdout.clone());
+        move || watch(&shared, &stdout)
+    });
     while let Line::Some(line) = lines.next(None)? {
         if bridge.workspace.is_none() {
             for line in roots::choose(&mut bridge, &mut lines, line)? {
@@ -116,6 +136,7 @@ impl Bridge {
                     return self.refuse(&peek, &lost());
                 }
                 link.pending.insert(id, method);
+                link.stirred = Some(Instant::now());
             } else if peek.method.as_deref() == Some("notifications/cancelled")
                 && let Some(id) = cancelled(line)
             {
@@ -124,24 +145,61 @@ impl Bridge {
             }
         }
         let whole = if line.ends_with(b"\n") { line.to_vec() } else { [line, b"\n"].concat() };
-        // A failure is the host's end, which the other direction sees and answers for.
+        let failed = self.host.as_mut().is_some_and(|host| host.write_all(&whole).is_err());
+        if !failed {
+            return Ok(());
+        }
+        // The host has ended and has not had this: it is for the next one, unless it is answered already.
+        let mine = match peek.request() {
+            Some((id, _)) => self.shared.lock().pending.remove(id).is_some(),
+            None => false,
+        };
+        self.await_end();
+        if !mine {
+            return Ok(());
+        }
+        if let Err(message) = self.connect() {
+            return self.refuse(&peek, &message);
+        }
+        if let Some((id, method)) = peek.request() {
+            self.shared.lock().pending.insert(id, method);
+        }
+        // A second failure in a row is answered by the other direction.
         let _ = self.host.as_mut().map(|host| host.write_all(&whole));
         Ok(())
+    }
+
+    /// Wait until the other direction has seen the host's end.
+    fn await_end(&self) {
+        let mut link = self.shared.lock();
+        while link.connected {
+            link = self.shared.changed.wait(link).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Open a door of the workspace's host, repeat the client's handshake there, and copy its lines from then on.
     fn connect(&mut self) -> Result<(), String> {
         let workspace = self.workspace.as_ref().ok_or("no workspace was chosen")?;
         let place = Place::of(workspace).map_err(|error| error.to_string())?;
-        let connected = place.connect_or_start(&Hello::new(Protocol::Mcp)).map_err(|error| error.to_string())?;
-        let mut host = connected.stream;
-        let mut from_host = BufReader::with_capacity(1 << 16, host.try_clone().map_err(|error| error.to_string())?);
-        self.repeat_handshake(&mut host, &mut from_host)
-            .map_err(|error| format!("the Consort host did not take the session up again: {error}"))?;
+        let mut tries = 0;
+        let (host, from_host, pid) = loop {
+            let connected = place.connect_or_start(&Hello::new(Protocol::Mcp)).map_err(|error| error.to_string())?;
+            let mut host = connected.stream;
+            let mut from_host = BufReader::with_capacity(1 << 16, host.try_clone().map_err(|error| error.to_string())?);
+            tries += 1;
+            match self.repeat_handshake(&mut host, &mut from_host) {
+                Ok(()) => break (host, from_host, connected.ack.host_pid),
+                // Killed too, a moment after it opened its door.
+                Err(_) if tries < HANDSHAKES => {}
+                Err(error) => return Err(format!("the Consort host did not take the session up again: {error}")),
+            }
+        };
         let number = {
             let mut link = self.shared.lock();
             link.number += 1;
             link.connected = true;
+            link.answered.clear();
+            link.host = host.try_clone().ok().map(|stream| (pid, place.runtime.socket(), stream));
             link.number
         };
         let (shared, stdout) = (self.shared.clone(), self.stdout.clone());
@@ -197,11 +255,48 @@ impl Bridge {
                 election::hang_up(&host);
             }
         });
-        let mut link = self.shared.lock();
-        while link.connected {
-            link = self.shared.changed.wait(link).unwrap_or_else(PoisonError::into_inner);
-        }
+        self.shared.lock().finishing = true;
+        self.await_end();
         Ok(())
+    }
+}
+
+/// Answer what is pending when the host does not answer at all: an agent cannot see anything else, and may have other things to do.
+#[allow(clippy::print_stderr)] // the client's log of the server
+fn watch(shared: &Shared, stdout: &Mutex<File>) {
+    loop {
+        std::thread::sleep(WATCH);
+        let host = {
+            let link = shared.lock();
+            let waits = link.connected
+                && (link.finishing || !link.pending.is_empty())
+                && link.stirred.is_some_and(|at| at.elapsed() >= QUIET);
+            if waits { link.host.as_ref().map(|(pid, socket, _)| (*pid, socket.clone(), link.number)) } else { None }
+        };
+        let Some((pid, socket, number)) = host else { continue };
+        if election::answers(&socket) {
+            std::thread::sleep(ANSWERED);
+            continue;
+        }
+        let mut link = shared.lock();
+        if link.number != number || !link.connected {
+            continue;
+        }
+        let why = format!(
+            "{}. This call may still be carried out when it goes on: look before you repeat it.",
+            election::not_answering(Some(pid))
+        );
+        eprintln!("consort mcp: {why}");
+        for (id, method) in link.pending.take() {
+            link.answered.insert(id.to_string());
+            // Fails when the client has left.
+            let _ = write_line(stdout, format!("{}\n", failure(&id, &method, &why)).as_bytes());
+        }
+        if link.finishing
+            && let Some((_, _, stream)) = &link.host
+        {
+            election::hang_up(stream);
+        }
     }
 }
 
@@ -213,6 +308,15 @@ fn copy_down(mut from_host: BufReader<UnixStream>, number: u64, shared: &Shared,
         // A line without its end is of a host that was killed while it wrote: it means nothing.
         if !matches!(from_host.read_until(b'\n', &mut line), Ok(1..)) || !line.ends_with(b"\n") {
             break;
+        }
+        let late = {
+            let mut link = shared.lock();
+            link.stirred = Some(Instant::now());
+            let answered = Peek::of(&line).as_ref().and_then(Peek::answer).map(ToString::to_string);
+            answered.is_some_and(|id| link.answered.remove(&id))
+        };
+        if late {
+            continue;
         }
         if write_line(stdout, &line).is_err() {
             // Nobody reads, so nothing that still runs or comes is of use; leaving hangs up, which interrupts it.
@@ -231,6 +335,7 @@ fn copy_down(mut from_host: BufReader<UnixStream>, number: u64, shared: &Shared,
         let _ = write_line(stdout, format!("{}\n", failure(&id, &method, &lost())).as_bytes());
     }
     link.connected = false;
+    link.host = None;
     shared.changed.notify_all();
 }
 

@@ -45,6 +45,10 @@ impl Pending {
         self.0.remove(&id.to_string()).map(|(_, method)| method)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// All of them, which are then no longer pending.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (Value, String)> + use<> {
         std::mem::take(&mut self.0).into_values()

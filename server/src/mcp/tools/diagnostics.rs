@@ -161,7 +161,7 @@ async fn check(
 ) -> Result<Found, ImageError> {
     // Of several editors' texts of one file, an unsaved one counts.
     let mut open = BTreeMap::new();
-    for document in session.open_documents().await {
+    for document in session.compared_documents().await {
         let Some(path) = document.path.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())) else {
             continue;
         };

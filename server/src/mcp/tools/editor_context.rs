@@ -61,7 +61,7 @@ selected text and the lines in view. Use it when they say \"this function\" or \
     async fn call(call: Call, _: Input) -> Reply<Context> {
         let session = &call.session;
         // First: it is answered when every editor that has left is forgotten.
-        let documents = session.open_documents().await;
+        let documents = session.compared_documents().await;
         let place = |(client, place): (_, crate::session::context::EditorContext)| Place {
             editor: session.name_of(client),
             file: place.file.map_or(place.uri, |file| file.display().to_string()),

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::Actor;
 use crate::session::documents::Key;
+use crate::session::saved::Saved;
 use crate::session::{Feedback, Level};
 use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding, to_position};
@@ -34,7 +35,7 @@ impl Actor {
     pub(super) fn save(&mut self, key: Key) {
         let Some(open) = self.documents.get_mut(&key) else { return };
         let asd = open.is_asd();
-        open.unsaved = false;
+        open.saved = Saved::compare(open.path.as_deref(), open.document.text());
         open.due = Some(Instant::now());
         if asd {
             self.asd.forget();

@@ -156,13 +156,9 @@ impl Actor {
         if waiting > 0 {
             work.push(format!("{waiting} evaluation(s) waiting for their turn"));
         }
-        let gathered = status::gather(
-            self.workspace.clone(),
-            (self.image.clone(), self.checker.clone()),
-            self.state.clone(),
-            clients,
-            work,
-        );
+        let shown = (work, self.notes.values().cloned().collect());
+        let image = (self.image.clone(), self.checker.clone());
+        let gathered = status::gather(self.workspace.clone(), image, self.state.clone(), clients, shown);
         let mut job = Job::new(ClientId(0), Kind::Other, "answering status");
         job.client = None;
         self.jobs.start(job, reply, gathered);

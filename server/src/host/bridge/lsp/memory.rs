@@ -159,6 +159,11 @@ impl Memory {
         if self.answered && !self.lost { self.initialize.as_deref() } else { None }
     }
 
+    /// The `initialize` that no host has answered, which another can be asked instead.
+    pub(super) fn unanswered(&self) -> Option<&[u8]> {
+        if self.answered || self.lost { None } else { self.initialize.as_deref() }
+    }
+
     /// What comes after the answer to it.
     pub(super) fn replay(&self) -> Vec<Vec<u8>> {
         let mut messages: Vec<Vec<u8>> =

@@ -2,6 +2,7 @@
 //! that took over from a killed one, which the client may still be answering.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -18,6 +19,10 @@ pub(super) struct Talk {
     pub(super) over: bool,
     /// Counts the hosts, from 0.
     pub(super) host: u64,
+    /// The process of the host that there is.
+    pub(super) pid: u32,
+    /// When something passed, either way.
+    stirred: Option<Instant>,
     /// The answer that is not the client's: to an `initialize` that was repeated.
     swallow: Option<Value>,
     /// Progress that has begun and not ended, by its token.
@@ -37,8 +42,19 @@ pub(super) enum Passed {
 }
 
 impl Talk {
+    /// Something passes.
+    pub(super) fn stir(&mut self) {
+        self.stirred = Some(Instant::now());
+    }
+
+    /// Whether an answer is due and nothing has passed for so long.
+    pub(super) fn is_waiting_for(&self, long: Duration) -> bool {
+        !self.pending.is_empty() && self.stirred.is_some_and(|at| at.elapsed() >= long)
+    }
+
     /// A message of the client's is about to be passed on; `Some` when something else is to be, an empty one for nothing.
     pub(super) fn outgoing(&mut self, peek: &Peek<'_>, message: &[u8]) -> Option<Vec<u8>> {
+        self.stir();
         if let Some((id, method)) = peek.request() {
             self.shutdown |= method == "shutdown";
             self.pending.insert(id, method);

@@ -1,0 +1,104 @@
+//! A workspace's claim: a name that the host's process holds while it lives and that no removal of files takes from it.
+//!
+//! The locks in the runtime directory decide who is the host. When the directory is removed beneath a living host, this one keeps a second
+//! host from coming to be until the first has made its directory again. Linux has names of that kind (unix(7), "abstract"); elsewhere a host
+//! that lost its directory to another leaves when it notices, within a second.
+
+use std::io;
+
+use super::runtime_dir::RuntimeDir;
+
+/// The held name. Dropping it frees it, as does the end of the process.
+#[derive(Debug)]
+pub(super) struct Claim {
+    #[cfg(target_os = "linux")]
+    name: Option<std::os::unix::net::UnixListener>,
+}
+
+impl Claim {
+    /// Takes the claim; `None` when a living process of this user has it.
+    #[cfg(target_os = "linux")]
+    pub(super) fn take(runtime: &RuntimeDir) -> io::Result<Option<Claim>> {
+        match std::os::unix::net::UnixListener::bind_addr(&linux::address(runtime)?) {
+            Ok(name) => {
+                name.set_nonblocking(true)?;
+                Ok(Some(Claim { name: Some(name) }))
+            }
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && linux::holder(runtime).is_some() => Ok(None),
+            // Another user has the name, or the system does not let us have one: the locks have to do.
+            Err(error) => {
+                tracing::warn!("the workspace's claim cannot be taken: {error}");
+                Ok(Some(Claim { name: None }))
+            }
+        }
+    }
+
+    /// Lets go of those who asked who the holder is, so that there is always a place for the next.
+    pub(super) fn tend(&self) {
+        #[cfg(target_os = "linux")]
+        while self.name.as_ref().is_some_and(|name| name.accept().is_ok()) {}
+    }
+
+    /// Elsewhere there is nothing to take.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn take(_: &RuntimeDir) -> io::Result<Option<Claim>> {
+        Ok(Some(Claim {}))
+    }
+}
+
+/// The process of this user that holds the claim, where that can be known.
+pub(super) fn holder(runtime: &RuntimeDir) -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    return linux::holder(runtime);
+    #[cfg(not(target_os = "linux"))]
+    return runtime.read_host_file().map(|host| host.pid);
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::io;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::net::{SocketAddr, UnixStream};
+
+    use sha2::{Digest, Sha256};
+
+    use crate::host::runtime_dir::RuntimeDir;
+
+    /// The name: of this user and this runtime directory.
+    pub(super) fn address(runtime: &RuntimeDir) -> io::Result<SocketAddr> {
+        let digest = Sha256::digest(runtime.path().as_os_str().as_bytes());
+        let digits: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let user = rustix::process::getuid().as_raw();
+        SocketAddr::from_abstract_name(format!("consort-{user}-{digits}"))
+    }
+
+    pub(super) fn holder(runtime: &RuntimeDir) -> Option<u32> {
+        let stream = UnixStream::connect_addr(&address(runtime).ok()?).ok()?;
+        let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+        let ours = rustix::process::getuid() == peer.uid;
+        ours.then(|| peer.pid.as_raw_nonzero().get().cast_unsigned())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn one_process_has_it_whatever_becomes_of_the_files() {
+        let place = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
+        let runtime = RuntimeDir::within(place.path().join("consort"), Path::new("/some/workspace")).unwrap();
+        let claim = Claim::take(&runtime).unwrap().unwrap();
+        assert!(Claim::take(&runtime).unwrap().is_none());
+        assert_eq!(holder(&runtime), Some(std::process::id()));
+        let other = RuntimeDir::within(place.path().join("consort"), Path::new("/other")).unwrap();
+        assert!(Claim::take(&other).unwrap().is_some());
+        drop(claim);
+        assert!(Claim::take(&runtime).unwrap().is_some());
+    }
+}

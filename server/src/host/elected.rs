@@ -1,0 +1,344 @@
+//! The right to be a workspace's host: how a process gets it, keeps it while files are removed beneath it, and gives it up.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::claim::{self, Claim};
+use super::runtime_dir::{HostFile, Lock, RuntimeDir};
+
+/// How long a process is waited for that holds the locks and does not listen. One that was killed frees them in a moment; one whose
+/// directory was removed listens again in a second.
+const FREE: Duration = Duration::from_secs(20);
+/// How often that is looked at: the system tells nobody when a lock is free and a socket listens, whichever comes first.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long what a killed host's image still writes into may take to be removed.
+const EMPTIED: Duration = Duration::from_secs(5);
+
+/// The locks, the claim, and the socket, which listens already.
+#[derive(Debug)]
+pub struct Elected {
+    runtime: RuntimeDir,
+    listener: UnixListener,
+    /// Which file the socket is.
+    socket: (u64, u64),
+    host: Lock,
+    claim: Claim,
+    file: Option<HostFile>,
+}
+
+/// An [`Elected`] that listens no more.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    runtime: RuntimeDir,
+    host: Lock,
+    _claim: Claim,
+}
+
+/// What a look at the runtime directory found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// All is there.
+    Whole,
+    /// Something had been removed, and was made again.
+    Restored,
+    /// Another process is the host.
+    Taken,
+}
+
+/// Become the workspace's host; `None` when there is one that listens. Replaces what a killed host left.
+///
+/// # Errors
+/// The system's; or when a process that is or was the host neither listens nor ends.
+pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
+    let deadline = Instant::now() + FREE;
+    loop {
+        runtime.create()?;
+        let start = runtime.lock_start()?;
+        if let Some(host) = runtime.lock_host()?
+            && let Some(claim) = Claim::take(runtime)?
+        {
+            let (listener, socket) = prepare(runtime)?;
+            drop(start);
+            return Ok(Some(Elected { runtime: runtime.clone(), listener, socket, host, claim, file: None }));
+        }
+        // Whoever is the host may need it to listen again.
+        drop(start);
+        if runtime.is_live() {
+            return Ok(None);
+        }
+        if Instant::now() > deadline {
+            let pid = claim::holder(runtime).or_else(|| runtime.read_host_file().map(|host| host.pid));
+            let message = match pid {
+                Some(pid) => format!(
+                    "the Consort host (process {pid}) holds its lock and does not listen; end it with `kill -9 {pid}` and try again"
+                ),
+                None => format!(
+                    "a process holds the lock in {} and does not listen; end it and try again",
+                    runtime.path().display()
+                ),
+            };
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// What is made anew in a directory that is ours: an empty place for the image, and a socket that listens.
+fn prepare(runtime: &RuntimeDir) -> io::Result<(UnixListener, (u64, u64))> {
+    empty(&runtime.work())?;
+    make_work(runtime)?;
+    bind(runtime)
+}
+
+fn bind(runtime: &RuntimeDir) -> io::Result<(UnixListener, (u64, u64))> {
+    let path = runtime.socket();
+    remove_if_there(&path)?;
+    // The directory is closed to others, so that nobody connects before the mode is set.
+    let listener = UnixListener::bind(&path).map_err(|error| named(&error, &path))?;
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    let socket = identity(&path).ok_or(io::ErrorKind::NotFound)?;
+    Ok((listener, socket))
+}
+
+fn make_work(runtime: &RuntimeDir) -> io::Result<()> {
+    let work = runtime.work();
+    std::fs::create_dir(&work).map_err(|error| named(&error, &work))?;
+    std::fs::set_permissions(&work, Permissions::from_mode(0o700))
+}
+
+/// Remove a directory, into which the image of a killed host may still write.
+fn empty(work: &Path) -> io::Result<()> {
+    let deadline = Instant::now() + EMPTIED;
+    loop {
+        match std::fs::remove_dir_all(work) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if Instant::now() > deadline => return Err(named(&error, work)),
+            Err(_) => std::thread::sleep(LOOK),
+            Ok(()) => return Ok(()),
+        }
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(named(&error, path)),
+        _ => Ok(()),
+    }
+}
+
+fn named(error: &io::Error, path: &Path) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::symlink_metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
+}
+
+impl Elected {
+    /// Where it is.
+    pub fn runtime(&self) -> &RuntimeDir {
+        &self.runtime
+    }
+
+    /// Write what the host says of itself, and keep it for the case that it is removed.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn announce(&mut self, file: HostFile) -> io::Result<()> {
+        self.runtime.write_host_file(&file)?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Give it all up before anything was served.
+    pub fn abandon(self) {
+        self.close().remove();
+    }
+
+    /// A host that is gone while its file is there was killed: this one is about to leave.
+    pub(super) fn retract(&mut self) {
+        self.file = None;
+        if self.host.is_in_place() {
+            self.runtime.remove_host_file();
+        }
+    }
+
+    /// The socket, for the runtime.
+    pub(super) fn listener(&self) -> io::Result<UnixListener> {
+        self.listener.try_clone()
+    }
+
+    /// Look whether all is there that makes this process the host, and make again what was removed.
+    ///
+    /// # Errors
+    /// The system's: it cannot be made.
+    pub(super) async fn look_after(&mut self) -> io::Result<State> {
+        self.claim.tend();
+        let (runtime, host, file) = (self.runtime.clone(), self.host.try_clone()?, self.file.clone());
+        let socket = self.socket;
+        let looked = tokio::task::spawn_blocking(move || look(&runtime, &host, socket, file.as_ref()));
+        match looked.await.map_err(io::Error::other)?? {
+            Looked::Whole => Ok(State::Whole),
+            Looked::Taken => Ok(State::Taken),
+            Looked::Made(made) => {
+                if let Some(host) = made.host {
+                    self.host = host;
+                }
+                if let Some((listener, socket)) = made.socket {
+                    (self.listener, self.socket) = (listener, socket);
+                }
+                Ok(State::Restored)
+            }
+        }
+    }
+
+    /// Listen no more, so that whoever comes now starts a new host, which waits for the locks of this one.
+    pub(super) fn close(self) -> Leaving {
+        let Elected { runtime, listener, socket, host, claim, .. } = self;
+        drop(listener);
+        if identity(&runtime.socket()) == Some(socket)
+            && let Err(error) = remove_if_there(&runtime.socket())
+        {
+            tracing::warn!("the socket could not be removed: {error}");
+        }
+        Leaving { runtime, host, _claim: claim }
+    }
+}
+
+impl Leaving {
+    /// Remove everything, unless it is another host's by now.
+    pub(super) fn remove(self) {
+        if self.host.is_in_place() {
+            self.runtime.remove();
+        }
+    }
+}
+
+/// What was made again.
+#[derive(Default)]
+struct Made {
+    host: Option<Lock>,
+    socket: Option<(UnixListener, (u64, u64))>,
+}
+
+enum Looked {
+    Whole,
+    Taken,
+    Made(Box<Made>),
+}
+
+fn look(runtime: &RuntimeDir, host: &Lock, socket: (u64, u64), file: Option<&HostFile>) -> io::Result<Looked> {
+    let whole = || {
+        host.is_in_place()
+            && identity(&runtime.socket()) == Some(socket)
+            && runtime.work().is_dir()
+            && (file.is_none() || runtime.read_host_file().is_some())
+    };
+    if whole() {
+        return Ok(Looked::Whole);
+    }
+    runtime.create()?;
+    let _start = runtime.lock_start()?;
+    let mut made = Made::default();
+    if !host.is_in_place() {
+        // Nobody who holds `start` only for a moment has it: it is a host's.
+        let Some(host) = runtime.lock_host()? else { return Ok(Looked::Taken) };
+        made.host = Some(host);
+    }
+    if !runtime.work().is_dir() {
+        make_work(runtime)?;
+    }
+    if identity(&runtime.socket()) != Some(socket) {
+        made.socket = Some(bind(runtime)?);
+    }
+    if let Some(file) = file {
+        runtime.write_host_file(file)?;
+    }
+    Ok(Looked::Made(Box::new(made)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn fresh() -> (tempfile::TempDir, RuntimeDir) {
+        let dir = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
+        let runtime = RuntimeDir::within(dir.path().join("consort"), Path::new("/some/workspace")).unwrap();
+        (dir, runtime)
+    }
+
+    #[test]
+    fn a_lock_that_is_free_a_moment_after_the_socket_closed_is_waited_for() {
+        let (_dir, runtime) = fresh();
+        runtime.create().unwrap();
+        let dying = runtime.lock_host().unwrap().unwrap();
+        let starter = std::thread::spawn({
+            let runtime = runtime.clone();
+            move || elect(&runtime).unwrap().is_some()
+        });
+        // The starter has seen that the lock is held and that nobody listens when it has let go of `start` once.
+        std::thread::sleep(3 * LOOK);
+        assert!(!starter.is_finished(), "it does not give up");
+        drop(dying);
+        assert!(starter.join().unwrap());
+    }
+
+    #[tokio::test]
+    async fn what_is_removed_beneath_a_host_is_made_again_and_stays_its_own() {
+        let (dir, runtime) = fresh();
+        let mut elected = elect(&runtime).unwrap().unwrap();
+        let file = HostFile { pid: 1, workspace: "/w".into(), version: "1".into(), log: None };
+        elected.announce(file.clone()).unwrap();
+        assert_eq!(elected.look_after().await.unwrap(), State::Whole);
+        let removals: [&dyn Fn(); 5] = [
+            &|| std::fs::remove_dir_all(dir.path().join("consort")).unwrap(),
+            &|| std::fs::remove_file(runtime.socket()).unwrap(),
+            &|| std::fs::remove_file(runtime.path().join("lock")).unwrap(),
+            &|| std::fs::remove_dir_all(runtime.work()).unwrap(),
+            &|| std::fs::remove_file(runtime.path().join("host.json")).unwrap(),
+        ];
+        for remove in removals {
+            remove();
+            let starter = std::thread::spawn({
+                let runtime = runtime.clone();
+                move || elect(&runtime).unwrap().is_none()
+            });
+            assert_eq!(elected.look_after().await.unwrap(), State::Restored);
+            assert!(starter.join().unwrap(), "no second host comes to be");
+            assert_eq!(elected.look_after().await.unwrap(), State::Whole);
+            assert_eq!(runtime.read_host_file(), Some(file.clone()));
+        }
+        elected.close().remove();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_host_that_lost_its_directory_to_another_leaves_it_alone() {
+        let (dir, runtime) = fresh();
+        let mut elected = elect(&runtime).unwrap().unwrap();
+        std::fs::remove_dir_all(dir.path().join("consort")).unwrap();
+        runtime.create().unwrap();
+        let other = runtime.lock_host().unwrap().unwrap();
+        assert_eq!(elected.look_after().await.unwrap(), State::Taken);
+        elected.close().remove();
+        assert!(other.is_in_place());
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_cannot_be_made_again_is_an_error_until_it_can() {
+        let (dir, runtime) = fresh();
+        let mut elected = elect(&runtime).unwrap().unwrap();
+        std::fs::remove_dir_all(dir.path().join("consort")).unwrap();
+        std::fs::write(dir.path().join("consort"), "in the way").unwrap();
+        assert!(elected.look_after().await.is_err());
+        std::fs::remove_file(dir.path().join("consort")).unwrap();
+        assert_eq!(elected.look_after().await.unwrap(), State::Restored);
+        elected.close().remove();
+    }
+}

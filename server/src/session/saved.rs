@@ -1,0 +1,177 @@
+//! Whether the text of an open document is that of its file: decided by comparing the two, on threads of their own.
+//!
+//! A client's `didOpen` does not say it: after a hot exit, a restart of the client or of the host it carries unsaved work.
+
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ropey::Rope;
+use tokio::sync::watch;
+
+use super::{OpenDocument, Session};
+
+/// How long a comparison is waited for. A document whose file system does not answer counts as unsaved.
+const PATIENCE: Duration = Duration::from_secs(3);
+const BOM: &str = "\u{feff}";
+
+/// What is known of a document's text and its file's.
+#[derive(Debug, Clone)]
+pub(super) struct Saved {
+    /// The text was the file's when the document was opened or saved; `None` while that is found out.
+    was: watch::Receiver<Option<bool>>,
+    /// The text was changed since.
+    changed: bool,
+}
+
+impl Saved {
+    /// Starts to compare the text of a document that was opened or saved just now. Must be called within a Tokio runtime.
+    pub(super) fn compare(path: Option<&Path>, text: &Rope) -> Saved {
+        let (sender, was) = watch::channel(None);
+        match path {
+            None => drop(sender.send_replace(Some(false))),
+            Some(path) => {
+                let (path, text) = (path.to_owned(), text.clone());
+                tokio::task::spawn_blocking(move || sender.send_replace(Some(is_text_of(&path, &text, false))));
+            }
+        }
+        Saved { was, changed: false }
+    }
+
+    /// The text was changed.
+    pub(super) fn changed(&mut self) {
+        self.changed = true;
+    }
+
+    /// What is known without looking at the disk: unsaved until the opposite is known.
+    pub(super) fn is_unsaved(&self) -> bool {
+        self.changed || *self.was.borrow() != Some(true)
+    }
+
+    /// Whether the text is unsaved work, after a look at the disk.
+    ///
+    /// A text that was the file's and was not changed since is no work of a person's, also when the file has another text by now.
+    async fn differs(mut self, path: Option<PathBuf>, text: Rope) -> bool {
+        if !self.changed {
+            let known = tokio::time::timeout(PATIENCE, self.was.wait_for(Option::is_some)).await;
+            if known.is_ok_and(|known| known.is_ok_and(|was| *was == Some(true))) {
+                return false;
+            }
+        }
+        let Some(path) = path else { return true };
+        // A changed text has to be the file's to the character: a conversion of line breaks is work too.
+        let exact = self.changed;
+        let look = tokio::task::spawn_blocking(move || is_text_of(&path, &text, exact));
+        !tokio::time::timeout(PATIENCE, look).await.is_ok_and(|same| same.unwrap_or(false))
+    }
+}
+
+impl Session {
+    /// All open documents of all clients, each compared with its file as it is now where that decides whether it is unsaved.
+    pub fn compared_documents(&self) -> impl Future<Output = Vec<OpenDocument>> + Send + use<> {
+        let open = self.open_documents();
+        async move {
+            let mut compared = Vec::new();
+            for mut one in open.await {
+                one.compare().await;
+                compared.push(one);
+            }
+            compared
+        }
+    }
+}
+
+impl OpenDocument {
+    /// Finds out whether it is unsaved.
+    pub(super) async fn compare(&mut self) {
+        if self.unsaved {
+            self.unsaved = self.saved.clone().differs(self.path.clone(), self.document.text().clone()).await;
+        }
+    }
+}
+
+/// Whether a file's text is this one, decoded as an editor may have done it. Unless `exact`, line breaks of one kind are as good as those
+/// of another, since some editors (Emacs) send line feeds whatever the file has.
+fn is_text_of(path: &Path, text: &Rope, exact: bool) -> bool {
+    // NONBLOCK: a pipe must not keep the thread.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let Ok(mut file) = std::fs::File::options().read(true).custom_flags(flags).open(path) else { return false };
+    // No encoding of a text has more bytes than four a character, a byte order mark and a second one a line break.
+    let longest = text.len_chars() as u64 * 5 + 8;
+    if !file.metadata().is_ok_and(|facts| facts.is_file() && facts.len() <= longest) {
+        return false;
+    }
+    let mut bytes = Vec::new();
+    if Read::take(&mut file, longest + 1).read_to_end(&mut bytes).is_err() {
+        return false;
+    }
+    decodings(&bytes).any(|decoded| same(&decoded, text, exact))
+}
+
+/// The texts that editors may show of these bytes.
+fn decodings(bytes: &[u8]) -> impl Iterator<Item = String> {
+    let own = crate::text::decode(bytes.to_vec());
+    let lossy = std::str::from_utf8(bytes).is_err().then(|| String::from_utf8_lossy(bytes).into_owned());
+    std::iter::once(own).chain(lossy)
+}
+
+fn same(decoded: &str, text: &Rope, exact: bool) -> bool {
+    let decoded = decoded.strip_prefix(BOM).unwrap_or(decoded);
+    let ours = text.chars().skip(usize::from(text.get_char(0) == Some('\u{feff}')));
+    if exact {
+        return ours.eq(decoded.chars());
+    }
+    line_feeds(ours).eq(line_feeds(decoded.chars()))
+}
+
+/// The characters, each line break (LF, CR LF, CR) as a line feed.
+fn line_feeds(chars: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
+    let mut after_return = false;
+    chars.filter_map(move |c| {
+        let second = c == '\n' && after_return;
+        after_return = c == '\r';
+        if second { None } else { Some(if c == '\r' { '\n' } else { c }) }
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_compared_as_an_editor_decodes_the_file() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a.lisp");
+        for (bytes, text, loosely, exactly) in [
+            (&b"(a)\n"[..], "(a)\n", true, true),
+            (b"(a)\n", "(b)\n", false, false),
+            (b"(a)\n", "(a)", false, false),
+            (b"(a)", "(a)\n", false, false),
+            (b"", "", true, true),
+            (b"\xef\xbb\xbf(a)\n", "(a)\n", true, true),
+            (b"\xef\xbb\xbf(a)\n", "\u{feff}(a)\n", true, true),
+            (b"(a)\r\n(b)\r\n", "(a)\n(b)\n", true, false),
+            (b"(a)\r\n(b)\r\n", "(a)\r\n(b)\r\n", true, true),
+            (b"(a)\r(b)\r", "(a)\n(b)\n", true, false),
+            (b"(a)\n\n", "(a)\n", false, false),
+            ("(a \u{e9}\u{1d11e})".as_bytes(), "(a \u{e9}\u{1d11e})", true, true),
+            (b"(a \xe9)", "(a \u{e9})", true, true),
+            (b"(a \xe9)", "(a \u{fffd})", true, true),
+            (b"(a \xe9)", "(a e)", false, false),
+            ("(1234)".repeat(100).as_bytes(), "(1234)", false, false),
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            let rope = Rope::from_str(text);
+            assert_eq!(is_text_of(&path, &rope, false), loosely, "{bytes:?} {text:?}");
+            assert_eq!(is_text_of(&path, &rope, true), exactly, "{bytes:?} {text:?}");
+        }
+        let none = Rope::from_str("");
+        assert!(!is_text_of(&place.path().join("none.lisp"), &none, false), "a file that is not there has no text");
+        assert!(!is_text_of(place.path(), &none, false), "nor has a directory");
+        let pipe = place.path().join("pipe.lisp");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+        assert!(!is_text_of(&pipe, &none, false), "nor has a pipe, and nobody waits for one");
+    }
+}

@@ -1,0 +1,140 @@
+//! Hosts that are killed, stopped, or lose their files: there is one host at any time, and whoever needs it is served or told.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::{Process, Services, agent_params, file_uri, kill, pids, signal, wait_until, wait_until_gone};
+
+/// How often the host is killed while others come.
+const KILLS: usize = 10;
+
+#[test]
+fn whoever_comes_when_the_host_was_killed_is_served() {
+    let house = Services::new();
+    let file = house.file("x.lisp", "(defun f () 1)\n").display().to_string();
+    let mut agent = house.agent();
+    assert_eq!(agent.eval("(+ 40 2)"), "=> 42");
+    for round in 0..KILLS {
+        kill(house.host_pid());
+        let command = |args: &[&str]| -> Child {
+            house
+                .command(args)
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("it starts")
+        };
+        let mut editor = Process::start(house.command(&["lsp"])).framed();
+        let opened =
+            editor.ask("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
+        let mut other = Process::start(house.command(&["mcp"]));
+        let greeted = other.ask("initialize", agent_params(json!({})));
+        let commands = [command(&["eval", "(+ 40 2)"]), command(&["check", &file]), command(&["status"])];
+        assert!(editor.answer(opened)["result"]["capabilities"].is_object(), "round {round}");
+        assert_eq!(other.answer(greeted)["result"]["serverInfo"]["name"], "consort", "round {round}");
+        for (child, name) in commands.into_iter().zip(["eval", "check", "status"]) {
+            let output = child.wait_with_output().expect("it ends");
+            // `status` starts no host: that none runs is an answer, and its code says so.
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let answered = output.status.success() || (name == "status" && said.starts_with("No host runs"));
+            assert!(answered, "round {round}, {name}: {output:?}");
+        }
+    }
+    // The one that was there all the time goes on too.
+    let again = agent.eval("(+ 40 2)");
+    assert!(again == "=> 42" || agent.eval("(+ 40 2)") == "=> 42", "{again}");
+}
+
+#[test]
+fn an_editor_whose_host_is_killed_meets_the_one_that_another_client_started() {
+    let house = Services::new();
+    let mut editor = Process::start(house.command(&["lsp"])).framed();
+    editor.request("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
+    let bridge = i32::try_from(editor.child.id()).expect("a number");
+    // Its bridge sees the end of the old host only when the new one is there.
+    signal(bridge, rustix::process::Signal::STOP);
+    let before = house.host_pid();
+    kill(before);
+    wait_until_gone(before);
+    assert!(house.run(&["eval", "1"]).status.success());
+    signal(bridge, rustix::process::Signal::CONT);
+    let eval = json!({"command": "consort.eval", "arguments": [{"code": "(+ 40 2)"}]});
+    let told = editor.receive().expect("a message, and not the end");
+    assert!(told["params"]["message"].to_string().contains("A new one is running"), "{told}");
+    assert_eq!(editor.request("workspace/executeCommand", eval)["result"]["values"], json!(["42"]));
+}
+
+#[test]
+fn a_runtime_directory_that_is_removed_is_made_again_and_there_is_one_image() {
+    let house = Services::new();
+    let mut agent = house.agent();
+    assert_eq!(agent.eval("(defvar cl-user::*kept* 42)"), "=> *KEPT*");
+    let before = pids(&house.status().expect("a status"));
+    let base = house.place().path().parent().map(Path::to_owned).expect("a parent");
+    for remove in [base.clone(), house.place().path().to_owned(), house.place().socket()] {
+        if remove.is_dir() {
+            std::fs::remove_dir_all(&remove).expect("removed");
+        } else {
+            std::fs::remove_file(&remove).expect("removed");
+        }
+        // Who comes now starts no second host.
+        let eval = house.run(&["eval", "cl-user::*kept*"]);
+        assert_eq!(String::from_utf8_lossy(&eval.stdout), "=> 42\n", "{remove:?}: {eval:?}");
+        assert_eq!(agent.eval("cl-user::*kept*"), "=> 42");
+        let status = house.status().expect("a status");
+        assert_eq!(pids(&status), before);
+        assert!(status["notes"].to_string().contains("The runtime directory was removed"), "{status}");
+    }
+    // What needs the directory works as before.
+    let file = house.file("x.lisp", "(defun f (x) 1)\n").display().to_string();
+    let check = house.run(&["check", &file]);
+    assert!(String::from_utf8_lossy(&check.stdout).contains("unused-variable"), "{check:?}");
+}
+
+#[test]
+fn a_host_that_is_stopped_is_told_of_and_waited_for() {
+    let house = Services::new();
+    let mut editor = Process::start(house.command(&["lsp"])).framed();
+    editor.request("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
+    let mut agent = house.agent();
+    assert_eq!(agent.eval("(+ 40 2)"), "=> 42");
+    let host = house.host_pid();
+    let pid = i32::try_from(host).expect("a number");
+    let told = format!("(process {host}) does not answer");
+    signal(pid, rustix::process::Signal::STOP);
+    // One that comes, one that asks, and one that calls a tool.
+    let eval = house
+        .command(&["eval", "(+ 40 2)"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let asked = editor.ask(
+        "workspace/executeCommand",
+        json!({"command": "consort.eval", "arguments": [{"code": "(+ 40 2)"}]}),
+    );
+    let call = agent.ask_eval("(+ 40 2)");
+    let answer = agent.answer(call);
+    assert_eq!(answer["result"]["isError"], true);
+    assert!(answer["result"]["content"].to_string().contains(&told), "{answer}");
+    let said = |message: &Value, what: &str| message["params"]["message"].to_string().contains(what);
+    let mut message = editor.receive().expect("a message");
+    while !said(&message, &told) {
+        message = editor.receive().expect("a message");
+    }
+    let status = house.run(&["status"]);
+    assert!(String::from_utf8_lossy(&status.stderr).contains(&told), "{status:?}");
+    signal(pid, rustix::process::Signal::CONT);
+    assert_eq!(editor.answer(asked)["result"]["values"], json!(["42"]));
+    assert_eq!(agent.eval("(+ 1 1)"), "=> 2", "the late answer to the first call is nobody's");
+    let eval = eval.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&eval.stdout), "=> 42\n");
+    assert!(String::from_utf8_lossy(&eval.stderr).contains(&told), "{eval:?}");
+    wait_until("the editor is told that it answers again", || {
+        editor.receive().is_some_and(|message| said(&message, "answers again"))
+    });
+}

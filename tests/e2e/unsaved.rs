@@ -1,0 +1,197 @@
+//! Unsaved work of a person: agents read it, and no file is edited beneath it. Whether a text is unsaved is decided by its file.
+
+use std::os::unix::fs::symlink;
+
+use consort::config::approval::{Class, Setting};
+use consort::config::{Config, Source};
+use consort_tests::agent::{Agent, text};
+use consort_tests::lsp::Editor;
+use consort_tests::world::World;
+use serde_json::{Value, json};
+
+const DISK: &str = "(defun core ()\n  :disk)";
+/// With a finding, so that `diagnostics` names the file.
+const MINE: &str = "(defun core (unused)\n  :unsaved)";
+
+/// A world in which agents may edit files.
+async fn world(files: &[(&str, &str)]) -> World {
+    let mut config = Config::default();
+    config.approval.set(Class::EditFile, Setting::Allow, Source::User).expect("a person may");
+    World::configured(files, config).await
+}
+
+async fn editor(world: &World) -> Editor {
+    Editor::start(&world.session, json!({})).await
+}
+
+/// Open a document, and see it arrive.
+async fn open(editor: &mut Editor, uri: &str, text: &str) {
+    editor.open(uri, text).await;
+    arrived(editor).await;
+}
+
+async fn arrived(editor: &mut Editor) {
+    editor.command("consort.status", json!({})).await.expect("a status");
+}
+
+async fn save(editor: &mut Editor, uri: &str) {
+    editor.notify("textDocument/didSave", json!({"textDocument": {"uri": uri}})).await;
+    arrived(editor).await;
+}
+
+/// A file's text as an agent reads it, and whether it is told to be unsaved.
+async fn read(agent: &mut Agent, path: &str) -> (String, bool) {
+    let read = agent.call("lisp-read-file", json!({"path": path, "collapsed": false})).await;
+    let facts = &read["structuredContent"];
+    (facts["text"].as_str().unwrap_or_else(|| text(&read)).to_owned(), facts["unsaved"] == true)
+}
+
+async fn begin_edit(agent: &mut Agent, path: &str) -> i64 {
+    let edit = json!({"file_path": path, "form_type": "defun", "form_name": "core", "operation": "replace",
+                      "content": "(defun core ()\n  :agent)"});
+    agent.begin("lisp-edit-form", edit).await
+}
+
+/// An agent's edit, which must arrive in the editor and nowhere else.
+async fn edited_in(editor: &mut Editor, agent: &mut Agent, path: &str) -> Value {
+    let call = begin_edit(agent, path).await;
+    let applied = editor.wait_for("workspace/applyEdit", |_| true).await;
+    assert!(applied.to_string().contains(":agent"), "{applied}");
+    let result = agent.result(call).await;
+    assert_eq!(
+        (&result["isError"], &result["structuredContent"]["unsaved"]),
+        (&json!(false), &json!(true)),
+        "{result}"
+    );
+    result
+}
+
+/// What an agent is told of the open documents: file name or URI, and whether it is unsaved.
+async fn context(agent: &mut Agent) -> Vec<(String, bool)> {
+    let context = agent.call("editor-context", json!({})).await;
+    let documents = context["structuredContent"]["documents"].as_array().expect("documents");
+    let name = |file: &Value| file.as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default().to_owned();
+    documents.iter().map(|open| (name(&open["file"]), open["unsaved"] == true)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_opened_with_unsaved_work_is_unsaved() {
+    let world = world(&[("core.lisp", DISK)]).await;
+    symlink("core.lisp", world.path("link.lisp")).expect("a link");
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    world.is_ready().await;
+    // Under its own name, through a link, and under another spelling.
+    for name in ["core.lisp", "link.lisp", "./core.lisp", "core%2Elisp"] {
+        let mut editor = editor(&world).await;
+        let uri = if name.contains('%') { world.uri("core.lisp").replace("core.lisp", name) } else { world.uri(name) };
+        open(&mut editor, &uri, MINE).await;
+        assert_eq!(read(&mut agent, "core.lisp").await, (MINE.to_owned(), true), "{name}");
+        edited_in(&mut editor, &mut agent, "core.lisp").await;
+        assert!(context(&mut agent).await.iter().all(|(_, unsaved)| *unsaved), "{name}");
+        let found = agent.call("diagnostics", json!({"paths": ["core.lisp"], "severity": "style-warning"})).await;
+        assert_eq!(found["structuredContent"]["files"][0]["unsaved"], true, "{name}: {found}");
+        assert_eq!(std::fs::read_to_string(world.path("core.lisp")).expect("the file"), DISK, "{name}");
+        editor.vanish().await;
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_opened_as_its_file_is_is_saved() {
+    let files: [(&str, &[u8], &str); 5] = [
+        ("plain.lisp", DISK.as_bytes(), DISK),
+        ("mark.lisp", b"\xef\xbb\xbf(defun core ())\n", "(defun core ())\n"),
+        ("returns.lisp", b"(defun core ())\r\n", "(defun core ())\n"),
+        ("kept.lisp", b"(defun core ())\r\n", "(defun core ())\r\n"),
+        ("latin.lisp", b"(defun core () \"\xe9\")\n", "(defun core () \"\u{e9}\")\n"),
+    ];
+    let world = world(&[]).await;
+    let mut editor = editor(&world).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    for (name, bytes, text) in files {
+        std::fs::write(world.path(name), bytes).expect("a file");
+        open(&mut editor, &world.uri(name), text).await;
+        assert!(!read(&mut agent, name).await.1, "{name}");
+        assert!(context(&mut agent).await.contains(&(name.to_owned(), false)), "{name}");
+        let call = begin_edit(&mut agent, name).await;
+        let result = agent.result(call).await;
+        assert_eq!(result["structuredContent"]["unsaved"], false, "{name}: {result}");
+        let now = std::fs::read(world.path(name)).expect("the file");
+        assert!(now.windows(6).any(|piece| piece == b":agent"), "{name}");
+        // A text that was the file's is no work of a person's: what counts is what somebody else wrote.
+        assert!(read(&mut agent, name).await.0.contains(":agent"), "{name}");
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_save_counts_when_the_file_has_the_text() {
+    let world = world(&[("core.lisp", DISK)]).await;
+    let uri = world.uri("core.lisp");
+    let mut editor = editor(&world).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    open(&mut editor, &uri, DISK).await;
+    // Without a change, while somebody else has written another text: the editor's is not on the disk.
+    std::fs::write(world.path("core.lisp"), "(defun core ()\n  :other)\n").expect("a file");
+    save(&mut editor, &uri).await;
+    assert_eq!(read(&mut agent, "core.lisp").await, (DISK.to_owned(), true));
+    edited_in(&mut editor, &mut agent, "core.lisp").await;
+    assert!(std::fs::read_to_string(world.path("core.lisp")).expect("the file").contains(":other"));
+    // As an editor does it.
+    std::fs::write(world.path("core.lisp"), DISK).expect("a file");
+    save(&mut editor, &uri).await;
+    assert_eq!(read(&mut agent, "core.lisp").await, (DISK.to_owned(), false));
+    // A change, and the same text again: nothing is unsaved any more.
+    editor.change(&uri, 2, [1, 2, 1, 7], ":typed").await;
+    arrived(&mut editor).await;
+    assert_eq!(read(&mut agent, "core.lisp").await, ("(defun core ()\n  :typed)".to_owned(), true));
+    editor.change(&uri, 3, [1, 2, 1, 8], ":disk").await;
+    arrived(&mut editor).await;
+    assert_eq!(read(&mut agent, "core.lisp").await, (DISK.to_owned(), false));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_editors_the_one_with_unsaved_work_counts() {
+    let world = world(&[("core.lisp", DISK)]).await;
+    let uri = world.uri("core.lisp");
+    let (mut first, mut second) = (editor(&world).await, editor(&world).await);
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    open(&mut first, &uri, MINE).await;
+    open(&mut second, &uri, DISK).await;
+    assert_eq!(read(&mut agent, "core.lisp").await, (MINE.to_owned(), true));
+    edited_in(&mut first, &mut agent, "core.lisp").await;
+    // Both: nobody can tell which text is meant.
+    second.change(&uri, 2, [0, 0, 0, 0], ";;; mine too\n").await;
+    arrived(&mut second).await;
+    let call = begin_edit(&mut agent, "core.lisp").await;
+    let refused = agent.result(call).await;
+    assert!(text(&refused).contains("unsaved changes in more than one editor"), "{refused}");
+    assert_eq!(std::fs::read_to_string(world.path("core.lisp")).expect("the file"), DISK);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_without_a_file_is_unsaved() {
+    let world = world(&[("gone.lisp", DISK)]).await;
+    symlink(".", world.path("here")).expect("a link");
+    let mut editor = editor(&world).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    open(&mut editor, &world.uri("here/new.lisp"), MINE).await;
+    assert_eq!(read(&mut agent, "new.lisp").await, (MINE.to_owned(), true));
+    edited_in(&mut editor, &mut agent, "new.lisp").await;
+    assert!(!world.path("new.lisp").exists());
+    let refused = agent.call("lisp-read-file", json!({"path": "none.lisp"})).await;
+    assert_eq!(refused["isError"], true, "nobody has that: {refused}");
+    // Opened as it was, changed, and then removed by somebody else.
+    open(&mut editor, &world.uri("gone.lisp"), DISK).await;
+    editor.change(&world.uri("gone.lisp"), 2, [1, 2, 1, 7], ":unsaved").await;
+    arrived(&mut editor).await;
+    std::fs::remove_file(world.path("gone.lisp")).expect("the file");
+    assert_eq!(read(&mut agent, "gone.lisp").await, ("(defun core ()\n  :unsaved)".to_owned(), true));
+    // Without any name.
+    open(&mut editor, "untitled:Untitled-1", MINE).await;
+    let told = context(&mut agent).await;
+    assert!(told.len() == 3 && told.iter().all(|(_, unsaved)| *unsaved), "{told:?}");
+    world.end().await;
+}
