@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
+use super::copies::Waits;
 use super::core::{Cache, Start};
 use super::link::lock;
 use super::live::Live;
@@ -94,6 +95,8 @@ pub(super) struct Shared {
     pub(super) second: Mutex<Option<second::Claims>>,
     /// One evaluation of a session at a time.
     pub(super) turns: Turns,
+    /// How long copies are waited for.
+    pub(super) waits: Waits,
 }
 
 impl Shared {
@@ -121,6 +124,7 @@ impl Shared {
             copies: Arc::new(Semaphore::new(COPIES)),
             reserved: Arc::new(Semaphore::new(1)),
             parked: Mutex::default(),
+            waits: Waits::default(),
             second: Mutex::default(),
             turns: Turns::default(),
         }

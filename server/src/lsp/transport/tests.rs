@@ -1,7 +1,5 @@
 #![allow(clippy::unwrap_used)]
 
-use std::time::Duration;
-
 use lsp_types::*;
 use tokio::io::{DuplexStream, ReadHalf, WriteHalf, split};
 use tokio::sync::Notify;
