@@ -3,6 +3,16 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CACHE=${CONSORT_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/consort-test}
+# Where Debian puts the sources of Lisp systems.
+LIBRARIES=/usr/share/common-lisp/source
+
+# What scripts sort, compare and match does not depend on the caller's locale.
+case $(uname -s) in Darwin) UTF8_LOCALE=en_US.UTF-8 ;; *) UTF8_LOCALE=C.UTF-8 ;; esac
+unset LANG LANGUAGE ${!LC_*}
+export LC_ALL=$UTF8_LOCALE
+
+# libraries: the names of the systems that tests may see, one a line.
+libraries() { sed -n 's/^!\{0,1\}\([^#!].*\)$/\1/p' "$ROOT/tests/support/systems"; }
 
 say() { printf '%s\n' "$*"; }
 fail() {

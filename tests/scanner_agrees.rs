@@ -1,4 +1,5 @@
-//! The scanner finds top-level forms where SBCL's reader does, in every Lisp file of Debian's source packages on this machine.
+//! The scanner finds top-level forms where SBCL's reader does, in every Lisp file of the systems that `tests/support/systems`
+//! names, and of SBCL itself.
 //!
 //! Compared are the objects that the reader returns: each must be one of the scanner's forms, less its guards; and each form of the
 //! scanner that has no guard must be one of the reader's objects. (A guard that is false makes no object.)
@@ -10,9 +11,10 @@ use anyhow::{Context, Result, ensure};
 use consort::text::decode;
 use consort::text::scanner::{Scanner, TokenKind};
 use consort::text::toplevel::Scan;
-use consort_tests::real_files::{self, LIBRARIES};
+use consort_tests::{real_files, registry};
 
-const ROOTS: [&str; 2] = [LIBRARIES, "/usr/share/sbcl-source"];
+/// Where Debian puts the sources of SBCL.
+const SBCL: &str = "/usr/share/sbcl-source";
 
 /// Files on which the two may differ, by the end of their path, and why.
 const EXCEPTIONS: [(&str, &str); 1] = [(
@@ -22,12 +24,10 @@ const EXCEPTIONS: [(&str, &str); 1] = [(
 
 #[test]
 fn the_scanner_agrees_with_sbcl_s_reader_on_real_files() -> Result<()> {
-    let files: Vec<PathBuf> = ROOTS.iter().flat_map(|root| real_files::below(Path::new(root), &["lisp"])).collect();
-    ensure!(
-        files.len() > 100,
-        "only {} Lisp files below {ROOTS:?}: install the source packages (`make test` does: sbcl-source, cl-ironclad, ...)",
-        files.len()
-    );
+    let sbcl = Path::new(SBCL);
+    ensure!(sbcl.is_dir(), "{SBCL} is missing: install Debian's package sbcl-source (scripts/test-tools does)");
+    let roots = registry::libraries().into_iter().chain([sbcl.to_owned()]);
+    let files: Vec<PathBuf> = roots.flat_map(|root| real_files::below(&root, &["lisp"])).collect();
     let paths: Result<Vec<&str>> = files.iter().map(|file| file.to_str().context("a path that is not UTF-8")).collect();
     // One line of JSON for each file.
     let answers = real_files::ask_sbcl("read-forms.lisp", paths?.join("\n"))?;

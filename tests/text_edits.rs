@@ -14,7 +14,8 @@ use consort::text::decode;
 use consort::text::scanner::Scanner;
 use consort::text::toplevel::Scan;
 use consort::text::tree::Tree;
-use consort_tests::real_files::{self, LIBRARIES};
+use consort_tests::real_files;
+use consort_tests::registry::LIBRARIES;
 
 /// The Lisp files of some libraries, with their texts.
 fn texts(libraries: &[&str]) -> Result<BTreeMap<PathBuf, String>> {

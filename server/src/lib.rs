@@ -16,6 +16,11 @@ pub mod session;
 pub mod text;
 
 #[cfg(test)]
+#[path = "../../tests/support/patience.rs"]
+#[allow(unreachable_pub)]
+mod patience;
+
+#[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

@@ -86,8 +86,7 @@ fn sources(system: &str) -> Vec<PathBuf> {
 async fn check_file(lone: &LoneImage, path: &Path) {
     let bytes = std::fs::read(path).expect("a readable file");
     let text = String::from_utf8(bytes).unwrap_or_else(|error| error.into_bytes().iter().map(|&b| b as char).collect());
-    let mut params = lone.params(&text, Some(path));
-    params.deadline = 120.0;
+    let params = lone.params(&text, Some(path));
     lone.checker.check(params).await.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 

@@ -6,7 +6,8 @@ use consort::config::approval::{Class, Setting};
 use consort::config::{Config, Source};
 use consort_tests::agent::{Agent, text};
 use consort_tests::lsp::Editor;
-use consort_tests::world::{PATIENCE, World};
+use consort_tests::patience::{comes, soon};
+use consort_tests::world::World;
 use serde_json::{Value, json};
 
 /// The one text of a resource, read as JSON.
@@ -50,7 +51,10 @@ async fn what_runs_is_in_the_log_of_both_doors() {
     let call = agent.begin("evaluate-lisp", json!({"code": "(loop)"})).await;
     // One that is cancelled before it has begun never ran.
     let begun = |status: &Value| status["work"].to_string().contains("(loop)");
-    while !begun(&editor.command("consort.status", json!({})).await.expect("a status")) {}
+    comes("the loop to run", async || {
+        begun(&editor.command("consort.status", json!({})).await.expect("a status")).then_some(())
+    })
+    .await;
     agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}})).await;
     assert_eq!(editor.wait_for("consort/logEntry", |entry| entry["code"] == "(loop)").await["status"], "cancelled");
     agent.call("compile-form", json!({"code": "(list 1)"})).await;
@@ -105,13 +109,9 @@ async fn a_definition_knows_who_made_it() {
 
     // Of a system: the file.
     editor.command("consort.loadSystem", json!({"system": "lib"})).await.expect("an outcome");
-    let look = async {
-        while session.provenance("LIB", "AREA").is_empty() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, look).await.expect("it becomes known");
-    let made = session.provenance("LIB", "AREA");
+    let made =
+        comes("who made LIB:AREA", async || Some(session.provenance("LIB", "AREA")).filter(|made| !made.is_empty()))
+            .await;
     assert_eq!(
         (made[0].how.as_str(), made[0].line, made[0].by.as_str()),
         ("loading the system lib", Some(4), "a test 1")
@@ -149,12 +149,12 @@ async fn a_subscriber_is_told_when_a_resource_is_another() {
     };
 
     editor.eval("(defun watched (x y) (list x y))").await;
-    agent.wait(updated("consort://log")).await;
-    agent.wait(updated("consort://symbol/cl-user%3A%3Awatched")).await;
+    agent.next("an update of the log", updated("consort://log")).await;
+    agent.next("an update of the symbol", updated("consort://symbol/cl-user%3A%3Awatched")).await;
     let facts = read(&mut agent, "consort://symbol/cl-user%3A%3Awatched").await;
     assert_eq!(facts["symbols"][0]["lambda_list"], "(x y)");
     editor.open(&world.uri("broken.lisp"), "(defun f (").await;
-    agent.wait(updated("consort://diagnostics")).await;
+    agent.next("an update of the diagnostics", updated("consort://diagnostics")).await;
     agent.request("resources/unsubscribe", json!({"uri": "consort://log"})).await;
 
     // The revision without a handshake listens.
@@ -168,13 +168,16 @@ async fn a_subscriber_is_told_when_a_resource_is_another() {
     let accepted = modern.wait_for("notifications/subscriptions/acknowledged").await;
     assert_eq!(accepted["params"]["notifications"]["resourceSubscriptions"], json!(["consort://log"]), "{accepted}");
     // What was there before the listener looked is no news: go on until it has.
-    let mut seen = false;
-    while !seen {
-        editor.eval("(list 1)").await;
-        let next =
-            tokio::time::timeout(Duration::from_millis(700), modern.wait_for("notifications/resources/updated")).await;
-        seen = next.is_ok_and(|update| update["params"]["uri"] == "consort://log");
-    }
+    soon(async {
+        loop {
+            editor.eval("(list 1)").await;
+            let told = modern.next("an update of the log", updated("consort://log"));
+            if tokio::time::timeout(Duration::from_millis(700), told).await.is_ok() {
+                break;
+            }
+        }
+    })
+    .await;
     modern
         .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": listening}}))
         .await;

@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime};
 use consort::config::InitFile;
 use consort::model::image::{ImageError, ImageState};
 
+use consort_tests::patience::AMPLE;
+
 use crate::support::{House, cache, config, params, soon};
 
 fn cores(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
@@ -70,7 +72,7 @@ async fn no_sbcl_is_said_with_what_to_do() {
         soon(watch.wait_for(|state| matches!(state, ImageState::Dead { is_final: true, .. }))).await.unwrap().clone();
     let ImageState::Dead { reason, .. } = dead else { panic!("{dead:?}") };
     assert!(reason.contains("/nowhere/sbcl") && reason.contains("sudo apt install sbcl"), "{reason}");
-    match soon(house.image.eval(params("test", "1", 5.0), None)).await {
+    match soon(house.image.eval(params("test", "1", AMPLE), None)).await {
         Err(ImageError::Unavailable(why)) => assert_eq!(why, reason),
         other => panic!("{other:?}"),
     }

@@ -8,6 +8,8 @@ use consort::model::check::{CheckEnd, CheckMode, CheckReport};
 use consort::model::evaluation::EvalStatus;
 use consort::model::image::ImageError;
 
+use consort_tests::patience::AMPLE;
+
 use crate::support::{House, found, lives, params, soon, until};
 
 pub(crate) fn text(code: &str) -> CheckParams {
@@ -21,7 +23,7 @@ pub(crate) fn text(code: &str) -> CheckParams {
         notes: false,
         unreachable: false,
         confine: true,
-        deadline: 20.0,
+        deadline: AMPLE,
         memory: 2 << 30,
     }
 }
@@ -103,14 +105,19 @@ async fn checks_go_on_while_code_runs_and_a_dropped_one_leaves_nothing() {
     let mut house = House::new();
     let pid = house.ready().await;
     let image = house.image.clone();
-    let looping =
-        tokio::spawn(async move { image.eval(params("loops", "(loop (make-list 100))", 1000.0), None).await });
-    while soon(house.image.facts()).await.unwrap().running.is_empty() {}
+    let looping = tokio::spawn(async move { image.eval(params("loops", "(loop (make-list 100))", AMPLE), None).await });
+    house.runs(1).await;
     assert_eq!(reason(&check(&house, "(defun f () 1)").await), "complete");
     for wait in [0, 5, 20, 100] {
         let endless = house.checker.check(text("(eval-when (:compile-toplevel) (loop))"));
         assert!(tokio::time::timeout(Duration::from_millis(wait), endless).await.is_err());
     }
+    // And one that certainly has its copy.
+    until(|| children(pid).is_empty()).await;
+    let checker = house.checker.clone();
+    let endless = tokio::spawn(async move { checker.check(text("(eval-when (:compile-toplevel) (loop))")).await });
+    until(|| !children(pid).is_empty()).await;
+    endless.abort();
     let many = (0..6).map(|_| house.checker.check(text("(defun f (unused) 1)")));
     let many: Vec<_> = many.collect();
     for report in many {

@@ -5,6 +5,8 @@ use consort::model::evaluation::EvalStatus;
 use consort::model::image::{ImageError, ImageState};
 use tokio::sync::mpsc;
 
+use consort_tests::patience::AMPLE;
+
 use crate::support::{House, lives, params, soon};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -20,7 +22,7 @@ async fn values_output_and_the_package_come_back() {
     let outcome = house.eval("(defpackage :p (:use :cl)) (in-package :p)").await;
     assert_eq!(outcome.package, "P");
     assert_eq!(house.values("(package-name *package*)").await, ["\"P\""]);
-    let other = soon(house.image.eval(params("other", "(package-name *package*)", 5.0), None)).await.unwrap();
+    let other = soon(house.image.eval(params("other", "(package-name *package*)", AMPLE), None)).await.unwrap();
     assert_eq!(other.values[0].text, "\"COMMON-LISP-USER\"");
     assert_eq!(house.values("(require :sb-md5) (null (find-package :sb-md5))").await, ["NIL"]);
     let facts = soon(house.image.facts()).await.unwrap();
@@ -36,7 +38,7 @@ async fn values_output_and_the_package_come_back() {
 async fn refusals_keep_their_kind() {
     let mut house = House::new();
     house.ready().await;
-    let mut unknown = params("test", "1", 5.0);
+    let mut unknown = params("test", "1", AMPLE);
     unknown.package = Some("no-such-package".into());
     match soon(house.image.eval(unknown, None)).await {
         Err(ImageError::Refused { kind, message }) => {
@@ -59,9 +61,9 @@ async fn two_sessions_run_at_once_and_one_session_queues() {
     house.eval("(defvar *go* (sb-thread:make-semaphore)) (defvar *log* nil)").await;
     // The first waits for the second, which is another session's: both must be running.
     let waiting =
-        house.image.eval(params("a", "(sb-thread:wait-on-semaphore *go*) (push :a *log*) :waited", 30.0), None);
-    let queued = house.image.eval(params("a", "(push :queued *log*) (length *log*)", 30.0), None);
-    let signal = house.image.eval(params("b", "(push :b *log*) (sb-thread:signal-semaphore *go*)", 30.0), None);
+        house.image.eval(params("a", "(sb-thread:wait-on-semaphore *go*) (push :a *log*) :waited", AMPLE), None);
+    let queued = house.image.eval(params("a", "(push :queued *log*) (length *log*)", AMPLE), None);
+    let signal = house.image.eval(params("b", "(push :b *log*) (sb-thread:signal-semaphore *go*)", AMPLE), None);
     let (waiting, queued, signal) = soon(async { tokio::join!(waiting, queued, signal) }).await;
     assert_eq!(waiting.unwrap().values[0].text, ":WAITED");
     assert_eq!(signal.unwrap().status, EvalStatus::Ok);
@@ -75,7 +77,7 @@ async fn output_streams_while_it_runs_and_descriptors_belong_to_their_evaluation
     house.ready().await;
     let (sender, mut output) = mpsc::unbounded_channel();
     let mut streaming =
-        params("test", "(princ \"one\") (finish-output) (read-line *in* nil) (princ \"two\") :end", 30.0);
+        params("test", "(princ \"one\") (finish-output) (read-line *in* nil) (princ \"two\") :end", AMPLE);
     streaming.stream = true;
     let fifo = house.workspace.path().join("fifo");
     house.values(&format!("(defvar *in*) (sb-posix:mkfifo {fifo:?} #o600)")).await;

@@ -7,6 +7,8 @@ use consort::image::api::LoadSystemParams;
 use consort::model::evaluation::{EvalOutcome, EvalStatus};
 use consort::model::image::{ImageError, ImageEvent};
 
+use consort_tests::patience::{AMPLE, comes};
+
 use crate::support::{House, kill, lives, params, soon};
 
 /// The error's type.
@@ -45,13 +47,15 @@ async fn an_endless_loop_meets_its_deadline_and_everything_else_answers_meanwhil
     let pid = house.ready().await;
     house.eval("(defvar *kept* 1)").await;
     let image = house.image.clone();
-    let looping = tokio::spawn(async move { image.eval(params("loops", "(loop)", 1.5), None).await });
-    while soon(house.image.facts()).await.unwrap().running.is_empty() {}
+    let looping = tokio::spawn(async move { image.eval(params("loops", "(loop)", AMPLE), None).await });
+    house.runs(1).await;
     assert_eq!(house.values("(incf *kept*)").await, ["2"]);
-    assert_eq!(soon(house.image.facts()).await.unwrap().running.len(), 1);
+    house.runs(1).await;
     assert!(!looping.is_finished());
-    assert_eq!(soon(looping).await.unwrap().unwrap().status, EvalStatus::Timeout);
+    assert_eq!(soon(house.image.interrupt(Some("loops"))).await.unwrap(), 1);
+    assert_eq!(soon(looping).await.unwrap().unwrap().status, EvalStatus::Interrupted);
     for code in [
+        "(loop)",
         "(loop (handler-case (loop) (serious-condition () nil)))",
         "(handler-bind ((condition #'muffle-warning)) (loop (ignore-errors (loop))))",
         "(loop (unwind-protect (loop) (loop)))",
@@ -73,7 +77,7 @@ async fn code_that_cannot_be_stopped_costs_the_image_and_what_was_loaded_comes_b
     let system = write_system(&house, "greeter", "(defun greet () :hello)");
     assert!(soon(house.image.load_system(system, None)).await.unwrap().loaded);
     let image = house.image.clone();
-    let bystander = tokio::spawn(async move { image.eval(params("other", "(sleep 1000)", 1000.0), None).await });
+    let bystander = tokio::spawn(async move { image.eval(params("other", "(sleep 1000)", AMPLE), None).await });
     let reason = lost(house.try_eval("(sb-sys:without-interrupts (loop))", 0.5).await);
     assert!(reason.contains("could not be stopped at its deadline of 0.5 s"), "{reason}");
     assert!(reason.contains("A new image is running. Loaded again: greeter."), "{reason}");
@@ -99,7 +103,7 @@ async fn exhaustion_is_an_error_and_not_the_end() {
         "(make-array (expt 10 9))",
         "(defvar *hog* nil) (loop (push (make-array (expt 10 6)) *hog*))",
     ] {
-        let outcome = house.try_eval(code, 30.0).await.unwrap();
+        let outcome = house.try_eval(code, AMPLE).await.unwrap();
         assert_eq!(outcome.status, EvalStatus::Error, "{code}: {outcome:?}");
         house.eval("(setf *hog* nil)").await;
     }
@@ -148,7 +152,7 @@ async fn leaving_asking_and_breaking_are_errors() {
         "(sb-thread:abort-thread)",
         "(y-or-n-p \"well?\")",
     ] {
-        let outcome = house.try_eval(code, 10.0).await.unwrap();
+        let outcome = house.try_eval(code, AMPLE).await.unwrap();
         assert_eq!(outcome.status, EvalStatus::Error, "{code}: {outcome:?}");
         assert!(!kind(&outcome).is_empty(), "{code}: {outcome:?}");
     }
@@ -175,7 +179,10 @@ async fn an_error_in_another_thread_is_told_and_foreign_code_may_write_where_it_
     let outcome = house.eval(write).await;
     assert_eq!((outcome.status, outcome.stdout.text.as_str()), (EvalStatus::Ok, "{\"id\":1}"));
     // Later than the evaluation that starts it, so it is nobody's.
-    house.eval("(sb-ext:run-program \"/bin/sh\" '(\"-c\" \"sleep 0.3; echo later\") :output t :wait nil) 1").await;
+    let fifo = house.workspace.path().join("fifo");
+    let program = format!("read line <'{}'; echo $line", fifo.display());
+    house.eval(&format!("(sb-posix:mkfifo {fifo:?} #o600) (sb-ext:run-program \"/bin/sh\" '(\"-c\" {program:?}) :output t :wait nil) 1")).await;
+    tokio::task::spawn_blocking(move || fs::write(fifo, "later\n")).await.unwrap().unwrap();
     let printed = |event| match event {
         ImageEvent::Printed { text, stderr: false } => Some(text),
         _ => None,
@@ -195,8 +202,8 @@ async fn a_killed_image_is_started_again_with_what_it_had() {
         assert!(soon(house.image.load_system(system, None)).await.unwrap().loaded);
     }
     let image = house.image.clone();
-    let running = tokio::spawn(async move { image.eval(params("test", "(sleep 1000)", 1000.0), None).await });
-    while soon(house.image.facts()).await.unwrap().running.is_empty() {}
+    let running = tokio::spawn(async move { image.eval(params("test", "(sleep 1000)", AMPLE), None).await });
+    house.runs(1).await;
     kill(first);
     let reason = lost(soon(running).await.unwrap());
     assert!(reason.contains("was killed by signal 9") && reason.contains("Loaded again: one, two."), "{reason}");
@@ -207,7 +214,7 @@ async fn a_killed_image_is_started_again_with_what_it_had() {
     // What it printed last explains its end, though an evaluation was running.
     let die = "(sb-ext:run-program \"/bin/sh\" '(\"-c\" \"echo a dire message >&2\") :output t) \
                (sb-posix:kill (sb-posix:getpid) sb-posix:sigabrt) (sleep 1000)";
-    let reason = lost(house.try_eval(die, 1000.0).await);
+    let reason = lost(house.try_eval(die, AMPLE).await);
     assert!(reason.contains("ABRT") && reason.contains("a dire message"), "{reason}");
     house.close().await;
 }
@@ -240,16 +247,33 @@ async fn a_dropped_evaluation_stops_and_its_session_goes_on_with_its_state() {
     let pid = house.ready().await;
     house.eval("(defvar *kept* 1) (defpackage :mine (:use :cl)) (in-package :mine)").await;
     for wait in [0, 0, 1, 5, 50, 300] {
-        let running = house.image.eval(params("test", "(loop (setf cl-user::*kept* 2))", 1000.0), None);
+        let running = house.image.eval(params("test", "(loop (setf cl-user::*kept* 2))", AMPLE), None);
         assert!(tokio::time::timeout(Duration::from_millis(wait), running).await.is_err());
         assert_eq!(house.values("(package-name *package*)").await, ["\"MINE\""]);
     }
+    // And while it certainly runs.
+    let image = house.image.clone();
+    let running =
+        tokio::spawn(async move { image.eval(params("test", "(loop (setf cl-user::*kept* 2))", AMPLE), None).await });
+    house.runs(1).await;
+    comes("the evaluation's effect", async || {
+        let kept = soon(house.image.eval(params("other", "cl-user::*kept*", AMPLE), None)).await.unwrap();
+        (kept.values[0].text == "2").then_some(())
+    })
+    .await;
+    running.abort();
+    assert_eq!(house.values("(package-name *package*)").await, ["\"MINE\""]);
     assert_eq!(house.values("cl-user::*kept*").await, ["2"]);
-    assert!(soon(house.image.facts()).await.unwrap().running.is_empty());
+    house.runs(0).await;
     assert_eq!(house.ready().await, pid);
     // One that cannot be stopped is ended without anybody waiting for it.
-    let running = house.image.eval(params("test", "(sb-sys:without-interrupts (loop))", 1000.0), None);
-    assert!(tokio::time::timeout(Duration::from_millis(100), running).await.is_err());
+    let image = house.image.clone();
+    let running =
+        tokio::spawn(
+            async move { image.eval(params("test", "(sb-sys:without-interrupts (loop))", AMPLE), None).await },
+        );
+    house.runs(1).await;
+    running.abort();
     let (why, ..) = restored(&mut house).await;
     assert!(why.contains("cancelled"), "{why}");
     assert!(!lives(pid));
@@ -261,17 +285,17 @@ async fn a_dropped_evaluation_stops_and_its_session_goes_on_with_its_state() {
 async fn a_deadline_counts_from_the_evaluations_turn_and_interrupt_finds_what_runs() {
     let mut house = House::new();
     let pid = house.ready().await;
-    let first = house.image.eval(params("test", "(sleep 4)", 30.0), None);
-    let second = house.image.eval(params("test", ":second", 0.5), None);
+    let first = house.image.eval(params("test", "(sleep 6)", AMPLE), None);
+    let second = house.image.eval(params("test", ":second", 5.0), None);
     let (first, second) = soon(async { tokio::join!(first, second) }).await;
     assert_eq!(first.unwrap().status, EvalStatus::Ok);
     assert_eq!(second.unwrap().values[0].text, ":SECOND");
     let run = |session: &str| {
-        let (image, params) = (house.image.clone(), params(session, "(loop)", 1000.0));
+        let (image, params) = (house.image.clone(), params(session, "(loop)", AMPLE));
         tokio::spawn(async move { image.eval(params, None).await })
     };
     let (a, b) = (run("a"), run("b"));
-    while soon(house.image.facts()).await.unwrap().running.len() < 2 {}
+    house.runs(2).await;
     assert_eq!(soon(house.image.interrupt(Some("nobody"))).await.unwrap(), 0);
     assert_eq!(soon(house.image.interrupt(Some("a"))).await.unwrap(), 1);
     assert_eq!(soon(a).await.unwrap().unwrap().status, EvalStatus::Interrupted);
@@ -279,7 +303,7 @@ async fn a_deadline_counts_from_the_evaluations_turn_and_interrupt_finds_what_ru
     assert_eq!(soon(house.image.interrupt(None)).await.unwrap(), 1);
     assert_eq!(soon(b).await.unwrap().unwrap().status, EvalStatus::Interrupted);
     let c = run("c");
-    while soon(house.image.facts()).await.unwrap().running.is_empty() {}
+    house.runs(1).await;
     house.image.close_session("c");
     assert_eq!(soon(c).await.unwrap().unwrap().status, EvalStatus::Interrupted);
     assert_eq!(house.ready().await, pid);

@@ -1,7 +1,8 @@
 //! An image of a test's own.
 
+use std::collections::VecDeque;
+use std::panic::Location;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use consort::checker::Checker;
 use consort::config::{Copies, InitFile, LispConfig};
@@ -9,11 +10,10 @@ use consort::image::Image;
 use consort::image::api::EvalParams;
 use consort::model::evaluation::{EvalOutcome, EvalStatus};
 use consort::model::image::{ImageError, ImageEvent, ImageState};
+pub(crate) use consort_tests::patience::soon;
+use consort_tests::patience::{AMPLE, PATIENCE, alone, comes};
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
-
-/// No step of a test takes longer, not even the build of a core beside other tests; a test that waits longer has failed.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// An image, its directories, and the processes that were seen.
 pub(crate) struct House {
@@ -47,27 +47,17 @@ pub(crate) fn params(session: &str, code: &str, timeout: f64) -> EvalParams {
     }
 }
 
-/// Wait for something that must happen.
-pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, what).await.expect("it took too long")
-}
-
-/// Wait for what nothing tells of.
-pub(crate) async fn found<T>(look: impl Fn() -> Option<T>) -> T {
-    soon(async {
-        loop {
-            if let Some(found) = look() {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await
+/// Waits for what nothing tells of.
+#[track_caller]
+pub(crate) fn found<T>(look: impl Fn() -> Option<T>) -> impl Future<Output = T> {
+    let place = Location::caller();
+    async move { comes(&format!("what {place} looks for"), async || look()).await }
 }
 
 /// The same, where nothing is to be had of it.
-pub(crate) async fn until(is_so: impl Fn() -> bool) {
-    found(|| is_so().then_some(())).await;
+#[track_caller]
+pub(crate) fn until(is_so: impl Fn() -> bool) -> impl Future<Output = ()> {
+    found(move || is_so().then_some(()))
 }
 
 /// Whether a process of that number is there.
@@ -110,7 +100,15 @@ impl House {
     }
 
     pub(crate) async fn eval(&self, code: &str) -> EvalOutcome {
-        self.try_eval(code, 30.0).await.unwrap()
+        self.try_eval(code, AMPLE).await.unwrap()
+    }
+
+    /// Wait until as many evaluations run.
+    pub(crate) async fn runs(&self, number: usize) {
+        comes(&format!("{number} running evaluations"), async || {
+            (soon(self.image.facts()).await.unwrap().running.len() == number).then_some(())
+        })
+        .await;
     }
 
     pub(crate) async fn try_eval(&self, code: &str, timeout: f64) -> Result<EvalOutcome, ImageError> {
@@ -124,22 +122,25 @@ impl House {
         outcome.values.into_iter().map(|value| value.text).collect()
     }
 
-    /// The next event that `pick` wants.
+    /// The next event that `pick` wants; those before are dropped.
     pub(crate) async fn event<T>(&mut self, mut pick: impl FnMut(ImageEvent) -> Option<T>) -> T {
-        soon(async {
-            loop {
-                let event = self.events.recv().await.expect("the image volunteers nothing more");
-                if let ImageEvent::State(ImageState::Ready { pid, .. }) = &event
-                    && !self.pids.contains(pid)
-                {
-                    self.pids.push(*pid);
-                }
-                if let Some(picked) = pick(event) {
-                    return picked;
-                }
+        let until = tokio::time::Instant::now() + PATIENCE;
+        let mut before = VecDeque::new();
+        loop {
+            let Ok(Some(event)) = tokio::time::timeout_at(until, self.events.recv()).await else {
+                panic!("waited in vain for an event of the image; before it came {before:#?}\n{}", alone());
+            };
+            if let ImageEvent::State(ImageState::Ready { pid, .. }) = &event
+                && !self.pids.contains(pid)
+            {
+                self.pids.push(*pid);
             }
-        })
-        .await
+            before.push_back(format!("{:.300}", format!("{event:?}")));
+            before.drain(..before.len().saturating_sub(20));
+            if let Some(picked) = pick(event) {
+                return picked;
+            }
+        }
     }
 
     /// End it: no process, no file.

@@ -9,6 +9,8 @@ use consort::image::api::expand::{ExpandAnswer, ExpandParams, ExpandRequest};
 use consort::model::check::{CheckEnd, CheckReport};
 use consort::model::image::ImageError;
 
+use consort_tests::patience::AMPLE;
+
 use crate::checks::{children, codes, edited, reason, text};
 use crate::support::{House, cache, config, found, lives, soon, until};
 
@@ -114,7 +116,7 @@ async fn macros_are_expanded_there() {
     house.ready().await;
     let text = "(macrolet ((m (x) `(list ,x 17))) (m 1))";
     let request = ExpandRequest { text: text.into(), offset: text.find("(m 1)"), ..ExpandRequest::default() };
-    let params = ExpandParams { request, deadline: 20.0, confine: true, memory: 2 << 30 };
+    let params = ExpandParams { request, deadline: AMPLE, confine: true, memory: 2 << 30 };
     let expanded = soon(house.checker.expand(params)).await.unwrap();
     assert!(matches!(&expanded, ExpandAnswer::Done(_)) && format!("{expanded:?}").contains("17"), "{expanded:?}");
     house.close().await;

@@ -8,8 +8,9 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
-use crate::world::PATIENCE;
+use crate::patience::{PATIENCE, alone, soon};
 
 /// An agent connected to a session.
 pub struct Agent {
@@ -81,7 +82,8 @@ impl Agent {
 
     /// The whole answer to a request.
     pub async fn answer(&mut self, id: i64) -> Value {
-        self.wait(|message| message.get("method").is_none() && message["id"] == id).await
+        let what = format!("the answer to request {id}");
+        self.next(&what, |message| message.get("method").is_none() && message["id"] == id).await
     }
 
     /// Send a request and wait for its whole answer.
@@ -110,18 +112,25 @@ impl Agent {
 
     /// The next request or notification of a method that nobody has looked at.
     pub async fn wait_for(&mut self, method: &str) -> Value {
-        self.wait(|message| message["method"] == method).await
+        self.next(method, |message| message["method"] == method).await
     }
 
-    /// The next message that is wanted; others stay.
-    pub async fn wait(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    /// The next message that is wanted; others stay. `what` is said when it does not come.
+    pub async fn next(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.unseen.iter().position(&wanted) {
             return self.unseen.remove(at).expect("it is there");
         }
+        let until = Instant::now() + PATIENCE;
         loop {
-            let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
+            let line = tokio::time::timeout_at(until, self.lines.next_line()).await;
             let Ok(Ok(Some(line))) = line else {
-                panic!("waited in vain ({line:?}); unseen: {:#?}", self.unseen);
+                let why =
+                    line.map_or_else(|_| format!("not in {PATIENCE:?}"), |end| format!("the stream ended: {end:?}"));
+                panic!(
+                    "waited in vain for {what}: {why}. What came and was not taken: {:#?}\n{}",
+                    self.unseen,
+                    alone()
+                );
             };
             let message: Value = serde_json::from_str(&line).expect("the server sends JSON");
             if wanted(&message) {
@@ -140,7 +149,7 @@ impl Agent {
     pub async fn vanish(self) {
         let Agent { server, lines, write, .. } = self;
         drop((lines, write));
-        tokio::time::timeout(PATIENCE, server).await.expect("the door closes").expect("no panic");
+        soon(server).await.expect("no panic");
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -34,8 +33,6 @@ impl Editor {
     /// Start `command` (`consort lsp`) for the workspace `root`.
     pub fn open(command: &mut Command, root: &Path) -> Result<Editor> {
         let mut client = Client::spawn(command, Framing::Headers)?;
-        // The first start on a machine builds the core.
-        client.limit = Duration::from_secs(120);
         let root = uri(root);
         client.request(
             "initialize",
@@ -127,7 +124,6 @@ impl Agent {
     /// Start `command` (`consort mcp`).
     pub fn open(command: &mut Command) -> Result<Agent> {
         let mut client = Client::spawn(command, Framing::Lines)?;
-        client.limit = Duration::from_secs(120);
         let us = json!({"name": "an agent", "version": env!("CARGO_PKG_VERSION")});
         client.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": us}))?;
         client.notify("notifications/initialized", json!({}))?;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::patience::AMPLE;
 use crate::wire::Rpc;
 
 /// A client of one door.
@@ -74,7 +75,7 @@ impl Door {
 
     /// Evaluate what cannot fail, and give its first value.
     pub fn value(&mut self, code: &str) -> String {
-        let answer = self.eval(code, 30.0);
+        let answer = self.eval(code, AMPLE);
         assert!(!answer.failed, "{} {code}: {answer:?}", self.name());
         answer.values.into_iter().next().unwrap_or_default()
     }

@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::environment::shut_out;
+use crate::patience::PATIENCE;
 use crate::place::cache_home;
+use crate::registry::source_registry;
 use crate::wire::{Framing, Rpc};
 
 /// The environment variable by which a test's processes are known, also after they lost their parent.
@@ -70,6 +73,7 @@ impl Installation {
 
     fn env(&self, command: &mut Command) {
         let at = |name: &str| self.dir.path().join(name);
+        shut_out(command);
         command
             .env("HOME", at("home"))
             .env("XDG_RUNTIME_DIR", at("run"))
@@ -78,8 +82,8 @@ impl Installation {
             .env("XDG_DATA_HOME", at("home/data"))
             .env("TMPDIR", at("tmp"))
             .env("XDG_CACHE_HOME", cache_home())
-            .env(MARK, &self.mark)
-            .env_remove("NO_COLOR");
+            .env("CL_SOURCE_REGISTRY", source_registry())
+            .env(MARK, &self.mark);
     }
 
     /// Run `consort ARGS` to its end.
@@ -143,7 +147,7 @@ impl Installation {
     }
 
     fn wait_until_gone(&self) -> Vec<String> {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let left = self.processes();
             if left.is_empty() || Instant::now() > deadline {

@@ -12,6 +12,7 @@ use consort::model::image::ImageEvent;
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use crate::patience::AMPLE;
 use crate::place::cores;
 
 /// An image in directories of its own. End it with [`LoneImage::finish`].
@@ -61,7 +62,7 @@ impl LoneImage {
             notes: false,
             unreachable: false,
             confine: true,
-            deadline: check.deadline.as_secs_f64(),
+            deadline: AMPLE,
             memory: check.memory,
         }
     }
@@ -79,7 +80,7 @@ impl LoneImage {
             code: code.into(),
             package: None,
             capture_time: false,
-            timeout: 60.0,
+            timeout: AMPLE,
             origin: None,
             stream: false,
         };

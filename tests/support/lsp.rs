@@ -6,8 +6,9 @@ use consort::session::Session;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
-use crate::world::PATIENCE;
+use crate::patience::{PATIENCE, alone, soon};
 
 /// An editor connected to a session.
 pub struct Editor {
@@ -59,7 +60,8 @@ impl Editor {
 
     /// The answer to a request: its result, or its error.
     pub async fn answer(&mut self, id: i64) -> Result<Value, Value> {
-        let mut answer = self.wait(|message| message.get("method").is_none() && message["id"] == id).await;
+        let what = format!("the answer to request {id}");
+        let mut answer = self.wait(&what, |message| message.get("method").is_none() && message["id"] == id).await;
         match answer.get_mut("error") {
             Some(error) => Err(error.take()),
             None => Ok(answer["result"].take()),
@@ -121,29 +123,46 @@ impl Editor {
     /// The next diagnostics published for a document that satisfy `wanted`, as `line:character-line:character code`. Those before are
     /// dropped.
     pub async fn diagnostics(&mut self, uri: &str, wanted: impl Fn(i64, &[String]) -> bool) -> (i64, Vec<String>) {
+        let until = Instant::now() + PATIENCE;
+        let mut before = Vec::new();
         loop {
-            let published = self.wait_for("textDocument/publishDiagnostics", |params| params["uri"] == uri).await;
+            let what = format!("other diagnostics of {uri} than {before:?}");
+            let is_of = |message: &Value| {
+                message["method"] == "textDocument/publishDiagnostics" && message["params"]["uri"] == uri
+            };
+            let published = self.wait_until(until, &what, is_of).await["params"].take();
             let (version, lines) = (published["version"].as_i64().unwrap_or(-1), lines(&published["diagnostics"]));
             if wanted(version, &lines) {
                 return (version, lines);
             }
+            before.push((version, lines));
         }
     }
 
     /// The parameters of the next notification of a kind that satisfies `wanted`. Others stay to be looked at.
     pub async fn wait_for(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let mut message = self.wait(|message| message["method"] == method && wanted(&message["params"])).await;
+        let mut message = self.wait(method, |message| message["method"] == method && wanted(&message["params"])).await;
         message["params"].take()
     }
 
-    async fn wait(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    /// The next message that is wanted; others stay. `what` is said when it does not come.
+    async fn wait(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        self.wait_until(Instant::now() + PATIENCE, what, wanted).await
+    }
+
+    async fn wait_until(&mut self, until: Instant, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.unseen.iter().position(&wanted) {
             return self.unseen.remove(at).expect("it is there");
         }
         loop {
-            let message = tokio::time::timeout(PATIENCE, self.receive()).await;
+            let message = tokio::time::timeout_at(until, self.receive()).await;
             let Ok(Some(message)) = message else {
-                panic!("waited in vain ({message:?}); unseen: {:#?}", self.unseen);
+                let why = if message.is_ok() { "the stream ended".to_owned() } else { format!("not in {PATIENCE:?}") };
+                panic!(
+                    "waited in vain for {what}: {why}. What came and was not taken: {:#?}\n{}",
+                    self.unseen,
+                    alone()
+                );
             };
             if wanted(&message) {
                 return message;
@@ -155,7 +174,7 @@ impl Editor {
     /// The next question whether an agent may do something (either request), which the test answers with [`Editor::reply`].
     pub async fn question(&mut self) -> Value {
         let asks = |method: &str| matches!(method, "window/showMessageRequest" | "consort/approve");
-        self.wait(|message| message["method"].as_str().is_some_and(asks)).await
+        self.wait("a question", |message| message["method"].as_str().is_some_and(asks)).await
     }
 
     /// Whether such a question has come. Whatever the server said before its answer to a request is seen first.
@@ -224,7 +243,7 @@ impl Editor {
     pub async fn vanish(self) {
         let Editor { server, read, write, .. } = self;
         drop((read, write));
-        let ended = tokio::time::timeout(PATIENCE, server).await.expect("the door closes");
+        let ended = soon(server).await;
         assert_eq!(ended.expect("no panic"), consort::lsp::Ended::Disconnected);
     }
 
@@ -232,7 +251,7 @@ impl Editor {
     pub async fn leave(mut self) {
         self.request("shutdown", Value::Null).await.expect("shutdown");
         self.notify("exit", Value::Null).await;
-        assert_eq!(self.server.await.expect("no panic"), consort::lsp::Ended::Exit { clean: true });
+        assert_eq!(soon(self.server).await.expect("no panic"), consort::lsp::Ended::Exit { clean: true });
     }
 }
 

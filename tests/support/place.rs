@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+
+use crate::patience::PATIENCE;
 
 /// `XDG_CACHE_HOME` for everything that tests start, so that they build one core for each compiler between them, and compile the systems
 /// that they load once: they depend on sbcl and lisp/ alone. `scripts/isolated` names it; otherwise it is kept below `target/`.
@@ -79,7 +81,7 @@ impl Place {
         };
         let stopped = self.command(&["stop"]).output()?;
         ensure!(stopped.status.success(), "consort stop failed: {}", String::from_utf8_lossy(&stopped.stderr));
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + PATIENCE;
         for pid in pids {
             let pid = rustix::process::Pid::from_raw(pid).context("a process id of 0")?;
             while rustix::process::test_kill_process(pid).is_ok() {
@@ -88,7 +90,7 @@ impl Place {
                     "process {} is still there after `consort stop`",
                     pid.as_raw_nonzero()
                 );
-                std::thread::sleep(Duration::from_millis(5));
+                std::thread::sleep(std::time::Duration::from_millis(5));
             }
         }
         Ok(())

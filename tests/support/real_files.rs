@@ -6,9 +6,6 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Where Debian puts the sources of libraries.
-pub const LIBRARIES: &str = "/usr/share/common-lisp/source";
-
 /// The files below `directory` that have one of these extensions, sorted. Links are not followed: each file once, and no circles.
 pub fn below(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut files = Vec::new();

@@ -13,6 +13,8 @@ use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
+use crate::patience::PATIENCE;
+
 /// How messages are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
@@ -58,7 +60,7 @@ impl Client {
             notifications: VecDeque::new(),
             last_id: 0,
             arrived: Instant::now(),
-            limit: Duration::from_secs(60),
+            limit: PATIENCE,
         })
     }
 
@@ -154,7 +156,7 @@ impl Client {
                 return Ok(message);
             }
             if !self.readable_by(deadline)? {
-                bail!("no answer in {} s", self.limit.as_secs());
+                bail!("nothing came in {} s; before it came {:?}", self.limit.as_secs(), self.notifications);
             }
             match self.stdout.read(&mut piece)? {
                 0 => bail!("the server closed the connection"),

@@ -1,12 +1,14 @@
 //! A plain JSON-RPC client over a child's stdio, for both doors: it knows the framing and nothing of the protocols.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
+
+use crate::patience::{PATIENCE, alone};
 
 /// How messages are told apart on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +19,8 @@ pub enum Framing {
     Lines,
 }
 
-/// How long any answer may take before the test fails: generous, since only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// How many of the last messages a failure shows.
+const SHOWN: usize = 20;
 
 /// A running server on stdio.
 pub struct Rpc {
@@ -28,6 +30,8 @@ pub struct Rpc {
     framing: Framing,
     next_id: u64,
     answers: HashMap<u64, Value>,
+    /// The last messages, clipped, for what a failure says.
+    last: VecDeque<String>,
     /// Requests of the server (`workspace/configuration`, `elicitation/create`) that nobody answered yet.
     pub requests: Vec<Value>,
     /// Notifications, in order.
@@ -62,6 +66,7 @@ impl Rpc {
             framing,
             next_id: 0,
             answers: HashMap::new(),
+            last: VecDeque::new(),
             requests: Vec::new(),
             notifications: Vec::new(),
         }
@@ -133,15 +138,22 @@ impl Rpc {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.incoming.recv_timeout(left) {
                 Ok(message) => self.sort(message),
-                Err(RecvTimeoutError::Timeout) => {
-                    panic!("waited {PATIENCE:?} for {what}; notifications: {:?}", self.notifications)
+                Err(why) => {
+                    let why = match why {
+                        RecvTimeoutError::Timeout => format!("not in {PATIENCE:?}"),
+                        RecvTimeoutError::Disconnected => "the server closed its output".into(),
+                    };
+                    panic!("waited in vain for {what}: {why}. The last messages were:\n{:#?}\n{}", self.last, alone())
                 }
-                Err(RecvTimeoutError::Disconnected) => panic!("the server closed its output; waited for {what}"),
             }
         }
     }
 
     fn sort(&mut self, message: Value) {
+        if self.last.len() == SHOWN {
+            self.last.pop_front();
+        }
+        self.last.push_back(format!("{:.1000}", message.to_string()));
         let is_call = message.get("method").is_some();
         match (is_call, message.get("id").and_then(Value::as_u64)) {
             (true, _) if message.get("id").is_some() => self.requests.push(message),

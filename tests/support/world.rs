@@ -8,10 +8,8 @@ use consort::image::Image;
 use consort::model::image::ImageState;
 use consort::session::Session;
 
+use crate::patience::{AMPLE, soon};
 use crate::place::cores;
-
-/// How long anything may take that is waited for; on a loaded machine an image takes its time.
-pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A workspace in a temporary directory, with an image and a session over it.
 pub struct World {
@@ -28,9 +26,12 @@ impl World {
         World::configured(files, Config::default()).await
     }
 
-    /// [`World::with`] with settings. The user's init file is not loaded: a test's image is the same everywhere.
+    /// [`World::with`] with settings. The user's init file is not loaded: a test's image is the same everywhere. Evaluations and checks have
+    /// the time that they need on a slow machine.
     pub async fn configured(files: &[(&str, &str)], mut config: Config) -> World {
         config.lisp.init_file = consort::config::InitFile::None;
+        config.eval_timeout = Duration::from_secs_f64(AMPLE);
+        config.check.deadline = Duration::from_secs_f64(AMPLE);
         let directory = tempfile::tempdir().expect("a temporary directory");
         let workspace = directory.path().join("workspace");
         let private = directory.path().join("private");
@@ -56,9 +57,9 @@ impl World {
     /// Wait until the image is ready; its process.
     pub async fn is_ready(&self) -> u32 {
         let mut watch = self.image.watch();
-        let ready = watch.wait_for(|state| matches!(state, ImageState::Ready { .. }));
-        match tokio::time::timeout(PATIENCE, ready).await.expect("the image starts").expect("it is supervised").clone()
-        {
+        let ready =
+            watch.wait_for(|state| matches!(state, ImageState::Ready { .. } | ImageState::Dead { is_final: true, .. }));
+        match soon(ready).await.expect("it is supervised").clone() {
             ImageState::Ready { pid, .. } => pid,
             other => panic!("not ready: {other:?}"),
         }
@@ -80,7 +81,7 @@ impl World {
             ImageState::Ready { pid, .. } => Some(pid),
             _ => None,
         };
-        tokio::time::timeout(PATIENCE, self.image.shutdown()).await.expect("the image leaves");
+        soon(self.image.shutdown()).await;
         if let Some(pid) = pid.and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed())) {
             assert!(rustix::process::test_kill_process(pid).is_err(), "the image's process is still there");
         }

@@ -30,15 +30,27 @@ use crate::image::runtime::lost;
 use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::image::{ImageError, Progress};
 
-/// How often a busy image is asked again; the pause doubles each time: 3.2 s in all.
+/// How often a busy image is asked again; the pause doubles each time.
 const BUSY_TRIES: u32 = 6;
-const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// How long a check waits for its turn.
 const TURN: Duration = Duration::from_secs(60);
 /// What the image may take to fork; it has a shorter limit of its own.
 const FORK: Duration = Duration::from_secs(15);
-/// What a copy may take to connect, at the first try and at the second. A copy that inherited a lock that is held never does.
-const CONNECT: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
+/// What may be shorter in a test, which waits it out.
+#[derive(Debug)]
+pub(super) struct Waits {
+    /// The first pause before a busy image is asked again: 3.2 s in all.
+    pub(super) busy: Duration,
+    /// The limit for a copy to connect, at the first try and at the second. A copy that inherited a lock that is held never does.
+    pub(super) connect: [Duration; 2],
+}
+
+impl Default for Waits {
+    fn default() -> Waits {
+        Waits { busy: Duration::from_millis(50), connect: [Duration::from_secs(2), Duration::from_secs(5)] }
+    }
+}
+
 /// No deadline is later than this, so that it can be added to the time of day.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 /// How often limits are looked at.
@@ -199,10 +211,10 @@ async fn run<P: Serialize>(shared: &Arc<Shared>, job: &CheckJob<P>, edited: bool
     let (deadline, permit) = (job.within()?, turn(shared, edited).await?);
     let (mut busy, mut mute, mut again, mut by_process) = (0, 0, true, false);
     loop {
-        match attempt(shared, job, deadline, CONNECT[mute], permit.clone(), by_process).await {
+        match attempt(shared, job, deadline, shared.waits.connect[mute], permit.clone(), by_process).await {
             Ok(told) => return Ok(told),
             Err(Failed::Busy(_)) if busy < BUSY_TRIES => {
-                sleep(BUSY_PAUSE * 2_u32.pow(busy)).await;
+                sleep(shared.waits.busy * 2_u32.pow(busy)).await;
                 busy += 1;
             }
             Err(Failed::Busy(message)) => return Err(ImageError::Busy(message)),
@@ -210,7 +222,7 @@ async fn run<P: Serialize>(shared: &Arc<Shared>, job: &CheckJob<P>, edited: bool
                 tracing::warn!(reason, "checking in a second process");
                 by_process = true;
             }
-            Err(Failed::Mute(reason)) if mute + 1 < CONNECT.len() => {
+            Err(Failed::Mute(reason)) if mute + 1 < shared.waits.connect.len() => {
                 tracing::warn!(reason, "a check is tried once more");
                 mute += 1;
             }
@@ -334,7 +346,7 @@ impl ForkedCheck {
                 accepted
             }
             () = sleep(limit) => {
-                return Err(Failed::Mute(format!("The check's copy of the image did not begin within {} s.", limit.as_secs())));
+                return Err(Failed::Mute(format!("The check's copy of the image did not begin within {} s.", limit.as_secs_f64())));
             }
         };
         if let (ChildHandle::Process(..), Some(pid_handle)) = (child, &self.pid_handle) {

@@ -20,6 +20,7 @@ use crate::image::link::{Link, lock};
 use crate::image::pipes::Pipes;
 use crate::image::runtime::{Phase, Runtime};
 use crate::model::check::{CheckEnd, CheckMode, CheckReport};
+use crate::patience::{AMPLE, PATIENCE, comes, soon};
 
 /// What a copy does, by name. Run by [`Double`] only.
 #[test]
@@ -77,14 +78,23 @@ struct Seen {
     asked: AtomicUsize,
 }
 
+/// The first wait for a copy to connect is waited out where a copy hangs before it does; the second is not, but where a test says so.
+const CONNECT: [Duration; 2] = [Duration::from_millis(200), PATIENCE];
+
 impl Double {
     fn new(scripts: &[&'static str]) -> Double {
+        Double::waiting(scripts, [PATIENCE; 2])
+    }
+
+    fn waiting(scripts: &[&'static str], connect: [Duration; 2]) -> Double {
         let private = tempfile::tempdir().unwrap();
         let config = LispConfig { command: Vec::new(), heap: 0, init_file: InitFile::None, copies: Copies::Fork };
         let (events, _) = mpsc::unbounded_channel();
         let directory = private.path().to_owned();
         let runtime = Runtime::new(config, directory.clone(), directory.clone(), directory, events);
-        let shared = Arc::new(Shared::new(Arc::new(runtime)));
+        let mut shared = Shared::new(Arc::new(runtime));
+        shared.waits = Waits { busy: Duration::from_millis(1), connect };
+        let shared = Arc::new(shared);
         let (ours, theirs) = StdUnixStream::pair().unwrap();
         let link = Link::open(ours, &Handle::current(), |_| {}).unwrap();
         let ((out, out_writer), (err, err_writer)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
@@ -126,21 +136,19 @@ impl Double {
             notes: false,
             unreachable: false,
             confine: true,
-            deadline: 30.0,
+            deadline: AMPLE,
             memory: 1 << 30,
         };
         change(&mut params);
-        tokio::time::timeout(Duration::from_secs(60), check(&self.shared, params, priority)).await.unwrap()
+        soon(check(&self.shared, params, priority)).await
     }
 
     /// All copies are gone, and their directories.
     async fn nothing_left(&self) {
-        let nothing = async {
-            while self.seen.now.load(Ordering::SeqCst) > 0 || !self.shared.runtime.tasks.is_empty() {
-                sleep(Duration::from_millis(5)).await;
-            }
-        };
-        timeout(Duration::from_secs(30), nothing).await.expect("something is left");
+        comes("the end of all copies and tasks", async || {
+            (self.seen.now.load(Ordering::SeqCst) == 0 && self.shared.runtime.tasks.is_empty()).then_some(())
+        })
+        .await;
         assert_eq!(std::fs::read_dir(&self.shared.runtime.private).unwrap().count(), 0);
     }
 }
@@ -152,6 +160,8 @@ fn play(stream: StdUnixStream, scripts: &[&'static str], seen: &Arc<Seen>) {
     for line in BufReader::new(stream).lines() {
         let request: Value = serde_json::from_str(&line.unwrap()).unwrap();
         if request["op"] != "check" {
+            let answer = json!({"id": request["id"], "error": {"kind": "unknown", "message": "only checks here"}});
+            writeln!(lock(&writer), "{answer}").unwrap();
             continue;
         }
         if seen.asked.fetch_add(1, Ordering::SeqCst) > 0 {
@@ -233,9 +243,7 @@ async fn what_is_edited_does_not_wait_for_what_others_asked() {
         tokio::spawn(async move { double.check(|_| {}).await })
     };
     let others = [other(), other()];
-    while double.seen.asked.load(Ordering::SeqCst) < others.len() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    comes("the two checks", async || (double.seen.asked.load(Ordering::SeqCst) == others.len()).then_some(())).await;
     let report = double.check_edited().await.unwrap();
     assert_eq!(report.end, CheckEnd::Complete);
     others.iter().for_each(tokio::task::JoinHandle::abort);
@@ -258,7 +266,7 @@ async fn an_image_that_cannot_fork_is_not_asked_again_but_a_second_process() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_passes_a_limit_is_killed_and_told_at_the_form_it_was_at() {
     for (script, code, word) in [
-        ("hang", "out-of-time", "longer than the 0.5 s"),
+        ("hang", "out-of-time", "longer than the 2 s"),
         ("hog", "out-of-memory", "more than the 64 MB"),
         ("flood", "check-stopped", "more than 32 MB"),
         ("long line", "check-stopped", "a line is longer"),
@@ -267,7 +275,7 @@ async fn a_copy_that_passes_a_limit_is_killed_and_told_at_the_form_it_was_at() {
     ] {
         let double = Double::new(&[script]);
         let change = |params: &mut CheckParams| match script {
-            "hang" => params.deadline = 0.5,
+            "hang" => params.deadline = 2.0,
             "hog" => params.memory = 64 << 20,
             _ => {}
         };
@@ -291,12 +299,12 @@ async fn a_copy_without_its_token_is_not_believed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_hangs_before_it_connects_is_killed_and_made_once_more() {
-    let double = Double::new(&["mute", "good"]);
+    let double = Double::waiting(&["mute", "good"], CONNECT);
     let report = double.check(|_| {}).await.unwrap();
     assert_eq!((reason(&report), report.forms), ("complete", 2), "another process's words do not count");
     double.nothing_left().await;
     assert_eq!(*lock(&double.seen.ends), [(None, Some(9)), (Some(0), None)]);
-    let double = Double::new(&["mute"]);
+    let double = Double::waiting(&["mute"], [CONNECT[0]; 2]);
     let report = double.check(|_| {}).await.unwrap();
     assert!(reason(&report).contains("did not begin"), "{}", reason(&report));
     double.nothing_left().await;
@@ -316,7 +324,7 @@ async fn a_dropped_check_kills_its_copy_at_any_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_copies_run_at_once_and_no_more() {
     let double = Double::new(&["hang"]);
-    let short = |params: &mut CheckParams| params.deadline = 0.3;
+    let short = |params: &mut CheckParams| params.deadline = 1.5;
     let (a, b, c, d) = tokio::join!(double.check(short), double.check(short), double.check(short), double.check(short));
     for report in [a, b, c, d] {
         assert_eq!(codes(&report.unwrap()), ["found", "out-of-time"]);
@@ -329,9 +337,7 @@ async fn two_copies_run_at_once_and_no_more() {
 async fn an_image_that_dies_is_told_after_one_more_try() {
     let double = Double::new(&["die"]);
     let failed = async {
-        while double.seen.asked.load(Ordering::SeqCst) == 0 {
-            sleep(Duration::from_millis(5)).await;
-        }
+        comes("the check", async || (double.seen.asked.load(Ordering::SeqCst) > 0).then_some(())).await;
         double.shared.runtime.phase.send_replace(Phase::Dead("It fell over.".into(), true));
     };
     let (report, ()) = tokio::join!(double.check(|_| {}), failed);

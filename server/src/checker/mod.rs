@@ -54,6 +54,8 @@ struct Shared {
     warm: Mutex<Option<warm::Claims>>,
     /// The second process that is kept ready, if one is.
     worker: Mutex<Option<worker::Claims>>,
+    /// The times that a copy is waited for.
+    waits: copy::Waits,
 }
 
 impl Shared {
@@ -64,6 +66,7 @@ impl Shared {
             reserved: Arc::new(Semaphore::new(1)),
             warm: Mutex::default(),
             worker: Mutex::default(),
+            waits: copy::Waits::default(),
         }
     }
 }

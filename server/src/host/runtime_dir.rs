@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     fn fresh() -> (tempfile::TempDir, RuntimeDir) {
-        let dir = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
+        let dir = tempfile::Builder::new().prefix("c").tempdir().unwrap();
         let runtime = RuntimeDir::within(dir.path().join("consort"), Path::new("/some/workspace")).unwrap();
         (dir, runtime)
     }

@@ -74,9 +74,9 @@ fn an_editors_requests_are_answered_when_the_host_is_killed() {
     });
     kill(house.host_pid());
     assert_eq!(editor.answer(call)["error"]["code"], -32603);
-    let told = editor.receive().unwrap();
-    assert_eq!(told["method"], "window/showMessage");
-    assert!(told["params"]["message"].as_str().unwrap().contains("A new one is running"), "{told}");
+    editor.next("word of the new host", |told| {
+        told["method"] == "window/showMessage" && told["params"]["message"].to_string().contains("A new one is running")
+    });
     let eval = json!({"command": "consort.eval", "arguments": [{"code": "(+ 40 2)"}]});
     assert_eq!(editor.request("workspace/executeCommand", eval)["result"]["values"], json!(["42"]));
     assert_eq!(editor.request("shutdown", Value::Null)["result"], Value::Null);
@@ -86,17 +86,14 @@ fn an_editors_requests_are_answered_when_the_host_is_killed() {
 
 /// Wait until a document's diagnostics are those of these codes.
 fn await_codes(editor: &mut Process, uri: &str, version: i64, codes: &[&str]) {
-    loop {
-        let message = editor.receive().expect("diagnostics, and not the end");
+    editor.next(&format!("{codes:?} in version {version}"), |message| {
         let params = &message["params"];
         if message["method"] != "textDocument/publishDiagnostics" || params["uri"] != uri {
-            continue;
+            return false;
         }
         let found: Vec<_> = params["diagnostics"].as_array().unwrap().iter().map(|found| &found["code"]).collect();
-        if params["version"] == version && found == codes {
-            return;
-        }
-    }
+        params["version"] == version && found == codes
+    });
 }
 
 #[test]
@@ -121,14 +118,18 @@ fn an_editors_documents_are_checked_again_when_the_host_was_killed() {
     assert_ne!(house.host_pid(), before);
     change(&mut editor, 3, "(defun nowhere () 1)\n");
     await_codes(&mut editor, &uri, 3, &["unused-variable"]);
-    // Again and again, it is left to the editor.
-    for _ in 0..3 {
-        kill(house.host_pid());
-        wait_until("another host has come, or the bridge has gone", || {
-            house.status().is_some_and(|status| status["clients"].as_array().is_some_and(|here| !here.is_empty()))
-                || editor.child.try_wait().unwrap().is_some()
-        });
-    }
+    // Again and again in a short time, it is left to the editor.
+    wait_until("the bridge to give up", || {
+        let gone = editor.child.try_wait().unwrap().is_some();
+        if !gone && let Some(status) = house.status() {
+            kill(status["host_pid"].as_u64().unwrap());
+            wait_until("another host, or the bridge's end", || {
+                house.status().is_some_and(|status| status["clients"].as_array().is_some_and(|here| !here.is_empty()))
+                    || editor.child.try_wait().unwrap().is_some()
+            });
+        }
+        gone
+    });
     let code = loop {
         if editor.receive().is_none() {
             break editor.finish().0;
@@ -164,11 +165,8 @@ fn a_host_that_is_told_to_leave_is_not_replaced_by_editors() {
     let house = Services::new();
     let mut editor = editor(&house);
     assert!(house.run(&["stop"]).status.success());
-    let mut last = Value::Null;
-    while let Some(message) = editor.receive() {
-        last = message;
-    }
-    assert_eq!(last["method"], "window/showMessage");
+    editor.told("window/showMessage");
+    while editor.receive().is_some() {}
     assert!(house.status().is_none());
     let (code, said) = editor.finish();
     assert_eq!(code, Some(1));
@@ -215,8 +213,7 @@ fn an_agents_roots_say_where_it_works() {
     assert_eq!(answer["result"]["serverInfo"]["name"], "consort");
     assert!(house.status().is_none(), "not before the roots are known");
     agent.send(&json!({"method": "notifications/initialized"}));
-    let asked = agent.receive().unwrap();
-    assert_eq!(asked["method"], "roots/list");
+    let asked = agent.told("roots/list");
     let waiting = agent.ask("tools/list", json!({}));
     let ping = agent.ask("ping", json!({}));
     assert_eq!(agent.answer(ping)["result"], json!({}), "answered meanwhile");
@@ -250,8 +247,8 @@ fn an_editors_first_words_are_answered_as_the_specification_says() {
     let mut editor = Process::start(house.command(&["lsp"])).framed();
     assert_eq!(editor.request("textDocument/hover", json!({}))["error"]["code"], -32002);
     editor.stdin.as_mut().unwrap().write_all(b"Content-Length: 3\r\n\r\n{]}").unwrap();
-    let parse_error = editor.receive().unwrap();
-    assert_eq!((&parse_error["id"], &parse_error["error"]["code"]), (&Value::Null, &json!(-32700)));
+    let parse_error = editor.next("a parse error", |message| message["error"]["code"] == -32700);
+    assert_eq!(parse_error["id"], Value::Null);
     editor.send(&json!({"method": "exit"}));
     assert_eq!(editor.finish().0, Some(1));
 

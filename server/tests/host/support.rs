@@ -1,17 +1,28 @@
 //! A workspace and a runtime directory of a test's own, and the processes in it. Dropping it ends the host and looks for what is left.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use consort::host::hello::{Ack, Hello, line};
 use consort::host::runtime_dir::RuntimeDir;
 use serde_json::{Value, json};
 
-/// Longer than anything here takes, on a slow machine that builds the core first.
-const PATIENCE: Duration = Duration::from_secs(120);
+#[path = "../../../tests/support/environment.rs"]
+#[allow(unreachable_pub)]
+mod environment;
+#[path = "../../../tests/support/patience.rs"]
+#[allow(unreachable_pub)]
+mod patience;
+
+pub(crate) use patience::until as wait_until;
+use patience::{PATIENCE, alone};
+
+/// How many of the last messages a failure shows.
+const SHOWN: usize = 20;
 
 pub(crate) struct Services {
     runtime: tempfile::TempDir,
@@ -20,8 +31,9 @@ pub(crate) struct Services {
 
 impl Services {
     pub(crate) fn new() -> Services {
-        // Short: a socket's path has at most 100 bytes.
-        let temporary = |prefix| tempfile::Builder::new().prefix(prefix).tempdir_in("/tmp").unwrap();
+        // Short: a socket's path has at most 100 bytes, and a system's own temporary directory may have half of them.
+        let place = std::env::var_os("CONSORT_TEST_PLACE").map_or_else(|| "/tmp".into(), |_| std::env::temp_dir());
+        let temporary = |prefix| tempfile::Builder::new().prefix(prefix).tempdir_in(&place).unwrap();
         let house = Services { runtime: temporary("cr"), workspace: temporary("cw") };
         house.file("consort.toml", "[host]\nlinger_s = 60\n");
         house
@@ -44,8 +56,12 @@ impl Services {
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_consort"));
-        command.args(args).current_dir(self.workspace()).env("XDG_RUNTIME_DIR", self.runtime.path());
-        command.env("XDG_CONFIG_HOME", self.runtime.path()).env("XDG_STATE_HOME", self.runtime.path().join("state"));
+        environment::shut_out(&mut command);
+        command.args(args).current_dir(self.workspace());
+        for name in ["HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"] {
+            command.env(name, self.runtime.path());
+        }
+        command.env("XDG_STATE_HOME", self.runtime.path().join("state")).env("XDG_CACHE_HOME", cache_home());
         command
     }
 
@@ -115,12 +131,11 @@ pub(crate) fn wait_until_gone(pid: u64) {
     wait_until(&format!("process {pid} ends"), || is_gone(pid));
 }
 
-/// For what no descriptor tells of: the end of a process that is not a child.
-pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !done() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
+/// `XDG_CACHE_HOME`, which all tests share so that they build one core: the one that `scripts/isolated` names, or one below `target/`.
+fn cache_home() -> PathBuf {
+    match (std::env::var_os("CONSORT_TEST_PLACE"), std::env::var_os("XDG_CACHE_HOME")) {
+        (Some(_), Some(cache)) => cache.into(),
+        _ => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-cache"),
     }
 }
 
@@ -144,7 +159,12 @@ pub(crate) fn file_uri(path: &Path) -> String {
 pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    stdout: Option<ChildStdout>,
+    incoming: Option<Receiver<Value>>,
+    /// What came and was not wanted yet, in order.
+    unseen: VecDeque<Value>,
+    /// The last messages, clipped, for what a failure says.
+    last: VecDeque<String>,
     framed: bool,
     ids: u64,
 }
@@ -152,8 +172,9 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn start(mut command: Command) -> Process {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        Process { child, stdin, stdout, framed: false, ids: 0 }
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (unseen, last) = (VecDeque::new(), VecDeque::new());
+        Process { child, stdin, stdout, incoming: None, unseen, last, framed: false, ids: 0 }
     }
 
     pub(crate) fn framed(mut self) -> Process {
@@ -170,28 +191,72 @@ impl Process {
         self.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
-    /// The next message; `None` at the end.
+    /// The next message that nobody has looked at; `None` at the end.
     pub(crate) fn receive(&mut self) -> Option<Value> {
-        let mut line = String::new();
-        if !self.framed {
-            return (self.stdout.read_line(&mut line).unwrap() > 0).then(|| serde_json::from_str(&line).unwrap());
+        self.unseen.pop_front().or_else(|| self.arrives("any message"))
+    }
+
+    /// The next message from the program; `None` at the end.
+    fn arrives(&mut self, what: &str) -> Option<Value> {
+        let incoming = self.incoming.get_or_insert_with(|| {
+            let (send, incoming) = channel();
+            let (mut stdout, framed) = (BufReader::new(self.stdout.take().unwrap()), self.framed);
+            std::thread::spawn(move || {
+                while let Some(message) = read_message(&mut stdout, framed) {
+                    if send.send(message).is_err() {
+                        break;
+                    }
+                }
+            });
+            incoming
+        });
+        match incoming.recv_timeout(PATIENCE) {
+            Ok(message) => {
+                self.last.drain(..(self.last.len() + 1).saturating_sub(SHOWN));
+                self.last.push_back(format!("{:.1000}", message.to_string()));
+                Some(message)
+            }
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                panic!("waited {PATIENCE:?} in vain for {what}; the last messages were {:#?}\n{}", self.last, alone())
+            }
         }
-        let mut length = None;
+    }
+
+    /// The next message that is wanted; others stay.
+    pub(crate) fn next(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.unseen.iter().position(&wanted) {
+            return self.unseen.remove(at).unwrap();
+        }
         loop {
-            line.clear();
-            if self.stdout.read_line(&mut line).unwrap() == 0 {
-                return None;
+            let Some(message) = self.arrives(what) else {
+                let said = self.said();
+                panic!(
+                    "the stream ended instead of {what}; the last messages were {:#?}; on standard error: {said}\n{}",
+                    self.last,
+                    alone()
+                );
+            };
+            if wanted(&message) {
+                return message;
             }
-            if let Some(value) = line.strip_prefix("Content-Length:") {
-                length = value.trim().parse().ok();
-            }
-            if line == "\r\n" {
-                break;
-            }
+            self.unseen.push_back(message);
         }
-        let mut body = vec![0; length.unwrap()];
-        self.stdout.read_exact(&mut body).unwrap();
-        Some(serde_json::from_slice(&body).unwrap())
+    }
+
+    /// What came on standard error, to its end.
+    fn said(&mut self) -> String {
+        let mut said = String::new();
+        let read = self.child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
+        match read {
+            Some(Err(error)) => format!("{said} (and then it could not be read: {error})"),
+            _ => said,
+        }
+    }
+
+    /// The next notification or request of a method.
+    pub(crate) fn told(&mut self, method: &str) -> Value {
+        self.next(method, |message| message["method"] == method)
     }
 
     /// Send a request; its id.
@@ -201,14 +266,10 @@ impl Process {
         self.ids
     }
 
-    /// The answer to a request; what comes before it is dropped.
+    /// The answer to a request; what comes before it stays.
     pub(crate) fn answer(&mut self, id: u64) -> Value {
-        loop {
-            let message = self.receive().expect("the end of the stream instead of an answer");
-            if message["id"] == id && message.get("method").is_none() {
-                return message;
-            }
-        }
+        let what = format!("the answer to request {id}");
+        self.next(&what, |message| message["id"] == id && message.get("method").is_none())
     }
 
     pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
@@ -229,10 +290,30 @@ impl Process {
     /// Close standard input and wait; the exit code and what came on standard error.
     pub(crate) fn finish(mut self) -> (Option<i32>, String) {
         drop(self.stdin.take());
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        let said = self.said();
         (self.child.wait().unwrap().code(), said)
     }
+}
+
+/// The next message: a line, or a frame. `None` at the end.
+fn read_message(stdout: &mut impl BufRead, framed: bool) -> Option<Value> {
+    let mut line = String::new();
+    if !framed {
+        return (stdout.read_line(&mut line).unwrap() > 0).then(|| serde_json::from_str(&line).unwrap());
+    }
+    let mut length = None;
+    while line != "\r\n" {
+        line.clear();
+        if stdout.read_line(&mut line).unwrap() == 0 {
+            return None;
+        }
+        if let Some(value) = line.strip_prefix("Content-Length:") {
+            length = value.trim().parse().ok();
+        }
+    }
+    let mut body = vec![0; length.unwrap()];
+    stdout.read_exact(&mut body).unwrap();
+    Some(serde_json::from_slice(&body).unwrap())
 }
 
 impl Drop for Process {

@@ -1,11 +1,10 @@
 //! The whole program: `consort mcp` for the agent, `consort lsp` for the editor that is asked, one host, and its audit log.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use consort_tests::installation::Installation;
+use consort_tests::patience::{AMPLE, until};
 use consort_tests::wire::Rpc;
-use consort_tests::world::PATIENCE;
 use serde_json::{Value, json};
 
 const ASK: &str = "window/showMessageRequest";
@@ -90,7 +89,7 @@ impl Doors {
 
     /// What the person evaluates; the first value.
     pub(crate) fn eval(&mut self, code: &str) -> String {
-        let arguments = json!({"command": "consort.eval", "arguments": [{"code": code}]});
+        let arguments = json!({"command": "consort.eval", "arguments": [{"code": code, "timeout": AMPLE}]});
         let outcome = self.editor.request("workspace/executeCommand", arguments);
         assert_eq!(outcome["status"], "ok", "{code}: {outcome}");
         outcome["values"][0].as_str().unwrap_or_default().to_owned()
@@ -103,15 +102,11 @@ impl Doors {
     /// These decisions, as `tool decision`, and no others are in the audit log; what a rule allowed is left out. The last lines are written after
     /// the answer.
     pub(crate) fn audited(&self, expected: &[&str]) {
-        let until = Instant::now() + PATIENCE;
-        loop {
+        until(&format!("{expected:#?} in the audit log"), || {
             let found = self.audit();
-            if found == expected {
-                return;
-            }
-            assert!(found.len() <= expected.len() && Instant::now() < until, "{found:#?} and not {expected:#?}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+            assert!(found.len() <= expected.len(), "{found:#?} and not {expected:#?}");
+            found == expected
+        });
     }
 
     fn audit(&self) -> Vec<String> {

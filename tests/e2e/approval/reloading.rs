@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::time::{Duration, Instant};
 
+use consort_tests::patience::{AMPLE, until};
 use consort_tests::wire::Rpc;
-use consort_tests::world::PATIENCE;
 use serde_json::{Value, json};
 
 use crate::doors::{Doors, begin, kind, result};
@@ -138,13 +137,9 @@ fn a_fasl_that_is_exchanged_while_it_waits_is_not_loaded() {
                (rename-file {bad:?} {good:?})
                :exchanged)))"
     );
-    let arguments = json!({"command": "consort.eval", "arguments": [{"code": code}]});
+    let arguments = json!({"command": "consort.eval", "arguments": [{"code": code, "timeout": AMPLE}]});
     let other = doors.editor.begin("workspace/executeCommand", arguments);
-    let until = Instant::now() + PATIENCE;
-    while !doors.house.path("held").exists() {
-        assert!(Instant::now() < until, "the lock is not held");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("the lock to be held", || doors.house.path("held").exists());
     let refused = doors.decided("code_load_fasl", json!({"path": "good.fasl"}), || (), "Allow");
     assert_eq!(kind(&refused), "FILE_CHANGED");
     assert_eq!(doors.editor.wait(other)["result"]["values"], json!([":EXCHANGED"]));

@@ -7,7 +7,8 @@ use consort::config::Source;
 use consort::config::approval::{Class, Setting};
 use consort_tests::agent::Agent;
 use consort_tests::lsp::Editor;
-use consort_tests::world::{PATIENCE, World};
+use consort_tests::patience::{PATIENCE, alone};
+use consort_tests::world::World;
 use serde_json::{Value, json};
 
 /// A world with an audit log.
@@ -83,7 +84,7 @@ impl Guarded {
         };
         tokio::time::timeout(PATIENCE, look)
             .await
-            .unwrap_or_else(|_| panic!("not in the audit log: {:#?}", self.audit()))
+            .unwrap_or_else(|_| panic!("waited in vain; the audit log has {:#?}\n{}", self.audit(), alone()))
     }
 
     /// A refusal whose reason or decider has these words.

@@ -117,8 +117,11 @@ async fn an_expansion_takes_the_place_of_its_form() {
     assert_eq!(actions[2]["kind"], "refactor.rewrite");
     // One that only shows, shows: an editor may do nothing with the result.
     editor.request("workspace/executeCommand", actions[0]["command"].clone()).await.unwrap();
-    let shown = editor.wait_for("window/showMessage", |_| true).await;
-    assert!(shown["message"].as_str().unwrap().starts_with("(if x"), "{shown}");
+    editor
+        .wait_for("window/showMessage", |params| {
+            params["message"].as_str().is_some_and(|text| text.starts_with("(if x"))
+        })
+        .await;
 
     let result = editor.request("workspace/executeCommand", actions[2]["command"].clone()).await.unwrap();
     assert_eq!(result["applied"], true, "{result}");

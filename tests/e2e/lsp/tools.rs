@@ -6,8 +6,13 @@ use serde_json::{Value, json};
 
 const CODE: &str = "(in-package :cl-user)
 (defun burn (n) (declare (fixnum n)) (let ((s 0)) (declare (fixnum s)) (dotimes (i n s) (setf s (logxor i (logand s 1023))))))
-(burn 300000000)
+(burn-a-while)
 ";
+
+/// Keeps a processor busy for half a second of its time, however fast it is.
+const WHILE: &str =
+    "(defun burn-a-while (&aux (end (+ (get-internal-run-time) (floor internal-time-units-per-second 2))))
+  (loop while (< (get-internal-run-time) end) do (burn 1000000)))";
 
 /// The API of Rove that running a test takes, in as few lines as it can be.
 const ROVE: &str = include_str!("../../../lisp/tests/stand-ins.lisp");
@@ -19,12 +24,13 @@ async fn a_form_is_profiled_where_it_stands() {
     let uri = world.uri("a.lisp");
     editor.open(&uri, CODE).await;
     editor.eval(CODE.rsplit_once("(burn").unwrap().0).await;
+    editor.eval(WHILE).await;
     let place = json!({"uri": uri, "position": {"line": 2, "character": 3}});
     let result = editor.command("consort.profileForm", place).await.unwrap();
     assert_eq!(result["profile"]["rows"][0]["function"], "BURN", "{result}");
     assert!(result["text"].as_str().unwrap().starts_with("Statistical Profile (CPU mode)"), "{result}");
     assert!(!result["profile"]["folded"].as_array().unwrap().is_empty());
-    let graph = json!({"code": "(burn 50000000)", "report": "graph", "mode": "time"});
+    let graph = json!({"code": "(burn-a-while)", "report": "graph", "mode": "time"});
     let result = editor.command("consort.profileForm", graph).await.unwrap();
     assert!(result["text"].as_str().unwrap().contains("Call Graph"), "{result}");
     let wrong = editor.command("consort.profileForm", json!({})).await.unwrap_err();
@@ -40,11 +46,12 @@ async fn names_are_described_and_disassembled_where_they_stand() {
     let uri = world.uri("a.lisp");
     editor.open(&uri, CODE).await;
     editor.eval(CODE.rsplit_once("(burn").unwrap().0).await;
+    editor.eval(WHILE).await;
     let place = json!({"uri": uri, "position": {"line": 2, "character": 3}});
     let described = editor.command("consort.describe", place.clone()).await.unwrap();
-    assert!(described["text"].as_str().unwrap().contains("BURN"), "{described}");
+    assert!(described["text"].as_str().unwrap().contains("BURN-A-WHILE"), "{described}");
     let disassembled = editor.command("consort.disassemble", place).await.unwrap();
-    assert!(disassembled["text"].as_str().unwrap().contains("disassembly for BURN"), "{disassembled}");
+    assert!(disassembled["text"].as_str().unwrap().contains("disassembly for BURN-A-WHILE"), "{disassembled}");
     let unknown = editor.command("consort.describe", json!({"name": "no-such-name"})).await.unwrap_err();
     assert_eq!((&unknown["code"], &unknown["data"]["kind"]), (&json!(-32803), &json!("not-found")));
     let missing = editor.command("consort.disassemble", json!({})).await.unwrap_err();

@@ -1,7 +1,5 @@
 #![allow(clippy::unwrap_used)]
 
-use std::time::Duration;
-
 use lsp_types::*;
 use tokio::io::{DuplexStream, ReadHalf, WriteHalf, split};
 use tokio::sync::Notify;
@@ -237,5 +235,5 @@ async fn our_own_requests_get_their_answers_and_end_with_the_connection() {
     });
     client.receive().await;
     client.send(json!({"method": "exit"})).await;
-    assert!(tokio::time::timeout(Duration::from_secs(60), asking).await.unwrap().unwrap().is_err());
+    assert!(crate::patience::soon(asking).await.unwrap().is_err());
 }

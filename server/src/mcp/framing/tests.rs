@@ -1,7 +1,6 @@
 //! The transport under a server with one tool that never ends.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult, PaginatedRequestParams,
@@ -15,6 +14,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::patience::soon;
 
 /// Answers `echo` with a text of the length it is told; `forever` ends only when its client is gone or cancels.
 struct Server {
@@ -103,8 +103,7 @@ impl Client {
     }
 
     async fn answer(&mut self) -> Value {
-        let line =
-            tokio::time::timeout(Duration::from_secs(20), self.read.next_line()).await.expect("an answer").unwrap();
+        let line = soon(self.read.next_line()).await.unwrap();
         serde_json::from_str(&line.expect("the connection is open")).unwrap()
     }
 
@@ -189,7 +188,7 @@ async fn other_requests_are_answered_while_a_call_runs_and_a_cancel_stops_it() {
     client.request(1, "ping", json!({})).await;
     assert!(client.answer().await["error"]["message"].as_str().unwrap().contains("still in progress"));
     client.line(r#"{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}"#).await;
-    client.stopped.notified().await;
+    soon(client.stopped.notified()).await;
     // The id is free again, and no answer to the cancelled request comes.
     client.request(1, "tools/call", json!({"name": "echo"})).await;
     assert_eq!(client.answer().await["result"]["content"][0]["text"], "x");
@@ -215,8 +214,8 @@ async fn a_client_that_vanishes_ends_its_calls() {
     client.is_alive().await;
     client.write.shutdown().await.unwrap();
     hung_up.send(()).unwrap();
-    client.stopped.notified().await;
-    client.served.await.unwrap();
+    soon(client.stopped.notified()).await;
+    soon(client.served).await.unwrap();
 }
 
 #[tokio::test]
@@ -229,7 +228,7 @@ async fn a_client_that_only_closed_its_input_still_gets_its_answers() {
     for _ in 1..=3 {
         assert_eq!(client.answer().await["result"]["content"][0]["text"].as_str().map(str::len), Some(100_000));
     }
-    client.served.await.unwrap();
+    soon(client.served).await.unwrap();
 }
 
 #[tokio::test]
@@ -250,8 +249,14 @@ async fn a_client_that_does_not_read_is_read_no_further_and_loses_nothing() {
     while calls.load(Ordering::Relaxed) < UNREAD_LIMIT / LENGTH {
         tokio::task::yield_now().await;
     }
-    // Time to do wrong: a server that reads on is far ahead after it.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    // All of it runs in this thread, so that a server that reads on is far ahead once nothing moves any more.
+    let mut still = None;
+    while still != Some(calls.load(Ordering::Relaxed)) {
+        still = Some(calls.load(Ordering::Relaxed));
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+    }
     for answered in 0..REQUESTS {
         let ahead = calls.load(Ordering::Relaxed) - answered;
         assert!(

@@ -1,0 +1,195 @@
+#!/usr/bin/env bash
+# Tests of what the tests stand on: scripts/isolated shuts the machine out, tests/support/leaks fails for what its own command leaves and
+# for nothing else, scripts/test-report.sh counts. `run.sh PATTERN`: only the tests whose name matches. The last line counts.
+set -uo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cd "$root"
+. scripts/test-report.sh
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+passed=0 failed=0
+
+# leaks COMMAND...: as a stage runs one, but not patient with what is left.
+leaks() { scripts/isolated env CONSORT_LEAKS_PATIENCE=1 tests/support/leaks "$@"; }
+# expect STATUS WORDS COMMAND...: it ends with this status, and prints these words.
+expect() {
+    local wanted=$1 words=$2 status=0
+    shift 2
+    "$@" >"$scratch/out" 2>&1 || status=$?
+    if [ "$status" != "$wanted" ] || [[ "$(cat "$scratch/out")" != *"$words"* ]]; then
+        printf 'expected status %s and "%s", got %s from %s:\n' "$wanted" "$words" "$status" "$*"
+        sed 's/^/  /' "$scratch/out"
+        return 1
+    fi
+}
+# comes WHAT COMMAND...: wait until the command succeeds.
+comes() {
+    local what=$1 until=$((SECONDS + 300))
+    shift
+    while ! "$@"; do
+        [ "$SECONDS" -lt "$until" ] || { echo "waited in vain for $what"; return 1; }
+        sleep 0.05
+    done
+}
+
+a_hostile_environment_is_shut_out() {
+    local name hostile=()
+    for name in LANG LC_ALL LC_CTYPE LANGUAGE TERM TZ EDITOR VISUAL PAGER XDG_DATA_DIRS XDG_CONFIG_DIRS XDG_CONFIG_HOME XDG_RUNTIME_DIR \
+        CL_SOURCE_REGISTRY ASDF_OUTPUT_TRANSLATIONS SBCL_HOME SBCL_CORE GIT_CONFIG_GLOBAL GIT_CONFIG_COUNT GIT_DIR PYTHONPATH PYTHONSTARTUP \
+        NODE_OPTIONS NODE_PATH NPM_CONFIG_PREFIX RUST_LOG CONSORT_LOG http_proxy HTTPS_PROXY NO_COLOR CDPATH BASH_ENV DISPLAY TMUX; do
+        hostile+=("$name=hostile")
+    done
+    mkdir -p "$scratch/bin"
+    env "${hostile[@]}" "PATH=$scratch/bin:$PATH" scripts/isolated env >"$scratch/env" 2>"$scratch/err" || return
+    if grep hostile "$scratch/env"; then return 1; fi
+    if grep -F "$scratch/bin" "$scratch/env"; then return 1; fi
+}
+
+only_named_systems_are_found() {
+    local data=$scratch/data name
+    for name in asdf hostile; do
+        mkdir -p "$data/common-lisp/source/$name" "$scratch/home/common-lisp/$name" "$scratch/home/.config/common-lisp/source-registry.conf.d"
+        echo "(defsystem \"$name\" :version \"99\")" | tee "$data/common-lisp/source/$name/$name.asd" >"$scratch/home/common-lisp/$name/$name.asd"
+    done
+    echo "(:tree \"$data/\")" >"$scratch/home/.config/common-lisp/source-registry.conf.d/hostile.conf"
+    echo '(error "hostile")' >"$scratch/home/.sbclrc"
+    # Both compilers' homes are theirs alone; what an installation of rustup and cargo is, is asked of nobody here.
+    env HOME="$scratch/home" XDG_DATA_DIRS="$data" CONSORT_TEST_CACHE="${CONSORT_TEST_CACHE:?}" scripts/isolated sbcl --non-interactive \
+        --eval '(require :asdf)' --eval '(print (list :hostile (asdf:find-system "hostile" nil)
+                                                     :asdf (asdf:component-pathname (asdf:find-system "asdf" nil))
+                                                     :known (and (asdf:find-system "cl-ppcre" nil) t)))' >"$scratch/out" 2>&1 || { cat "$scratch/out"; return 1; }
+    grep -q ':HOSTILE NIL' "$scratch/out" && grep -q ':KNOWN T' "$scratch/out" && ! grep -q "$scratch" "$scratch/out" || { cat "$scratch/out"; return 1; }
+}
+
+the_directory_is_removed_and_the_status_kept() {
+    local place
+    expect 7 /tmp/ scripts/isolated sh -c 'echo $CONSORT_TEST_PLACE; exit 7' || return
+    place=$(cat "$scratch/out")
+    [ -n "$place" ] && [ ! -e "$place" ]
+}
+
+what_leaves_nothing_passes() {
+    expect 0 done leaks sh -c 'f=$(mktemp); rm $f; echo done' &&
+        expect 3 done leaks sh -c 'echo done; exit 3'
+}
+a_process_is_a_leak_and_is_ended() {
+    local pid
+    expect 70 'sleep 7001' leaks bash -c 'setsid sleep 7001 >/dev/null 2>&1 </dev/null & echo $! >'"$scratch/pid" || return
+    pid=$(cat "$scratch/pid")
+    ! grep -qs 'sleep' "/proc/$pid/cmdline" || { echo "process $pid still runs"; return 1; }
+    # One that dropped its environment is known by where it works.
+    expect 70 'sleep 7002' leaks bash -c 'cd $TMPDIR; env -i setsid sleep 7002 >/dev/null 2>&1 </dev/null & sleep 0.2'
+}
+a_file_is_a_leak() {
+    expect 70 /tmp/left leaks sh -c 'touch $TMPDIR/left' &&
+        expect 70 /runtime/left leaks sh -c 'touch $XDG_RUNTIME_DIR/left' &&
+        expect 70 /home/.left leaks sh -c 'touch $HOME/.left' || return
+    # Beside the place, under its name.
+    expect 70 .beside leaks sh -c 'touch $CONSORT_TEST_PLACE.beside' || return
+    rm -f "$(sed -n 's/^ *\(\/tmp\/.*\.beside\)$/\1/p' "$scratch/out")"
+}
+a_host_elsewhere_is_a_leak() {
+    local directory=/tmp/consort-harness.$$
+    expect 70 host.json leaks sh -c "mkdir -p $directory/a; echo '{\"workspace\": \"'\$TMPDIR'\"}' >$directory/a/host.json" || { rm -rf "$directory"; return 1; }
+    rm -rf "$directory"
+}
+what_others_do_meanwhile_is_not_a_leak() {
+    local other=/tmp/consort-others.$$ status=0 pid
+    (cd / && exec env -i sleep 7003) &
+    pid=$!
+    expect 0 done leaks bash -c "mkdir -p $other/a; touch /dev/shm/consort-others.$$; echo '{\"workspace\": \"/else\"}' >$other/a/host.json; echo done" || status=1
+    kill "$pid" 2>/dev/null || { echo "another's process was ended"; status=1; }
+    wait "$pid" 2>/dev/null
+    rm -rf "$other" "/dev/shm/consort-others.$$"
+    return $status
+}
+# tree: a work tree with the script in it.
+tree() {
+    mkdir -p "$1/tests/support"
+    cp tests/support/leaks "$1/tests/support/leaks"
+    (cd "$1" && git init -q . && echo one >file && git add . && git -c user.name=t -c user.email=t@localhost commit -qm one)
+}
+a_changed_work_tree_is_found() {
+    local tree=$scratch/tree
+    tree "$tree" || return
+    local leaks=("env" "CONSORT_TEST_SERIES=consort-h$$" "CONSORT_LEAKS_PATIENCE=1" "$tree/tests/support/leaks")
+    echo two >"$tree/file"
+    "${leaks[@]}" --list >"$scratch/before"
+    expect 0 '' "${leaks[@]}" --since "$scratch/before" || return
+    touch /tmp/consort-others.$$
+    expect 0 '' "${leaks[@]}" --since "$scratch/before" || { rm -f /tmp/consort-others.$$; return 1; }
+    rm -f /tmp/consort-others.$$
+    # Also of a file that was another than the committed one before.
+    echo three >"$tree/file"
+    expect 70 file "${leaks[@]}" --since "$scratch/before" || return
+    echo two >"$tree/file"
+    touch "$tree/new"
+    expect 70 new "${leaks[@]}" --since "$scratch/before" || return
+    rm "$tree/new"
+    mkdir "/tmp/consort-h$$.left"
+    expect 70 "consort-h$$.left" "${leaks[@]}" --since "$scratch/before" || { rmdir "/tmp/consort-h$$.left"; return 1; }
+    rmdir "/tmp/consort-h$$.left"
+}
+gone() { ! grep -qs sleep "/proc/$1/cmdline"; }
+an_interrupted_run_leaves_nothing() {
+    local group place pid signal
+    for signal in TERM INT; do
+        rm -f "$scratch/ready" "$scratch/interrupted"
+        set -m
+        leaks bash -c 'setsid sleep 7004 >/dev/null 2>&1 </dev/null &
+            echo "$! $CONSORT_TEST_PLACE" >'"$scratch/interrupted"'; mv '"$scratch/interrupted $scratch/ready"'; sleep 7005' >"$scratch/out" 2>&1 &
+        group=$!
+        set +m
+        comes "the command's start" test -e "$scratch/ready" || return
+        read -r pid place <"$scratch/ready"
+        kill -"$signal" -- "-$group"
+        wait "$group"
+        comes "the end of process $pid after $signal" gone "$pid" || return
+        comes "the end of $place after $signal" test ! -e "$place" || return
+    done
+}
+
+counts_are_read_from_logs() {
+    printf 'test result: ok. 3 passed; 1 failed; 2 ignored; 0 measured\ntest result: ok. 4 passed; 0 failed; 0 ignored\n' >"$scratch/cargo"
+    printf '=== 5 passed, 1 failed, 2 skipped in 3.21s ===\n' >"$scratch/pytest"
+    printf 'lsp: 2 passed, 1 failed\n10 passed, 1 failed, 3 skipped, 2 flaky\n' >"$scratch/plain"
+    printf '10 passed, 0 failed\n1 flaky\n' >"$scratch/alone"
+    local log wanted
+    for log in 'cargo:7 1 2 0' 'pytest:5 1 2 0' 'plain:10 1 3 2' 'alone:10 0 0 1'; do
+        wanted=${log#*:}
+        [ "$(count "$scratch/${log%%:*}")" = "$wanted" ] || { echo "${log%%:*}: $(count "$scratch/${log%%:*}") and not $wanted"; return 1; }
+    done
+}
+failed_tests_are_named_with_their_command() {
+    cat >"$scratch/log" <<'END'
+running 2 tests
+failures:
+
+---- a::b stdout ----
+thread 'a::b' panicked at x.rs:1:
+waited in vain for the moon
+
+failures:
+    a::b
+    c
+
+test result: FAILED. 0 passed; 2 failed; 0 ignored
+error: test failed, to rerun pass `-p consort-tests --test faults`
+END
+    [ "$(alone "$scratch/log" 'P ')" = 'P cargo test --locked -p consort-tests --test faults -- --exact a::b c' ] || { alone "$scratch/log" 'P '; return 1; }
+    telling "$scratch/log" | grep -q 'waited in vain for the moon'
+}
+
+for name in $(declare -F | awk '{ print $3 }' | grep -vxE 'leaks|expect|comes|gone|tree|count|telling|alone' | grep -E -- "${1:-}"); do
+    if "$name" >"$scratch/told" 2>&1; then
+        printf '   ok   %s\n' "$name"
+        passed=$((passed + 1))
+    else
+        printf '   FAILED %s\n' "$name"
+        sed 's/^/       /' "$scratch/told"
+        printf '       alone: scripts/isolated tests/support/leaks tests/harness/run.sh %s\n' "$name"
+        failed=$((failed + 1))
+    fi
+done
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]

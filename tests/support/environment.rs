@@ -1,0 +1,26 @@
+//! The environment of the programs that tests start: made here, and not inherited. Also included by the tests of `server`.
+
+use std::process::Command;
+
+/// The variables that are kept: where programs are, what the tests' own marks are, and what `scripts/isolated` has made for ASDF.
+const KEPT: [&str; 7] = [
+    "PATH",
+    "CONSORT_TEST_PLACE",
+    "CONSORT_TEST_RUN",
+    "CL_SOURCE_REGISTRY",
+    "ASDF_OUTPUT_TRANSLATIONS",
+    "RUST_BACKTRACE",
+    "TMPDIR",
+];
+
+/// Takes from `command` all of the environment but what a test's program may have.
+pub fn shut_out(command: &mut Command) {
+    command.env_clear();
+    for name in KEPT {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    let locale = if cfg!(target_os = "macos") { "en_US.UTF-8" } else { "C.UTF-8" };
+    command.env("LANG", locale).env("TZ", "UTC").env("TERM", "xterm-256color").env("SHELL", "/bin/sh");
+}
