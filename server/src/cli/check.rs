@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::model::check::{CheckEnd, CheckReport};
-use crate::model::diagnostic::Diagnostic;
 use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
 use consort::host::workspace;
 use consort::ide::render::{Source, Summary, Terminal};
+use consort::model::check::{CheckEnd, CheckReport};
+use consort::model::diagnostic::Diagnostic;
 use consort::session::{CheckSystemRequest, SystemReport};
 use consort::text::position::{PositionEncoding, to_position};
 use consort::text::{Span, decode};

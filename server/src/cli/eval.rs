@@ -3,10 +3,10 @@
 use std::io::{self, Read};
 use std::process::ExitCode;
 
-use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
+use consort::model::evaluation::{EvalOutcome, EvalStatus};
 
 use super::WorkspaceArg;
 use super::output::{Failure, print, print_error};

@@ -28,8 +28,7 @@ fn whoever_comes_when_the_host_was_killed_is_served() {
                 .expect("it starts")
         };
         let mut editor = Process::start(house.command(&["lsp"])).framed();
-        let opened =
-            editor.ask("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
+        let opened = editor.ask("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
         let mut other = Process::start(house.command(&["mcp"]));
         let greeted = other.ask("initialize", agent_params(json!({})));
         let commands = [command(&["eval", "(+ 40 2)"]), command(&["check", &file]), command(&["status"])];
@@ -113,10 +112,8 @@ fn a_host_that_is_stopped_is_told_of_and_waited_for() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    let asked = editor.ask(
-        "workspace/executeCommand",
-        json!({"command": "consort.eval", "arguments": [{"code": "(+ 40 2)"}]}),
-    );
+    let asked =
+        editor.ask("workspace/executeCommand", json!({"command": "consort.eval", "arguments": [{"code": "(+ 40 2)"}]}));
     let call = agent.ask_eval("(+ 40 2)");
     let answer = agent.answer(call);
     assert_eq!(answer["result"]["isError"], true);
