@@ -1,6 +1,7 @@
 //! What the product does, one file a feature: plain data in, plain data out. Never names `lsp_types` or `rmcp`.
 
 pub mod asd;
+pub mod chatter;
 pub mod clip;
 pub mod compile_form;
 pub mod completion;

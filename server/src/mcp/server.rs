@@ -18,6 +18,7 @@ use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::consent::Asker;
+use super::kept::Kept;
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
@@ -56,6 +57,7 @@ pub(crate) struct Client {
     session: Session,
     id: ClientId,
     notices: Arc<Mutex<Notices>>,
+    kept: Arc<Mutex<Kept>>,
 }
 
 /// What a person would have been shown, for the client's next answer to tell: the image died, what was restored.
@@ -84,7 +86,7 @@ impl Client {
                 }
             }
         });
-        Client { session: session.clone(), id, notices }
+        Client { session: session.clone(), id, notices, kept: Arc::default() }
     }
 }
 
@@ -351,7 +353,8 @@ impl ServerHandler for Handler {
         // Without a session, HTTP has no connection: clients of one name are not told apart, so nothing can last.
         let lasting = self.stateless.is_none() || self.client.get().is_some();
         let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
-        let call = Call { session: self.session.clone(), client: client.id, progress, asker, permit: None };
+        let kept = client.kept.clone();
+        let call = Call { session: self.session.clone(), client: client.id, progress, asker, kept, permit: None };
         let work = entry.call(call, request.arguments.unwrap_or_default());
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the image's state.
         let result = tokio::select! {

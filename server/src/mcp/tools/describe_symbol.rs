@@ -69,7 +69,7 @@ defined, who calls it and what it calls. Use it before calling or changing somet
         let mut texts = texts.await;
         let defined = places::defined(&known, &mut texts).await;
         let facts = Description { made_by: call.session.made_by(&known), ..describe(&symbol, &known, &defined) };
-        Reply { text: render(&facts, &known), facts, failed: false }
+        Reply { text: render(&facts, &known), facts, failed: false, full: None }
     }
 }
 

@@ -104,7 +104,7 @@ open editors counts. Use it after editing files; for code that is in no file use
         };
         let work = check(&call.session, call.client, wanted, least);
         match call.progress.during(work, None).await {
-            Ok(found) => Reply { text: render(&found), facts: found, failed: false },
+            Ok(found) => Reply { text: render(&found), facts: found, failed: false, full: None },
             Err(error) => Failure::of(error, None).into(),
         }
     }

@@ -123,11 +123,11 @@ async fn edit(call: &Call, input: &Input) -> Result<Reply<Output>, Failure> {
             "Dry run, nothing was changed. {}, line {}, at {}.\n\n{what}",
             file.relative, edit.lines.0, edit.title
         );
-        return Ok(Reply { text, facts: facts(&file, &edit, false), failed: false });
+        return Ok(Reply { text, facts: facts(&file, &edit, false), failed: false, full: None });
     }
     if edit.text == file.text {
         let text = format!("{} has exactly that at {}: nothing to change.", file.relative, edit.title);
-        return Ok(Reply { text, facts: facts(&file, &edit, false), failed: false });
+        return Ok(Reply { text, facts: facts(&file, &edit, false), failed: false, full: None });
     }
     // What was allowed is what is written, though the path may lead elsewhere by now.
     let allowed = call.allowed_file().map_err(|why| failed("refused", format!("Refused: {why}.")))?;
@@ -159,7 +159,7 @@ async fn edit(call: &Call, input: &Input) -> Result<Reply<Output>, Failure> {
         "{done} in {}: {lines}.{note} The image still has the old definition until it is loaded.",
         file.relative
     );
-    Ok(Reply { text, facts: facts(&file, &edit, true), failed: false })
+    Ok(Reply { text, facts: facts(&file, &edit, true), failed: false, full: None })
 }
 
 fn facts(file: &SourceFile, edit: &Edit, changed: bool) -> Output {

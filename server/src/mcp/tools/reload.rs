@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
-use crate::ide::reload;
+use crate::ide::{chatter, reload};
 use crate::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject, digest_of};
 use crate::session::reload::Reload;
@@ -65,11 +65,18 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
     let (progress, steps) = mpsc::unbounded_channel();
     let work = call.session.reload(call.client, what, timeout, Some(progress));
     match call.progress.during(work, Some(lines_of(steps))).await {
-        Ok(outcome) => {
+        Ok(mut outcome) => {
+            let (kept, chatter) = chatter::condense(&outcome.outcome.stdout.text);
+            let full = (kept != outcome.outcome.stdout.text).then(|| reload::render(&outcome, undo));
+            outcome.outcome.stdout.text = kept;
             let facts = Reloaded { success: true, report: Some(reload::facts(&outcome)), error: None };
-            Reply { text: reload::render(&outcome, undo), facts, failed: false }
+            let mut text = reload::render(&outcome, undo);
+            if !chatter.is_empty() {
+                text += &format!("\n{}", chatter.summary());
+            }
+            Reply { text, facts, failed: false, full }
         }
-        Err(failure) => Reply { text: failure.render(), facts: Reloaded::failed(&failure), failed: true },
+        Err(failure) => Reply { text: failure.render(), facts: Reloaded::failed(&failure), failed: true, full: None },
     }
 }
 
