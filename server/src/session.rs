@@ -20,6 +20,7 @@ mod status;
 mod systems;
 mod texts;
 mod types;
+mod workspace_systems;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

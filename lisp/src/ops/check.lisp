@@ -11,7 +11,8 @@
   (make-check :text (coerce text 'text)
               :path (and path (sb-ext:parse-native-namestring path))
               :mode (if (equal (field params "mode") "form") :form :file)
-              :package (field params "package" "COMMON-LISP-USER")
+              :package (package-name (or (package-called (field params "package" "COMMON-LISP-USER"))
+                                         (find-package "COMMON-LISP-USER")))
               :notes (eq (field params "notes") :true)
               :unreachable (eq (field params "unreachable") :true)
               :confined (confined-p params)
@@ -165,8 +166,7 @@ diagnostic has its file too."
   (param params "asd_files" 'vector :default #())
   (param params "deadline" 'real :default 10)
   (let ((package (param params "package" 'string :default nil)))
-    (when (and package (not (find-package package)))
-      (refuse "package-not-found" "Package ~A not found" package))))
+    (when package (find-package-named package))))
 
 (defun answer-from-copy (id params runner)
   "Have RUNNER, called with PARAMS, work in a copy of this image; tell the host the copy's process id, wait for it and reap it; the answer.

@@ -38,7 +38,7 @@
 
 (define-operation "symbol-kinds" :look (id params)
   (let* ((name (param params "package" 'string :default nil))
-         (*package* (or (and name (find-package name)) (find-package :common-lisp-user))))
+         (*package* (or (and name (package-called name)) (find-package :common-lisp-user))))
     (object "kinds"
             (map 'vector
                  (lambda (asked)

@@ -21,6 +21,7 @@ use super::event::{Event, Reply};
 use super::jobs::{Job, Jobs, Kind};
 use super::log::Log;
 use super::provenance::ProvenanceStore;
+use super::workspace_systems::SystemsTold;
 use super::{ClientId, ClientInfo, Feedback, Frontend, Level};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
@@ -73,6 +74,7 @@ pub(super) struct Actor {
     documents: Documents,
     jobs: Jobs,
     asd: Arc<AsdFiles>,
+    systems: SystemsTold,
     /// No check is started before: the image was busy.
     busy_until: Option<Instant>,
     /// When all documents are checked again because the image changed.
@@ -94,12 +96,14 @@ impl Actor {
         events: mpsc::WeakUnboundedSender<Event>,
         (log, provenance, contexts): (Log, ProvenanceStore, Contexts),
     ) -> Actor {
+        let asd = Arc::new(AsdFiles::new(workspace.clone()));
         let approvals = ApprovalState::new(Audit::start(config.approval.audit.clone()), events);
         Actor {
             config,
             state: image.state(),
             image,
-            asd: Arc::new(AsdFiles::new(workspace.clone())),
+            systems: SystemsTold::new(asd.clone()),
+            asd,
             workspace,
             clients: BTreeMap::new(),
             documents: Documents::default(),

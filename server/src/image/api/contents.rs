@@ -128,3 +128,33 @@ impl Operation for SystemFiles {
     const NAME: &'static str = "system-files";
     type Answer = Files;
 }
+
+/// `workspace-systems`: from then on ASDF finds the systems of these files first.
+#[derive(Debug, Clone, Serialize)]
+pub struct WorkspaceSystems {
+    /// The workspace's `.asd` files.
+    pub asd_files: Vec<PathBuf>,
+}
+
+/// A loaded system that has the name of one of the workspace's and comes from another file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ForeignSystem {
+    /// Its name.
+    pub system: String,
+    /// The file it was defined in.
+    pub file: String,
+    /// The workspace's file of that name.
+    pub workspace: String,
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ForeignSystems {
+    /// All of them.
+    pub foreign: Vec<ForeignSystem>,
+}
+
+impl Operation for WorkspaceSystems {
+    const NAME: &'static str = "workspace-systems";
+    type Answer = ForeignSystems;
+}
