@@ -11,6 +11,7 @@ mod event;
 mod file_uri;
 mod jobs;
 pub mod log;
+mod others_work;
 mod provenance;
 mod record;
 pub mod reload;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::approval::timestamp;
+use super::others_work::OthersWork;
 use super::{ClientInfo, Frontend};
 use crate::image::Image;
 use crate::image::api::Origin;
@@ -77,6 +78,7 @@ struct Table {
     /// The package that is current in each evaluation session.
     packages: HashMap<String, String>,
     image: String,
+    others: OthersWork,
 }
 
 /// What made definitions.
@@ -108,6 +110,16 @@ impl ProvenanceStore {
 
     pub(super) fn package_is(&self, session: &str, package: &str) {
         self.table().packages.insert(session.to_owned(), package.to_owned());
+    }
+
+    /// The number of the last definition that a person made.
+    pub(super) fn last_of_others(&self) -> u64 {
+        self.table().others.last()
+    }
+
+    /// What people made after the definition of that number, in sentences.
+    pub(super) fn others_since(&self, number: u64) -> Vec<String> {
+        self.table().others.told_since(number)
     }
 
     pub(super) fn session_ended(&self, session: &str) {
@@ -230,6 +242,8 @@ pub(super) const LOADING: &str = "loading the system ";
 impl Table {
     fn add(&mut self, name: (String, String), made: Provenance) {
         let is_new = !self.made.contains_key(&name);
+        let with = made.how.starts_with(LOADING).then(|| made.how.clone());
+        self.others.add(made.frontend, format!("{}::{}", name.0, name.1), !is_new, with);
         let provenance = self.made.entry(name.clone()).or_default();
         // Of a kind there is one definition, but of methods.
         provenance.retain(|other| other.kind != made.kind || (made.kind == "method" && other.text != made.text));
