@@ -4,12 +4,14 @@
 //! handled in order (tower-lsp applies edits in order only then). Dropping a returned future cancels the work.
 
 mod actor;
+mod changed_files;
 pub mod approval;
 pub mod context;
 mod documents;
 mod event;
 mod file_uri;
 mod jobs;
+mod loaded_texts;
 pub mod log;
 mod others_work;
 mod provenance;
@@ -264,7 +266,8 @@ impl Session {
         self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
             if loaded.loaded {
                 // Its files are many, perhaps; who waits for the load need not wait for them.
-                tokio::spawn(async move { provenance.loaded(&image, &name, who).await });
+                let until = std::time::SystemTime::now();
+                tokio::spawn(async move { provenance.loaded(&image, &name, who, until).await });
             }
             outcome_line(&loaded.outcome)
         })

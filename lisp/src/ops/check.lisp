@@ -113,6 +113,10 @@ diagnostic has its file too."
          (only (map 'list #'sb-ext:parse-native-namestring (field params "only" #())))
          (asd-files (map 'list #'sb-ext:parse-native-namestring (field params "asd_files" #())))
          (asd (field params "asd"))
+         (texts (map 'list (lambda (entry) (cons (sb-ext:parse-native-namestring (field entry "path")) (field entry "text")))
+                     (field params "texts" #())))
+         (changed (let ((changed (field params "changed"))) ; null: all of the system
+                    (and (vectorp changed) (list (map 'list #'sb-ext:parse-native-namestring changed)))))
          (numbers 0))
     (unless (confine-copy params report)
       (send-line report (object "file" (if (stringp asd) asd (sb-ext:native-namestring (first only)))
@@ -141,7 +145,8 @@ diagnostic has its file too."
                  (ensure-directories-exist scratch)
                  (handler-case
                      ;; That its system is not loaded is no excuse: it is being loaded.
-                     (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name (read-source-file path)
+                     (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name
+                                      (or (cdr (assoc path texts :test #'same-file-p)) (read-source-file path))
                                       :scratch scratch
                                       :emit (if silent #'identity (lambda (finding) (send-finding name finding)))
                                       :at (if silent (constantly nil) (place-sender report)))
@@ -150,12 +155,18 @@ diagnostic has its file too."
                      asd-files
                      (lambda ()
                        (with-checks ()
-                         (check-system (and asd (sb-ext:parse-native-namestring asd)) (field params "system") asd-files
+                         (apply #'check-system (and asd (sb-ext:parse-native-namestring asd)) (field params "system") asd-files
                                        :make-check #'check-of
                                        :problem #'problem
                                        :at-definition (lambda (path)
                                                         (when reader (begin-file (sb-ext:native-namestring path) (silent-p path))))
-                                       :step (lambda (words) (send-line report (object "step" words) :flush t))))))))
+                                       :step (lambda (words) (send-line report (object "step" words) :flush t))
+                                       (when changed
+                                         (list :wanted
+                                               (lambda (component)
+                                                 (let ((path (asdf:component-pathname component)))
+                                                   (or (member path only :test #'same-file-p)
+                                                       (member path (first changed) :test #'same-file-p)))))))))))))
         (send-line report (object "done" (object "forms" (reduce #'+ checks :key #'check-forms) "unloaded_system" :null)) :flush t)))))
 
 (defun check-check-params (params)
@@ -201,6 +212,12 @@ With `in_place` this process is a second one, which becomes the copy: no answer.
   (param params "only" 'vector :default #())
   (check-check-params params)
   (answer-from-copy id params 'check-system-in-copy))
+
+(define-operation "loaded-files" :thread (id params)
+  (object "systems" (loop for name in (asdf:already-loaded-systems)
+                          for source = (ignore-errors (asdf:system-source-file (asdf:registered-system name)))
+                          when (and source (prefix-p (param params "within" 'string) (sb-ext:native-namestring source)))
+                            collect (object "system" name "files" (coerce (ignore-errors (loaded-file-facts name)) 'vector)))))
 
 (define-feature "fork" () (bool (can-copy-p)))
 (define-feature "landlock" () (landlock-abi))

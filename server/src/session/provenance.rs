@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::approval::timestamp;
+use super::loaded_texts::{LoadedTexts, is_older};
 use super::others_work::OthersWork;
 use super::{ClientInfo, Frontend};
 use crate::image::Image;
@@ -79,6 +80,7 @@ struct Table {
     packages: HashMap<String, String>,
     image: String,
     others: OthersWork,
+    loaded: LoadedTexts,
 }
 
 /// What made definitions.
@@ -132,6 +134,7 @@ impl ProvenanceStore {
         if table.image != image {
             image.clone_into(&mut table.image);
             table.packages.clear();
+            table.loaded.clear();
             table.made.retain(|_, made| {
                 made.retain(|made| made.how.starts_with(LOADING));
                 !made.is_empty()
@@ -148,16 +151,37 @@ impl ProvenanceStore {
     }
 
     /// Note what the files of a system define, which was loaded.
-    pub(super) async fn loaded(&self, image: &Image, system: &str, client: ClientInfo) {
+    pub(super) async fn loaded(&self, image: &Image, system: &str, client: ClientInfo, until: SystemTime) {
         let Ok(files) = image.look(&SystemFiles { system: system.to_owned() }).await else { return };
-        self.files(image, files.files, &format!("{LOADING}{system}"), client).await;
+        self.files(image, files.files, &format!("{LOADING}{system}"), client, until).await;
     }
 
-    /// Note what files define, which were loaded. `how`: see [`LOADING`].
-    pub(super) async fn files(&self, image: &Image, files: Vec<PathBuf>, how: &str, client: ClientInfo) {
+    /// What the image has loaded of a file, if that is known.
+    pub(super) fn text_loaded(&self, path: &std::path::Path) -> Option<Arc<str>> {
+        self.table().loaded.of(path)
+    }
+
+    /// Note what files define, which were loaded, and their texts unless they were written after `until`. `how`: see [`LOADING`].
+    pub(super) async fn files(
+        &self,
+        image: &Image,
+        files: Vec<PathBuf>,
+        how: &str,
+        client: ClientInfo,
+        until: SystemTime,
+    ) {
         for file in files {
             let Ok(bytes) = tokio::fs::read(&file).await else { continue };
-            let found = tokio::task::spawn_blocking(move || definitions(&decode(bytes))).await.unwrap_or_default();
+            let (store, path) = (self.clone(), file.clone());
+            let read = tokio::task::spawn_blocking(move || {
+                let text = decode(bytes);
+                if is_older(&path, until) {
+                    let real = path.canonicalize().unwrap_or(path);
+                    store.table().loaded.loaded(real, &text);
+                }
+                definitions(&text)
+            });
+            let found = read.await.unwrap_or_default();
             let origin = Some(Origin { file, line: 1, column: 1 });
             let package = "COMMON-LISP-USER".to_owned();
             let making = ProvenanceEntry { client: client.clone(), how: how.to_owned(), package, origin, file: None };

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::approval;
 use crate::ide::diagnostic::Diagnostic;
-use crate::image::api::{CheckMode, CheckReport, Origin};
+use crate::image::api::{CheckMode, CheckReport, FileText, Origin};
 use crate::image::{ImageState, OutputChunk};
 use crate::text::Span;
 use crate::text::document::Document;
@@ -153,6 +153,12 @@ pub struct CheckSystemRequest {
     pub asd: Option<PathBuf>,
     /// Report these files only; empty: all of the system's.
     pub only: Vec<PathBuf>,
+    /// The system is loaded, and only these and `only` are gone through, in order. `None`: all of the system.
+    #[serde(default)]
+    pub changed: Option<Vec<PathBuf>>,
+    /// Texts of files that are not as they are on disk.
+    #[serde(default)]
+    pub texts: Vec<FileText>,
     /// Seconds; `None`: ten minutes.
     pub timeout: Option<f64>,
 }

@@ -158,3 +158,40 @@ impl Operation for WorkspaceSystems {
     const NAME: &'static str = "workspace-systems";
     type Answer = ForeignSystems;
 }
+
+/// `loaded-files`: of the systems that are loaded and defined below a directory.
+#[derive(Debug, Clone, Serialize)]
+pub struct LoadedFiles {
+    /// The start of the path of a definition.
+    pub within: PathBuf,
+}
+
+/// A file of a loaded system.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LoadedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// ASDF holds it for newer than what was loaded of it.
+    pub changed: bool,
+}
+
+/// A loaded system.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LoadedSystem {
+    /// ASDF's name of it.
+    pub system: String,
+    /// Its Lisp sources, in order.
+    pub files: Vec<LoadedFile>,
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LoadedSystems {
+    /// All of them.
+    pub systems: Vec<LoadedSystem>,
+}
+
+impl Operation for LoadedFiles {
+    const NAME: &'static str = "loaded-files";
+    type Answer = LoadedSystems;
+}

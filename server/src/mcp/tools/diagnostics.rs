@@ -1,6 +1,6 @@
 //! `diagnostics`: what is wrong in files or in the workspace, with the text that editors have of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use ropey::Rope;
@@ -169,19 +169,40 @@ async fn check(
             open.insert(path, document);
         }
     }
+    let texts: HashMap<PathBuf, String> = open
+        .iter()
+        .filter(|(_, document)| document.unsaved)
+        .map(|(path, document)| (path.clone(), document.document.text().to_string()))
+        .collect();
+    // Files that changed since they were loaded are checked together: each alone would be held against the old image.
+    let mut together = HashMap::new();
+    for request in session.joint_checks(&wanted, &texts).await.unwrap_or_default() {
+        match session.check_system(client, request, None).await {
+            Ok(checked) => together.extend(
+                checked.files.into_iter().map(|(path, report)| (path.canonicalize().unwrap_or(path), report.diagnostics)),
+            ),
+            // Each file is checked by itself then.
+            Err(error) => tracing::debug!(%error, "changed files could not be checked together"),
+        }
+    }
     let mut found = Found::default();
     for path in wanted {
         let mut file =
             FileFindings { file: shown(session, &path), unsaved: false, problem: None, diagnostics: Vec::new() };
-        let (text, items) = match open.get(&path) {
-            Some(document) => {
+        let (text, items) = match (open.get(&path), together.remove(&path)) {
+            (Some(document), Some(items)) => {
+                file.unsaved = document.unsaved;
+                (document.document.text().clone(), items)
+            }
+            (None, Some(items)) => (Rope::from_str(&decode(tokio::fs::read(&path).await.unwrap_or_default())), items),
+            (Some(document), None) => {
                 file.unsaved = document.unsaved;
                 match session.snapshot(document.client, &document.uri, true).await {
                     Some(snapshot) => (snapshot.text, snapshot.items),
                     None => continue,
                 }
             }
-            None => match tokio::fs::read(&path).await.map(decode) {
+            (None, None) => match tokio::fs::read(&path).await.map(decode) {
                 Ok(text) => match check_text(session, client, &path, text.clone()).await {
                     Ok(items) => (Rope::from_str(&text), items),
                     Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => return Err(error),

@@ -87,7 +87,10 @@ fn asking(class: Class, what: String, file: Option<&str>, code: Option<&str>) ->
 /// What a person is asked about a reload of files: what is in them now.
 async fn asking_of(call: &Call, what: String, reload: &Reload) -> Result<Option<(Class, Subject)>, Failure> {
     match call.session.sources_of(reload).await {
-        Ok(sources) => Ok(Some((Class::ModifyRunningCode, Subject { what, sources, ..Subject::default() }))),
+        Ok(sources) => {
+            let changes = call.session.changes_of(&sources).await;
+            Ok(Some((Class::ModifyRunningCode, Subject { what, sources, changes, ..Subject::default() })))
+        }
         Err(failure) => {
             let kind = failure.data["type"].as_str().unwrap_or("refused").to_owned();
             Err(Failure { kind: kind.into(), message: failure.message })

@@ -27,6 +27,12 @@ pub(in crate::session) fn message(client: &str, bound: &BoundRequest, seconds: u
     if !subject.sources.is_empty() {
         text.push_str(&format!("\nFiles: {}", files(subject.sources.paths())));
     }
+    if let Some(changes) = &subject.changes {
+        text.push_str(&format!("\nChanges: {}", shortened(changes)));
+        if let Some(line) = lookalikes(changes) {
+            text.push_str(&format!("\n{line}"));
+        }
+    }
     match &subject.code {
         Some(code) => {
             others(bound, &mut text);
@@ -51,7 +57,8 @@ fn files<'a>(paths: impl Iterator<Item = &'a std::path::Path>) -> String {
 
 /// The code whole, for an editor that has room for it: what is not seen spelled out, and in comments above it what the message says besides.
 pub(in crate::session) fn whole(bound: &BoundRequest) -> Option<String> {
-    let code = bound.wish.subject.code.as_deref()?;
+    let subject = &bound.wish.subject;
+    let code = subject.code.as_deref().or(subject.changes.as_deref())?;
     let mut notes = String::new();
     others(bound, &mut notes);
     if let Some(line) = lookalikes(code) {
