@@ -9,6 +9,7 @@ pub mod described;
 pub mod diagnostic;
 pub mod diagnostics;
 pub mod edit_form;
+pub mod edit_forms;
 pub mod evaluate;
 pub mod evaluate_part;
 pub mod expand;

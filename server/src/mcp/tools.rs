@@ -83,6 +83,8 @@ pub(crate) trait Tool {
     const HINTS: Hints;
     /// How much of an answer is shown at once.
     const LIMITS: Limits = Limits::DEFAULT;
+    /// Other names of arguments, which are accepted and not listed.
+    const ALIASES: &'static [(&'static str, &'static str)] = &[];
 
     /// What a person may have to allow first, and what one who is asked is shown; `None`: it changes nothing of theirs.
     fn asks(_: &Self::Input) -> Option<(Class, Subject)> {
@@ -279,7 +281,14 @@ async fn logged<T: Tool>(doing: LogContext, call: Call, input: T::Input) -> Repl
     reply
 }
 
-async fn run<T: Tool>(entry: &'static Entry, mut call: Call, arguments: JsonObject) -> CallToolResponse {
+async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: JsonObject) -> CallToolResponse {
+    for (other, name) in T::ALIASES {
+        if !arguments.contains_key(*name)
+            && let Some(value) = arguments.remove(*other)
+        {
+            arguments.insert((*name).to_owned(), value);
+        }
+    }
     let given = Value::Object(arguments.clone());
     let kept = call.kept.clone();
     let input = match T::refuses(&arguments) {

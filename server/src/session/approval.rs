@@ -40,6 +40,8 @@ pub struct Subject {
     pub sources: Sources,
     /// What changed in them since they were loaded.
     pub changes: Option<String>,
+    /// A second class that the one answer is for.
+    pub also: Option<Class>,
 }
 
 /// What an agent wants to do.

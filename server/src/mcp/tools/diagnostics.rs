@@ -30,7 +30,7 @@ pub(crate) struct Diagnostics;
 pub(crate) struct Input {
     /// Files or directories. Default: the workspace.
     #[serde(default)]
-    paths: Option<Vec<String>>,
+    path: Option<Vec<String>>,
     /// The least shown. Default: warning.
     #[serde(default)]
     severity: Option<Least>,
@@ -89,10 +89,11 @@ impl Tool for Diagnostics {
     const TITLE: &'static str = "Diagnostics";
     const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with the fix where there is one; unsaved text of \
 open editors counts. Use it after editing files; for code that is in no file use compile-form.";
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("paths", "path"), ("file_path", "path")];
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Found> {
-        let wanted = match wanted(&call.session, input.paths.as_deref()).await {
+        let wanted = match wanted(&call.session, input.path.as_deref()).await {
             Ok(wanted) => wanted,
             Err(message) => return Failure { kind: "bad-arguments".into(), message }.into(),
         };
@@ -146,7 +147,7 @@ async fn wanted(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathB
     wanted.dedup();
     if wanted.len() > FILES {
         return Err(format!(
-            "{} files are meant; at most {FILES} are checked at once: name a directory in `paths`",
+            "{} files are meant; at most {FILES} are checked at once: name a directory in `path`",
             wanted.len()
         ));
     }

@@ -126,6 +126,7 @@ impl Tool for CompileString {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_compile_string";
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "filename"), ("file_path", "filename")];
     const TITLE: &'static str = "Compile and load code";
     const DESCRIPTION: &'static str = "Compile Lisp code string and load into image: all of it, or nothing when it does not compile. \
 Reports what was redefined and which callers are stale. To check only: compile-form. code_undo takes it back.";
@@ -159,6 +160,7 @@ impl Tool for LoadFasl {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_load_fasl";
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path"), ("filename", "path")];
     const TITLE: &'static str = "Load a compiled file";
     const DESCRIPTION: &'static str = "Load compiled FASL file. For sources: code_reload_system.";
     const HINTS: Hints = HINTS;
