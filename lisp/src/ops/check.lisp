@@ -166,7 +166,7 @@ diagnostic has its file too."
                                                (lambda (component)
                                                  (let ((path (asdf:component-pathname component)))
                                                    (or (member path only :test #'same-file-p)
-                                                       (member path (first changed) :test #'same-file-p)))))))))))))
+                                                       (member path (first changed) :test #'same-file-p))))))))))))
         (send-line report (object "done" (object "forms" (reduce #'+ checks :key #'check-forms) "unloaded_system" :null)) :flush t)))))
 
 (defun check-check-params (params)

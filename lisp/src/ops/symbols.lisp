@@ -59,6 +59,7 @@
                   "references" (if (and found (wanted "references")) (coerce (references-to symbol package) 'vector) :null)
                   "callees" (if (and found (wanted "callees")) (coerce (callees-of symbol package) 'vector) :null)
                   "initargs" (if (and found (wanted "initargs")) (coerce (initargs-of symbol package) 'vector) :null)
+                  "class" (if (and found (wanted "class")) (or-null (class-details symbol package)) :null)
                   "package" (if (and named (wanted "facts")) (package-facts named) :null)
                   "features" (if (or (wanted "definitions") (wanted "types")) (feature-names) :null)))))))
 

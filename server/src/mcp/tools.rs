@@ -17,6 +17,7 @@ mod reload;
 mod run_tests;
 mod schema;
 mod source_location;
+mod threads;
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -242,6 +243,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<run_tests::RunTests>(),
         entry::<profile_code::ProfileCode>(),
         entry::<image::Image>(),
+        entry::<threads::Threads>(),
         entry::<diagnostics::Diagnostics>(),
         entry::<editor_context::EditorContext>(),
         entry::<full_output::FullOutput>(),
