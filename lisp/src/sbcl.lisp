@@ -94,6 +94,8 @@ KIND is one of
 (define-internal with-interrupts :macro "interrupting a thread" ("SB-SYS" "WITH-INTERRUPTS"))
 (define-internal interactive-interrupt :symbol "interrupting a thread" ("SB-SYS" "INTERACTIVE-INTERRUPT"))
 (define-internal ephemeral-thread-p :function "leaving the system's own threads out of a list" ("SB-THREAD" "THREAD-EPHEMERAL-P"))
+(define-internal thread-os-tid :function "telling how much of a processor a thread takes" ("SB-THREAD" "THREAD-OS-TID"))
+(define-internal thread-waiting-for :function "telling which lock a thread waits for" ("SB-THREAD" "THREAD-WAITING-FOR"))
 (define-internal enable-interrupt :function "leaving on SIGTERM" ("SB-SYS" "ENABLE-INTERRUPT"))
 
 (defmacro with-lock ((mutex) &body body)

@@ -5,12 +5,15 @@
 
 mod actor;
 pub mod approval;
+mod changed_files;
 pub mod context;
 mod documents;
 mod event;
 mod file_uri;
 mod jobs;
+mod loaded_texts;
 pub mod log;
+mod others_work;
 mod provenance;
 mod record;
 pub mod reload;
@@ -21,6 +24,7 @@ mod status;
 mod systems;
 mod texts;
 mod types;
+mod workspace_systems;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -271,7 +275,8 @@ impl Session {
         self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
             if loaded.loaded {
                 // Its files are many, perhaps; who waits for the load need not wait for them.
-                tokio::spawn(async move { provenance.loaded(&image, &name, who).await });
+                let until = std::time::SystemTime::now();
+                tokio::spawn(async move { provenance.loaded(&image, &name, who, until).await });
             }
             outcome_line(&loaded.outcome)
         })

@@ -16,7 +16,7 @@
 (define-operation "world" :dispatcher (id params)
   (let ((package (param params "package" 'string :default nil)))
     ;; A copy cannot refuse: who asks in vain has the image asked, which does.
-    (object "world" (if (or (null package) (find-package package))
+    (object "world" (if (or (null package) (package-called package))
                         (world-json (car *world*))
                         :null))))
 

@@ -153,10 +153,44 @@ CHECK, or NIL when the file cannot be read. PROBLEM is called with words when lo
                                   "load-failed")))))
       check)))
 
-(defun check-system (asd name asd-files &key make-check problem at-definition step)
+(defun workspace-parts (name asd-files)
+  "The systems that checking files of the loaded system NAME goes through, dependencies first: those of its own definition, and those it
+depends on that are defined in ASD-FILES."
+  (let ((seen '()) (parts '()))
+    (labels ((ours-p (system)
+               (let ((file (asdf:system-source-file system)))
+                 (and file (some (lambda (asd) (same-file-p asd file)) asd-files))))
+             (walk (name)
+               (let ((name (string-downcase (if (consp name) (car (last name)) name))))
+                 (unless (member name seen :test #'string=)
+                   (push name seen)
+                   (let ((system (asdf:find-system name nil)))
+                     (when (and system (ours-p system))
+                       (mapc #'walk (remove-if-not (lambda (dependency) (typep dependency '(or string symbol)))
+                                                   (asdf:system-depends-on system)))
+                       (push name parts)))))))
+      (walk name))
+    (nreverse parts)))
+
+(defun changed-since-load-p (component)
+  "Whether the file of COMPONENT is newer than what was loaded of it, as far as ASDF tells."
+  (let ((loaded (ignore-errors (asdf/action:component-operation-time (asdf:make-operation 'asdf:load-op) component)))
+        (written (ignore-errors (file-write-date (asdf:component-pathname component)))))
+    (or (null loaded)
+        (and (realp loaded) written (> written loaded)))))
+
+(defun loaded-file-facts (name)
+  "The JSON of the files of the system NAME in their order, each with whether it changed since it was loaded."
+  (mapcar (lambda (component)
+            (object "path" (sb-ext:native-namestring (asdf:component-pathname component))
+                    "changed" (bool (changed-since-load-p component))))
+          (files-of-system name)))
+
+(defun check-system (asd name asd-files &key make-check problem at-definition step (wanted nil wanted-p))
   "Check the files of the system NAME, or of the first one that ASD defines, in order; ASD may be NIL: ASD-FILES are then searched.
 MAKE-CHECK makes the CHECK of a path. PROBLEM is called with a path and words when something goes wrong around the files, AT-DEFINITION
-with the definition's path once it is known, STEP with words before what takes long. The CHECKs."
+with the definition's path once it is known, STEP with words before what takes long. WANTED, of a component: the system is loaded in this
+image, and only components for which it is true are checked and loaded again. The CHECKs."
   (when asd (funcall at-definition asd))
   (multiple-value-bind (found names why) (if asd
                                              (multiple-value-bind (names why) (load-definition asd) (values asd names why))
@@ -171,9 +205,9 @@ with the definition's path once it is known, STEP with words before what takes l
                             (t "No system is defined here.")))
              '())
             (t
-             (let ((parts (call-silently (lambda () (parts-of-system name))
+             (let ((parts (call-silently (lambda () (if wanted-p (workspace-parts name asd-files) (parts-of-system name)))
                                          (lambda (condition) (funcall problem found (if condition (say condition) "It could not be loaded."))))))
-               (dolist (dependency (call-silently (lambda () (outer-dependencies parts)) (constantly '())))
+               (dolist (dependency (if wanted-p '() (call-silently (lambda () (outer-dependencies parts)) (constantly '()))))
                  (funcall step (format nil "loading ~(~A~)" dependency))
                  (call-silently (lambda () (asdf:load-system (asdf/find-component:resolve-dependency-spec nil dependency)))
                                 (lambda (condition)
@@ -181,6 +215,7 @@ with the definition's path once it is known, STEP with words before what takes l
                                                                  (if condition (say condition) "loading was left"))))))
                (dolist (part parts)
                  (dolist (component (call-silently (lambda () (files-of-system part)) (constantly '())))
-                   (let ((check (check-component component make-check problem)))
-                     (when check (push check checks)))))
+                   (when (or (not wanted-p) (funcall wanted component))
+                     (let ((check (check-component component make-check problem)))
+                       (when check (push check checks))))))
                (nreverse checks)))))))

@@ -36,7 +36,7 @@
 
 (define-operation "package-symbols" :thread (id params)
   (let* ((name (param params "name" 'string))
-         (package (or (find-package name) (refuse "package-not-found" "Package ~A not found" name)))
+         (package (find-package-named name))
          (symbols (home-symbols package)))
     (object "count" (length symbols)
             "symbols" (loop for (symbol . external) in (subseq symbols 0 (min +most-names+ (length symbols)))

@@ -11,7 +11,8 @@
   (make-check :text (coerce text 'text)
               :path (and path (sb-ext:parse-native-namestring path))
               :mode (if (equal (field params "mode") "form") :form :file)
-              :package (field params "package" "COMMON-LISP-USER")
+              :package (package-name (or (package-called (field params "package" "COMMON-LISP-USER"))
+                                         (find-package "COMMON-LISP-USER")))
               :notes (eq (field params "notes") :true)
               :unreachable (eq (field params "unreachable") :true)
               :confined (confined-p params)
@@ -112,6 +113,10 @@ diagnostic has its file too."
          (only (map 'list #'sb-ext:parse-native-namestring (field params "only" #())))
          (asd-files (map 'list #'sb-ext:parse-native-namestring (field params "asd_files" #())))
          (asd (field params "asd"))
+         (texts (map 'list (lambda (entry) (cons (sb-ext:parse-native-namestring (field entry "path")) (field entry "text")))
+                     (field params "texts" #())))
+         (changed (let ((changed (field params "changed"))) ; null: all of the system
+                    (and (vectorp changed) (list (map 'list #'sb-ext:parse-native-namestring changed)))))
          (numbers 0))
     (unless (confine-copy params report)
       (send-line report (object "file" (if (stringp asd) asd (sb-ext:native-namestring (first only)))
@@ -140,7 +145,8 @@ diagnostic has its file too."
                  (ensure-directories-exist scratch)
                  (handler-case
                      ;; That its system is not loaded is no excuse: it is being loaded.
-                     (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name (read-source-file path)
+                     (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name
+                                      (or (cdr (assoc path texts :test #'same-file-p)) (read-source-file path))
                                       :scratch scratch
                                       :emit (if silent #'identity (lambda (finding) (send-finding name finding)))
                                       :at (if silent (constantly nil) (place-sender report)))
@@ -149,12 +155,18 @@ diagnostic has its file too."
                      asd-files
                      (lambda ()
                        (with-checks ()
-                         (check-system (and asd (sb-ext:parse-native-namestring asd)) (field params "system") asd-files
+                         (apply #'check-system (and asd (sb-ext:parse-native-namestring asd)) (field params "system") asd-files
                                        :make-check #'check-of
                                        :problem #'problem
                                        :at-definition (lambda (path)
                                                         (when reader (begin-file (sb-ext:native-namestring path) (silent-p path))))
-                                       :step (lambda (words) (send-line report (object "step" words) :flush t))))))))
+                                       :step (lambda (words) (send-line report (object "step" words) :flush t))
+                                       (when changed
+                                         (list :wanted
+                                               (lambda (component)
+                                                 (let ((path (asdf:component-pathname component)))
+                                                   (or (member path only :test #'same-file-p)
+                                                       (member path (first changed) :test #'same-file-p))))))))))))
         (send-line report (object "done" (object "forms" (reduce #'+ checks :key #'check-forms) "unloaded_system" :null)) :flush t)))))
 
 (defun check-check-params (params)
@@ -165,8 +177,7 @@ diagnostic has its file too."
   (param params "asd_files" 'vector :default #())
   (param params "deadline" 'real :default 10)
   (let ((package (param params "package" 'string :default nil)))
-    (when (and package (not (find-package package)))
-      (refuse "package-not-found" "Package ~A not found" package))))
+    (when package (find-package-named package))))
 
 (defun answer-from-copy (id params runner)
   "Have RUNNER, called with PARAMS, work in a copy of this image; tell the host the copy's process id, wait for it and reap it; the answer.
@@ -201,6 +212,12 @@ With `in_place` this process is a second one, which becomes the copy: no answer.
   (param params "only" 'vector :default #())
   (check-check-params params)
   (answer-from-copy id params 'check-system-in-copy))
+
+(define-operation "loaded-files" :thread (id params)
+  (object "systems" (loop for name in (asdf:already-loaded-systems)
+                          for source = (ignore-errors (asdf:system-source-file (asdf:registered-system name)))
+                          when (and source (prefix-p (param params "within" 'string) (sb-ext:native-namestring source)))
+                            collect (object "system" name "files" (coerce (ignore-errors (loaded-file-facts name)) 'vector)))))
 
 (define-feature "fork" () (bool (can-copy-p)))
 (define-feature "landlock" () (landlock-abi))

@@ -4,13 +4,23 @@
 
 ;;; Reading
 
-(defun find-package-named (name)
-  "The package that a person means by NAME: as given, or upper-cased; a leading colon or #: is not part of it."
-  (let ((bare (string-left-trim "#:" name)))
+(defun package-called (name &optional (from (load-time-value (find-package "COMMON-LISP-USER"))))
+  "The package that a person means by NAME, seen from the package FROM; NIL when there is none. The one rule for names of packages: as given, or
+upper-cased; a leading colon or #: is not part of it, nor are quotes, and what stands between bars is taken as it is."
+  (let* ((*package* from)
+         (trimmed (string-trim '(#\Space #\Tab #\Newline) name))
+         (bare (string-trim "\"" (string-left-trim "#:" trimmed)))
+         (length (length bare)))
     (or (find-package name)
         (find-package bare)
-        (find-package (string-upcase bare))
-        (refuse "package-not-found" "Package ~A not found" name))))
+        (if (and (> length 1) (char= (char bare 0) (char bare (1- length)) #\|))
+            (find-package (subseq bare 1 (1- length)))
+            (find-package (string-upcase bare))))))
+
+(defun find-package-named (name)
+  "PACKAGE-CALLED; refuses when there is none."
+  (or (package-called name)
+      (refuse "package-not-found" "Package ~A not found" name)))
 
 (defstruct (origin (:constructor make-origin (source offset)))
   "Where a text came from: a SOURCE, and the OFFSET of its first character in the file, 0-based."

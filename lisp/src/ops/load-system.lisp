@@ -31,6 +31,22 @@
   (setf *workspace-asd-files* asd-files)
   (pushnew 'find-workspace-system asdf:*system-definition-search-functions*))
 
+;;; The host tells of the workspace's files before the first evaluation, so that ASDF:LOAD-SYSTEM in it finds them.
+
+(defun foreign-systems ()
+  "The JSON of the loaded systems that have the name of one of the workspace's and come from another file."
+  (loop for name in (asdf:already-loaded-systems)
+        for ours = (and (string= name (asdf:primary-system-name name)) (find-workspace-system name))
+        for file = (and ours (let ((system (asdf:registered-system name))) (and system (asdf:system-source-file system))))
+        when (and file (not (equal (ignore-errors (truename file)) (ignore-errors (truename ours)))))
+          collect (object "system" name
+                          "file" (sb-ext:native-namestring file)
+                          "workspace" (sb-ext:native-namestring ours))))
+
+(define-operation "workspace-systems" :thread (id params)
+  (prefer-workspace-systems (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #())))
+  (object "foreign" (coerce (foreign-systems) 'vector)))
+
 (defun find-system-in (system asd-files)
   "Make SYSTEM known; when no file is called after it, look into all of ASD-FILES."
   (or (asdf:find-system system nil)

@@ -38,7 +38,7 @@
 
 (define-operation "symbol-kinds" :look (id params)
   (let* ((name (param params "package" 'string :default nil))
-         (*package* (or (and name (find-package name)) (user-package))))
+         (*package* (or (and name (package-called name)) (user-package))))
     (object "kinds"
             (map 'vector
                  (lambda (asked)

@@ -10,7 +10,7 @@
   "As PARAM-PACKAGE for one who may not be left with another package than was named."
   (let ((name (param params "package" 'string :default nil)))
     (when (and name (param params "strict" 'boolean :default nil)
-               (not (package-named name)) (not (package-named (string-upcase name))))
+               (not (package-called name)))
       (refuse "package-not-found" "Package ~A not found" name))
     (package-in-force name)))
 
@@ -59,6 +59,7 @@
                   "references" (if (and found (wanted "references")) (coerce (references-to symbol package) 'vector) :null)
                   "callees" (if (and found (wanted "callees")) (coerce (callees-of symbol package) 'vector) :null)
                   "initargs" (if (and found (wanted "initargs")) (coerce (initargs-of symbol package) 'vector) :null)
+                  "class" (if (and found (wanted "class")) (or-null (class-details symbol package)) :null)
                   "package" (if (and named (wanted "facts")) (package-facts named) :null)
                   "features" (if (or (wanted "definitions") (wanted "types")) (feature-names) :null)))))))
 
@@ -66,8 +67,7 @@
   (let* ((pattern (coerce (string-upcase (param params "pattern" 'string)) 'name-string))
          (only (let ((name (param params "package" 'string :default nil)))
                  (and name
-                      (or (package-named name) (package-named (string-upcase name))
-                          (refuse "package-not-found" "Package ~A not found" name)))))
+                      (find-package-named name))))
          (external-only (param params "external" 'boolean :default nil))
          (system (param params "system" 'boolean :default nil))
          (limit (param params "limit" '(integer 1 10000)))

@@ -147,13 +147,38 @@
                    (snapshot-generics after))))
       stale)))
 
+(defun slot-shape (slot)
+  "What of SLOT, one of a class record, tells how instances are laid out. A structure's layout is another one only when it is laid out anew."
+  (cond ((typep slot 'sb-mop:slot-definition)
+         (list (sb-mop:slot-definition-name slot) (sb-mop:slot-definition-allocation slot)))
+        ((typep slot '(or null structure-object))
+         (or (ignore-errors (list (condition-slot-readers slot) (condition-slot-writers slot))) slot))
+        (t slot)))
+
+(defun class-shape (record)
+  (list (mapcar #'class-name (class-record-supers record))
+        (mapcar #'slot-shape (class-record-slots record))))
+
+(defun same-shape-p (before after)
+  "Whether the definition of the class itself lays out the same instances; a class that is defined again may get a new layout all the same."
+  (handler-case (equal (class-shape before) (class-shape after))
+    (error () nil)))
+
 (defun changed-layouts (changes)
-  "Classes and structures whose instances are laid out in another way than before, as strings."
-  (loop for change in changes
-        for before = (change-before change)
-        when (and (class-record-p before) (class-record-p (change-after change))
-                  (not (eq (class-record-layout before) (class-record-layout (change-after change)))))
-          collect (change-text change)))
+  "Classes and structures whose instances are laid out in another way than before, as strings: those whose own text says so, and their subclasses."
+  (let* ((moved (loop for change in changes
+                      for before = (change-before change)
+                      for after = (change-after change)
+                      when (and (class-record-p before) (class-record-p after)
+                                (not (eq (class-record-layout before) (class-record-layout after))))
+                        collect change))
+         (shaped (remove-if (lambda (change) (same-shape-p (change-before change) (change-after change))) moved))
+         (classes (mapcar (lambda (change) (class-record-class (change-after change))) shaped)))
+    (loop for change in moved
+          for class = (class-record-class (change-after change))
+          when (or (member change shaped :test #'eq)
+                   (some (lambda (above) (and (not (eq above class)) (ignore-errors (subtypep class above)))) classes))
+            collect (change-text change))))
 
 ;;; The report
 

@@ -34,7 +34,7 @@ name, and whether the prefix ends in two colons. Upper-case but for what is esca
 
 (defun package-in-force (name)
   "The package of that NAME, a string as the reader has it; CL-USER without one, or when it is not there."
-  (or (package-named name) (package-named (and name (string-upcase name))) (user-package)))
+  (or (and name (package-called name)) (user-package)))
 
 (defun find-written (text package)
   "The symbol that TEXT names where PACKAGE is current, and true if there is one."

@@ -11,7 +11,7 @@
          (bare (if colon (subseq wanted (1+ colon)) wanted)))
     (and (string-equal (string name) bare)
          (or (null package) (string= package "")
-             (and (symbolp name) (symbol-package name) (eq (symbol-package name) (or (find-package (string-upcase package)) (find-package package))))))))
+             (and (symbolp name) (symbol-package name) (eq (symbol-package name) (package-called package)))))))
 
 (defun home (case)
   (let ((name (test-case-name case)))

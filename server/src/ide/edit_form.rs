@@ -90,6 +90,17 @@ pub fn edit(text: &str, operator: &str, name: &str, operation: Operation, conten
     Ok(Edit { start, end, by, text: edited, title: target.title(), lines })
 }
 
+/// The text of the one form that `operator` and `name` tell.
+///
+/// # Errors
+/// No form, or more than one, is meant.
+pub fn form_text(text: &str, operator: &str, name: &str) -> Result<String, Refusal> {
+    let scan = Scan::of(text);
+    let tree = Tree::of(text, &scan);
+    let all = definitions(&tree);
+    Ok(tree.text_of(target(&all, operator, name, &tree)?.node).to_owned())
+}
+
 /// The 1-based line of a byte.
 pub fn line(text: &str, at: usize) -> usize {
     text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::chatter::{self, Chatter};
 use super::clip::{self, clip};
 use crate::model::evaluation::{Clipped, EvalOutcome, EvalStatus};
 
@@ -114,6 +115,34 @@ impl Evaluation {
             omitted: 0,
             notices: Vec::new(),
         }
+    }
+}
+
+impl Evaluation {
+    /// Takes the compiler's own output out of what was printed. Returns what it told, and the text as it was if anything went.
+    pub fn condense(&mut self) -> (Chatter, Option<String>) {
+        let (stdout, mut chatter) = chatter::condense(&self.stdout);
+        let (stderr, more) = chatter::condense(&self.stderr);
+        chatter.add(more);
+        if stdout == self.stdout && stderr == self.stderr {
+            return (chatter, None);
+        }
+        let full = render(self);
+        (self.stdout, self.stderr) = (stdout, stderr);
+        (chatter, Some(full))
+    }
+
+    /// [`Evaluation::condense`], with what the compiler told in a few lines of error output.
+    pub fn for_agent(&mut self) -> Option<String> {
+        let (chatter, full) = self.condense();
+        let summary = chatter.summary();
+        if !summary.is_empty() {
+            if !self.stderr.is_empty() && !self.stderr.ends_with('\n') {
+                self.stderr.push('\n');
+            }
+            self.stderr.push_str(&summary);
+        }
+        full
     }
 }
 

@@ -1,12 +1,14 @@
 //! What the product does, one file a feature: plain data in, plain data out. Never names `lsp_types` or `rmcp`.
 
 pub mod asd;
+pub mod chatter;
 pub mod clip;
 pub mod compile_form;
 pub mod completion;
 pub mod described;
 pub mod diagnostics;
 pub mod edit_form;
+pub mod edit_forms;
 pub mod evaluate;
 pub mod evaluate_part;
 pub mod expand;

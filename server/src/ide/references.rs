@@ -10,6 +10,7 @@ use crate::text::datum::Form;
 use crate::text::definitions::{self, Hint};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
+use crate::text::position::line_column;
 use crate::text::scopes::Scopes;
 
 /// A place that refers to a name.
@@ -23,6 +24,45 @@ pub struct Referred {
     pub text: Arc<Text>,
     /// The name in it; the name of what refers to it when a macro wrote it.
     pub span: Span,
+}
+
+/// The file and the 1-based line of each reference that the image tells of: of the first mention of `written` in it, else of
+/// what refers to it; `None` where the text does not have it.
+pub async fn lines(
+    written: &str,
+    known: &[Reference],
+    features: &[String],
+    texts: &mut Texts,
+) -> Vec<Option<(std::path::PathBuf, usize)>> {
+    let key = definitions::key(written);
+    let mut found = Vec::new();
+    for reference in known {
+        found.push(line_of_reference(&key, reference, features, texts).await);
+    }
+    found
+}
+
+async fn line_of_reference(
+    key: &str,
+    reference: &Reference,
+    features: &[String],
+    texts: &mut Texts,
+) -> Option<(std::path::PathBuf, usize)> {
+    let file = reference.place.file.as_ref()?;
+    let text = texts.get(file).await?;
+    let by = reference.by.split(" (").next().unwrap_or_default();
+    let hint = Hint {
+        kind: "",
+        key: definitions::key(by),
+        offset: reference.place.offset,
+        form: reference.place.form,
+        features,
+        ..Hint::default()
+    };
+    let place = definitions::locate(&text.document, &hint)?;
+    let top = text.document.scan().form_at(place.form.start).map_or(place.form, |form| form.span);
+    let at = free_mentions(&text.document, top, key).first().map_or(place.name.start, |span| span.start);
+    Some((file.clone(), line_column(text.document.text(), at).line))
 }
 
 /// The places of the references that the image tells of, and of the mentions of `written`, which is read in `package`, in the open texts.

@@ -63,7 +63,9 @@ impl Tested {
 impl From<RunTestsOutcome> for Tested {
     fn from(answer: RunTestsOutcome) -> Self {
         let RunTestsOutcome { outcome, framework, tests } = answer;
-        let Evaluation { status, stdout, stderr, error, .. } = outcome.into();
+        let mut evaluation = Evaluation::from(outcome);
+        evaluation.for_agent();
+        let Evaluation { status, stdout, stderr, error, .. } = evaluation;
         let count = |status: &str| tests.iter().filter(|test| test.status == status).count();
         let (passed, failed, errors, skipped) = (count("passed"), count("failed"), count("error"), count("skipped"));
         Tested {

@@ -98,6 +98,10 @@ pub struct CheckSystemParams {
     pub system: Option<String>,
     /// Files to tell of; empty: all.
     pub only: Vec<PathBuf>,
+    /// The system is loaded: only these and `only` are gone through. `None`: all of the system.
+    pub changed: Option<Vec<PathBuf>>,
+    /// Texts of files that are not as they are on disk.
+    pub texts: Vec<FileText>,
     /// The workspace's `.asd` files, nearest first, in which its dependencies may be.
     pub asd_files: Vec<PathBuf>,
     /// Report compiler notes.
@@ -110,6 +114,15 @@ pub struct CheckSystemParams {
     pub deadline: f64,
     /// Bytes of private memory for the copy.
     pub memory: u64,
+}
+
+/// The text of a file as an editor has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileText {
+    /// The file.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
 }
 
 /// `load-system`.

@@ -14,6 +14,12 @@ pub(crate) fn parse<T: DeserializeOwned>(tool: &str, schema: &JsonObject, mut gi
     let is_nothing = |value: &Value| value.is_null() || value.as_str() == Some("");
     given.retain(|name, value| !(is_nothing(value) && known.contains_key(name) && !required.contains(&name.as_str())));
 
+    // One where a list is wanted.
+    for (name, value) in &mut given {
+        if value.is_string() && known.get(name).is_some_and(|property| property["type"] == "array") {
+            *value = Value::Array(vec![value.take()]);
+        }
+    }
     let mut wrong = Vec::new();
     for name in &required {
         if !given.contains_key(*name) {

@@ -6,9 +6,11 @@
 
 pub mod http;
 
+mod answer;
 mod arguments;
 mod consent;
 mod framing;
+mod kept;
 mod lines;
 mod progress;
 mod prompts;

@@ -18,6 +18,7 @@ use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::consent::Asker;
+use super::kept::Kept;
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
@@ -27,8 +28,14 @@ use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 const INSTRUCTIONS: &str = "Consort is one live Common Lisp image that you share with the user's editor: what you define they see \
 at once, and what they define you can use. Definitions, variables and the current package persist across calls.
 Write code, check it with compile-form (it finds errors, warnings and unbalanced parentheses and changes nothing), correct it, then \
-run it with evaluate-lisp. Evaluating changes the image only: also save what shall last to its file. A long or endless evaluation is \
-interrupted at its `timeout` (30 s unless given) and keeps what it had defined.";
+run it with evaluate-lisp. Evaluating changes the image only: also save what shall last to its file, with lisp-edit-form or your own \
+tools. After editing files: diagnostics checks those that changed together, code_reload_system loads them, run-tests runs the tests. \
+load-system loads a system first.
+A person is asked before load-system, code_*, lisp-edit-form (not its dry_run) and image restart, in their editor or through your client. \
+Refused: do not do it in another way; the answer says what a person can do, so tell them, and go on with what needs nobody (compile-form, \
+diagnostics, evaluate-lisp, run-tests).
+A long or endless evaluation is interrupted at its `timeout` (30 s unless given) and keeps what it had defined. Answers show 4 kB; \
+full-output has the rest.";
 
 /// Who we are, for `initialize` and `server/discover`.
 pub(crate) fn info() -> ServerConfig {
@@ -56,6 +63,7 @@ pub(crate) struct Client {
     session: Session,
     id: ClientId,
     notices: Arc<Mutex<Notices>>,
+    kept: Arc<Mutex<Kept>>,
 }
 
 /// What a person would have been shown, for the client's next answer to tell: the image died, what was restored.
@@ -64,6 +72,8 @@ struct Notices {
     kept: VecDeque<String>,
     /// A call was just told itself that the image is lost or cannot be had: what comes until then only repeats it.
     told_until: Option<Instant>,
+    /// The last definition of a person that it knows of.
+    others: u64,
 }
 
 /// Notices kept for a client that asks for nothing.
@@ -74,7 +84,7 @@ const REPEATS: Duration = Duration::from_secs(5);
 impl Client {
     fn attach(session: &Session, name: &str) -> Client {
         let (id, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: name.to_owned() });
-        let notices = Arc::new(Mutex::new(Notices::default()));
+        let notices = Arc::new(Mutex::new(Notices { others: session.last_of_others(), ..Notices::default() }));
         let shared = notices.clone();
         // Ends when the session forgets the client.
         tokio::spawn(async move {
@@ -84,7 +94,7 @@ impl Client {
                 }
             }
         });
-        Client { session: session.clone(), id, notices }
+        Client { session: session.clone(), id, notices, kept: Arc::default() }
     }
 }
 
@@ -97,6 +107,17 @@ impl Notices {
             self.kept.pop_front();
         }
         self.kept.push_back(notice);
+    }
+
+    /// Adds what people made since the last call.
+    fn others_made(&mut self, session: &Session) {
+        let last = session.last_of_others();
+        if last > self.others {
+            for sentence in session.others_since(self.others) {
+                self.add(sentence);
+            }
+            self.others = last;
+        }
     }
 
     /// Those that an answer is to tell; none beside an answer that tells of the image itself.
@@ -351,12 +372,16 @@ impl ServerHandler for Handler {
         // Without a session, HTTP has no connection: clients of one name are not told apart, so nothing can last.
         let lasting = self.stateless.is_none() || self.client.get().is_some();
         let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
-        let call = Call { session: self.session.clone(), client: client.id, progress, asker, permit: None };
+        let kept = client.kept.clone();
+        let call = Call { session: self.session.clone(), client: client.id, progress, asker, kept, permit: None };
         let work = entry.call(call, request.arguments.unwrap_or_default());
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the image's state.
         let result = tokio::select! {
             response = work => match response {
-                CallToolResponse::Complete(result) => with_notices(result, &client.notices),
+                CallToolResponse::Complete(result) => {
+                    lock(&client.notices).others_made(&self.session);
+                    with_notices(result, &client.notices)
+                }
                 question => return Ok(question),
             },
             () = context.ct.cancelled() => stopped("The client cancelled the call; what it had done so far is kept."),

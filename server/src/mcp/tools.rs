@@ -6,6 +6,7 @@ mod describe_symbol;
 mod diagnostics;
 mod editor_context;
 mod evaluate_lisp;
+mod full_output;
 mod image;
 mod lisp_edit_form;
 mod lisp_read_file;
@@ -16,11 +17,12 @@ mod reload;
 mod run_tests;
 mod schema;
 mod source_location;
+mod threads;
 
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, Tool as Definition, ToolAnnotations};
 use schemars::JsonSchema;
@@ -28,10 +30,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::answer::{self, Limits};
 use super::arguments;
 use super::consent::{self, Asker, Consent};
+use super::kept::Kept;
 use super::progress::Reporter;
-use crate::ide::clip;
 use crate::model::image::ImageError;
 use crate::session::approval::{ApprovalRequest, Class, Grant, Sources, Subject};
 use crate::session::log::{self, LogContext, Status};
@@ -79,6 +82,10 @@ pub(crate) trait Tool {
     /// What an agent reads: when to use it, and when not.
     const DESCRIPTION: &'static str;
     const HINTS: Hints;
+    /// How much of an answer is shown at once.
+    const LIMITS: Limits = Limits::DEFAULT;
+    /// Other names of arguments, which are accepted and not listed.
+    const ALIASES: &'static [(&'static str, &'static str)] = &[];
 
     /// What a person may have to allow first, and what one who is asked is shown; `None`: it changes nothing of theirs.
     fn asks(_: &Self::Input) -> Option<(Class, Subject)> {
@@ -110,6 +117,8 @@ pub(crate) struct Call {
     pub(crate) progress: Reporter,
     /// Asks the person behind the client, if need be.
     pub(crate) asker: Asker,
+    /// Answers that were shown in part.
+    pub(crate) kept: Arc<Mutex<Kept>>,
     /// What was allowed, for a tool whose `asks` names a class: see [`Call::allowed_file`].
     pub(crate) permit: Option<Grant>,
 }
@@ -147,11 +156,20 @@ pub(crate) struct Reply<T> {
     pub(crate) facts: T,
     /// The tool's work failed.
     pub(crate) failed: bool,
+    /// The text before something was taken out of it that an agent can ask for.
+    pub(crate) full: Option<String>,
+}
+
+impl<T> Reply<T> {
+    /// One that says all there is.
+    pub(crate) fn new(text: String, facts: T, failed: bool) -> Reply<T> {
+        Reply { text, facts, failed, full: None }
+    }
 }
 
 impl<T: FromFailure> From<Failure> for Reply<T> {
     fn from(failure: Failure) -> Self {
-        Reply { text: failure.message.clone(), facts: T::from_failure(failure), failed: true }
+        Reply { text: failure.message.clone(), facts: T::from_failure(failure), failed: true, full: None }
     }
 }
 
@@ -225,8 +243,10 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<run_tests::RunTests>(),
         entry::<profile_code::ProfileCode>(),
         entry::<image::Image>(),
+        entry::<threads::Threads>(),
         entry::<diagnostics::Diagnostics>(),
         entry::<editor_context::EditorContext>(),
+        entry::<full_output::FullOutput>(),
     ]
 });
 
@@ -263,8 +283,16 @@ async fn logged<T: Tool>(doing: LogContext, call: Call, input: T::Input) -> Repl
     reply
 }
 
-async fn run<T: Tool>(entry: &'static Entry, mut call: Call, arguments: JsonObject) -> CallToolResponse {
+async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: JsonObject) -> CallToolResponse {
+    for (other, name) in T::ALIASES {
+        if !arguments.contains_key(*name)
+            && let Some(value) = arguments.remove(*other)
+        {
+            arguments.insert((*name).to_owned(), value);
+        }
+    }
     let given = Value::Object(arguments.clone());
+    let kept = call.kept.clone();
     let input = match T::refuses(&arguments) {
         Some(failure) => Err(failure),
         None => arguments::parse(T::NAME, &entry.accepts, arguments)
@@ -300,13 +328,15 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, arguments: JsonObje
             }
         },
     };
-    let text = clip::clip(&reply.text, clip::LIMIT).text;
-    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    result.structured_content = Some(serde_json::to_value(&reply.facts).unwrap_or_else(|error| {
+    let Reply { text, facts, failed, full } = reply;
+    let facts = serde_json::to_value(&facts).unwrap_or_else(|error| {
         tracing::error!(%error, tool = T::NAME, "a tool's facts could not be written");
-        Value::Object(JsonObject::new())
-    }));
-    result.is_error = Some(reply.failed);
+        Value::Null
+    });
+    let (text, facts) = answer::shorten(&text, full, answer::object(facts), T::LIMITS, &kept);
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(facts);
+    result.is_error = Some(failed);
     result.into()
 }
 

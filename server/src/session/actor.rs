@@ -21,6 +21,7 @@ use super::event::{Event, Reply};
 use super::jobs::{Job, Jobs, Kind};
 use super::log::Log;
 use super::provenance::ProvenanceStore;
+use super::workspace_systems::SystemsTold;
 use super::{ClientId, ClientInfo, Feedback, Frontend, Level};
 use crate::checker::Checker;
 use crate::config::Config;
@@ -77,6 +78,7 @@ pub(super) struct Actor {
     documents: Documents,
     jobs: Jobs,
     asd: Arc<AsdFiles>,
+    systems: SystemsTold,
     /// No check is started before: the image was busy.
     busy_until: Option<Instant>,
     /// When all documents are checked again because the image changed.
@@ -100,13 +102,15 @@ impl Actor {
         events: mpsc::WeakUnboundedSender<Event>,
         (log, provenance, contexts): (Log, ProvenanceStore, Contexts),
     ) -> Actor {
+        let asd = Arc::new(AsdFiles::new(workspace.clone()));
         let approvals = ApprovalState::new(Audit::start(config.approval.audit.clone()), events);
         Actor {
             config,
             checker: Checker::new(&image),
             state: image.state(),
             image,
-            asd: Arc::new(AsdFiles::new(workspace.clone())),
+            systems: SystemsTold::new(asd.clone()),
+            asd,
             workspace,
             clients: BTreeMap::new(),
             documents: Documents::default(),

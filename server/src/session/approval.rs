@@ -38,6 +38,10 @@ pub struct Subject {
     pub code: Option<String>,
     /// The files that would be loaded, and what is in them.
     pub sources: Sources,
+    /// What changed in them since they were loaded.
+    pub changes: Option<String>,
+    /// A second class that the one answer is for.
+    pub also: Option<Class>,
 }
 
 /// What an agent wants to do.

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::approval::timestamp;
+use super::loaded_texts::{LoadedTexts, is_older};
+use super::others_work::OthersWork;
 use super::{ClientInfo, Frontend};
 use crate::image::Image;
 use crate::image::api::Origin;
@@ -77,6 +79,8 @@ struct Table {
     /// The package that is current in each evaluation session.
     packages: HashMap<String, String>,
     image: String,
+    others: OthersWork,
+    loaded: LoadedTexts,
 }
 
 /// What made definitions.
@@ -110,6 +114,16 @@ impl ProvenanceStore {
         self.table().packages.insert(session.to_owned(), package.to_owned());
     }
 
+    /// The number of the last definition that a person made.
+    pub(super) fn last_of_others(&self) -> u64 {
+        self.table().others.last()
+    }
+
+    /// What people made after the definition of that number, in sentences.
+    pub(super) fn others_since(&self, number: u64) -> Vec<String> {
+        self.table().others.told_since(number)
+    }
+
     pub(super) fn session_ended(&self, session: &str) {
         self.table().packages.remove(session);
     }
@@ -120,6 +134,7 @@ impl ProvenanceStore {
         if table.image != image {
             image.clone_into(&mut table.image);
             table.packages.clear();
+            table.loaded.clear();
             table.made.retain(|_, made| {
                 made.retain(|made| made.how.starts_with(LOADING));
                 !made.is_empty()
@@ -136,16 +151,37 @@ impl ProvenanceStore {
     }
 
     /// Note what the files of a system define, which was loaded.
-    pub(super) async fn loaded(&self, image: &Image, system: &str, client: ClientInfo) {
+    pub(super) async fn loaded(&self, image: &Image, system: &str, client: ClientInfo, until: SystemTime) {
         let Ok(files) = image.query(&SystemFiles { system: system.to_owned() }).await else { return };
-        self.files(image, files.files, &format!("{LOADING}{system}"), client).await;
+        self.files(image, files.files, &format!("{LOADING}{system}"), client, until).await;
     }
 
-    /// Note what files define, which were loaded. `how`: see [`LOADING`].
-    pub(super) async fn files(&self, image: &Image, files: Vec<PathBuf>, how: &str, client: ClientInfo) {
+    /// What the image has loaded of a file, if that is known.
+    pub(super) fn text_loaded(&self, path: &std::path::Path) -> Option<Arc<str>> {
+        self.table().loaded.of(path)
+    }
+
+    /// Note what files define, which were loaded, and their texts unless they were written after `until`. `how`: see [`LOADING`].
+    pub(super) async fn files(
+        &self,
+        image: &Image,
+        files: Vec<PathBuf>,
+        how: &str,
+        client: ClientInfo,
+        until: SystemTime,
+    ) {
         for file in files {
             let Ok(bytes) = tokio::fs::read(&file).await else { continue };
-            let found = tokio::task::spawn_blocking(move || definitions(&decode(bytes))).await.unwrap_or_default();
+            let (store, path) = (self.clone(), file.clone());
+            let read = tokio::task::spawn_blocking(move || {
+                let text = decode(bytes);
+                if is_older(&path, until) {
+                    let real = path.canonicalize().unwrap_or(path);
+                    store.table().loaded.loaded(real, &text);
+                }
+                definitions(&text)
+            });
+            let found = read.await.unwrap_or_default();
             let origin = Some(Origin { file, line: 1, column: 1 });
             let package = "COMMON-LISP-USER".to_owned();
             let making = ProvenanceEntry { client: client.clone(), how: how.to_owned(), package, origin, file: None };
@@ -230,6 +266,8 @@ pub(super) const LOADING: &str = "loading the system ";
 impl Table {
     fn add(&mut self, name: (String, String), made: Provenance) {
         let is_new = !self.made.contains_key(&name);
+        let with = made.how.starts_with(LOADING).then(|| made.how.clone());
+        self.others.add(made.frontend, format!("{}::{}", name.0, name.1), !is_new, with);
         let provenance = self.made.entry(name.clone()).or_default();
         // Of a kind there is one definition, but of methods.
         provenance.retain(|other| other.kind != made.kind || (made.kind == "method" && other.text != made.text));

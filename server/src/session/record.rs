@@ -22,6 +22,16 @@ impl Session {
         self.inner.provenance.of(package, name)
     }
 
+    /// The number of the last definition that a person made through Consort.
+    pub fn last_of_others(&self) -> u64 {
+        self.inner.provenance.last_of_others()
+    }
+
+    /// What people made in the image after the definition of that number, in sentences for an agent.
+    pub fn others_since(&self, number: u64) -> Vec<String> {
+        self.inner.provenance.others_since(number)
+    }
+
     /// Who made what an image knows, each of its definitions in a line; `None` when that was not done through Consort.
     pub fn made_by(&self, known: &Known) -> Option<String> {
         let facts = known.facts.as_ref()?;

@@ -178,6 +178,7 @@ impl Session {
     async fn note_makers(&self, client: ClientId, made: Made, outcome: &ReloadOutcome) {
         let (image, provenance, who) = (&self.inner.image, &self.inner.provenance, self.inner.log.who(client));
         let how = log::doing().map_or_else(|| "a reload".to_owned(), |doing| doing.tool.clone());
+        let until = std::time::SystemTime::now();
         let report = outcome.report.clone().unwrap_or_default();
         let files = || report.files.iter().map(PathBuf::from).collect();
         match made {
@@ -185,8 +186,8 @@ impl Session {
             Made::Text { code, package, origin } => {
                 provenance.made(image, &code, ProvenanceEntry { client: who, how, package, origin, file: None }).await;
             }
-            Made::Files => provenance.files(image, files(), &how, who).await,
-            Made::System(system) => provenance.files(image, files(), &format!("{LOADING}{system}"), who).await,
+            Made::Files => provenance.files(image, files(), &how, who, until).await,
+            Made::System(system) => provenance.files(image, files(), &format!("{LOADING}{system}"), who, until).await,
             Made::Undone => {
                 let back: Vec<String> = report.redefined.iter().chain(&report.new).cloned().collect();
                 provenance.undone(&back, &report.gone, &how, &who);

@@ -35,11 +35,16 @@ struct Seen {
 
 /// The files of one check.
 #[derive(Default)]
-struct Files(Mutex<HashMap<PathBuf, Seen>>);
+struct Files {
+    seen: Mutex<HashMap<PathBuf, Seen>>,
+    /// Texts that are not as they are on disk.
+    texts: HashMap<PathBuf, String>,
+}
 
 impl Files {
     fn look(&self, path: &Path) -> Option<FileFacts> {
-        let document = Document::new(&read(path)?, 0);
+        let text = self.texts.get(path).cloned().or_else(|| read(path))?;
+        let document = Document::new(&text, 0);
         let structure = structure::check(&document);
         let facts = FileFacts { length: document.text().len_chars(), withheld: structure.withheld.clone() };
         self.lock().insert(path.to_owned(), Seen { structure, head: head_of(&document) });
@@ -62,7 +67,7 @@ impl Files {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Seen>> {
         // Whole between any two statements.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -86,13 +91,16 @@ pub(super) async fn check(
         asd: request.asd,
         system: request.system,
         only: request.only,
+        changed: request.changed,
+        texts: request.texts.clone(),
         notes: config.check.notes,
         unreachable: config.check.unreachable,
         confine: config.check.confine,
         deadline: request.timeout.unwrap_or(DEADLINE),
         memory: config.check.memory,
     };
-    let files = Arc::new(Files::default());
+    let texts = request.texts.into_iter().map(|file| (file.path, file.text)).collect();
+    let files = Arc::new(Files { texts, ..Files::default() });
     let eyes = files.clone();
     let mut reports = checker.check_system(params, Arc::new(move |path| eyes.look(path)), progress).await?;
     for (path, report) in &mut reports {

@@ -6,7 +6,7 @@ use ropey::Rope;
 use tokio::sync::mpsc;
 
 use super::approval;
-use crate::image::api::Origin;
+use crate::image::api::{FileText, Origin};
 use crate::model::check::{CheckMode, CheckReport};
 use crate::model::diagnostic::Diagnostic;
 use crate::model::image::{ImageState, OutputChunk};
@@ -154,6 +154,12 @@ pub struct CheckSystemRequest {
     pub asd: Option<PathBuf>,
     /// Report these files only; empty: all of the system's.
     pub only: Vec<PathBuf>,
+    /// The system is loaded, and only these and `only` are gone through, in order. `None`: all of the system.
+    #[serde(default)]
+    pub changed: Option<Vec<PathBuf>>,
+    /// Texts of files that are not as they are on disk.
+    #[serde(default)]
+    pub texts: Vec<FileText>,
     /// Seconds; `None`: ten minutes.
     pub timeout: Option<f64>,
 }

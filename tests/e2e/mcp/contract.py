@@ -426,7 +426,9 @@ async def forms_are_read_and_edits_tried_without_asking_anybody(agent):
     several = await agent.call("lisp-edit-form", {**edit, "form_name": "m"})
     assert several["isError"] and "form_name m (list)" in text(several), text(several)
     unbalanced = await agent.call("lisp-edit-form", {**edit, "form_name": "m (null)", "content": "(defmethod m (x) 3"})
-    assert unbalanced["isError"] and "never closed" in text(unbalanced), text(unbalanced)
+    assert not unbalanced["isError"] and "put the missing `)` in" in text(unbalanced), text(unbalanced)
+    broken = await agent.call("lisp-edit-form", {**edit, "form_name": "m (null)", "content": "(defmethod m (x) \"3)"})
+    assert broken["isError"] and "never closed" in text(broken), text(broken)
     outside = await agent.call("lisp-read-file", {"path": "/etc/passwd"})
     assert outside["isError"] and "outside" in text(outside), text(outside)
     with open(path, encoding="utf-8") as file:

@@ -108,7 +108,7 @@ async def a_symbol_is_described(agent):
     assert described["documentation"][0]["text"] == "The sum.", described
     assert described["callees"] == ["price"] or "price" in described["callees"], described
     assert described["definitions"][0]["line"] == 6, described
-    result = await agent.call("describe-symbol", {"symbol": "e2e-shop:*rate*"})
+    result = await agent.call("describe-symbol", {"symbol": "e2e-shop:*rate*", "callers": True})
     described = facts(result)
     assert described["value"] == "2" and any("price (number)" in one for one in described["callers"]), described
     for part in ["Value: 2", "What it costs.", "Used by:", "e2e-shop.lisp:4:1"]:

@@ -124,3 +124,79 @@ impl Operation for KillThread {
     const NAME: &'static str = "kill-thread";
     type Answer = StoppedThread;
 }
+
+/// `thread-states`.
+#[derive(Debug, Clone, Serialize)]
+pub struct ThreadStates {}
+
+/// The answer to it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AllThreadStates {
+    /// The oldest first.
+    pub threads: Vec<ThreadState>,
+}
+
+/// What a thread does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ThreadState {
+    /// What it is called by, as long as it lives.
+    pub number: u64,
+    /// Its name.
+    pub name: String,
+    /// `user`, `evaluation` or `system`.
+    pub kind: String,
+    /// Milliseconds that its evaluation has run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ms: Option<u64>,
+    /// In words.
+    pub state: String,
+    /// Its share of a processor, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processor: Option<f64>,
+    /// The name of a lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
+    /// The number of the thread that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<u64>,
+}
+
+/// `thread-stack`.
+#[derive(Debug, Clone, Serialize)]
+pub struct ThreadStack {
+    /// The thread's.
+    pub number: u64,
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Stack {
+    /// The thread's name.
+    pub name: String,
+    /// Innermost first.
+    pub frames: Vec<Frame>,
+    /// The image's `*features*`, upper-case.
+    pub features: Vec<String>,
+}
+
+/// A frame of a stack.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Frame {
+    /// `(NAME ARG ...)`.
+    pub call: String,
+    /// The function's name, as written in CL-USER.
+    pub name: Option<String>,
+    /// Where that is defined.
+    #[serde(flatten)]
+    pub place: super::symbols::Place,
+}
+
+impl Operation for ThreadStates {
+    const NAME: &'static str = "thread-states";
+    type Answer = AllThreadStates;
+}
+
+impl Operation for ThreadStack {
+    const NAME: &'static str = "thread-stack";
+    type Answer = Stack;
+}

@@ -128,3 +128,70 @@ impl Operation for SystemFiles {
     const NAME: &'static str = "system-files";
     type Answer = Files;
 }
+
+/// `workspace-systems`: from then on ASDF finds the systems of these files first.
+#[derive(Debug, Clone, Serialize)]
+pub struct WorkspaceSystems {
+    /// The workspace's `.asd` files.
+    pub asd_files: Vec<PathBuf>,
+}
+
+/// A loaded system that has the name of one of the workspace's and comes from another file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ForeignSystem {
+    /// Its name.
+    pub system: String,
+    /// The file it was defined in.
+    pub file: String,
+    /// The workspace's file of that name.
+    pub workspace: String,
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ForeignSystems {
+    /// All of them.
+    pub foreign: Vec<ForeignSystem>,
+}
+
+impl Operation for WorkspaceSystems {
+    const NAME: &'static str = "workspace-systems";
+    type Answer = ForeignSystems;
+}
+
+/// `loaded-files`: of the systems that are loaded and defined below a directory.
+#[derive(Debug, Clone, Serialize)]
+pub struct LoadedFiles {
+    /// The start of the path of a definition.
+    pub within: PathBuf,
+}
+
+/// A file of a loaded system.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LoadedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// ASDF holds it for newer than what was loaded of it.
+    pub changed: bool,
+}
+
+/// A loaded system.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LoadedSystem {
+    /// ASDF's name of it.
+    pub system: String,
+    /// Its Lisp sources, in order.
+    pub files: Vec<LoadedFile>,
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LoadedSystems {
+    /// All of them.
+    pub systems: Vec<LoadedSystem>,
+}
+
+impl Operation for LoadedFiles {
+    const NAME: &'static str = "loaded-files";
+    type Answer = LoadedSystems;
+}

@@ -67,6 +67,8 @@ pub enum Want {
     References,
     /// What its own code calls.
     Callees,
+    /// What the class of that name is.
+    Class,
     /// When it is not there, or means nothing: the symbols of that name in other packages; the one, if there is one, is then the answer.
     Elsewhere,
 }
@@ -117,6 +119,8 @@ pub struct Known {
     pub callees: Option<Vec<String>>,
     /// The class's initialization arguments, as written in that package.
     pub initargs: Option<Vec<String>>,
+    /// The class of that name.
+    pub class: Option<ClassDetails>,
     /// The package of that name.
     pub package: Option<PackageFacts>,
     /// The image's `*features*`, upper-case.
@@ -165,6 +169,44 @@ pub struct ClassFacts {
     pub supers: Vec<String>,
     /// Slots.
     pub slots: Vec<String>,
+}
+
+/// All that is known of a class.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct ClassDetails {
+    /// `standard-class`, `structure-class`, ...
+    pub metaclass: String,
+    /// Direct superclasses.
+    pub supers: Vec<String>,
+    /// Direct subclasses.
+    pub subclasses: Vec<String>,
+    /// Its slots and those of the classes above.
+    pub slots: Vec<SlotDetails>,
+    /// Initialization arguments, those of methods too.
+    pub initargs: Vec<String>,
+    /// Methods that specialize on it, but for accessors.
+    pub methods: Vec<String>,
+}
+
+/// A slot.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct SlotDetails {
+    /// Its name.
+    pub name: String,
+    /// The class that defines it.
+    pub from: String,
+    /// Its initialization arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub initargs: Vec<String>,
+    /// Its readers and writers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accessors: Vec<String>,
+    /// Unless it is T.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The form of its default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initform: Option<String>,
 }
 
 /// What a package is.

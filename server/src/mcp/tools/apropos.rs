@@ -86,7 +86,7 @@ lambda list and summary. Use it to find out what there is; with an empty pattern
             }
             facts.symbols.push(fields);
         }
-        Reply { text, facts, failed: false }
+        Reply { text, facts, failed: false, full: None }
     }
 }
 

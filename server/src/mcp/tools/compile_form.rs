@@ -45,7 +45,7 @@ every package and macro of the live image and leaves no trace in it: nothing get
         match call.progress.during(work, None).await {
             Ok(report) => {
                 let facts = Compilation::new(&code, report);
-                Reply { text: compile_form::render(&facts), failed: facts.work_failed(), facts }
+                Reply { text: compile_form::render(&facts), failed: facts.work_failed(), facts, full: None }
             }
             Err(error) => Failure::of(error, package.as_deref()).into(),
         }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
-use crate::ide::{described, places, source_location};
-use crate::image::api::symbols::{Documentation, Known, Symbol, Want};
+use crate::ide::{described, places, references, source_location};
+use crate::image::api::symbols::{ClassDetails, Documentation, Known, Symbol, Want};
 
 /// The tool.
 pub(crate) struct DescribeSymbol;
@@ -24,6 +24,9 @@ pub(crate) struct Input {
     /// Package the name is read in
     #[serde(default)]
     package: Option<String>,
+    /// Also who uses it, with lines; takes longer
+    #[serde(default)]
+    callers: Option<bool>,
 }
 
 /// What is known.
@@ -38,7 +41,12 @@ pub(crate) struct Description {
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
     definitions: Vec<Map<String, Value>>,
-    callers: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    class: Option<ClassDetails>,
+    /// When asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callers: Option<Vec<String>>,
     callees: Vec<String>,
     /// Who made it through Consort.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,14 +61,17 @@ impl Tool for DescribeSymbol {
 
     const NAME: &'static str = "describe-symbol";
     const TITLE: &'static str = "Describe a symbol";
-    const DESCRIPTION: &'static str = "What a symbol is in the live image: kinds, lambda list, documentation, value, where it is \
-defined, who calls it and what it calls. Use it before calling or changing something you do not know; to find a name, apropos.";
+    const DESCRIPTION: &'static str = "What a symbol is in the live image: kinds, lambda list, documentation, value, class (slots, \
+initargs, methods), where it is defined, what it calls, and with `callers` who calls it. Use it before calling or changing something you do not know; to find a name, apropos.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Description> {
-        let Input { symbol, package } = input;
+        let Input { symbol, package, callers } = input;
         let texts = call.session.texts(call.client);
-        let want = vec![Want::Facts, Want::Definitions, Want::References, Want::Callees, Want::Elsewhere];
+        let mut want = vec![Want::Facts, Want::Definitions, Want::Callees, Want::Class, Want::Elsewhere];
+        if callers == Some(true) {
+            want.push(Want::References);
+        }
         let question = Symbol { name: symbol.clone(), package: package.clone(), strict: true, want };
         let known = match call.session.query(question).await {
             Ok(known) => known,
@@ -68,8 +79,24 @@ defined, who calls it and what it calls. Use it before calling or changing somet
         };
         let mut texts = texts.await;
         let defined = places::defined(&known, &mut texts).await;
-        let facts = Description { made_by: call.session.made_by(&known), ..describe(&symbol, &known, &defined) };
-        Reply { text: render(&facts, &known), facts, failed: false }
+        let mut facts = Description { made_by: call.session.made_by(&known), ..describe(&symbol, &known, &defined) };
+        if let Some(references) = &known.references {
+            let features = known.features.as_deref().unwrap_or_default();
+            let lines = references::lines(&facts.symbol, references, features, &mut texts).await;
+            let workspace = call.session.workspace();
+            let mut callers: Vec<String> = Vec::new();
+            for (one, line) in references.iter().zip(lines) {
+                let mut text = format!("{} {} {}", one.by_kind, one.by, one.kind);
+                if let Some((file, line)) = line {
+                    text += &format!("  ({}:{line})", file.strip_prefix(workspace).unwrap_or(&file).display());
+                }
+                if !callers.contains(&text) {
+                    callers.push(text);
+                }
+            }
+            facts.callers = Some(callers);
+        }
+        Reply { text: render(&facts, &known), facts, failed: false, full: None }
     }
 }
 
@@ -79,13 +106,6 @@ fn describe(asked: &str, known: &Known, defined: &[places::Defined]) -> Descript
     let entry = |one: &Documentation| {
         Map::from_iter([("kind".into(), one.kind.clone().into()), ("text".into(), one.text.clone().into())])
     };
-    let mut callers: Vec<String> = Vec::new();
-    for one in known.references.iter().flatten() {
-        let line = format!("{} {} {}", one.by_kind, one.by, one.kind);
-        if !callers.contains(&line) {
-            callers.push(line);
-        }
-    }
     let mut kinds = facts.map(|facts| facts.kinds.clone()).unwrap_or_default();
     if known.package.is_some() {
         kinds.push("package".into());
@@ -106,7 +126,8 @@ fn describe(asked: &str, known: &Known, defined: &[places::Defined]) -> Descript
                 fields
             })
             .collect(),
-        callers,
+        class: known.class.clone(),
+        callers: None,
         callees: known.callees.clone().unwrap_or_default(),
         made_by: None,
         note,
@@ -149,7 +170,14 @@ fn render(description: &Description, known: &Known) -> String {
             out.push_str(&format!("\n  {} {} at {place}", text(one, "kind"), text(one, "name")));
         }
     }
-    for (heading, names) in [("Used by", &description.callers), ("Uses", &description.callees)] {
+    if let Some(class) = &description.class {
+        out.push_str(&class_text(class));
+    }
+    let callers = description.callers.clone().unwrap_or_default();
+    if description.callers.as_ref().is_some_and(Vec::is_empty) {
+        out.push_str("\n\nUsed by nothing that is loaded.");
+    }
+    for (heading, names) in [("Used by", &callers), ("Uses", &description.callees)] {
         if !names.is_empty() {
             out.push_str(&format!("\n\n{heading}:"));
             names.iter().take(SHOWN).for_each(|name| out.push_str(&format!("\n  {name}")));
@@ -160,6 +188,32 @@ fn render(description: &Description, known: &Known) -> String {
     }
     if let Some(made_by) = &description.made_by {
         out.push_str(&format!("\n\n{made_by}"));
+    }
+    out
+}
+
+fn class_text(class: &ClassDetails) -> String {
+    let mut out = format!("\n\nClass ({}):", class.metaclass);
+    for (heading, names) in
+        [("Superclasses", &class.supers), ("Subclasses", &class.subclasses), ("Initargs", &class.initargs)]
+    {
+        if !names.is_empty() {
+            out.push_str(&format!("\n  {heading}: {}", names.join(" ")));
+        }
+    }
+    for slot in &class.slots {
+        out.push_str(&format!("\n  Slot {}", slot.name));
+        let accessors = (!slot.accessors.is_empty()).then(|| format!(" accessors {}", slot.accessors.join(" ")));
+        let initargs = (!slot.initargs.is_empty()).then(|| format!(" initargs {}", slot.initargs.join(" ")));
+        let kind = slot.kind.as_ref().map(|kind| format!(" type {kind}"));
+        let initform = slot.initform.as_ref().map(|form| format!(" initform {form}"));
+        for part in [initargs, accessors, kind, initform].into_iter().flatten() {
+            out.push_str(&part);
+        }
+        out.push_str(&format!(" (of {})", slot.from));
+    }
+    for method in &class.methods {
+        out.push_str(&format!("\n  Method {method}"));
     }
     out
 }

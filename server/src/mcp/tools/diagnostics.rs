@@ -1,6 +1,6 @@
 //! `diagnostics`: what is wrong in files or in the workspace, with the text that editors have of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use ropey::Rope;
@@ -30,7 +30,7 @@ pub(crate) struct Diagnostics;
 pub(crate) struct Input {
     /// Files or directories. Default: the workspace.
     #[serde(default)]
-    paths: Option<Vec<String>>,
+    path: Option<Vec<String>>,
     /// The least shown. Default: warning.
     #[serde(default)]
     severity: Option<Least>,
@@ -89,10 +89,11 @@ impl Tool for Diagnostics {
     const TITLE: &'static str = "Diagnostics";
     const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with the fix where there is one; unsaved text of \
 open editors counts. Use it after editing files; for code that is in no file use compile-form.";
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("paths", "path"), ("file_path", "path")];
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Found> {
-        let wanted = match wanted(&call.session, input.paths.as_deref()).await {
+        let wanted = match wanted(&call.session, input.path.as_deref()).await {
             Ok(wanted) => wanted,
             Err(message) => return Failure { kind: "bad-arguments".into(), message }.into(),
         };
@@ -104,7 +105,7 @@ open editors counts. Use it after editing files; for code that is in no file use
         };
         let work = check(&call.session, call.client, wanted, least);
         match call.progress.during(work, None).await {
-            Ok(found) => Reply { text: render(&found), facts: found, failed: false },
+            Ok(found) => Reply { text: render(&found), facts: found, failed: false, full: None },
             Err(error) => Failure::of(error, None).into(),
         }
     }
@@ -146,7 +147,7 @@ async fn wanted(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathB
     wanted.dedup();
     if wanted.len() > FILES {
         return Err(format!(
-            "{} files are meant; at most {FILES} are checked at once: name a directory in `paths`",
+            "{} files are meant; at most {FILES} are checked at once: name a directory in `path`",
             wanted.len()
         ));
     }
@@ -169,19 +170,43 @@ async fn check(
             open.insert(path, document);
         }
     }
+    let texts: HashMap<PathBuf, String> = open
+        .iter()
+        .filter(|(_, document)| document.unsaved)
+        .map(|(path, document)| (path.clone(), document.document.text().to_string()))
+        .collect();
+    // Files that changed since they were loaded are checked together: each alone would be held against the old image.
+    let mut together = HashMap::new();
+    for request in session.joint_checks(&wanted, &texts).await.unwrap_or_default() {
+        match session.check_system(client, request, None).await {
+            Ok(checked) => together.extend(
+                checked
+                    .files
+                    .into_iter()
+                    .map(|(path, report)| (path.canonicalize().unwrap_or(path), report.diagnostics)),
+            ),
+            // Each file is checked by itself then.
+            Err(error) => tracing::debug!(%error, "changed files could not be checked together"),
+        }
+    }
     let mut found = Found::default();
     for path in wanted {
         let mut file =
             FileFindings { file: shown(session, &path), unsaved: false, problem: None, diagnostics: Vec::new() };
-        let (text, items) = match open.get(&path) {
-            Some(document) => {
+        let (text, items) = match (open.get(&path), together.remove(&path)) {
+            (Some(document), Some(items)) => {
+                file.unsaved = document.unsaved;
+                (document.document.text().clone(), items)
+            }
+            (None, Some(items)) => (Rope::from_str(&decode(tokio::fs::read(&path).await.unwrap_or_default())), items),
+            (Some(document), None) => {
                 file.unsaved = document.unsaved;
                 match session.snapshot(document.client, &document.uri, true).await {
                     Some(snapshot) => (snapshot.text, snapshot.items),
                     None => continue,
                 }
             }
-            None => match tokio::fs::read(&path).await.map(decode) {
+            (None, None) => match tokio::fs::read(&path).await.map(decode) {
                 Ok(text) => match check_text(session, client, &path, text.clone()).await {
                     Ok(items) => (Rope::from_str(&text), items),
                     Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => return Err(error),

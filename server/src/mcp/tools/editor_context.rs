@@ -76,7 +76,7 @@ selected text and the lines in view. Use it when they say \"this function\" or \
             lines: open.document.text().len_lines(),
         });
         let context = Context { editors, documents: open.collect(), error: None };
-        Reply { text: render(&context), facts: context, failed: false }
+        Reply { text: render(&context), facts: context, failed: false, full: None }
     }
 }
 

@@ -66,12 +66,13 @@ just written (compile-form does that without side effects). Standard input is em
         let work = call.session.evaluate(call.client, request);
         match call.progress.during(work, chunks).await {
             Ok(outcome) => {
-                let facts = Evaluation::from(outcome);
-                Reply { text: evaluate::render(&facts), failed: facts.status != Ending::Ok, facts }
+                let mut facts = Evaluation::from(outcome);
+                let full = facts.for_agent();
+                Reply { text: evaluate::render(&facts), failed: facts.status != Ending::Ok, facts, full }
             }
             Err(error @ ImageError::Lost { .. }) => {
                 let facts = Evaluation::from_failure(Failure::of(error, None));
-                Reply { text: evaluate::render(&facts), facts, failed: true }
+                Reply { text: evaluate::render(&facts), facts, failed: true, full: None }
             }
             Err(error) => Failure::of(error, package.as_deref()).into(),
         }

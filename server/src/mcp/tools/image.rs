@@ -69,7 +69,7 @@ restart (last resort; systems are loaded again).";
 
     async fn call(call: Call, Input { action }: Input) -> Reply<Facts> {
         let Call { session, client, progress, .. } = call;
-        let done = |text: String, value: Value| Reply { text, facts: Facts::new(value), failed: false };
+        let done = |text: String, value: Value| Reply { text, facts: Facts::new(value), failed: false, full: None };
         match action {
             Action::Status => {
                 let status = session.status().await;

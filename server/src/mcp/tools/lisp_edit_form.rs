@@ -7,9 +7,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
-use crate::ide::edit_form::{self, Edit, Operation};
+use crate::ide::edit_form::Operation;
+use crate::ide::edit_forms::{Edits, FormEdit, edit_all};
+use crate::ide::reload;
+use crate::image::api::symbols::{Symbol, Want};
 use crate::session::SourceFile;
 use crate::session::approval::{Class, Subject};
+use crate::session::reload::Reload;
+use crate::text::document::Document;
+use crate::text::forms::package_at;
 
 /// The tool.
 pub(crate) struct LispEditForm;
@@ -19,20 +25,83 @@ pub(crate) struct LispEditForm;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// File in the workspace
-    file_path: String,
+    path: String,
     /// Operator: defun, defmethod, ...
-    form_type: String,
+    #[serde(default)]
+    form_type: Option<String>,
     /// Name; of a method also `area (square t)`
-    form_name: String,
-    /// What to do
+    #[serde(default)]
+    form_name: Option<String>,
+    /// What to do; default: replace
     #[schemars(extend("type" = "string", "enum" = ["replace", "insert_before", "insert_after"]))]
     #[schemars(with = "String")]
-    operation: Operation,
+    #[serde(default)]
+    operation: Option<Operation>,
     /// The new form
-    content: String,
+    #[serde(default)]
+    content: Option<String>,
+    /// Instead of content: text that is once in the form
+    #[serde(default)]
+    old: Option<String>,
+    /// What takes its place
+    #[serde(default)]
+    new: Option<String>,
+    /// Several at once, each with these arguments
+    #[serde(default)]
+    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    edits: Option<Vec<One>>,
+    /// Also load the new forms into the image
+    #[serde(default)]
+    load: Option<bool>,
     /// Only show what would change
     #[serde(default)]
     dry_run: Option<bool>,
+}
+
+/// One of several edits.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct One {
+    form_type: String,
+    form_name: String,
+    #[serde(default)]
+    operation: Option<Operation>,
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    old: Option<String>,
+    #[serde(default)]
+    new: Option<String>,
+}
+
+impl Input {
+    fn forms(&self) -> Result<Vec<FormEdit>, Failure> {
+        let of = |one: One| {
+            let One { form_type, form_name, operation, content, old, new } = one;
+            FormEdit { form_type, form_name, operation, content, old, new }
+        };
+        match (&self.edits, &self.form_type, &self.form_name) {
+            (Some(edits), None, None) if !edits.is_empty() => Ok(edits.iter().cloned().map(of).collect()),
+            (None, Some(form_type), Some(form_name)) => Ok(vec![of(One {
+                form_type: form_type.clone(),
+                form_name: form_name.clone(),
+                operation: self.operation,
+                content: self.content.clone(),
+                old: self.old.clone(),
+                new: self.new.clone(),
+            })]),
+            _ => Err(failed(
+                "bad-arguments",
+                "Bad arguments for lisp-edit-form: give `form_type` and `form_name`, with `content` or with `old` and `new`; or `edits`, a \
+list of such."
+                    .into(),
+            )),
+        }
+    }
+
+    fn loads(&self) -> bool {
+        self.load == Some(true)
+    }
 }
 
 /// Its facts.
@@ -49,6 +118,9 @@ pub(crate) struct Output {
     line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     end_line: Option<usize>,
+    /// Parentheses that were put in or taken out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    mended: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Value>,
 }
@@ -59,9 +131,10 @@ impl Tool for LispEditForm {
 
     const NAME: &'static str = "lisp-edit-form";
     const TITLE: &'static str = "Edit a form of a Lisp file";
-    const DESCRIPTION: &'static str = "Replace a top-level form of a Lisp file, or insert one beside it; the rest stays to the byte. \
-It loads nothing into the image.";
+    const DESCRIPTION: &'static str = "Replace a top-level form of a Lisp file, a piece of it (old, new), or insert one beside it; several with \
+`edits`. The rest stays to the byte. With `load` the image gets it too, by the same approval.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path")];
 
     // The file is looked at first: a person is shown the form by its own name, and the file with its links resolved.
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
@@ -69,28 +142,38 @@ It loads nothing into the image.";
         if let Err(failure) = &planned
             && failure.kind == "outside-workspace"
         {
-            let (file, code) = (Some(input.file_path.clone().into()), Some(input.content.clone()));
+            let (file, code) = (Some(input.path.clone().into()), input.content.clone());
             let asked = (Class::EditFile, Subject { what: "Edit a form".into(), file, code, ..Subject::default() });
             call.refuse(Self::NAME, asked, serde_json::to_value(input).unwrap_or_default(), &failure.message);
         }
-        let (file, edit) = planned?;
-        if input.dry_run == Some(true) || edit.text == file.text {
+        let (file, edits) = planned?;
+        if input.dry_run == Some(true) || edits.text == file.text && !input.loads() {
             return Ok(None);
         }
-        let (verb, place) = match input.operation {
-            Operation::Replace => ("Replace", ""),
-            Operation::InsertBefore => ("Insert", " before"),
-            Operation::InsertAfter => ("Insert", " after"),
-        };
-        let what = format!("{verb}{place} {} in {}", edit.title, file.relative);
-        Ok(Some((
-            Class::EditFile,
-            Subject { what, file: Some(file.path), code: Some(input.content.clone()), ..Subject::default() },
-        )))
+        let forms = input.forms()?;
+        let whats: Vec<String> = forms
+            .iter()
+            .zip(&edits.each)
+            .map(|(form, edit)| {
+                let (verb, place) = match form.operation.unwrap_or(Operation::Replace) {
+                    Operation::Replace => ("Replace", ""),
+                    Operation::InsertBefore => ("Insert", " before"),
+                    Operation::InsertAfter => ("Insert", " after"),
+                };
+                format!("{verb}{place} {}", edit.title)
+            })
+            .collect();
+        let mut what = format!("{} in {}", whats.join(", "), file.relative);
+        let also = input.loads().then_some(Class::ModifyRunningCode);
+        if also.is_some() {
+            what += ", and load it into the image";
+        }
+        let code = Some(edits.contents.join("\n\n"));
+        Ok(Some((Class::EditFile, Subject { what, file: Some(file.path), code, also, ..Subject::default() })))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Output> {
-        match edit(&call, &input).await {
+        match edit(call, &input).await {
             Ok(reply) => reply,
             Err(failure) => failure.into(),
         }
@@ -101,33 +184,45 @@ fn failed(kind: &'static str, message: String) -> Failure {
     Failure { kind: kind.into(), message }
 }
 
-/// The file as it is, and what the edit would be.
-async fn plan(call: &Call, input: &Input) -> Result<(SourceFile, Edit), Failure> {
-    let file = call.session.source_file(&input.file_path).await.map_err(|error| failed(error.kind, error.message))?;
-    let edit = edit_form::edit(&file.text, &input.form_type, &input.form_name, input.operation, &input.content)
-        .map_err(|refusal| failed(refusal.kind, refusal.message))?;
-    Ok((file, edit))
+/// The file as it is, and what the edits would be.
+async fn plan(call: &Call, input: &Input) -> Result<(SourceFile, Edits), Failure> {
+    let forms = input.forms()?;
+    let file = call.session.source_file(&input.path).await.map_err(|error| failed(error.kind, error.message))?;
+    // Time by the size of the file, which may be large.
+    let text = file.text.clone();
+    let planned = tokio::task::spawn_blocking(move || edit_all(&text, &forms)).await;
+    let planned = planned.map_err(|error| failed("failed", format!("The edit could not be made: {error}")))?;
+    Ok((file, planned.map_err(|refusal| failed(refusal.kind, refusal.message))?))
 }
 
-async fn edit(call: &Call, input: &Input) -> Result<Reply<Output>, Failure> {
-    let (file, edit) = plan(call, input).await?;
+async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
+    let (file, edits) = plan(&call, input).await?;
+    let titles = edits.each.iter().map(|edit| edit.title.as_str()).collect::<Vec<_>>().join(", ");
+    let mended: String = edits.mended.iter().map(|words| format!("\nMended: {words}.")).collect();
+    let (range, by) = edits.change(&file.text);
     if input.dry_run == Some(true) {
-        let by = edit.by.replace("\r\n", "\n");
-        let old = file.text[edit.start..edit.end].replace("\r\n", "\n");
-        let what = if old.is_empty() {
-            format!("Inserted would be:\n{by}")
-        } else {
-            format!("Replaced would be:\n{old}\n\nBy:\n{by}")
-        };
-        let text = format!(
-            "Dry run, nothing was changed. {}, line {}, at {}.\n\n{what}",
-            file.relative, edit.lines.0, edit.title
-        );
-        return Ok(Reply { text, facts: facts(&file, &edit, false), failed: false });
+        let shown: Vec<String> = edits
+            .each
+            .iter()
+            .scan(file.text.as_str(), |text, edit| {
+                let old = text[edit.start..edit.end].replace("\r\n", "\n");
+                *text = edit.text.as_str();
+                let by = edit.by.replace("\r\n", "\n");
+                let what = if old.is_empty() {
+                    format!("Inserted would be:\n{by}")
+                } else {
+                    format!("Replaced would be:\n{old}\n\nBy:\n{by}")
+                };
+                Some(format!("{}, line {}, at {}.\n\n{what}", file.relative, edit.lines.0, edit.title))
+            })
+            .collect();
+        let text = format!("Dry run, nothing was changed. {}{mended}", shown.join("\n\n"));
+        return Ok(Reply::new(text, facts(&file, &edits, false), false));
     }
-    if edit.text == file.text {
-        let text = format!("{} has exactly that at {}: nothing to change.", file.relative, edit.title);
-        return Ok(Reply { text, facts: facts(&file, &edit, false), failed: false });
+    let same = edits.text == file.text;
+    if same && !input.loads() {
+        let text = format!("{} has exactly that at {titles}: nothing to change.", file.relative);
+        return Ok(Reply::new(text, facts(&file, &edits, false), false));
     }
     // What was allowed is what is written, though the path may lead elsewhere by now.
     let allowed = call.allowed_file().map_err(|why| failed("refused", format!("Refused: {why}.")))?;
@@ -138,37 +233,115 @@ async fn edit(call: &Call, input: &Input) -> Result<Reply<Output>, Failure> {
         );
         return Err(failed("file-changed", message));
     }
-    let edited = call.session.edit_source_file(&file, edit.start..edit.end, &edit.by).await;
-    edited.map_err(|error| failed(error.kind, error.message))?;
-    let done = match input.operation {
-        Operation::Replace => format!("Replaced {}", edit.title),
-        Operation::InsertBefore => format!("Inserted before {}", edit.title),
-        Operation::InsertAfter => format!("Inserted after {}", edit.title),
-    };
-    let lines = if edit.lines.0 == edit.lines.1 {
-        format!("line {}", edit.lines.0)
-    } else {
-        format!("lines {}-{}", edit.lines.0, edit.lines.1)
-    };
-    let note = if file.editor.is_some() {
+    if !same {
+        let edited = call.session.edit_source_file(&file, range, by).await;
+        edited.map_err(|error| failed(error.kind, error.message))?;
+    }
+    let forms = input.forms()?;
+    let done: Vec<String> = forms
+        .iter()
+        .zip(&edits.each)
+        .map(|(form, edit)| {
+            let verb = match form.operation.unwrap_or(Operation::Replace) {
+                Operation::Replace => "Replaced",
+                Operation::InsertBefore => "Inserted before",
+                Operation::InsertAfter => "Inserted after",
+            };
+            let lines = if edit.lines.0 == edit.lines.1 {
+                format!("line {}", edit.lines.0)
+            } else {
+                format!("lines {}-{}", edit.lines.0, edit.lines.1)
+            };
+            format!("{verb} {} in {}: {lines}.", edit.title, file.relative)
+        })
+        .collect();
+    let note = if file.editor.is_some() && !same {
         " The editor has unsaved changes in this file, so the edit was made there; it is not saved."
     } else {
         ""
     };
-    let text = format!(
-        "{done} in {}: {lines}.{note} The image still has the old definition until it is loaded.",
-        file.relative
-    );
-    Ok(Reply { text, facts: facts(&file, &edit, true), failed: false })
+    let mut text = format!("{}{note}{mended}", done.join("\n"));
+    let mut facts = facts(&file, &edits, !same);
+    if !input.loads() {
+        text += &image_has(&call, &edits).await;
+        return Ok(Reply::new(text, facts, false));
+    }
+    let mut failed = false;
+    for (edit, content) in edits.each.iter().zip(&edits.contents) {
+        let what = Reload::Code {
+            code: content.clone(),
+            package: Some(package_of(&edit.text, edit.lines.0)),
+            file: Some(file.path.clone()),
+            line: edit.lines.0,
+        };
+        match call.session.reload(call.client, what, None, None).await {
+            Ok(outcome) => text += &format!("\n{}", reload::render(&outcome, false)),
+            Err(failure) => {
+                failed = true;
+                text += &format!("\nThe file has it, and the image does not: {}", failure.render());
+                facts.error = serde_json::to_value(&failure).ok();
+                break;
+            }
+        }
+    }
+    Ok(Reply::new(text, facts, failed))
 }
 
-fn facts(file: &SourceFile, edit: &Edit, changed: bool) -> Output {
+/// The package that a line of a text is read in.
+fn package_of(text: &str, line: usize) -> String {
+    let document = Document::new(text, 0);
+    let at = document.text().line_to_char((line - 1).min(document.text().len_lines().saturating_sub(1)));
+    package_at(&document, at).unwrap_or_else(|| "COMMON-LISP-USER".into())
+}
+
+/// Whether the image has what a file has now, in a sentence; nothing where that is not known.
+async fn image_has(call: &Call, edits: &Edits) -> String {
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (mut old, mut same, mut none) = (Vec::new(), Vec::new(), Vec::new());
+    for (edit, content) in edits.each.iter().zip(&edits.contents) {
+        let package = package_of(&edit.text, edit.lines.0);
+        let Some(made) = crate::text::made::definitions(content).into_iter().next() else { continue };
+        let want = vec![Want::Facts];
+        let question = Symbol { name: made.name.clone(), package: Some(package), strict: false, want };
+        let Ok(known) = call.session.query(question).await else { continue };
+        let Some(facts) = known.facts.filter(|facts| !facts.kinds.is_empty()) else {
+            none.push(made.name);
+            continue;
+        };
+        let by_us =
+            facts.package.as_deref().map(|package| call.session.provenance(package, &facts.name)).unwrap_or_default();
+        let latest = by_us.iter().find(|one| one.kind == made.kind);
+        if latest.is_some_and(|latest| squeezed(&latest.text) == squeezed(&made.text)) {
+            same.push(made.name);
+        } else {
+            old.push(made.name);
+        }
+    }
+    let mut text = String::new();
+    if !same.is_empty() {
+        text += &format!(" The image has {} as it is in the file now.", same.join(", "));
+    }
+    if !old.is_empty() {
+        let names = old.join(", ");
+        text += &format!(
+            " The image still has the old definition of {names} until it is loaded (`load`, or code_reload_system)."
+        );
+    }
+    if !none.is_empty() {
+        text += &format!(" The image has no {} until it is loaded.", none.join(", "));
+    }
+    text
+}
+
+fn facts(file: &SourceFile, edits: &Edits, changed: bool) -> Output {
+    let first = edits.each.first();
     Output {
         path: file.relative.clone(),
         changed,
         unsaved: file.editor.is_some(),
-        line: Some(edit.lines.0),
-        end_line: Some(edit.lines.1),
+        line: first.map(|edit| edit.lines.0),
+        end_line: first.map(|edit| edit.lines.1),
+        mended: edits.mended.clone(),
         error: None,
     }
 }

@@ -7,7 +7,8 @@ use tokio::sync::mpsc;
 use super::reload::lines_of;
 use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::asd;
-use crate::ide::evaluate::{self, Ending, Evaluation};
+use crate::ide::chatter::Chatter;
+use crate::ide::evaluate::{self, Evaluation};
 use crate::session::approval::{Class, Subject};
 
 /// The tool.
@@ -27,13 +28,19 @@ pub(crate) struct Input {
 pub(crate) struct Loaded {
     loaded: bool,
     warnings: usize,
+    style_warnings: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
 impl super::FromFailure for Loaded {
     fn from_failure(failure: Failure) -> Self {
-        Loaded { loaded: false, warnings: 0, error: Some(format!("{}: {}", failure.kind, failure.message)) }
+        Loaded {
+            loaded: false,
+            warnings: 0,
+            style_warnings: 0,
+            error: Some(format!("{}: {}", failure.kind, failure.message)),
+        }
     }
 }
 
@@ -59,18 +66,37 @@ loaded again after an image restart. For edited code of a loaded one: code_reloa
         match call.progress.during(work, Some(lines_of(steps))).await {
             Ok(outcome) => {
                 let loaded = outcome.loaded;
-                let facts = Evaluation::from(outcome.outcome);
-                let warnings = facts.warnings.len();
+                let mut facts = Evaluation::from(outcome.outcome);
+                let whole = evaluate::render(&facts);
+                let (mut chatter, _) = facts.condense();
+                let (style, told): (Vec<_>, Vec<_>) =
+                    facts.warnings.iter().partition(|warning| warning.kind == "STYLE-WARNING");
+                chatter.add(Chatter {
+                    warnings: told.len(),
+                    style_warnings: style.len(),
+                    told: told.iter().map(|warning| format!("{}: {}", warning.kind, warning.message)).collect(),
+                    ..Chatter::default()
+                });
                 let error = facts.error.as_ref().map(|error| error.message.clone());
                 let mut text = if loaded { format!("Loaded {system}.") } else { format!("Loading {system} failed.") };
-                let more = evaluate::render(&facts);
                 if let Some(hint) = facts.error.as_ref().and_then(|error| asd::missing(&error.kind, &files)) {
                     text += &format!(" {hint}");
                 }
-                if facts.status != Ending::Ok || more != "; No value" {
-                    text += &format!("\n{more}");
+                if !chatter.is_empty() {
+                    text += &format!(" {}", chatter.summary());
                 }
-                Reply { text, facts: Loaded { loaded, warnings, error }, failed: !loaded }
+                let printed = facts.stdout.len() + facts.stderr.len();
+                if printed > 0 {
+                    text += &format!("\nIt printed {printed} bytes.");
+                }
+                (facts.stdout, facts.stderr, facts.warnings) = Default::default();
+                if facts.error.is_some() {
+                    text += &format!("\n{}", evaluate::render(&facts));
+                }
+                let full = (printed > 0 || chatter.files > 0).then_some(whole);
+                let facts =
+                    Loaded { loaded, warnings: chatter.warnings, style_warnings: chatter.style_warnings, error };
+                Reply { text, facts, failed: !loaded, full }
             }
             Err(error) => Failure::of(error, None).into(),
         }

@@ -47,7 +47,7 @@ LOOP, or WITH-* generate. Whatever the macros do leaves no trace.";
         match call.progress.during(work, None).await {
             Ok(answer) => {
                 let facts = Facts::from(answer);
-                Reply { text: expand::render(&facts), failed: facts.error.is_some(), facts }
+                Reply { text: expand::render(&facts), failed: facts.error.is_some(), facts, full: None }
             }
             Err(error) => Failure::of(error, package.as_deref()).into(),
         }

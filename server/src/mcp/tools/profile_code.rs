@@ -73,6 +73,9 @@ impl Tool for ProfileCode {
     const TITLE: &'static str = "Profile Lisp";
     const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it in the image and shows its hot spots (CPU \
 time, wall-clock time or allocation). It should run 0.5 s or more.";
+    // Data from which a viewer can draw a flame graph (contract).
+    const LIMITS: crate::mcp::answer::Limits =
+        crate::mcp::answer::Limits { text: crate::mcp::answer::TEXT, data: usize::MAX };
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
     fn asks(input: &Input) -> Option<(Class, Subject)> {
@@ -120,11 +123,11 @@ time, wall-clock time or allocation). It should run 0.5 s or more.";
         match call.progress.during(work, None).await {
             Ok(answer) => {
                 let facts = Profiled::new(answer, &asked);
-                Reply { text: render(&facts, &asked), failed: facts.status != Ending::Ok, facts }
+                Reply { text: render(&facts, &asked), failed: facts.status != Ending::Ok, facts, full: None }
             }
             Err(error @ ImageError::Lost { .. }) => {
                 let facts = Profiled::from_failure(Failure::of(error, None));
-                Reply { text: render(&facts, &asked), facts, failed: true }
+                Reply { text: render(&facts, &asked), facts, failed: true, full: None }
             }
             Err(error) => Failure::of(error, input.package.as_deref()).into(),
         }

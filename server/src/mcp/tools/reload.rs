@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
-use crate::ide::reload;
+use crate::ide::{chatter, reload};
 use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject, digest_of};
 use crate::session::reload::Reload;
@@ -65,11 +65,18 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
     let (progress, steps) = mpsc::unbounded_channel();
     let work = call.session.reload(call.client, what, timeout, Some(progress));
     match call.progress.during(work, Some(lines_of(steps))).await {
-        Ok(outcome) => {
+        Ok(mut outcome) => {
+            let (kept, chatter) = chatter::condense(&outcome.outcome.stdout.text);
+            let full = (kept != outcome.outcome.stdout.text).then(|| reload::render(&outcome, undo));
+            outcome.outcome.stdout.text = kept;
             let facts = Reloaded { success: true, report: Some(reload::facts(&outcome)), error: None };
-            Reply { text: reload::render(&outcome, undo), facts, failed: false }
+            let mut text = reload::render(&outcome, undo);
+            if !chatter.is_empty() {
+                text += &format!("\n{}", chatter.summary());
+            }
+            Reply { text, facts, failed: false, full }
         }
-        Err(failure) => Reply { text: failure.render(), facts: Reloaded::failed(&failure), failed: true },
+        Err(failure) => Reply { text: failure.render(), facts: Reloaded::failed(&failure), failed: true, full: None },
     }
 }
 
@@ -80,7 +87,10 @@ fn asking(class: Class, what: String, file: Option<&str>, code: Option<&str>) ->
 /// What a person is asked about a reload of files: what is in them now.
 async fn asking_of(call: &Call, what: String, reload: &Reload) -> Result<Option<(Class, Subject)>, Failure> {
     match call.session.sources_of(reload).await {
-        Ok(sources) => Ok(Some((Class::ModifyRunningCode, Subject { what, sources, ..Subject::default() }))),
+        Ok(sources) => {
+            let changes = call.session.changes_of(&sources).await;
+            Ok(Some((Class::ModifyRunningCode, Subject { what, sources, changes, ..Subject::default() })))
+        }
         Err(failure) => {
             let kind = failure.data["type"].as_str().unwrap_or("refused").to_owned();
             Err(Failure { kind: kind.into(), message: failure.message })
@@ -116,6 +126,7 @@ impl Tool for CompileString {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_compile_string";
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "filename"), ("file_path", "filename")];
     const TITLE: &'static str = "Compile and load code";
     const DESCRIPTION: &'static str = "Compile Lisp code string and load into image: all of it, or nothing when it does not compile. \
 Reports what was redefined and which callers are stale. To check only: compile-form. code_undo takes it back.";
@@ -149,6 +160,7 @@ impl Tool for LoadFasl {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_load_fasl";
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path"), ("filename", "path")];
     const TITLE: &'static str = "Load a compiled file";
     const DESCRIPTION: &'static str = "Load compiled FASL file. For sources: code_reload_system.";
     const HINTS: Hints = HINTS;

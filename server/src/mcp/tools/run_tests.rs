@@ -80,11 +80,11 @@ impl Tool for RunTests {
                 {
                     error.message += &format!("\n{hint}");
                 }
-                Reply { text: render(&facts), failed: facts.status != Ending::Ok, facts }
+                Reply { text: render(&facts), failed: facts.status != Ending::Ok, facts, full: None }
             }
             Err(error @ ImageError::Lost { .. }) => {
                 let facts = Tested::from_failure(Failure::of(error, None));
-                Reply { text: render(&facts), facts, failed: true }
+                Reply { text: render(&facts), facts, failed: true, full: None }
             }
             Err(error) => Failure::of(error, named.as_deref()).into(),
         }

@@ -24,27 +24,27 @@ pub(crate) fn listed(accepted: &JsonObject) -> JsonObject {
     schema
 }
 
-/// What a tool answers, for the serialised form: the names of its fields and the type of each. No more: a whole list of tools has to fit an agent's
-/// context, and an agent reads answers, not their schema.
+/// What a tool answers: an object, with the fields that tell how it went. No more: a whole list of tools has to fit an
+/// agent's context, and an agent reads answers, not their schema.
 pub(crate) fn output<T: JsonSchema + 'static>() -> JsonObject {
     let schema = tidied(&schema_for_output::<T>());
     let mut flat = JsonObject::new();
     flat.insert("type".into(), "object".into());
-    if let Some(Value::Object(properties)) = schema.get("properties") {
-        let fields = properties.iter().map(|(name, field)| (name.clone(), type_of(field, &schema)));
-        flat.insert("properties".into(), Value::Object(fields.collect()));
+    let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let telling: JsonObject = fields
+        .filter(|(name, _)| TELLING.contains(&name.as_str()))
+        .map(|(name, _)| {
+            (name.clone(), serde_json::json!({"type": if name == "status" { "string" } else { "boolean" }}))
+        })
+        .collect();
+    if !telling.is_empty() {
+        flat.insert("properties".into(), Value::Object(telling));
     }
     flat
 }
 
-/// Only the type of a field; where it may be one of several, nothing is said.
-fn type_of(field: &Value, schema: &JsonObject) -> Value {
-    let named = field.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix("#/$defs/"));
-    let meant = named.and_then(|name| schema.get("$defs")?.get(name)).unwrap_or(field);
-    let one_of = || meant.get("oneOf")?.get(0)?.get("type");
-    let kind = meant.get("type").or_else(one_of);
-    Value::Object(kind.map(|kind| ("type".to_owned(), kind.clone())).into_iter().collect())
-}
+/// Fields that tell how a call went.
+const TELLING: [&str; 5] = ["status", "success", "loaded", "changed", "expanded"];
 
 fn tidied(schema: &JsonObject) -> JsonObject {
     let mut schema = schema.clone();

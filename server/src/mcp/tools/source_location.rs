@@ -58,7 +58,7 @@ instead of searching files; for what a symbol does use describe-symbol.";
         let mut texts = texts.await;
         let defined = places::defined_anywhere(known.as_ref(), &symbol, package.as_deref(), &mut texts).await;
         let facts = Locations::new(&symbol, known.as_ref(), &defined, kinds);
-        Reply { text: facts.render(), facts, failed: false }
+        Reply { text: facts.render(), facts, failed: false, full: None }
     }
 }
 

@@ -136,7 +136,15 @@ impl Actor {
         retry: Option<Retry>,
         reply: oneshot::Sender<Verdict>,
     ) {
-        let (setting, rule) = self.setting(bound.wish.class);
+        let (class, tool) = (bound.wish.class, bound.wish.tool);
+        let also = bound.wish.subject.also;
+        // One question may be for two things; the stricter rule holds for both.
+        let (setting, rule) =
+            also.map(|also| self.setting(also))
+                .into_iter()
+                .fold(self.setting(class), |one, other| if other.0 > one.0 { other } else { one });
+        let session_wide = |class| self.approvals.granted.contains(&(client, class, tool));
+        let granted = session_wide(class) && also.is_none_or(session_wide);
         if let Some(why) = &bound.impossible {
             self.note(client, &bound, false, "the path", Some(why));
             return give(reply, Verdict::Refused(format!("Refused: {why}.")));
@@ -152,7 +160,7 @@ impl Actor {
             self.note(client, &bound, true, rule.name(), None);
             return give(reply, Verdict::Allowed(bound.permit()));
         }
-        if self.approvals.granted.contains(&(client, bound.wish.class, bound.wish.tool)) {
+        if granted {
             let said = Answer::Decided(Decision::Allow);
             return self.ruled(client, bound, said, "a person, for this session".into(), reply);
         }
@@ -275,7 +283,10 @@ impl Actor {
         let Some(to) = open.verdict.take() else { return };
         if to.send((verdict, by)).is_ok() {
             if verdict == Answer::Decided(Decision::AllowSession) && open.bound.wish.lasting {
-                self.approvals.granted.insert((open.client, open.bound.wish.class, open.bound.wish.tool));
+                let wish = &open.bound.wish;
+                for class in [Some(wish.class), wish.subject.also].into_iter().flatten() {
+                    self.approvals.granted.insert((open.client, class, wish.tool));
+                }
             }
         } else if !open.ruled.load(Ordering::Relaxed) {
             // Its agent went away just now.
@@ -319,7 +330,9 @@ impl Actor {
         reply: oneshot::Sender<Verdict>,
     ) {
         if answer == Answer::Decided(Decision::AllowSession) && bound.wish.lasting {
-            self.approvals.granted.insert((client, bound.wish.class, bound.wish.tool));
+            for class in [Some(bound.wish.class), bound.wish.subject.also].into_iter().flatten() {
+                self.approvals.granted.insert((client, class, bound.wish.tool));
+            }
         }
         let by = match answer {
             Answer::Cannot | Answer::Late => "nobody",

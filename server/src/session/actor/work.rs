@@ -56,7 +56,7 @@ impl Actor {
         let Some(Evaluation { params, placed, output, how, reply }) = next else { return };
         client.evaluating = true;
         let what = format!("evaluating for {}: {}", client.info.name, first_line(&params.code));
-        let image = self.image.clone();
+        let (image, systems) = (self.image.clone(), self.systems.clone());
         let (session, code, provenance) = (params.session.clone(), params.code.clone(), self.provenance.clone());
         let mut making = ProvenanceEntry {
             client: client.info.clone(),
@@ -67,8 +67,10 @@ impl Actor {
         };
         self.jobs.start(Job::new(id, Kind::Evaluation, what), reply, async move {
             let package = params.package.clone().filter(|_| placed);
-            let result = image.eval(params, output).await.map_err(|error| missing_package(error, package));
-            if let Ok(outcome) = &result {
+            systems.tell(&image, &code).await;
+            let mut result = image.eval(params, output).await.map_err(|error| missing_package(error, package));
+            if let Ok(outcome) = &mut result {
+                outcome.warnings.extend(systems.foreign(&image, &code).await);
                 provenance.package_is(&session, &outcome.package);
                 if outcome.status != EvalStatus::Ok {
                     making.how.push_str(", which did not come to its end");

@@ -27,6 +27,12 @@ pub(in crate::session) fn message(client: &str, bound: &BoundRequest, seconds: u
     if !subject.sources.is_empty() {
         text.push_str(&format!("\nFiles: {}", files(subject.sources.paths())));
     }
+    if let Some(changes) = &subject.changes {
+        text.push_str(&format!("\nChanges: {}", shortened(changes)));
+        if let Some(line) = lookalikes(changes) {
+            text.push_str(&format!("\n{line}"));
+        }
+    }
     match &subject.code {
         Some(code) => {
             others(bound, &mut text);
@@ -51,7 +57,8 @@ fn files<'a>(paths: impl Iterator<Item = &'a std::path::Path>) -> String {
 
 /// The code whole, for an editor that has room for it: what is not seen spelled out, and in comments above it what the message says besides.
 pub(in crate::session) fn whole(bound: &BoundRequest) -> Option<String> {
-    let code = bound.wish.subject.code.as_deref()?;
+    let subject = &bound.wish.subject;
+    let code = subject.code.as_deref().or(subject.changes.as_deref())?;
     let mut notes = String::new();
     others(bound, &mut notes);
     if let Some(line) = lookalikes(code) {
@@ -120,9 +127,13 @@ fn how(class: Class) -> String {
         "A person can allow it: open the workspace in an editor that runs Consort and answer there, or set `{} = \"allow\"` in the table \
          [approval] of their own config.toml ({}) and restart the host (`consort stop`). No tool can.",
         class.key(),
-        crate::config::user_file()
-            .map_or_else(|| "see docs/configuration.md".into(), |file| file.display().to_string())
+        user_file()
     )
+}
+
+/// Where a person's own configuration is.
+fn user_file() -> String {
+    crate::config::user_file().map_or_else(|| "see docs/configuration.md".into(), |file| file.display().to_string())
 }
 
 /// A rule says no.
@@ -158,15 +169,43 @@ pub(in crate::session) fn too_late(bound: &BoundRequest, seconds: u64) -> String
     )
 }
 
-/// Nobody can be asked.
+/// Nobody can be asked: what a person may do, and what the agent may.
 pub(in crate::session) fn nobody(bound: &BoundRequest) -> String {
+    let command = command(bound).map_or_else(String::new, |command| {
+        format!("- run `{command}` in a terminal in the workspace, which does it once and asks nobody;\n")
+    });
     format!(
-        "Refused: {} needs a person's approval (class `{}`), and nobody can be asked: no editor has this workspace open, and this client does not \
-         declare elicitation. {}",
+        "Refused: {} needs a person's approval (class `{class}`), and nobody can be asked: no editor has this workspace open, and this client \
+does not declare elicitation. Nothing was done.\n\
+Tell the person what you need. They can do one of these:\n\
+{command}\
+- open the workspace in an editor that runs Consort and answer there when you call again;\n\
+- use an MCP client that declares elicitation: it asks them;\n\
+- set `{class} = \"allow\"` in the table [approval] of their own config.toml ({file}) and restart the host (`consort stop`).\n\
+You need nobody for compile-form, diagnostics, describe-symbol, source_location, lisp-read-file and dry runs; evaluate-lisp and run-tests are of the class \
+`eval`, which is allowed unless a person changed that. No tool can change the rules.",
         bound.wish.tool,
-        bound.wish.class.key(),
-        how(bound.wish.class)
+        class = bound.wish.class.key(),
+        file = user_file(),
     )
+}
+
+/// What a person can type to do the same.
+fn command(bound: &BoundRequest) -> Option<String> {
+    let argument = |name: &str| bound.wish.arguments[name].as_str().map(str::to_owned);
+    // What an agent wrote is quoted for the shell, and only a name of a plain kind is shown in a command.
+    let plain = |name: &String| {
+        !name.is_empty()
+            && name.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.' | '/' | '+'))
+    };
+    match bound.wish.tool {
+        "load-system" | "code_reload_system" => {
+            let system = argument("system").filter(plain)?;
+            Some(format!("consort eval '(asdf:load-system \"{system}\")'"))
+        }
+        "image" => Some("consort stop".into()),
+        _ => None,
+    }
 }
 
 /// There is no audit log.

@@ -1,0 +1,207 @@
+//! The compiler's own output in what code printed: only warnings, errors and counts of it are for an agent.
+
+use std::fmt::Write as _;
+
+/// Messages of the compiler that are kept.
+const KEPT: usize = 20;
+/// Characters of one message that are kept.
+const MESSAGE: usize = 600;
+
+/// The conditions that a compiler told of in its output.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Chatter {
+    /// Files that were compiled.
+    pub files: usize,
+    /// How many of the kind WARNING.
+    pub warnings: usize,
+    /// How many of the kind STYLE-WARNING.
+    pub style_warnings: usize,
+    /// How many of the kind ERROR, READ-ERROR and the like.
+    pub errors: usize,
+    /// How many notes.
+    pub notes: usize,
+    /// Warnings and errors in words, the first of them.
+    pub told: Vec<String>,
+}
+
+impl Chatter {
+    /// True if the text had none of it.
+    pub fn is_empty(&self) -> bool {
+        *self == Chatter::default()
+    }
+
+    /// The counts of another text added to these.
+    pub fn add(&mut self, other: Chatter) {
+        self.files += other.files;
+        self.warnings += other.warnings;
+        self.style_warnings += other.style_warnings;
+        self.errors += other.errors;
+        self.notes += other.notes;
+        self.told.extend(other.told);
+        self.told.truncate(KEPT);
+    }
+
+    /// The counts in a line, then each warning and error; empty if there was nothing.
+    pub fn summary(&self) -> String {
+        let counts = [
+            (self.files, "file compiled", "files compiled"),
+            (self.errors, "error", "errors"),
+            (self.warnings, "warning", "warnings"),
+            (self.style_warnings, "style warning", "style warnings"),
+            (self.notes, "note", "notes"),
+        ];
+        let counts: Vec<String> = counts
+            .iter()
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, one, more)| format!("{count} {}", if *count == 1 { one } else { more }))
+            .collect();
+        if counts.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("Compiler: {}.", counts.join(", "));
+        for told in &self.told {
+            let _ = write!(text, "\n  {}", told.replace('\n', "\n    "));
+        }
+        let more = (self.warnings + self.errors).saturating_sub(self.told.len());
+        if more > 0 {
+            let _ = write!(text, "\n  ... and {more} more");
+        }
+        text
+    }
+}
+
+/// The kind of a line of SBCL's output.
+enum Line<'a> {
+    /// A file begins.
+    File,
+    /// A condition begins: its kind.
+    Caught(&'a str),
+    Note,
+    /// Where the next conditions are: the form.
+    Form(&'a str),
+    /// A summary or another line that carries nothing of its own.
+    Other,
+}
+
+fn kind(line: &str) -> Option<Line<'_>> {
+    let rest = line.strip_prefix("; ")?;
+    if rest.starts_with("compiling file \"") {
+        return Some(Line::File);
+    }
+    if let Some(kind) = rest.strip_prefix("caught ").and_then(|rest| rest.strip_suffix(':')) {
+        return Some(Line::Caught(kind));
+    }
+    if rest.starts_with("note: ") {
+        return Some(Line::Note);
+    }
+    if let Some(form) = rest.strip_prefix("in: ") {
+        return Some(Line::Form(form));
+    }
+    let other = [
+        "file: /",
+        "wrote /",
+        "compilation finished in ",
+        "compilation unit ",
+        "compiling (",
+        "processing (",
+        "==>",
+        "--> ",
+        "recompiling ",
+    ];
+    other.iter().any(|start| rest.starts_with(start)).then_some(Line::Other)
+}
+
+/// The text without the compiler's own lines, and what they told.
+pub fn condense(text: &str) -> (String, Chatter) {
+    let mut chatter = Chatter::default();
+    if !text.contains("; ") {
+        return (text.to_owned(), chatter);
+    }
+    let mut kept = String::with_capacity(text.len().min(4096));
+    // The lines that follow one of the compiler's and are indented behind a semicolon belong to it.
+    let mut inside = false;
+    let mut form = "";
+    let mut message: Option<String> = None;
+    let end = |message: &mut Option<String>, chatter: &mut Chatter| {
+        if let Some(message) = message.take()
+            && chatter.told.len() < KEPT
+        {
+            chatter.told.push(super::clip::clip(message.trim_end(), MESSAGE).text);
+        }
+    };
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_end();
+        if let Some(kind) = kind(bare) {
+            end(&mut message, &mut chatter);
+            inside = true;
+            match kind {
+                Line::File => chatter.files += 1,
+                Line::Note => chatter.notes += 1,
+                Line::Form(name) => form = name,
+                Line::Caught("STYLE-WARNING") => chatter.style_warnings += 1,
+                Line::Caught(kind) => {
+                    if kind == "WARNING" {
+                        chatter.warnings += 1;
+                    } else {
+                        chatter.errors += 1;
+                    }
+                    message = Some(format!("{kind} in {form}: "));
+                }
+                Line::Other => {}
+            }
+        } else if inside && (bare == ";" || bare.starts_with(";  ")) {
+            if let Some(message) = &mut message {
+                let words = bare.trim_start_matches([';', ' ']);
+                if !message.ends_with(": ") && !words.is_empty() {
+                    message.push('\n');
+                }
+                message.push_str(words);
+            }
+        } else if inside && bare.is_empty() {
+            end(&mut message, &mut chatter);
+        } else {
+            end(&mut message, &mut chatter);
+            inside = false;
+            kept.push_str(line);
+        }
+    }
+    end(&mut message, &mut chatter);
+    (kept, chatter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMPILED: &str = "mine first\n; compiling file \"/w/shop.lisp\" (written 01 JAN 2026 10:00:00 AM):\n\n; file: /w/shop.lisp\n\
+; in: DEFUN PRICE\n;     (+ 1 \"two\")\n;\n; caught WARNING:\n;   Constant \"two\" conflicts with its asserted type NUMBER.\n;   See also:\n\
+;     The SBCL Manual\n\n; in: DEFUN OTHER\n;     (LET ((X 1)) 2)\n;\n; caught STYLE-WARNING:\n;   The variable X is defined but never used.\n\
+; note: deleting unreachable code\n\n; compilation unit finished\n;   caught 1 WARNING condition\n;   caught 1 STYLE-WARNING condition\n\
+\n; wrote /w/shop.fasl\n; compilation finished in 0:00:00.004\n; mine, a comment\nmine last\n";
+
+    #[test]
+    fn warnings_and_counts_stay_and_the_rest_goes() {
+        let (kept, chatter) = condense(COMPILED);
+        assert_eq!(kept, "mine first\n; mine, a comment\nmine last\n");
+        insta::assert_snapshot!(chatter.summary(), @r#"
+        Compiler: 1 file compiled, 1 warning, 1 style warning, 1 note.
+          WARNING in DEFUN PRICE: Constant "two" conflicts with its asserted type NUMBER.
+            See also:
+            The SBCL Manual
+        "#);
+    }
+
+    #[test]
+    fn what_a_program_prints_is_not_the_compilers() {
+        for text in ["", "; hello\n", ";   indented\n\n;\n", "a; compiling file \"x\"\n", "one\n\n\ntwo"] {
+            assert_eq!(condense(text), (text.to_owned(), Chatter::default()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn very_many_warnings_are_counted_and_the_first_are_told() {
+        let (kept, chatter) = condense(&"; caught WARNING:\n;   no\n\n".repeat(100));
+        assert_eq!((kept.as_str(), chatter.warnings, chatter.told.len()), ("", 100, KEPT));
+        assert!(chatter.summary().ends_with("... and 80 more"));
+    }
+}

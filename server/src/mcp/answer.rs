@@ -1,0 +1,225 @@
+//! A tool's answer as a client gets it: bounded, with a number by which the rest can be read, and nothing of length in it twice.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+
+use super::kept::Kept;
+
+/// Bytes of text that an answer shows.
+pub(crate) const TEXT: usize = 4_000;
+/// Bytes of data beside the text, where a tool does not say otherwise.
+pub(crate) const DATA: usize = 4_000;
+/// Bytes of a string in the data; of a longer one that the text shows too both ends are given.
+const STRING: usize = 400;
+/// Items of a list in data that is too long, in the order in which they are tried.
+const ITEMS: [usize; 5] = [100, 50, 20, 10, 5];
+
+/// What of an answer may be shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Bytes of text.
+    pub(crate) text: usize,
+    /// Bytes of data.
+    pub(crate) data: usize,
+}
+
+impl Limits {
+    /// For a tool whose output an agent need not read whole.
+    pub(crate) const DEFAULT: Limits = Limits { text: TEXT, data: DATA };
+    /// For a tool whose caller says how much it wants.
+    pub(crate) const NONE: Limits = Limits { text: usize::MAX, data: usize::MAX };
+}
+
+/// The text and the data of an answer within the limits. `full`: the text before something was taken out of it that is to be found again.
+pub(crate) fn shorten(
+    text: &str,
+    full: Option<String>,
+    mut facts: Value,
+    limits: Limits,
+    kept: &Mutex<Kept>,
+) -> (String, Value) {
+    let long = limits.data < usize::MAX && facts.to_string().len() > limits.data;
+    let before = long.then(|| facts.clone());
+    let cut_strings = cut_strings(&mut facts, text);
+    let cut_lists = long && cut_lists(&mut facts, limits.data);
+    if full.is_none() && !cut_strings && !cut_lists && text.len() <= limits.text {
+        return (text.to_owned(), facts);
+    }
+    let said_full = full.is_some();
+    let mut store = full.unwrap_or_else(|| text.to_owned());
+    if let Some(before) = before.filter(|_| cut_lists) {
+        store.push_str("\n\n[data]\n");
+        store.push_str(&serde_json::to_string_pretty(&before).unwrap_or_default());
+    }
+    let number = kept.lock().unwrap_or_else(PoisonError::into_inner).keep(store);
+    let shown = if text.len() > limits.text {
+        ends(text, limits.text, &|left| {
+            format!("[... {left} bytes left out: full-output {{\"handle\": {number}}} ...]")
+        })
+    } else if said_full {
+        format!("{text}\n[full-output {{\"handle\": {number}}} has the compiler's output]")
+    } else {
+        text.to_owned()
+    };
+    if let Value::Object(facts) = &mut facts {
+        facts.insert("full_output".into(), number.into());
+    }
+    (shown, facts)
+}
+
+/// Head and tail of a text, cut at ends of lines where these are near, with a line between them that is given the bytes left out.
+pub(crate) fn ends(text: &str, limit: usize, between: &dyn Fn(usize) -> String) -> String {
+    let mut head = limit / 2;
+    while !text.is_char_boundary(head) {
+        head -= 1;
+    }
+    let mut tail = text.len() - limit / 2;
+    while !text.is_char_boundary(tail) {
+        tail += 1;
+    }
+    let near = limit / 8;
+    if let Some(end) = text[..head].rfind('\n').filter(|end| head - end < near) {
+        head = end;
+    }
+    if let Some(start) = text[tail..].find('\n').filter(|start| *start < near) {
+        tail += start + 1;
+    }
+    format!("{}\n{}\n{}", &text[..head], between(tail - head), &text[tail..])
+}
+
+/// Shortens strings of length that the text shows as well; whether there were any.
+fn cut_strings(value: &mut Value, text: &str) -> bool {
+    match value {
+        Value::String(string) if string.len() > STRING => {
+            let mut start = 80;
+            while !string.is_char_boundary(start) {
+                start -= 1;
+            }
+            // A line of it is enough to know it by: the text may indent the others.
+            let probe = string[..start].lines().map(str::trim).max_by_key(|line| line.len()).unwrap_or_default();
+            let shown = !probe.is_empty() && text.contains(probe);
+            if shown {
+                *string =
+                    ends(string, STRING / 2, &|left| format!("[... {left} bytes: see the text or full-output ...]"));
+            }
+            shown
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |cut, item| cut_strings(item, text) | cut),
+        Value::Object(fields) => fields.values_mut().fold(false, |cut, field| cut_strings(field, text) | cut),
+        _ => false,
+    }
+}
+
+/// Shortens lists, the longest items last, until the data is within the limit; whether anything was left out.
+fn cut_lists(facts: &mut Value, limit: usize) -> bool {
+    let mut cut = false;
+    for most in ITEMS {
+        if facts.to_string().len() <= limit {
+            return cut;
+        }
+        cut |= cut_to(facts, most);
+    }
+    if facts.to_string().len() > limit
+        && let Value::Object(fields) = facts
+    {
+        // Text that no part of the answer's text shows: its ends.
+        for field in fields.values_mut() {
+            cut |= cut_long(field, limit / 8);
+        }
+    }
+    cut
+}
+
+fn cut_to(value: &mut Value, most: usize) -> bool {
+    match value {
+        Value::Array(items) => {
+            let cut = items.len() > most;
+            items.truncate(most);
+            items.iter_mut().fold(cut, |cut, item| cut_to(item, most) | cut)
+        }
+        Value::Object(fields) => fields.values_mut().fold(false, |cut, field| cut_to(field, most) | cut),
+        _ => false,
+    }
+}
+
+fn cut_long(value: &mut Value, most: usize) -> bool {
+    match value {
+        Value::String(string) if string.len() > most => {
+            *string = ends(string, most, &|left| format!("[... {left} bytes: see full-output ...]"));
+            true
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |cut, item| cut_long(item, most) | cut),
+        Value::Object(fields) => fields.values_mut().fold(false, |cut, field| cut_long(field, most) | cut),
+        _ => false,
+    }
+}
+
+/// The data of an answer that is no object.
+pub(crate) fn object(facts: Value) -> Value {
+    if facts.is_object() { facts } else { Value::Object(Map::new()) }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shortened(text: &str, full: Option<String>, facts: Value) -> (String, Value, Kept) {
+        let kept = Mutex::default();
+        let (text, facts) = shorten(text, full, facts, Limits::DEFAULT, &kept);
+        (text, facts, kept.into_inner().unwrap())
+    }
+
+    #[test]
+    fn a_short_answer_is_as_it_was() {
+        let facts = json!({"stdout": "before\n", "values": ["1", "2"]});
+        let (text, same, kept) = shortened("before\n\n=> 1", None, facts.clone());
+        assert_eq!((text.as_str(), same, kept.numbers().len()), ("before\n\n=> 1", facts, 0));
+    }
+
+    #[test]
+    fn long_output_keeps_both_ends_and_is_in_the_answer_once() {
+        let printed: String = (0..2_000).map(|line| format!("line {line} of ä loop\n")).collect();
+        let text = format!("[stdout]\n{printed}\n=> :DONE");
+        let (shown, facts, mut kept) = shortened(&text, None, json!({"stdout": printed, "values": [":DONE"]}));
+        assert!(
+            shown.starts_with("[stdout]\nline 0 of ä loop\n") && shown.ends_with("line 1999 of ä loop\n\n=> :DONE")
+        );
+        assert!(shown.len() < TEXT + 200 && shown.contains("bytes left out: full-output {\"handle\": 1}"), "{shown}");
+        assert!(facts.to_string().len() < 600 && facts["full_output"] == 1, "{facts}");
+        assert_eq!(facts["values"][0], ":DONE");
+        assert_eq!(kept.text(1), Some(text.as_str()));
+    }
+
+    #[test]
+    fn text_of_some_length_is_in_the_text_alone() {
+        let printed = "0123456789\n".repeat(100);
+        let (shown, facts, kept) = shortened(&format!("[stdout]\n{printed}"), None, json!({"stdout": printed}));
+        assert_eq!(shown.matches("0123456789").count(), 100);
+        assert!(facts["stdout"].as_str().unwrap().len() < 300, "{facts}");
+        assert_eq!(kept.numbers(), [1]);
+        // What the text does not have stays.
+        let (_, facts, _) = shortened("a", None, json!({"tree": "b".repeat(1000)}));
+        assert_eq!(facts["tree"].as_str().unwrap().len(), 1000);
+    }
+
+    #[test]
+    fn long_lists_are_shortened_and_kept() {
+        let names: Vec<String> = (0..1000).map(|number| format!("function SHOP::F{number}")).collect();
+        let (_, facts, mut kept) = shortened("Reloaded", None, json!({"report": {"redefined": names}}));
+        assert!(facts.to_string().len() < DATA, "{facts}");
+        assert!(kept.text(1).unwrap().contains("SHOP::F999"));
+        let (_, facts, _) = shortened("x", None, json!({"a": "long ".repeat(10_000), "b": 1}));
+        assert!(facts.to_string().len() < DATA && facts["b"] == 1, "{facts}");
+    }
+
+    #[test]
+    fn ends_are_whole_characters_and_lines() {
+        let text = "ä".repeat(50);
+        for limit in 2..60 {
+            assert!(ends(&text, limit, &|_| "-".into()).contains("\n-\n"));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Answers that were shown in part, kept for a while so that a client can read the rest.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Answers that are kept for one client.
+const NUMBER: usize = 16;
+/// Bytes of all of them together.
+const BYTES: usize = 1 << 20;
+/// How long one is kept.
+const TIME: Duration = Duration::from_secs(30 * 60);
+
+/// The answers of one client, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    entries: VecDeque<Entry>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    text: String,
+    since: Instant,
+}
+
+impl Kept {
+    /// Keeps a text; the number it is asked for by. Older ones make room for it.
+    pub(crate) fn keep(&mut self, text: String) -> u64 {
+        self.keep_at(text, Instant::now())
+    }
+
+    fn keep_at(&mut self, mut text: String, now: Instant) -> u64 {
+        let mut end = text.len().min(BYTES);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        self.last += 1;
+        self.entries.push_back(Entry { number: self.last, text, since: now });
+        self.expire(now);
+        while self.entries.len() > NUMBER || self.bytes() > BYTES {
+            self.entries.pop_front();
+        }
+        self.last
+    }
+
+    /// The text of a number, if it is still there.
+    pub(crate) fn text(&mut self, number: u64) -> Option<&str> {
+        self.text_at(number, Instant::now())
+    }
+
+    fn text_at(&mut self, number: u64, now: Instant) -> Option<&str> {
+        self.expire(now);
+        self.entries.iter().find(|entry| entry.number == number).map(|entry| entry.text.as_str())
+    }
+
+    /// The numbers that can be asked for.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        self.entries.iter().map(|entry| entry.number).collect()
+    }
+
+    fn expire(&mut self, now: Instant) {
+        while self.entries.front().is_some_and(|entry| now.duration_since(entry.since) > TIME) {
+            self.entries.pop_front();
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.entries.iter().map(|entry| entry.text.len()).sum()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_are_kept_bounded_in_number_bytes_and_time() {
+        let (mut kept, now) = (Kept::default(), Instant::now());
+        (0..100).for_each(|number| {
+            kept.keep_at(number.to_string(), now);
+        });
+        assert_eq!(kept.numbers(), (85..=100).collect::<Vec<_>>());
+        assert_eq!(kept.text_at(100, now), Some("99"));
+        assert_eq!(kept.text_at(84, now), None);
+        let large = kept.keep_at("ä".repeat(BYTES), now);
+        assert_eq!(kept.numbers(), [large]);
+        assert!(kept.text_at(large, now).unwrap().len() <= BYTES);
+        assert_eq!(kept.text_at(large, now + TIME + Duration::from_secs(1)), None);
+        assert!(kept.numbers().is_empty());
+    }
+}

@@ -1,0 +1,194 @@
+//! `full-output`: the rest of an answer that was shown in part.
+
+use std::sync::PoisonError;
+
+use rmcp::model::JsonObject;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::mcp::answer::Limits;
+
+/// Bytes of a page when nobody says how many.
+const PAGE: usize = 4_000;
+/// Bytes of the largest page.
+const LARGEST: usize = 50_000;
+/// Lines that a search shows.
+const FOUND: usize = 50;
+/// Characters of a line that a search shows.
+const LINE: usize = 300;
+/// Characters after which a line is taken for two.
+const ROW: usize = 1_000;
+
+/// The tool.
+pub(crate) struct FullOutput;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The number the answer named
+    handle: u64,
+    /// First line shown, from 1
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    line: Option<usize>,
+    /// Bytes of the page
+    #[serde(default)]
+    #[schemars(range(min = 100, max = 50_000))]
+    limit: Option<usize>,
+    /// Only lines that contain this
+    #[serde(default)]
+    search: Option<String>,
+}
+
+/// Its facts. The page is in the text.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Output {
+    /// Lines in all.
+    lines: usize,
+    /// The line to go on with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_line: Option<usize>,
+    /// Lines found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<JsonObject>,
+}
+
+super::loose_schema!(Output);
+
+impl FromFailure for Output {
+    fn from_failure(failure: Failure) -> Self {
+        let error = JsonObject::from_iter([
+            ("type".to_owned(), failure.kind.into()),
+            ("message".to_owned(), failure.message.into()),
+        ]);
+        Output { error: Some(error), ..Output::default() }
+    }
+}
+
+impl Tool for FullOutput {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "full-output";
+    const TITLE: &'static str = "Read the rest of an answer";
+    const DESCRIPTION: &'static str =
+        "The rest of an answer that was shown in part, by its handle: a page, or the lines with a text.";
+    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+    const LIMITS: Limits = Limits::NONE;
+
+    async fn call(call: Call, input: Input) -> Reply<Output> {
+        let mut kept = call.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let numbers = kept.numbers();
+        let Some(text) = kept.text(input.handle) else {
+            let there = match (numbers.first(), numbers.last()) {
+                (Some(first), Some(last)) => format!("Kept are {first} to {last}."),
+                _ => "None is kept.".into(),
+            };
+            let message = format!(
+                "No output {} is kept any more (16, for 30 minutes). {there} Call the tool again.",
+                input.handle
+            );
+            return Failure { kind: "not-found".into(), message }.into();
+        };
+        let limit = input.limit.unwrap_or(PAGE).min(LARGEST);
+        match input.search {
+            Some(wanted) => search(text, &wanted, input.line.unwrap_or(1), limit),
+            None => page(text, input.line.unwrap_or(1), limit),
+        }
+    }
+}
+
+/// The lines of a text; a very long one is several.
+fn rows(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| {
+        let mut rest = Some(line);
+        std::iter::from_fn(move || {
+            let line = rest.take()?;
+            match line.char_indices().nth(ROW) {
+                Some((end, _)) => {
+                    rest = Some(&line[end..]);
+                    Some(&line[..end])
+                }
+                None => Some(line),
+            }
+        })
+    })
+}
+
+fn page(text: &str, from: usize, limit: usize) -> Reply<Output> {
+    let lines: Vec<&str> = rows(text).collect();
+    let mut shown = String::new();
+    let mut next = from;
+    for line in lines.iter().skip(from - 1) {
+        if !shown.is_empty() && shown.len() + line.len() > limit {
+            break;
+        }
+        shown.push_str(line);
+        shown.push('\n');
+        next += 1;
+    }
+    let next_line = (next <= lines.len()).then_some(next);
+    let last = next.saturating_sub(1).max(from);
+    let rest = next_line.map(|line| format!(", go on with line={line}")).unwrap_or_default();
+    let text = format!("[lines {from}-{last} of {}{rest}]\n{}", lines.len(), shown.trim_end());
+    Reply::new(text, Output { lines: lines.len(), next_line, ..Output::default() }, false)
+}
+
+fn search(text: &str, wanted: &str, from: usize, limit: usize) -> Reply<Output> {
+    let lower = wanted.to_lowercase();
+    let mut shown = String::new();
+    let (mut lines, mut found, mut more, mut next_line) = (0, 0, 0, None);
+    for (index, line) in rows(text).enumerate() {
+        lines += 1;
+        if index + 1 < from || !line.to_lowercase().contains(&lower) {
+            continue;
+        }
+        found += 1;
+        if found > FOUND || shown.len() > limit {
+            more += 1;
+            next_line = next_line.or(Some(index + 1));
+            continue;
+        }
+        let line = crate::ide::clip::clip(line, LINE).text.replace('\n', " ");
+        shown.push_str(&format!("{}: {line}\n", index + 1));
+    }
+    let rest = if more > 0 { format!(", {more} more from line={}", next_line.unwrap_or(from)) } else { String::new() };
+    let text = format!("[{found} of {lines} lines{rest}]\n{}", shown.trim_end());
+    Reply::new(text, Output { lines, next_line, found: Some(found), error: None }, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other_and_end() {
+        let text: String = (1..=300).map(|line| format!("this is line {line}\n")).collect();
+        let (mut seen, mut line) = (String::new(), Some(1));
+        while let Some(from) = line {
+            let reply = page(&text, from, 1000);
+            let (_, body) = reply.text.split_once('\n').expect("a heading");
+            assert!(body.len() <= 1000);
+            seen += body;
+            seen.push('\n');
+            line = reply.facts.next_line;
+        }
+        assert_eq!(seen, text);
+        assert_eq!(page(&text, 1000, 1000).facts.next_line, None);
+        let wide = page(&"x".repeat(10_000), 2, 1500);
+        assert_eq!((wide.facts.lines, wide.facts.next_line), (10, Some(3)));
+    }
+
+    #[test]
+    fn a_search_names_lines() {
+        let text: String = (1..=300).map(|line| format!("Line {line}\n")).collect();
+        let reply = search(&text, "line 29", 1, 4000);
+        assert!(reply.text.starts_with("[11 of 300 lines]\n29: Line 29\n290: Line 290\n"), "{}", reply.text);
+        let many = search(&text, "line", 1, 4000);
+        assert_eq!((many.facts.found, many.facts.next_line), (Some(300), Some(51)));
+    }
+}

@@ -1,0 +1,109 @@
+//! Files of loaded systems that are not what the image has loaded of them.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::approval::Sources;
+use super::loaded_texts::changes;
+use super::{CheckSystemRequest, Session};
+use crate::image::api::FileText;
+use crate::image::api::contents::{LoadedFiles, LoadedSystem};
+use crate::model::image::ImageError;
+use crate::text::decode;
+
+impl Session {
+    /// What changed in files since they were loaded, for a person who is asked whether they may be loaded again.
+    pub async fn changes_of(&self, sources: &Sources) -> Option<String> {
+        let workspace = self.workspace().canonicalize().unwrap_or_else(|_| self.workspace().to_owned());
+        let files: Vec<(String, Option<Arc<str>>, PathBuf)> = sources
+            .paths()
+            .filter(|path| path.extension().is_none_or(|kind| kind != "asd"))
+            .map(|path| {
+                let name = path.strip_prefix(&workspace).unwrap_or(path).display().to_string();
+                (name, self.inner.provenance.text_loaded(path), path.to_owned())
+            })
+            .collect();
+        if files.is_empty() {
+            return None;
+        }
+        let compared = tokio::task::spawn_blocking(move || {
+            let files: Vec<_> = files
+                .into_iter()
+                .filter_map(|(name, loaded, path)| Some((name, loaded, decode(std::fs::read(path).ok()?))))
+                .collect();
+            changes(&files)
+        });
+        compared.await.ok()
+    }
+
+    /// The checks that files of loaded systems need together because some changed since they were loaded, in an order in which
+    /// each is needed once; none when nothing changed. `texts`: what editors have unsaved.
+    ///
+    /// # Errors
+    /// That there is no image to ask.
+    pub async fn joint_checks(
+        &self,
+        wanted: &[PathBuf],
+        texts: &HashMap<PathBuf, String>,
+    ) -> Result<Vec<CheckSystemRequest>, ImageError> {
+        let workspace = self.workspace().canonicalize().unwrap_or_else(|_| self.workspace().to_owned());
+        let mut systems = self.look(LoadedFiles { within: workspace.join("") }).await?.systems;
+        let (session, unsaved) = (self.clone(), texts.clone());
+        let compared = tokio::task::spawn_blocking(move || {
+            for file in systems.iter_mut().flat_map(|system| &mut system.files) {
+                file.path = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
+                file.changed = session.is_changed(&file.path, file.changed, unsaved.get(&file.path));
+            }
+            systems
+        });
+        Ok(requests(compared.await.unwrap_or_default(), wanted, texts))
+    }
+
+    fn is_changed(&self, path: &Path, says_asdf: bool, unsaved: Option<&String>) -> bool {
+        match (self.inner.provenance.text_loaded(path), unsaved) {
+            (Some(loaded), Some(now)) => *loaded != **now,
+            (None, Some(_)) => true,
+            (Some(loaded), None) => std::fs::read(path).map(decode).ok().is_none_or(|now| *loaded != *now),
+            (None, None) => says_asdf,
+        }
+    }
+}
+
+fn requests(
+    systems: Vec<LoadedSystem>,
+    wanted: &[PathBuf],
+    texts: &HashMap<PathBuf, String>,
+) -> Vec<CheckSystemRequest> {
+    let changed: Vec<PathBuf> = systems
+        .iter()
+        .flat_map(|system| &system.files)
+        .filter(|file| file.changed)
+        .map(|file| file.path.clone())
+        .collect();
+    if changed.is_empty() {
+        return Vec::new();
+    }
+    let mut asked: HashSet<PathBuf> = HashSet::new();
+    let mut requests = Vec::new();
+    for system in systems {
+        let only: Vec<PathBuf> = system
+            .files
+            .iter()
+            .map(|file| file.path.clone())
+            .filter(|path| wanted.contains(path) && asked.insert(path.clone()))
+            .collect();
+        if !only.is_empty() {
+            let texts = texts.iter().map(|(path, text)| FileText { path: path.clone(), text: text.clone() });
+            requests.push(CheckSystemRequest {
+                system: Some(system.system),
+                asd: None,
+                only,
+                changed: Some(changed.clone()),
+                texts: texts.collect(),
+                timeout: None,
+            });
+        }
+    }
+    requests
+}

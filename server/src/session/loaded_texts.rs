@@ -1,0 +1,138 @@
+//! The texts of files as they were when the image loaded them, so that a change since then can be seen and shown. Bounded.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use similar::{ChangeTag, TextDiff};
+
+/// Bytes of all texts that are kept.
+const BYTES: usize = 32 << 20;
+/// Bytes of changes that are shown.
+const SHOWN: usize = 6_000;
+/// What comparing two texts may take.
+const COMPARING: Duration = Duration::from_millis(500);
+
+/// The table.
+#[derive(Debug, Default)]
+pub(super) struct LoadedTexts {
+    texts: HashMap<PathBuf, Arc<str>>,
+    order: VecDeque<PathBuf>,
+    bytes: usize,
+}
+
+impl LoadedTexts {
+    /// The image has loaded this text of a file.
+    pub(super) fn loaded(&mut self, path: PathBuf, text: &str) {
+        if let Some(old) = self.texts.insert(path.clone(), text.into()) {
+            self.bytes -= old.len();
+            self.order.retain(|other| *other != path);
+        }
+        self.bytes += text.len();
+        self.order.push_back(path);
+        while self.bytes > BYTES
+            && let Some(oldest) = self.order.pop_front()
+            && let Some(old) = self.texts.remove(&oldest)
+        {
+            self.bytes -= old.len();
+        }
+    }
+
+    /// What the image has loaded of a file, if that is known.
+    pub(super) fn of(&self, path: &Path) -> Option<Arc<str>> {
+        self.texts.get(path).cloned()
+    }
+
+    /// Another image runs.
+    pub(super) fn clear(&mut self) {
+        *self = LoadedTexts::default();
+    }
+}
+
+/// Whether a file was last written before a time, so that what is in it now is what was loaded then.
+pub(super) fn is_older(path: &Path, than: SystemTime) -> bool {
+    std::fs::metadata(path).and_then(|facts| facts.modified()).is_ok_and(|written| written <= than)
+}
+
+/// The changes of files since they were loaded, as a person reads them: for each its name and the lines that differ.
+/// `files`: the name, what was loaded, what is there now.
+pub(super) fn changes(files: &[(String, Option<Arc<str>>, String)]) -> String {
+    let mut text = String::new();
+    let (mut same, mut unknown) = (0, Vec::new());
+    for (name, loaded, now) in files {
+        match loaded {
+            None => unknown.push(name.as_str()),
+            Some(loaded) if **loaded == **now => same += 1,
+            Some(loaded) => {
+                if text.len() > SHOWN {
+                    text.push_str(&format!("--- {name}: changed, NOT SHOWN HERE\n"));
+                    continue;
+                }
+                text.push_str(&format!("--- {name}\n"));
+                let diff = TextDiff::configure().timeout(COMPARING).diff_lines(&**loaded, now);
+                for group in diff.grouped_ops(1) {
+                    if let Some(first) = group.first() {
+                        text.push_str(&format!("@@ line {} @@\n", first.new_range().start + 1));
+                    }
+                    for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
+                        let sign = match change.tag() {
+                            ChangeTag::Delete => '-',
+                            ChangeTag::Insert => '+',
+                            ChangeTag::Equal => ' ',
+                        };
+                        text.push_str(&format!("{sign}{}\n", change.value().trim_end_matches(['\n', '\r'])));
+                    }
+                }
+            }
+        }
+    }
+    let changed = files.len() - same - unknown.len();
+    let mut head = format!("{changed} of {} files changed since they were loaded", files.len());
+    if !unknown.is_empty() {
+        const NAMED: usize = 8;
+        let more = unknown.len().saturating_sub(NAMED);
+        head += &format!("; not known as loaded: {}", unknown[..unknown.len() - more].join(", "));
+        if more > 0 {
+            head += &format!(" and {more} more");
+        }
+    }
+    format!("{head}\n{text}").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_shown() {
+        let lines: String = (1..100).map(|line| format!("(f {line})\n")).collect();
+        let file =
+            |name: &str, loaded: Option<&str>, now: &str| (name.to_owned(), loaded.map(Arc::from), now.to_owned());
+        let files = [
+            file("same.lisp", Some(&lines), &lines),
+            file("shop.lisp", Some(&lines), &lines.replace("(f 50)\n", "(delete-file \"x\")\n")),
+            file("new.lisp", None, "(g)"),
+        ];
+        insta::assert_snapshot!(changes(&files), @r#"
+        1 of 3 files changed since they were loaded; not known as loaded: new.lisp
+        --- shop.lisp
+        @@ line 49 @@
+         (f 49)
+        -(f 50)
+        +(delete-file "x")
+         (f 51)
+        "#);
+    }
+
+    #[test]
+    fn texts_are_bounded_and_the_newest_is_kept() {
+        let mut texts = LoadedTexts::default();
+        let long = "x".repeat(BYTES / 4);
+        for name in ["a", "b", "a", "c", "d", "e"] {
+            texts.loaded(name.into(), &long);
+        }
+        assert!(texts.of(Path::new("b")).is_none() && texts.of(Path::new("e")).is_some());
+        assert!(texts.bytes <= BYTES);
+    }
+}

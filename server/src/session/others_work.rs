@@ -1,0 +1,119 @@
+//! Definitions that people made in the image, told to an agent at its next call: bounded, and in a few words.
+
+use std::collections::VecDeque;
+
+use super::Frontend;
+
+/// Definitions that are remembered.
+const REMEMBERED: usize = 500;
+/// Names in one sentence.
+const NAMED: usize = 12;
+
+/// What people made, in order.
+#[derive(Debug, Default)]
+pub(super) struct OthersWork {
+    made: VecDeque<Made>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Made {
+    number: u64,
+    frontend: Frontend,
+    /// `SHOP::DISCOUNT`.
+    name: String,
+    /// It was known before.
+    again: bool,
+    /// It came with a system: `loading the system shop`.
+    with: Option<String>,
+}
+
+impl OthersWork {
+    pub(super) fn add(&mut self, frontend: Frontend, name: String, again: bool, with: Option<String>) {
+        if frontend == Frontend::Mcp {
+            return;
+        }
+        self.last += 1;
+        self.made.push_back(Made { number: self.last, frontend, name, again, with });
+        if self.made.len() > REMEMBERED {
+            self.made.pop_front();
+        }
+    }
+
+    /// The number of the last.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// One sentence for each door and for each way, of what came after `since`.
+    pub(super) fn told_since(&self, since: u64) -> Vec<String> {
+        let new: Vec<&Made> = self.made.iter().filter(|made| made.number > since).collect();
+        let missed = (self.last - since).saturating_sub(new.len() as u64);
+        let mut told: Vec<String> = Vec::new();
+        for (frontend, who) in [(Frontend::Lsp, "the editor"), (Frontend::Cli, "the command line")] {
+            let mine = || new.iter().filter(move |made| made.frontend == frontend);
+            for made in mine() {
+                if let Some(with) = &made.with {
+                    let sentence = format!("{who} {}", with.replacen("loading", "loaded", 1));
+                    if !told.contains(&sentence) {
+                        told.push(sentence);
+                    }
+                }
+            }
+            for (again, verb) in [(true, "redefined"), (false, "defined")] {
+                let mut names: Vec<&str> = Vec::new();
+                for made in mine().filter(|made| made.with.is_none() && made.again == again) {
+                    if !names.contains(&made.name.as_str()) {
+                        names.push(&made.name);
+                    }
+                }
+                if names.is_empty() {
+                    continue;
+                }
+                let more = names.len().saturating_sub(NAMED);
+                let mut sentence = format!("{who} {verb} {}", names[..names.len() - more].join(", "));
+                if more > 0 {
+                    sentence += &format!(" and {more} more");
+                }
+                told.push(sentence);
+            }
+        }
+        if missed > 0 {
+            told.push(format!("{missed} definitions before these were made by people"));
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_told_of_once_and_agents_are_not() {
+        let mut work = OthersWork::default();
+        work.add(Frontend::Mcp, "SHOP::A".into(), true, None);
+        work.add(Frontend::Lsp, "SHOP::DISCOUNT".into(), true, None);
+        work.add(Frontend::Lsp, "SHOP::DISCOUNT".into(), true, None);
+        work.add(Frontend::Lsp, "SHOP::NEW".into(), false, None);
+        work.add(Frontend::Cli, "X::Y".into(), true, Some("loading the system x".into()));
+        assert_eq!(
+            work.told_since(0),
+            [
+                "the editor redefined SHOP::DISCOUNT",
+                "the editor defined SHOP::NEW",
+                "the command line loaded the system x"
+            ]
+        );
+        assert_eq!(work.told_since(work.last()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn very_much_is_counted() {
+        let mut work = OthersWork::default();
+        (0..2_000).for_each(|number| work.add(Frontend::Lsp, format!("P::F{number}"), true, None));
+        let told = work.told_since(0);
+        assert!(told[0].ends_with("P::F1511 and 488 more"), "{told:?}");
+        assert_eq!(told[1], "1500 definitions before these were made by people");
+    }
+}

@@ -1,0 +1,106 @@
+//! The workspace's systems made known to the image before code is evaluated in it, so that plain `asdf:load-system` finds them.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::ide::asd::AsdFiles;
+use crate::image::Image;
+use crate::image::api::contents::{ForeignSystem, WorkspaceSystems};
+use crate::model::evaluation::EvalWarning;
+use crate::model::image::ImageState;
+
+/// What an image was told, and what was said about it.
+#[derive(Debug, Clone)]
+pub(super) struct SystemsTold {
+    asd: Arc<AsdFiles>,
+    told: Arc<Mutex<Told>>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    /// The image's own id.
+    image: String,
+    files: Option<Vec<PathBuf>>,
+    /// Systems that were named as loaded from elsewhere.
+    named: HashSet<String>,
+}
+
+impl SystemsTold {
+    pub(super) fn new(asd: Arc<AsdFiles>) -> SystemsTold {
+        SystemsTold { asd, told: Arc::default() }
+    }
+
+    /// Tells the image of the workspace's files, unless it knows them. Without an image there is nobody to tell.
+    pub(super) async fn tell(&self, image: &Image, code: &str) {
+        if self.knows(image) && !loads(code) {
+            return;
+        }
+        self.ask(image, loads(code)).await;
+    }
+
+    /// What is to be said after `code`: each loaded system that is not the workspace's though it has the name of one.
+    pub(super) async fn foreign(&self, image: &Image, code: &str) -> Vec<EvalWarning> {
+        if !loads(code) {
+            return Vec::new();
+        }
+        let foreign = self.ask(image, false).await;
+        let mut told = self.lock();
+        let new = foreign.into_iter().filter(|system| told.named.insert(system.system.clone()));
+        new.map(|system| EvalWarning { kind: "WARNING".into(), message: words(&system) }).collect()
+    }
+
+    fn knows(&self, image: &Image) -> bool {
+        let ImageState::Ready { image, .. } = image.state() else { return false };
+        let told = self.lock();
+        told.image == image && told.files.is_some()
+    }
+
+    /// Tells the image, which may be starting still. `again`: files may have been made, and nothing is to be done if none was.
+    async fn ask(&self, image: &Image, again: bool) -> Vec<ForeignSystem> {
+        let asd = self.asd.clone();
+        let listed = tokio::task::spawn_blocking(move || {
+            if again {
+                asd.forget();
+            }
+            asd.all()
+        });
+        let Ok(asd_files) = listed.await else { return Vec::new() };
+        if again && self.knows(image) && self.lock().files.as_ref() == Some(&asd_files) {
+            return Vec::new();
+        }
+        match image.look(&WorkspaceSystems { asd_files: asd_files.clone() }).await {
+            Ok(answer) => {
+                if let ImageState::Ready { image: id, .. } = image.state() {
+                    let mut told = self.lock();
+                    if told.image != id {
+                        told.named.clear();
+                    }
+                    (told.image, told.files) = (id, Some(asd_files));
+                }
+                answer.foreign
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the image was not told of the workspace's systems");
+                Vec::new()
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Code that may load a system names what does it.
+fn loads(code: &str) -> bool {
+    let code = code.to_ascii_lowercase();
+    ["load", "asdf", "require", "system"].iter().any(|word| code.contains(word))
+}
+
+fn words(system: &ForeignSystem) -> String {
+    format!(
+        "The loaded system {} is {}, not the workspace's {}. To load that one: (asdf:load-asd {:?}), then (asdf:load-system {:?} :force t).",
+        system.system, system.file, system.workspace, system.workspace, system.system
+    )
+}
