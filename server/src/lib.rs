@@ -3,6 +3,7 @@
 //! Data flows one way: door (`lsp`, `mcp`, `host::control`) -> `session` -> `ide` -> `image`, and back as the answer.
 //! Nothing lower calls upward; what the image volunteers enters the session as an event. See docs/architecture.md.
 
+pub mod bounded_file;
 pub mod config;
 pub mod host;
 pub mod ide;
@@ -10,6 +11,7 @@ pub mod image;
 pub mod lsp;
 pub mod mcp;
 pub mod session;
+pub mod shown;
 pub mod text;
 
 #[cfg(test)]

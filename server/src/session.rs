@@ -19,6 +19,7 @@ mod source_files;
 mod status;
 mod systems;
 mod texts;
+pub mod trust;
 mod types;
 
 use std::path::{Path, PathBuf};
@@ -152,6 +153,11 @@ impl Session {
     /// The workspace's `.asd` files.
     pub fn asd_files(&self) -> Vec<PathBuf> {
         crate::ide::asd::AsdFiles::new(self.inner.workspace.clone()).all()
+    }
+
+    /// Have the image started, if nothing has needed it yet; resolves when it is ready or cannot be, and at once when it was ready before.
+    pub async fn first_start(&self) {
+        self.inner.image.first_start().await;
     }
 
     /// The image's state.

@@ -1,9 +1,10 @@
 //! `consort check`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use consort::bounded_file::{self, SOURCE_LIMIT};
 use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
@@ -18,6 +19,7 @@ use ropey::Rope;
 use serde_json::{Value, json};
 
 use super::output::{Failure, ProgressLine, colour, print, print_error, width};
+use super::trust;
 use consort::ide::files;
 
 #[derive(Debug, clap::Args)]
@@ -46,10 +48,12 @@ struct Run {
     timeout: Option<f64>,
     checked: Vec<Checked>,
     failures: Vec<String>,
+    /// Those of which it was said what they are not trusted with.
+    workspaces: BTreeSet<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let mut run = Run { timeout: args.timeout, checked: Vec::new(), failures: Vec::new() };
+    let mut run = Run { timeout: args.timeout, checked: Vec::new(), failures: Vec::new(), workspaces: BTreeSet::new() };
     for path in &args.paths {
         if let Err(message) = run.check(path) {
             run.failures.push(message);
@@ -74,6 +78,9 @@ impl Run {
         let place = workspace::find_running(&real)
             .and_then(|workspace| Place::of(&workspace))
             .map_err(|error| format!("{}: {error}", path.display()))?;
+        if self.workspaces.insert(place.workspace.clone()) {
+            trust::say_if_untrusted(&place.workspace).map_err(|failure| failure.message())?;
+        }
         if real.is_dir() {
             let (files, errors) = files::below(path);
             if files.is_empty() && errors.is_empty() {
@@ -140,7 +147,7 @@ impl Run {
             let real = path.canonicalize().unwrap_or_else(|_| path.clone());
             let name = names.remove(&real).unwrap_or_else(|| shown(&real));
             // A definition names files that are not there: the report says so of the file.
-            let text = std::fs::read(&path).map(decode).unwrap_or_default();
+            let text = bounded_file::read(&path, SOURCE_LIMIT).map(decode).unwrap_or_default();
             self.checked.push(Checked { name, text: Rope::from_str(&text), report });
         }
         for name in names.into_values() {
@@ -164,7 +171,7 @@ fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request) -> R
 
 /// A file's text and real path.
 fn read(file: &Path) -> Result<(String, PathBuf), String> {
-    let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
+    let bytes = bounded_file::read(file, SOURCE_LIMIT).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -214,7 +221,7 @@ fn range(text: &Rope, span: Span) -> Value {
 
 fn print_text(checked: &[Checked]) -> Result<Summary, Failure> {
     let mut summary = Summary { files: checked.len(), ..Summary::default() };
-    let read_other = |path: &Path| Some(Rope::from_str(&decode(std::fs::read(path).ok()?)));
+    let read_other = |path: &Path| Some(Rope::from_str(&decode(bounded_file::read(path, SOURCE_LIMIT).ok()?)));
     let terminal = Terminal::new(colour(&std::io::stdout()), width(), &read_other);
     for Checked { name, text, report } in checked {
         for diagnostic in &report.diagnostics {

@@ -8,8 +8,8 @@ use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
 use consort::image::api::{EvalOutcome, EvalStatus};
 
-use super::WorkspaceArg;
 use super::output::{Failure, print, print_error};
+use super::{WorkspaceArg, trust};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -44,7 +44,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         code => code.into(),
     };
-    let place = Place::of(&args.workspace.find()?)?;
+    let workspace = args.workspace.find()?;
+    trust::say_if_untrusted(&workspace)?;
+    let place = Place::of(&workspace)?;
     let connected = place.connect_or_start(&Hello::new(Protocol::Control))?;
     let request = Request::Eval { code, package: args.package.clone(), timeout: args.timeout };
     let mut terminal = Written::default();

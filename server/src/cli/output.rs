@@ -19,6 +19,14 @@ impl Failure {
         Failure::Cannot(message.into())
     }
 
+    /// What went wrong, for a person.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Failure::Cannot(message) => message.clone(),
+            Failure::Io(error) => error.to_string(),
+        }
+    }
+
     /// Say so; the exit code to leave with.
     #[allow(clippy::print_stderr)] // this is where a command's last words go
     pub(crate) fn report(self) -> ExitCode {

@@ -21,8 +21,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 use sha2::{Digest, Sha256};
 
+use crate::bounded_file;
+
 /// The longest socket path the systems take is 104 (macOS) and 108 (Linux) bytes, the image's own below `work/` included.
 const MAX_SOCKET_PATH: usize = 100;
+
+/// The longest `host.json`, bytes.
+const HOST_FILE: u64 = 64 << 10;
 
 /// What the host writes into `host.json`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -94,7 +99,7 @@ impl RuntimeDir {
 
     /// What the host says of itself, if there is one (or was, and was killed).
     pub fn read_host_file(&self) -> Option<HostFile> {
-        serde_json::from_slice(&std::fs::read(self.dir.join("host.json")).ok()?).ok()
+        serde_json::from_slice(&bounded_file::read(&self.dir.join("host.json"), HOST_FILE).ok()?).ok()
     }
 
     /// Write what the host says of itself.

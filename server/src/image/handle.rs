@@ -52,6 +52,7 @@ impl Shared {
         if let Phase::Ready(instance) = &*self.phase.borrow() {
             return Ok(instance.clone());
         }
+        self.need();
         let mut phase = self.phase.subscribe();
         loop {
             let busy = |what: &str, wait: Duration| {
@@ -63,6 +64,7 @@ impl Shared {
             let (wait, why) = match &*phase.borrow_and_update() {
                 Phase::Ready(instance) => return Ok(instance.clone()),
                 Phase::Dead(reason, true) => return Err(ImageError::Unavailable(reason.clone())),
+                Phase::Idle => (START_WAIT, busy("starting", START_WAIT)),
                 Phase::Dead(reason, false) => (START_WAIT, reason.clone()),
                 Phase::Starting(what, _) => (START_WAIT, busy(what, START_WAIT)),
                 // That has a limit of its own, and is not wasted on whoever asks again.
@@ -79,7 +81,7 @@ impl Shared {
     async fn dispatcher(&self) -> Result<Arc<Instance>, ImageError> {
         let there = match &*self.phase.borrow() {
             Phase::Ready(instance) | Phase::Starting(_, Some(instance)) => Some(instance.clone()),
-            Phase::Starting(_, None) | Phase::Building(_) | Phase::Dead(..) => None,
+            Phase::Idle | Phase::Starting(_, None) | Phase::Building(_) | Phase::Dead(..) => None,
         };
         match there {
             Some(instance) => Ok(instance),
@@ -100,7 +102,7 @@ pub(super) async fn lost(shared: &Shared, instance: &Instance) -> ImageError {
                 }
                 Phase::Dead(why, true) if instance.ending().is_none_or(|reason| reason == why) => return String::new(),
                 Phase::Dead(why, true) => return format!("No new one could be started: {why}"),
-                Phase::Ready(_) | Phase::Starting(..) | Phase::Building(_) | Phase::Dead(_, false) => {}
+                Phase::Idle | Phase::Ready(_) | Phase::Starting(..) | Phase::Building(_) | Phase::Dead(_, false) => {}
             }
             if phase.changed().await.is_err() {
                 return String::new();
@@ -119,18 +121,30 @@ pub(super) async fn lost(shared: &Shared, instance: &Instance) -> ImageError {
 }
 
 impl Image {
-    /// Start the supervisor, which builds the core if need be and starts the image in `workspace`. `private` is the host's 0700
-    /// directory. To be called on a Tokio runtime.
-    pub fn start(
+    /// Make the supervisor, which builds the core if need be and starts the image in `workspace` when something needs it first. `private`
+    /// is the host's 0700 directory. To be called on a Tokio runtime.
+    pub fn prepare(
         config: LispConfig,
         workspace: &Path,
         private: PathBuf,
     ) -> (Image, mpsc::UnboundedReceiver<ImageEvent>) {
-        Image::start_with_cache(config, workspace, private, Cache::default_directory())
+        Image::prepare_with_cache(config, workspace, private, Cache::default_directory())
     }
 
-    /// [`Image::start`] with another directory for the cached core than the user's.
+    /// [`Image::prepare`] with another directory for the cached core than the user's, and the image needed at once.
     pub fn start_with_cache(
+        config: LispConfig,
+        workspace: &Path,
+        private: PathBuf,
+        cache: PathBuf,
+    ) -> (Image, mpsc::UnboundedReceiver<ImageEvent>) {
+        let (image, events) = Image::prepare_with_cache(config, workspace, private, cache);
+        image.need();
+        (image, events)
+    }
+
+    /// [`Image::prepare`] with another directory for the cached core than the user's.
+    pub fn prepare_with_cache(
         config: LispConfig,
         workspace: &Path,
         private: PathBuf,
@@ -141,6 +155,24 @@ impl Image {
         let (commands, orders) = mpsc::unbounded_channel();
         tokio::spawn(Supervisor::new(shared.clone()).run(orders));
         (Image { shared, commands }, receiver)
+    }
+
+    /// Have it started, if nothing has needed it yet.
+    pub fn need(&self) {
+        self.shared.need();
+    }
+
+    /// Have it started, if nothing has needed it yet; resolves when it is ready or cannot be, and at once when it was ready before.
+    pub async fn first_start(&self) {
+        if lock(&self.shared.last).is_none() {
+            // Whoever needs it is told why there is none.
+            let _ = self.shared.instance().await;
+        }
+    }
+
+    /// Have the next image started in another way.
+    pub fn configure(&self, config: LispConfig) {
+        self.shared.configure(config);
     }
 
     /// The state now.
@@ -222,8 +254,10 @@ impl Image {
     /// # Errors
     /// At once when there is no image, or one that is being started; after 10 s when it does not answer.
     pub async fn look<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
+        self.shared.need();
         let instance = match &*self.shared.phase.borrow() {
             Phase::Ready(instance) => instance.clone(),
+            Phase::Idle => return Err(ImageError::Unavailable("The Lisp image has not been started.".into())),
             Phase::Dead(reason, _) => return Err(ImageError::Unavailable(reason.clone())),
             Phase::Starting(what, _) | Phase::Building(what) => {
                 return Err(ImageError::Unavailable(format!("The Lisp image is starting ({what}).")));
@@ -288,6 +322,9 @@ impl Image {
 
     /// Interrupt what runs for `session`, or everything; the number of evaluations interrupted.
     pub async fn interrupt(&self, session: Option<&str>) -> Result<usize, ImageError> {
+        if matches!(&*self.shared.phase.borrow(), Phase::Idle) {
+            return Ok(0);
+        }
         let instance = self.shared.dispatcher().await?;
         let mut found = tokio::task::JoinSet::new();
         for target in instance.link.running(session) {

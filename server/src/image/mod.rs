@@ -30,5 +30,6 @@ mod worker;
 
 pub use check_job::Look;
 pub use handle::Image;
+pub use program::find_program;
 pub use restore::Replay;
 pub use state::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};

@@ -163,7 +163,7 @@ impl Restoration {
 
 /// The init files that a plain `sbcl` would load, or the configured one.
 fn init_files(shared: &Shared) -> Vec<Step> {
-    match &shared.config.init_file {
+    match &shared.config().init_file {
         InitFile::None => Vec::new(),
         InitFile::File(path) => vec![Step::File(shared.workspace.join(path), true)],
         InitFile::Default => {

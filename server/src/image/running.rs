@@ -109,7 +109,7 @@ impl Running {
     ) -> std::io::Result<Running> {
         let launch = Launch {
             program: program.path.clone(),
-            arguments: arguments(program, start_from, &shared.config),
+            arguments: arguments(program, start_from, &shared.config()),
             directory: shared.workspace.clone(),
             work: shared.private.clone(),
         };

@@ -42,6 +42,8 @@ pub(super) const LEAVING: &str = "Consort is leaving.";
 /// Where the image is in its life, with what callers need.
 #[derive(Clone)]
 pub(super) enum Phase {
+    /// See [`ImageState::Idle`].
+    Idle,
     /// See [`ImageState::Starting`]; the image is there while what it had is loaded again.
     Starting(String, Option<Arc<Instance>>),
     /// What it starts from is being built; for a person.
@@ -62,8 +64,10 @@ pub(super) enum Command {
 
 /// What the handles, the supervisor and the tasks between them share.
 pub(super) struct Shared {
-    /// How the image is started.
-    pub(super) config: LispConfig,
+    /// How the next image is started.
+    config: Mutex<Arc<LispConfig>>,
+    /// Something needs the image.
+    needed: watch::Sender<bool>,
     /// Its current directory.
     pub(super) workspace: PathBuf,
     /// The host's own directory.
@@ -105,15 +109,15 @@ impl Shared {
         cache: PathBuf,
         events: mpsc::UnboundedSender<ImageEvent>,
     ) -> Shared {
-        let what = "starting".to_owned();
         Shared {
-            config,
+            config: Mutex::new(Arc::new(config)),
+            needed: watch::Sender::new(false),
             workspace,
             private,
             cache: Cache::new(cache),
             runtime: Handle::current(),
-            phase: watch::Sender::new(Phase::Starting(what.clone(), None)),
-            state: watch::Sender::new(ImageState::Starting { what }),
+            phase: watch::Sender::new(Phase::Idle),
+            state: watch::Sender::new(ImageState::Idle),
             events,
             plan: Mutex::default(),
             last: Mutex::default(),
@@ -126,6 +130,30 @@ impl Shared {
         }
     }
 
+    /// How the next image is started.
+    pub(super) fn config(&self) -> Arc<LispConfig> {
+        lock(&self.config).clone()
+    }
+
+    /// Have the next image started in another way.
+    pub(super) fn configure(&self, config: LispConfig) {
+        *lock(&self.config) = Arc::new(config);
+    }
+
+    /// Have the image started, if nothing has needed it yet.
+    pub(super) fn need(&self) {
+        if !self.needed.send_replace(true) {
+            self.enter(Phase::Starting("starting".into(), None));
+        }
+    }
+
+    /// Resolves when something needs the image.
+    async fn is_needed(&self) {
+        let mut needed = self.needed.subscribe();
+        // The sender lives as long as `self`.
+        let _ = needed.wait_for(|needed| *needed).await;
+    }
+
     /// Tell the session; it may have ended.
     pub(super) fn tell(&self, event: ImageEvent) {
         let _ = self.events.send(event);
@@ -133,6 +161,7 @@ impl Shared {
 
     fn enter(&self, phase: Phase) {
         let state = match &phase {
+            Phase::Idle => ImageState::Idle,
             Phase::Starting(what, _) | Phase::Building(what) => ImageState::Starting { what: what.clone() },
             Phase::Ready(instance) => ImageState::Ready {
                 pid: instance.ready.pid,
@@ -214,6 +243,7 @@ impl Supervisor {
             };
             match command {
                 Some(Command::Restart(reply)) => {
+                    self.shared.need();
                     self.waiting.push(reply);
                     self.why = Some(RESTARTED.into());
                     (self.pause, self.failures) = (BACK_OFF.0, 0);
@@ -230,10 +260,12 @@ impl Supervisor {
 
     /// One life, from nothing to its end. The process is in `running`, so that the caller can end it whenever this is dropped.
     async fn life(&mut self, running: &mut Option<Running>) -> Ended {
+        self.shared.is_needed().await;
         self.generation += 1;
         let shared = self.shared.clone();
+        let config = shared.config();
         let path = std::env::var("PATH").unwrap_or_default();
-        let program = match program::find(&shared.config.command, &shared.workspace, &path) {
+        let program = match program::find(&config.command, &shared.workspace, &path) {
             Ok(program) => program,
             Err(error) => return Ended::CannotStart(error.to_string()),
         };
@@ -266,7 +298,7 @@ impl Supervisor {
             }
         };
         // A command that is not the plain executable has loaded its own init files: it knows which (docs/wire.md).
-        let init = program.plain || shared.config.init_file != InitFile::Default;
+        let init = program.plain || config.init_file != InitFile::Default;
         let say = |what| shared.enter(Phase::Starting(what, Some(instance.clone())));
         let restored = tokio::select! {
             restored = restore(&shared, &instance, init, say) => restored,

@@ -43,7 +43,7 @@ pub(super) struct WorkerProcess {
 
 /// Whether checks of this image are made in a second process from the start.
 pub(super) fn wanted(shared: &Shared, instance: &Instance) -> bool {
-    shared.config.copies == Copies::Process || !instance.ready.features.fork
+    shared.config().copies == Copies::Process || !instance.ready.features.fork
 }
 
 /// One that has what `image` got: the one that is kept, or a new one.
@@ -70,7 +70,7 @@ async fn begin(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<Box<Worker
         )))
     };
     let path = std::env::var("PATH").unwrap_or_default();
-    let program = program::find(&shared.config.command, &shared.workspace, &path)
+    let program = program::find(&shared.config().command, &shared.workspace, &path)
         .map_err(|error| unavailable(error.to_string()))?;
     let start =
         shared.cache.lookup(&program).ok_or_else(|| unavailable("its core is gone; restart the image".into()))?;
@@ -90,7 +90,7 @@ async fn begin(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<Box<Worker
         () = image.link.closed() => return Err(Failed::Gone(image.clone())),
     };
     worker.instance = Some(instance.clone());
-    let init = program.plain || shared.config.init_file != InitFile::Default;
+    let init = program.plain || shared.config().init_file != InitFile::Default;
     tokio::select! {
         restored = repeat(shared, &instance, init) => match restored {
             Ok(failed) => for (name, why) in failed {

@@ -15,6 +15,7 @@ use super::ext;
 use super::progress::{Bar, Bars};
 use super::to_proto::{self, Diagnostics};
 use super::transport::Peer;
+use super::trust;
 use crate::image::ImageState;
 use crate::session::{ClientId, Feedback, Level, Session, describe_image};
 
@@ -25,6 +26,7 @@ const STARTING: Duration = Duration::from_millis(500);
 const APPLY: Duration = Duration::from_secs(15);
 
 /// Tells one client.
+#[derive(Clone)]
 pub(super) struct Notifier {
     pub(super) peer: Peer,
     pub(super) bars: Bars,
@@ -66,6 +68,7 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
                 }
             }
             Some(Feedback::Ask(asked)) => questions.ask(&notifier, *asked),
+            Some(Feedback::AskTrust(asked)) => trust::ask(&notifier, *asked),
             Some(Feedback::AskOver { id, what, why }) => questions.over(&notifier, id, &what, &why),
             Some(Feedback::Message { level, text }) => notifier.say("window/showMessage", level, &text),
             Some(Feedback::ApplyEdit { uri, version, text, edits, reply }) => {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
 use super::capabilities::Negotiated;
+use crate::bounded_file;
 use crate::ide::diagnostic::{Diagnostic, Severity, Tag};
 use crate::ide::diagnostics::severity_number;
 use crate::image::ImageError;
@@ -110,11 +111,7 @@ impl<'a> Diagnostics<'a> {
 }
 
 async fn read(file: &Path) -> Option<Rope> {
-    let size = tokio::fs::metadata(file).await.ok()?.len();
-    if size > MAX_RELATED_FILE {
-        return None;
-    }
-    let bytes = tokio::fs::read(file).await.ok()?;
+    let bytes = bounded_file::read_aside(file.to_owned(), MAX_RELATED_FILE).await.ok()?;
     Some(Rope::from_str(&String::from_utf8_lossy(&bytes)))
 }
 

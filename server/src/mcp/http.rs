@@ -124,8 +124,12 @@ mod token {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
     use std::path::Path;
 
+    use crate::bounded_file;
+
     /// Bytes of randomness.
     const RANDOM: usize = 32;
+    /// The longest file that holds a token, bytes.
+    const LONGEST: u64 = 4096;
 
     /// The token in the file; a new one when there is no file. A file that others may read is refused.
     pub(super) fn read_or_make(path: &Path) -> Result<String, String> {
@@ -151,9 +155,7 @@ mod token {
     }
 
     fn read(path: &Path) -> Result<String, String> {
-        let mut text = String::new();
-        let mut file = File::open(path).map_err(|error| error.to_string())?;
-        let facts = file.metadata().map_err(|error| error.to_string())?;
+        let (file, facts) = bounded_file::open(path).map_err(|error| error.to_string())?;
         if facts.mode() & 0o077 != 0 {
             return Err(format!(
                 "others may read it (mode {:04o}); remove it, and a new one is made",
@@ -163,7 +165,8 @@ mod token {
         if facts.uid() != rustix::process::geteuid().as_raw() {
             return Err("it belongs to another user; remove it, and a new one is made".into());
         }
-        file.read_to_string(&mut text).map_err(|error| error.to_string())?;
+        let bytes = bounded_file::contents(file, LONGEST).map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&bytes);
         let token = text.trim();
         if token.len() < RANDOM || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(format!("it holds no token of at least {RANDOM} characters; remove it, and a new one is made"));

@@ -352,7 +352,12 @@ impl ServerHandler for Handler {
         let lasting = self.stateless.is_none() || self.client.get().is_some();
         let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
         let call = Call { session: self.session.clone(), client: client.id, progress, asker, permit: None };
-        let work = entry.call(call, request.arguments.unwrap_or_default());
+        let work = async {
+            if entry.needs_image() {
+                self.session.first_start().await;
+            }
+            entry.call(call, request.arguments.unwrap_or_default()).await
+        };
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the image's state.
         let result = tokio::select! {
             response = work => match response {

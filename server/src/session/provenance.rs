@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use super::approval::timestamp;
 use super::{ClientInfo, Frontend};
+use crate::bounded_file;
 use crate::image::Image;
 use crate::image::api::Origin;
 use crate::image::api::contents::{Homes, SystemFiles};
@@ -144,7 +145,7 @@ impl ProvenanceStore {
     /// Note what files define, which were loaded. `how`: see [`LOADING`].
     pub(super) async fn files(&self, image: &Image, files: Vec<PathBuf>, how: &str, client: ClientInfo) {
         for file in files {
-            let Ok(bytes) = tokio::fs::read(&file).await else { continue };
+            let Ok(bytes) = bounded_file::read_aside(file.clone(), bounded_file::SOURCE_LIMIT).await else { continue };
             let found = tokio::task::spawn_blocking(move || definitions(&decode(bytes))).await.unwrap_or_default();
             let origin = Some(Origin { file, line: 1, column: 1 });
             let package = "COMMON-LISP-USER".to_owned();

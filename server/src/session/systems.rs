@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use super::{CheckSystemRequest, SystemReport};
+use crate::bounded_file;
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostic::{Diagnostic, Severity};
@@ -19,8 +20,6 @@ use crate::text::{Span, decode};
 
 /// Seconds for a system and what it depends on, when none are given.
 const DEADLINE: f64 = 600.0;
-/// The longest file that is read, bytes.
-const LONGEST: u64 = 64 << 20;
 /// The codes of what went wrong around a file, and not at a place in it: with the system, and when the file was loaded after its check.
 const SYSTEM_FAILED: &str = "system-failed";
 const LOAD_FAILED: &str = "load-failed";
@@ -64,10 +63,9 @@ impl Files {
     }
 }
 
-/// The text of a file that the copy named. Only of a regular file: nothing else has an end.
+/// The text of a file that the copy named.
 fn read(path: &Path) -> Option<String> {
-    let facts = std::fs::metadata(path).ok()?;
-    (facts.is_file() && facts.len() <= LONGEST).then(|| std::fs::read(path).ok().map(decode))?
+    bounded_file::read(path, bounded_file::SOURCE_LIMIT).ok().map(decode)
 }
 
 /// [`super::Session::check_system`]. Reads directories for the `.asd` files.

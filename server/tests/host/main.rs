@@ -5,3 +5,4 @@ mod bridges;
 mod command_line;
 mod lifetime;
 mod support;
+mod trust;

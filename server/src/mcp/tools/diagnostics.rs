@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::bounded_file;
 use crate::ide::compile_form::Refusal;
 use crate::ide::diagnostic::{Diagnostic, Severity};
 use crate::ide::{files, fixes};
@@ -90,6 +91,7 @@ impl Tool for Diagnostics {
     const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with the fix where there is one; unsaved text of \
 open editors counts. Use it after editing files; for code that is in no file use compile-form.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+    const NEEDS_IMAGE: bool = false;
 
     async fn call(call: Call, input: Input) -> Reply<Found> {
         let wanted = match wanted(&call.session, input.paths.as_deref()).await {
@@ -181,7 +183,7 @@ async fn check(
                     None => continue,
                 }
             }
-            None => match tokio::fs::read(&path).await.map(decode) {
+            None => match bounded_file::read_aside(path.clone(), bounded_file::SOURCE_LIMIT).await.map(decode) {
                 Ok(text) => match check_text(session, client, &path, text.clone()).await {
                     Ok(items) => (Rope::from_str(&text), items),
                     Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => return Err(error),

@@ -62,6 +62,7 @@ impl Tool for LispEditForm {
     const DESCRIPTION: &'static str = "Replace a top-level form of a Lisp file, or insert one beside it; the rest stays to the byte. \
 It loads nothing into the image.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
+    const NEEDS_IMAGE: bool = false;
 
     // The file is looked at first: a person is shown the form by its own name, and the file with its links resolved.
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {

@@ -64,6 +64,7 @@ impl Tool for LispReadFile {
     const DESCRIPTION: &'static str = "Read a Lisp file of the workspace, an editor's unsaved text too: its top-level forms in a line \
 each, those you name in full, with the names that lisp-edit-form takes.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+    const NEEDS_IMAGE: bool = false;
 
     async fn call(call: Call, input: Input) -> Reply<Output> {
         let file = match call.session.source_file(&input.path).await {

@@ -62,6 +62,11 @@ impl ApprovalState {
         }
     }
 
+    /// The editor that came first of those that show what they are told.
+    pub(super) fn first_editor(&self) -> Option<ClientId> {
+        self.editors.first().copied()
+    }
+
     /// When a question that waits for a retried call is over.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.pending.values().map(|pending| pending.until).min()

@@ -155,7 +155,14 @@ impl Actor {
         if waiting > 0 {
             work.push(format!("{waiting} evaluation(s) waiting for their turn"));
         }
-        let gathered = status::gather(self.workspace.clone(), self.image.clone(), self.state.clone(), clients, work);
+        let gathered = status::gather(
+            self.workspace.clone(),
+            self.image.clone(),
+            self.state.clone(),
+            self.config.untrusted.as_ref().map(crate::config::trust::Wish::notice),
+            clients,
+            work,
+        );
         let mut job = Job::new(ClientId(0), Kind::Other, "answering status");
         job.client = None;
         self.jobs.start(job, reply, gathered);

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::sanitize::{lookalikes, safe, without_gaps};
 use super::{BoundRequest, Class};
 use crate::config::approval::Rule;
+use crate::shown::{lookalikes, safe, without_gaps};
 
 /// Lines of code that a message box shows, from its head and from its tail.
 const HEAD: usize = 24;

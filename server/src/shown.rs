@@ -1,5 +1,8 @@
-//! What is shown of a text that an agent wrote, so that a person sees what is there: nothing hidden, nothing that passes for something else.
+//! Text of agents, workspaces, files and the image, made fit to be shown: data wherever it stands, nothing hidden, nothing that passes for
+//! something else. One function for each place.
 
+/// Characters of what is shown in one line.
+const LINE: usize = 400;
 /// Blank characters in a row that are shown as they are.
 const BLANKS: usize = 60;
 /// Empty lines in a row that are shown as they are.
@@ -19,6 +22,55 @@ pub fn safe(text: &str) -> String {
         }
     }
     shown
+}
+
+/// One line of a message, a status or a terminal: a name, a path, a value. What is left out of a long one is counted.
+pub fn line(text: &str) -> String {
+    let line = safe(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LINE) {
+        Some((cut, _)) => format!("{}... {} CHARACTERS MORE", &line[..cut], line[cut..].chars().count()),
+        None => line,
+    }
+}
+
+/// A message that an editor draws as a notification. VS Code makes links of `[text](command:...)` in them.
+pub fn notification(text: &str) -> String {
+    safe(text).replace("](", "]\\u{28}")
+}
+
+/// Text of a terminal: no character of it moves the cursor, colours, copies or rings.
+pub fn terminal(text: &str) -> String {
+    safe(text)
+}
+
+/// Text inside Markdown: shown as it is, whatever Markdown or HTML it looks like.
+pub fn markdown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in safe(text).chars() {
+        // CommonMark 0.31, 2.4: any ASCII punctuation character may be escaped.
+        if char.is_ascii_punctuation() {
+            shown.push('\\');
+        }
+        shown.push(char);
+    }
+    shown
+}
+
+/// A fenced block of Markdown that nothing in `code` can leave.
+pub fn fenced(language: &str, code: &str) -> String {
+    let code = safe(code);
+    let longest = code.split(|char| char != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}{language}\n{}\n{fence}", code.trim_end_matches('\n'))
+}
+
+/// A code span of Markdown that nothing in `code` can leave, in one line.
+pub fn code_span(code: &str) -> String {
+    let code = line(code);
+    let longest = code.split(|char| char != '`').map(str::len).max().unwrap_or(0);
+    let ticks = "`".repeat(longest + 1);
+    let blank = if code.starts_with('`') || code.ends_with('`') { " " } else { "" };
+    format!("{ticks}{blank}{code}{blank}{ticks}")
 }
 
 /// Format characters, fillers, selectors of variants: no ink, or a turn of the direction.
@@ -55,7 +107,7 @@ fn is_false_syntax(char: char) -> bool {
 }
 
 /// Long runs of blanks are shown by how long they are: code behind them stays in sight.
-pub(super) fn without_gaps(text: &str) -> String {
+pub fn without_gaps(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find(char::is_whitespace) {
@@ -81,7 +133,7 @@ pub(super) fn without_gaps(text: &str) -> String {
 }
 
 /// A line that names what reads like another name because some of its letters only look like ASCII's; none when there is nothing.
-pub(super) fn lookalikes(text: &str) -> Option<String> {
+pub fn lookalikes(text: &str) -> Option<String> {
     let mut found: Vec<String> = Vec::new();
     for word in text.split(|char: char| !char.is_alphanumeric() && !matches!(char, '-' | '*' | '+' | '%')) {
         let false_letters = word.chars().filter(|char| is_lookalike(*char)).count();
