@@ -10,6 +10,7 @@ pub mod ide;
 pub mod image;
 pub mod lsp;
 pub mod mcp;
+pub mod remove_tree;
 pub mod session;
 pub mod shown;
 pub mod text;

@@ -13,8 +13,8 @@ use consort::ide::diagnostic::Diagnostic;
 use consort::ide::render::{Source, Summary, Terminal};
 use consort::image::api::{CheckEnd, CheckReport};
 use consort::session::{CheckSystemRequest, SystemReport};
+use consort::text::Span;
 use consort::text::position::{PositionEncoding, to_position};
-use consort::text::{Span, decode};
 use ropey::Rope;
 use serde_json::{Value, json};
 
@@ -147,7 +147,7 @@ impl Run {
             let real = path.canonicalize().unwrap_or_else(|_| path.clone());
             let name = names.remove(&real).unwrap_or_else(|| shown(&real));
             // A definition names files that are not there: the report says so of the file.
-            let text = bounded_file::read(&path, SOURCE_LIMIT).map(decode).unwrap_or_default();
+            let text = files::source(&path, SOURCE_LIMIT).unwrap_or_default();
             self.checked.push(Checked { name, text: Rope::from_str(&text), report });
         }
         for name in names.into_values() {
@@ -221,7 +221,7 @@ fn range(text: &Rope, span: Span) -> Value {
 
 fn print_text(checked: &[Checked]) -> Result<Summary, Failure> {
     let mut summary = Summary { files: checked.len(), ..Summary::default() };
-    let read_other = |path: &Path| Some(Rope::from_str(&decode(bounded_file::read(path, SOURCE_LIMIT).ok()?)));
+    let read_other = |path: &Path| Some(Rope::from_str(&files::source(path, SOURCE_LIMIT)?));
     let terminal = Terminal::new(colour(&std::io::stdout()), width(), &read_other);
     for Checked { name, text, report } in checked {
         for diagnostic in &report.diagnostics {

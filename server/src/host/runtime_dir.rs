@@ -17,15 +17,19 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rustix::fs::FlockOperation;
 use sha2::{Digest, Sha256};
 
 use crate::bounded_file;
+use crate::remove_tree::remove_tree;
 
 /// The longest socket path the systems take is 104 (macOS) and 108 (Linux) bytes, the image's own below `work/` included.
 const MAX_SOCKET_PATH: usize = 100;
 
+/// What checks left is put aside under names that begin so.
+const LEFT: &str = "left-";
 /// The longest `host.json`, bytes.
 const HOST_FILE: u64 = 64 << 10;
 
@@ -217,10 +221,34 @@ impl RuntimeDir {
         let _ = std::fs::remove_dir(&self.base);
     }
 
+    /// Remove the image's own directory. What code under check left there and cannot be removed is put aside, and tried again the next time.
+    ///
+    /// # Errors
+    /// That it can neither be removed nor put aside.
+    pub fn clear_work(&self) -> io::Result<()> {
+        let entries = std::fs::read_dir(&self.dir)?.flatten();
+        let aside = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(LEFT.as_bytes()));
+        for entry in aside {
+            if let Err(error) = remove_tree(&entry.path()) {
+                tracing::warn!(%error, path = %entry.path().display(), "left by a check, and cannot be removed");
+            }
+        }
+        let Err(error) = remove_tree(&self.work()) else { return Ok(()) };
+        if std::fs::symlink_metadata(self.work()).is_err() {
+            return Ok(());
+        }
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let aside = self.dir.join(format!("{LEFT}{now}"));
+        tracing::warn!(%error, aside = %aside.display(), "left by a check, and cannot be removed");
+        std::fs::rename(self.work(), aside)
+    }
+
     /// Remove everything. Only for the process that holds both locks, which frees them by ending.
     pub fn remove(&self) {
         // Whatever cannot be removed is replaced by the next host.
-        let _ = std::fs::remove_dir_all(self.work());
+        if let Err(error) = self.clear_work() {
+            tracing::warn!(%error, "not all of what checks left could be removed");
+        }
         for name in ["host.sock", "host.json", "lock", "start"] {
             let _ = std::fs::remove_file(self.dir.join(name));
         }

@@ -103,11 +103,7 @@ pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
     let start = runtime.lock_start()?;
     let Some(host) = runtime.lock_host()? else { return Ok(None) };
     remove_if_there(&runtime.socket())?;
-    if let Err(error) = std::fs::remove_dir_all(runtime.work())
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
-    }
+    runtime.clear_work()?;
     std::fs::create_dir(runtime.work())?;
     std::fs::set_permissions(runtime.work(), Permissions::from_mode(0o700))?;
     // The directory is closed to others, so that nobody connects before the mode is set.

@@ -172,6 +172,9 @@ pub struct CheckParams {
     pub package: Option<String>,
     /// Spans the scanner found broken: read as white space.
     pub withheld: Vec<Span>,
+    /// See [`FileFacts::last_form`].
+    #[serde(skip)]
+    pub last_form: Option<usize>,
     /// The workspace's `.asd` files that may hold the file's system, nearest first.
     pub asd_files: Vec<PathBuf>,
     /// Report compiler notes.
@@ -216,6 +219,8 @@ pub struct FileFacts {
     pub length: usize,
     /// Spans the scanner found broken: read as white space.
     pub withheld: Vec<Span>,
+    /// Where the last form starts that a complete check comes to, by the host's own count.
+    pub last_form: Option<usize>,
 }
 
 /// How a check ended.

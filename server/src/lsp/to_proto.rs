@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
 use super::capabilities::Negotiated;
-use crate::bounded_file;
 use crate::ide::diagnostic::{Diagnostic, Severity, Tag};
 use crate::ide::diagnostics::severity_number;
+use crate::ide::files;
 use crate::image::ImageError;
 use crate::image::api::{Clipped, EvalOutcome};
 use crate::session::{Level, uri_of_path};
@@ -111,8 +111,9 @@ impl<'a> Diagnostics<'a> {
 }
 
 async fn read(file: &Path) -> Option<Rope> {
-    let bytes = bounded_file::read_aside(file.to_owned(), MAX_RELATED_FILE).await.ok()?;
-    Some(Rope::from_str(&String::from_utf8_lossy(&bytes)))
+    let file = file.to_owned();
+    let text = tokio::task::spawn_blocking(move || files::source(&file, MAX_RELATED_FILE)).await.ok()??;
+    Some(Rope::from_str(&text))
 }
 
 /// LSP's `MessageType`.

@@ -7,16 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use super::{CheckSystemRequest, SystemReport};
-use crate::bounded_file;
+use crate::bounded_file::SOURCE_LIMIT;
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostic::{Diagnostic, Severity};
 use crate::ide::diagnostics::{head_of, merge};
+use crate::ide::files;
 use crate::ide::structure::{self, Structure};
 use crate::image::api::{CheckReport, CheckSystemParams, FileFacts};
 use crate::image::{Image, ImageError, Progress};
+use crate::text::Span;
 use crate::text::document::Document;
-use crate::text::{Span, decode};
 
 /// Seconds for a system and what it depends on, when none are given.
 const DEADLINE: f64 = 600.0;
@@ -36,9 +37,10 @@ struct Files(Mutex<HashMap<PathBuf, Seen>>);
 
 impl Files {
     fn look(&self, path: &Path) -> Option<FileFacts> {
-        let document = Document::new(&read(path)?, 0);
+        let document = Document::new(&files::source(path, SOURCE_LIMIT)?, 0);
         let structure = structure::check(&document);
-        let facts = FileFacts { length: document.text().len_chars(), withheld: structure.withheld.clone() };
+        let last_form = document.scan().last_plain(document.text());
+        let facts = FileFacts { length: document.text().len_chars(), withheld: structure.withheld.clone(), last_form };
         self.lock().insert(path.to_owned(), Seen { structure, head: head_of(&document) });
         Some(facts)
     }
@@ -61,11 +63,6 @@ impl Files {
         // Whole between any two statements.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The text of a file that the copy named.
-fn read(path: &Path) -> Option<String> {
-    bounded_file::read(path, bounded_file::SOURCE_LIMIT).ok().map(decode)
 }
 
 /// [`super::Session::check_system`]. Reads directories for the `.asd` files.

@@ -46,7 +46,7 @@ impl Hostile {
         let doctor = self.house.run(&["doctor"]);
         assert_eq!(doctor.status.code(), Some(0), "{doctor:?}");
         let mut agent = self.house.agent();
-        assert_eq!(agent.eval("(+ 1 2)"), "=> 3");
+        assert_eq!(agent.eval("(+ 1 2)").lines().next(), Some("=> 3"));
         let mut editor = editor(&self.house);
         let (question, found) = diagnostics(&mut editor, &self.house.workspace().join("a.lisp"));
         assert!(question.is_none_or(|asked| asked["params"]["actions"][0]["title"] == "Trust"));
@@ -218,7 +218,7 @@ fn an_image_that_runs_is_started_anew_when_the_workspace_is_trusted() {
     let hostile = Hostile::new();
     let house = &hostile.house;
     let mut agent = house.agent();
-    assert_eq!(agent.eval("(defvar *kept* 1)"), "=> *KEPT*");
+    assert!(agent.eval("(defvar *kept* 1)").starts_with("=> *KEPT*"));
     let before = house.status().unwrap()["image"]["pid"].clone();
     let mut editor = editor(house);
     let asked = question(&mut editor);
@@ -306,7 +306,7 @@ fn settings_that_are_no_file_keep_nobody_waiting() {
         make(&file);
         let check = house.run(&["check", "a.lisp"]);
         assert_eq!(check.status.code(), Some(0), "{check:?}");
-        assert!(text(&check.stderr).contains("consort.toml is ignored"), "{check:?}");
+        assert!(text(&check.stderr).contains("consort.toml: is ignored"), "{check:?}");
         house.run(&["stop"]);
     }
     std::fs::remove_file(&file).unwrap();
@@ -324,8 +324,11 @@ fn a_link_to_settings_elsewhere_is_trusted_by_its_content() {
     assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(!hostile.ran());
     assert_eq!(house.run(&["trust"]).status.code(), Some(0));
-    std::fs::write(&elsewhere, "[lisp]\ncommand = [\"./lisp.sh\", \"--merge-core-pages\"]\n").unwrap();
+    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert!(hostile.ran());
     house.run(&["stop"]);
+    std::fs::remove_file(&hostile.mark).unwrap();
+    std::fs::write(&elsewhere, "[lisp]\ncommand = [\"./lisp.sh\", \"--merge-core-pages\"]\n").unwrap();
     assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(!hostile.ran());
 }
