@@ -99,6 +99,7 @@ impl Session {
     /// A client arrived. It gets its own evaluation session (`*package*`, `*`, ...) and unasked feedback on the receiver.
     pub fn attach(&self, info: ClientInfo) -> (ClientId, mpsc::UnboundedReceiver<Feedback>) {
         let client = ClientId(self.inner.next_client.fetch_add(1, Ordering::Relaxed));
+        let info = ClientInfo { name: crate::shown::line(&info.name), ..info };
         let (feedback, receiver) = mpsc::unbounded_channel();
         self.send(Event::Attach { client, info, feedback });
         (client, receiver)
@@ -106,7 +107,7 @@ impl Session {
 
     /// A client told its name after it arrived (initialize).
     pub fn rename(&self, client: ClientId, name: String) {
-        self.send(Event::Rename { client, name });
+        self.send(Event::Rename { client, name: crate::shown::line(&name) });
     }
 
     /// A client left: its documents are closed, its work is cancelled, its evaluation session is forgotten.

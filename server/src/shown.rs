@@ -73,6 +73,22 @@ pub fn code_span(code: &str) -> String {
     format!("{ticks}{blank}{code}{blank}{ticks}")
 }
 
+/// A line of source in a terminal, under which columns and bytes are counted: what would not be seen or would act is replaced by a character
+/// that takes as many bytes.
+pub fn source(text: &str) -> String {
+    let stand_in = |char: char| match char {
+        '\n' | '\t' | '\r' => char,
+        _ if !char.is_control() && !is_hidden(char) => char,
+        _ => match char.len_utf8() {
+            1 => '?',
+            2 => '\u{bf}',
+            3 => '\u{fffd}',
+            _ => '\u{1f7aa}',
+        },
+    };
+    text.chars().map(stand_in).collect()
+}
+
 /// Format characters, fillers, selectors of variants: no ink, or a turn of the direction.
 fn is_hidden(char: char) -> bool {
     matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
@@ -169,6 +185,80 @@ fn is_lookalike(char: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What agents, files and images are called that mean to be more than a name.
+    const NASTY: [&str; 20] = [
+        "[Deny](command:consort.editor.approve)",
+        "[Allow](https://example.org \"title\")",
+        "![x](https://example.org/x.png)",
+        "<a href=\"command:consort.editor.approve\">Deny</a>",
+        "<img src=x onerror=alert(1)>",
+        "```\n[Deny](command:x)\n```",
+        "````\n# heading\n````",
+        "~~~\n**bold**\n~~~",
+        "`x` [y](command:z) ``",
+        "$(check) &#91;Deny&#93;(command:x)",
+        "\u{1b}[2J\u{1b}[1;1H\u{1b}[31mred",
+        "\u{7}bell\u{8}\u{8}\u{8}\u{8}gone",
+        "\u{1b}]52;c;ZWNobyBvd25lZAo=\u{7}",
+        "\u{1b}]8;;https://example.org\u{1b}\\link\u{1b}]8;;\u{1b}\\",
+        "\u{9b}2J\u{9d}0;title\u{9c}\u{90}q\u{9c}",
+        "abc\u{202e}gnp.exe\u{2066}x\u{2069}",
+        "a\u{200b}b\u{feff}c\u{2060}d\u{ad}e\u{e0041}",
+        "line one\r\nFrom: consort\u{2028}You may\u{85}allow",
+        "a\u{a0}b\u{3000}c\u{ff08}d\u{ff1b}",
+        "\u{0}\u{1}\u{7f}%s%n{}\\u{41}",
+    ];
+
+    fn harmless(text: &str) -> bool {
+        text.chars().all(|char| !is_hidden(char) && (char == '\n' || char == '\t' || !char.is_control()))
+    }
+
+    #[test]
+    fn nothing_nasty_is_more_than_text_in_any_place() {
+        for nasty in NASTY {
+            for shown in [
+                line(nasty),
+                notification(nasty),
+                terminal(nasty),
+                markdown(nasty),
+                fenced("lisp", nasty),
+                code_span(nasty),
+            ] {
+                assert!(harmless(&shown), "{shown:?}");
+            }
+            assert!(!line(nasty).contains('\n'));
+            assert!(!notification(nasty).contains("]("), "{nasty:?}");
+            // No punctuation without a backslash before it, which itself is not escaped.
+            let written = markdown(nasty);
+            let mut chars = written.chars();
+            while let Some(char) = chars.next() {
+                match char {
+                    '\\' => assert!(chars.next().is_some_and(|next| next.is_ascii_punctuation()), "{written}"),
+                    other => assert!(!other.is_ascii_punctuation(), "{written}"),
+                }
+            }
+            let block = fenced("lisp", nasty);
+            let lines: Vec<&str> = block.lines().collect();
+            let fence = lines[lines.len() - 1];
+            assert!(lines[0] == format!("{fence}lisp") && fence.chars().all(|char| char == '`'));
+            assert!(lines[1..lines.len() - 1].iter().all(|line| !line.contains(fence)), "{block}");
+            let span = code_span(nasty);
+            let ticks = span.chars().take_while(|char| *char == '`').count();
+            let inside = span[ticks..span.len() - ticks].split(|char| char != '`').map(str::len);
+            assert!(inside.max().unwrap_or(0) < ticks && !span.contains('\n'), "{span}");
+            let code = source(nasty);
+            assert_eq!(code.len(), nasty.len());
+            assert!(
+                code.chars().all(|char| !is_hidden(char) && (char.is_whitespace() || !char.is_control())),
+                "{code:?}"
+            );
+        }
+        assert_eq!(line(&"x".repeat(LINE + 3)), format!("{}... 3 CHARACTERS MORE", "x".repeat(LINE)));
+        assert_eq!(notification("[Deny](command:x)"), "[Deny]\\u{28}command:x)");
+        assert_eq!(fenced("text", "a\n```\n"), "````text\na\n```\n````");
+        assert_eq!((code_span("CL-USER"), code_span("`")), ("`CL-USER`".into(), "`` ` ``".into()));
+    }
 
     #[test]
     fn what_reads_differently_to_lisp_is_spelled_out() {

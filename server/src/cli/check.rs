@@ -13,6 +13,7 @@ use consort::ide::diagnostic::Diagnostic;
 use consort::ide::render::{Source, Summary, Terminal};
 use consort::image::api::{CheckEnd, CheckReport};
 use consort::session::{CheckSystemRequest, SystemReport};
+use consort::shown;
 use consort::text::Span;
 use consort::text::position::{PositionEncoding, to_position};
 use ropey::Rope;
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let summary = if args.json { print_json(&run.checked)? } else { print_text(&run.checked)? };
     for failure in &run.failures {
-        print_error(&format!("consort check: {failure}\n"))?;
+        print_error(&format!("consort check: {}\n", shown::terminal(failure)))?;
     }
     let stopped = run.checked.iter().any(|checked| checked.report.end != CheckEnd::Complete);
     Ok(match () {
@@ -233,7 +234,7 @@ fn print_text(checked: &[Checked]) -> Result<Summary, Failure> {
             print(&format!("{}\n\n", terminal.render(&Source { name, text }, &diagnostic)))?;
         }
         if let CheckEnd::Stopped { reason } = &report.end {
-            print(&format!("{name}: the check was stopped: {reason}\n\n"))?;
+            print(&format!("{}: the check was stopped: {}\n\n", shown::line(name), shown::line(reason)))?;
         }
     }
     if !checked.is_empty() {

@@ -9,6 +9,7 @@ use consort::host::control::{Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
 use consort::host::runtime_dir::RuntimeDir;
+use consort::shown;
 use serde_json::Value;
 
 use super::WorkspaceArg;
@@ -51,7 +52,7 @@ impl Findings {
         self.bad += usize::from(mark == Mark::Bad);
         let sign = if self.colour { format!("\u{1b}[{code}m{sign}\u{1b}[0m") } else { sign.into() };
         let advice = if advice.is_empty() { String::new() } else { format!("\n{:18}{advice}", "") };
-        Ok(print(&format!("{sign} {name:<14} {found}{advice}\n"))?)
+        Ok(print(&format!("{sign} {name:<14} {}{advice}\n", shown::terminal(found)))?)
     }
 }
 

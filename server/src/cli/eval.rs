@@ -1,12 +1,13 @@
 //! `consort eval`.
 
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 
 use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
 use consort::image::api::{EvalOutcome, EvalStatus};
+use consort::shown;
 
 use super::output::{Failure, print, print_error};
 use super::{WorkspaceArg, trust};
@@ -76,13 +77,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     terminal.fresh_line()?;
     for warning in &outcome.warnings {
-        print_error(&format!("{}: {}\n", warning.kind, warning.message))?;
+        print_error(&shown::terminal(&format!("{}: {}\n", warning.kind, warning.message)))?;
     }
     if outcome.status == EvalStatus::Ok {
-        print(&values(&outcome))?;
+        let values = values(&outcome);
+        // A program that reads them has them as they are.
+        print(&if io::stdout().is_terminal() { shown::terminal(&values) } else { values })?;
         return Ok(ExitCode::SUCCESS);
     }
-    print_error(&trouble(&outcome))?;
+    print_error(&shown::terminal(&trouble(&outcome)))?;
     Ok(ExitCode::FAILURE)
 }
 

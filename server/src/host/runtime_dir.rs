@@ -126,7 +126,9 @@ impl RuntimeDir {
     /// The system's; or when somebody else could have put something there.
     pub fn create(&self) -> io::Result<()> {
         for dir in [&self.base, &self.dir] {
-            match DirBuilder::new().mode(0o700).create(dir) {
+            // Above the base there is more to make only in the person's own state directory.
+            let above = *dir == self.base && dir.parent().is_some_and(|parent| !parent.exists());
+            match DirBuilder::new().mode(0o700).recursive(above).create(dir) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(named(error, dir)),
@@ -289,7 +291,15 @@ pub fn base() -> io::Result<PathBuf> {
     // Elsewhere than on macOS, TMPDIR differs between an editor and a sandboxed agent or a nix shell; /tmp does not.
     let temporary = if cfg!(target_os = "macos") { std::env::temp_dir() } else { PathBuf::from("/tmp") };
     let base = temporary.join(format!("consort-{user}"));
+    let state = crate::config::state_directory().map(|state| state.join("run"));
+    let base = unless_squatted(base, state, user);
     RuntimeDir::within(base.clone(), Path::new("/")).map(|_| base)
+}
+
+/// `base`, unless somebody else made it in the directory that everybody can write; then `private`, below the person's own state directory.
+fn unless_squatted(base: PathBuf, private: Option<PathBuf>, user: u32) -> PathBuf {
+    let taken = std::fs::symlink_metadata(&base).is_ok_and(|facts| facts.uid() != user);
+    private.filter(|private| taken && RuntimeDir::within(private.clone(), Path::new("/")).is_ok()).unwrap_or(base)
 }
 
 /// 16 hexadecimal digits that stand for a canonical path.
@@ -377,6 +387,21 @@ mod tests {
         std::fs::set_permissions(runtime.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         assert!(runtime.create().unwrap_err().to_string().contains("open to other users"));
         assert!(!runtime.is_live());
+    }
+
+    #[test]
+    fn a_squatted_directory_is_left_for_one_in_the_state_directory() {
+        let dir = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
+        let user = rustix::process::getuid().as_raw();
+        let (base, private) = (dir.path().join("consort-7"), dir.path().join("s/run"));
+        let chosen = |user| unless_squatted(base.clone(), Some(private.clone()), user);
+        assert_eq!(chosen(user), base, "nobody made it");
+        std::fs::create_dir(&base).unwrap();
+        assert_eq!(chosen(user), base, "it is ours");
+        assert_eq!(chosen(user + 1), private, "it is somebody else's");
+        let runtime = RuntimeDir::within(private, Path::new("/w")).unwrap();
+        runtime.create().unwrap();
+        assert_eq!(std::fs::metadata(dir.path().join("s")).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::ext;
 use super::feedback::Notifier;
 use crate::session::Level;
 use crate::session::approval::{Answer, ApprovalPrompt, Decision};
+use crate::shown;
 
 /// The buttons, in the words of the rulings.
 const ACTIONS: [(&str, Decision); 3] =
@@ -32,7 +33,7 @@ impl Questions {
             } else {
                 // The protocol's type 2: a warning.
                 let actions: Vec<Value> = ACTIONS.iter().map(|(title, _)| json!({"title": title})).collect();
-                let params = json!({"type": 2, "message": asked.message, "actions": actions});
+                let params = json!({"type": 2, "message": shown::notification(&asked.message), "actions": actions});
                 peer.request("window/showMessageRequest", params).await.map(|answer| chosen(answer["title"].as_str()))
             };
             let answer = answer.unwrap_or_else(|error| {
@@ -65,14 +66,14 @@ impl Questions {
 fn params(asked: &ApprovalPrompt) -> Value {
     json!({
         "id": asked.id,
-        "client": asked.client,
+        "client": shown::notification(&shown::line(&asked.client)),
         "tool": asked.tool,
         "class": asked.class,
-        "what": asked.what,
+        "what": shown::notification(&shown::line(&asked.what)),
         "file": asked.file,
         "code": asked.code,
         "arguments": asked.arguments,
-        "message": asked.message,
+        "message": shown::notification(&asked.message),
         "deadlineSeconds": asked.deadline.as_secs_f64(),
     })
 }

@@ -18,6 +18,7 @@ use super::transport::Peer;
 use super::trust;
 use crate::image::ImageState;
 use crate::session::{ClientId, Feedback, Level, Session, describe_image};
+use crate::shown;
 
 /// How long an image may take to start before that is shown: with a cached core it takes a fraction of it.
 const STARTING: Duration = Duration::from_millis(500);
@@ -88,7 +89,7 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
             Some(Feedback::Checking { uri, running }) => {
                 if running {
                     let name = uri.rsplit('/').next().unwrap_or(&uri);
-                    let title = format!("Checking {name}");
+                    let title = format!("Checking {}", shown::line(name));
                     let bar = notifier.bars.begin(None, notifier.negotiated.progress, &title, false);
                     checks.insert(uri, bar);
                 } else {
@@ -115,6 +116,8 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
 
 impl Notifier {
     pub(super) fn say(&self, method: &str, level: Level, message: &str) {
+        let message =
+            if method == "window/logMessage" { shown::terminal(message) } else { shown::notification(message) };
         self.peer.notify(method, json!({"type": to_proto::message_type(level), "message": message}));
     }
 

@@ -18,6 +18,7 @@ use crate::ide::files;
 use crate::image::ImageError;
 use crate::image::api::{Clipped, EvalOutcome};
 use crate::session::{Level, uri_of_path};
+use crate::shown;
 use crate::text::Span;
 use crate::text::position::{PositionEncoding, to_position};
 
@@ -71,7 +72,7 @@ impl<'a> Diagnostics<'a> {
         if self.negotiated.related {
             for place in &item.related {
                 if let Some(location) = self.location(place.file.as_deref(), place.span).await {
-                    related.push(DiagnosticRelatedInformation { location, message: place.message.clone() });
+                    related.push(DiagnosticRelatedInformation { location, message: shown::terminal(&place.message) });
                 }
             }
         }
@@ -89,7 +90,7 @@ impl<'a> Diagnostics<'a> {
             code: Some(NumberOrString::String(item.code)),
             code_description: None,
             source: Some("consort".into()),
-            message: item.message,
+            message: shown::terminal(&item.message),
             related_information: (!related.is_empty()).then_some(related),
             tags: (!tags.is_empty()).then_some(tags),
             data: (!item.data.is_null()).then_some(item.data),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::http_listener::{Guarded, Visitor};
 use super::server::{Handler, Stateless};
 use crate::session::Session;
 
@@ -89,7 +90,10 @@ pub async fn serve_http(
         .nest_service("/mcp", service)
         .layer(middleware::from_fn_with_state(Arc::<str>::from(token), require_token));
     let task = tokio::spawn(async move {
-        let served = axum::serve(listener, router).with_graceful_shutdown(async move { stop.cancelled().await }).await;
+        let router = router.into_make_service_with_connect_info::<Visitor>();
+        let served = axum::serve(Guarded::new(listener), router)
+            .with_graceful_shutdown(async move { stop.cancelled().await })
+            .await;
         if let Err(error) = served {
             tracing::error!(%error, "the HTTP door closed");
         }
@@ -99,6 +103,9 @@ pub async fn serve_http(
 
 async fn require_token(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
     if bearer(request.headers()).is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
+        if let Some(ConnectInfo(visitor)) = request.extensions().get::<ConnectInfo<Visitor>>() {
+            visitor.is_known();
+        }
         return next.run(request).await;
     }
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"consort\"")];

@@ -9,6 +9,7 @@ pub mod http;
 mod arguments;
 mod consent;
 mod framing;
+mod http_listener;
 mod lines;
 mod progress;
 mod prompts;
