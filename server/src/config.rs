@@ -107,7 +107,7 @@ pub struct Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The file's name and what stands in it are of whoever wrote them.
-        let message = crate::shown::line(&self.message);
+        let message = crate::shown::long_line(&self.message);
         let name = |file: &Path| crate::shown::line(&file.to_string_lossy());
         match (&self.file, self.line) {
             (Some(file), Some(line)) => write!(f, "{}:{line}: {message}", name(file)),

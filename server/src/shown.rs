@@ -3,6 +3,8 @@
 
 /// Characters of what is shown in one line.
 const LINE: usize = 400;
+/// Characters of a message in one line.
+const LONG_LINE: usize = 2_000;
 /// Blank characters in a row that are shown as they are.
 const BLANKS: usize = 60;
 /// Empty lines in a row that are shown as they are.
@@ -26,8 +28,17 @@ pub fn safe(text: &str) -> String {
 
 /// One line of a message, a status or a terminal: a name, a path, a value. What is left out of a long one is counted.
 pub fn line(text: &str) -> String {
+    line_of(text, LINE)
+}
+
+/// [`line`] of a message that may be longer.
+pub fn long_line(text: &str) -> String {
+    line_of(text, LONG_LINE)
+}
+
+fn line_of(text: &str, most: usize) -> String {
     let line = safe(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LINE) {
+    match line.char_indices().nth(most) {
         Some((cut, _)) => format!("{}... {} CHARACTERS MORE", &line[..cut], line[cut..].chars().count()),
         None => line,
     }
@@ -183,32 +194,14 @@ fn is_lookalike(char: char) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     /// What agents, files and images are called that mean to be more than a name.
-    const NASTY: [&str; 20] = [
-        "[Deny](command:consort.editor.approve)",
-        "[Allow](https://example.org \"title\")",
-        "![x](https://example.org/x.png)",
-        "<a href=\"command:consort.editor.approve\">Deny</a>",
-        "<img src=x onerror=alert(1)>",
-        "```\n[Deny](command:x)\n```",
-        "````\n# heading\n````",
-        "~~~\n**bold**\n~~~",
-        "`x` [y](command:z) ``",
-        "$(check) &#91;Deny&#93;(command:x)",
-        "\u{1b}[2J\u{1b}[1;1H\u{1b}[31mred",
-        "\u{7}bell\u{8}\u{8}\u{8}\u{8}gone",
-        "\u{1b}]52;c;ZWNobyBvd25lZAo=\u{7}",
-        "\u{1b}]8;;https://example.org\u{1b}\\link\u{1b}]8;;\u{1b}\\",
-        "\u{9b}2J\u{9d}0;title\u{9c}\u{90}q\u{9c}",
-        "abc\u{202e}gnp.exe\u{2066}x\u{2069}",
-        "a\u{200b}b\u{feff}c\u{2060}d\u{ad}e\u{e0041}",
-        "line one\r\nFrom: consort\u{2028}You may\u{85}allow",
-        "a\u{a0}b\u{3000}c\u{ff08}d\u{ff1b}",
-        "\u{0}\u{1}\u{7f}%s%n{}\\u{41}",
-    ];
+    fn nasty() -> Vec<String> {
+        serde_json::from_str(include_str!("../../tests/fixtures/nasty.json")).unwrap()
+    }
 
     fn harmless(text: &str) -> bool {
         text.chars().all(|char| !is_hidden(char) && (char == '\n' || char == '\t' || !char.is_control()))
@@ -216,7 +209,7 @@ mod tests {
 
     #[test]
     fn nothing_nasty_is_more_than_text_in_any_place() {
-        for nasty in NASTY {
+        for nasty in &nasty() {
             for shown in [
                 line(nasty),
                 notification(nasty),

@@ -107,6 +107,9 @@ fn live(
     for problem in &config.problems {
         tracing::warn!("{problem}");
     }
+    if let Some(wish) = &config.untrusted {
+        tracing::warn!("{}", wish.notice());
+    }
     let linger = args.background.then_some(config.linger);
     let file = HostFile { pid: std::process::id(), workspace: workspace.into(), version: VERSION.into(), log };
     runtime.write_host_file(&file)?;

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// The status for a person.
 fn page(status: &Value) -> String {
     let mut page = String::new();
-    let mut row = |name: &str, value: String| page.push_str(&format!("{name:<10} {}\n", shown::line(&value)));
+    let mut row = |name: &str, value: String| page.push_str(&format!("{name:<10} {}\n", shown::long_line(&value)));
     row("workspace", text(&status["workspace"]));
     let memory = status["host_memory"].as_u64().map(megabytes).unwrap_or_default();
     row("host", format!("process {}, version {}, {memory}", status["host_pid"], text(&status["version"])));

@@ -59,7 +59,7 @@ impl Wish {
         format!(
             "The workspace's consort.toml wants {}. It is not used, and the person's own Lisp is, until the person runs \
              `{COMMAND}` in {} or answers Trust in an editor.",
-            crate::shown::line(&lines),
+            crate::shown::long_line(&lines),
             crate::shown::line(&self.workspace.to_string_lossy())
         )
     }

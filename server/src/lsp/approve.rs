@@ -33,7 +33,7 @@ impl Questions {
             } else {
                 // The protocol's type 2: a warning.
                 let actions: Vec<Value> = ACTIONS.iter().map(|(title, _)| json!({"title": title})).collect();
-                let params = json!({"type": 2, "message": shown::notification(&asked.message), "actions": actions});
+                let params = json!({"type": 2, "message": asked.message, "actions": actions});
                 peer.request("window/showMessageRequest", params).await.map(|answer| chosen(answer["title"].as_str()))
             };
             let answer = answer.unwrap_or_else(|error| {
@@ -73,7 +73,7 @@ fn params(asked: &ApprovalPrompt) -> Value {
         "file": asked.file,
         "code": asked.code,
         "arguments": asked.arguments,
-        "message": shown::notification(&asked.message),
+        "message": asked.message,
         "deadlineSeconds": asked.deadline.as_secs_f64(),
     })
 }

@@ -29,7 +29,7 @@ pub enum TrustAnswer {
 
 impl TrustPrompt {
     pub(super) fn new(wish: &Wish) -> TrustPrompt {
-        let lines: Vec<String> = wish.lines().iter().map(|line| format!("    {}", shown::line(line))).collect();
+        let lines: Vec<String> = wish.lines().iter().map(|line| format!("    {}", shown::long_line(line))).collect();
         let message = format!(
             "The consort.toml of {} wants:\n{}\nThis runs programs or code of the workspace as you. Do you trust it? Until then \
              Consort works with your own Lisp. In a terminal: `{COMMAND}`.",

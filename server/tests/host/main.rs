@@ -4,5 +4,6 @@
 mod bridges;
 mod command_line;
 mod lifetime;
+mod shown;
 mod support;
 mod trust;
