@@ -6,6 +6,8 @@
 pub mod approval;
 mod file;
 pub mod keys;
+pub mod ownership;
+pub mod trust;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use std::time::Duration;
 
 use approval::ApprovalConfig;
 pub use keys::Source;
+use trust::{TrustStore, Wish};
 
 /// How the image is started: table `[lisp]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +89,8 @@ pub struct Config {
     pub linger: Duration,
     /// What was wrong with the settings, to be shown to a person. Empty when all is well.
     pub problems: Vec<Problem>,
+    /// What the workspace wants and the person has not trusted it with; nothing of it is in force.
+    pub untrusted: Option<Wish>,
 }
 
 /// A setting that could not be used.
@@ -101,10 +106,13 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The file's name and what stands in it are of whoever wrote them.
+        let message = crate::shown::long_line(&self.message);
+        let name = |file: &Path| crate::shown::line(&file.to_string_lossy());
         match (&self.file, self.line) {
-            (Some(file), Some(line)) => write!(f, "{}:{line}: {}", file.display(), self.message),
-            (Some(file), None) => write!(f, "{}: {}", file.display(), self.message),
-            (None, _) => write!(f, "editor settings: {}", self.message),
+            (Some(file), Some(line)) => write!(f, "{}:{line}: {message}", name(file)),
+            (Some(file), None) => write!(f, "{}: {message}", name(file)),
+            (None, _) => write!(f, "editor settings: {message}"),
         }
     }
 }
@@ -133,23 +141,42 @@ impl Default for Config {
             hint_parameters: false,
             linger: Duration::from_secs(60),
             problems: Vec::new(),
+            untrusted: None,
         }
     }
 }
 
 impl Config {
-    /// The settings of a workspace: defaults, then the user's file, then `consort.toml` in `workspace`.
+    /// The settings of a workspace: defaults, then the user's file, then `consort.toml` in `workspace`, as far as it may and is trusted.
     pub fn load(workspace: &Path) -> Config {
-        Config::load_from(user_file().as_deref(), &workspace.join("consort.toml"))
+        let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.into());
+        let mut config = Config::load_from(user_file().as_deref(), &workspace, &TrustStore::of_user());
+        if let Some((file, fault)) = crate::host::workspace::ignored_above(&workspace) {
+            let message = format!("is ignored, and nothing is looked for above it: {fault}");
+            config.problems.push(Problem { file: Some(file), line: None, message });
+        }
+        config
     }
 
-    /// [`Config::load`] with the files named; a file that does not exist is no problem.
-    pub fn load_from(user: Option<&Path>, workspace: &Path) -> Config {
+    /// [`Config::load`] with the user's file and what is trusted named; a file that does not exist is no problem.
+    pub fn load_from(user: Option<&Path>, workspace: &Path, store: &TrustStore) -> Config {
         let mut config = Config::default();
         if let Some(user) = user {
-            file::apply(&mut config, user, Source::User);
+            file::apply_own(&mut config, user);
         }
-        file::apply(&mut config, workspace, Source::Workspace);
+        let path = workspace.join(ownership::NAME);
+        match ownership::read(workspace) {
+            Ok(None) => {}
+            // These very bytes are parsed, hashed and, if they are trusted, used.
+            Ok(Some(bytes)) => {
+                let wanted = file::apply(&mut config, &path, bytes, Source::Workspace);
+                match Wish::of(&config, workspace, wanted) {
+                    Some(wish) if store.grants(&wish) => config.lisp = wish.lisp,
+                    wish => config.untrusted = wish,
+                }
+            }
+            Err(message) => config.problems.push(Problem { file: Some(path), line: None, message }),
+        }
         config
     }
 
@@ -172,4 +199,11 @@ impl Config {
 /// The user's settings file, whether it exists or not: `$XDG_CONFIG_HOME/consort/config.toml`, by default below `~/.config`.
 pub fn user_file() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "consort").map(|dirs| dirs.config_dir().join("config.toml"))
+}
+
+/// The person's state directory of Consort, whether it exists or not: `$XDG_STATE_HOME/consort`, on macOS the cache directory. `None`
+/// without a home.
+pub fn state_directory() -> Option<PathBuf> {
+    let dirs = directories::ProjectDirs::from("", "", "consort")?;
+    Some(dirs.state_dir().unwrap_or_else(|| dirs.cache_dir()).to_owned())
 }

@@ -4,6 +4,7 @@
 //! as the answer. Nothing lower calls upward; the events that the image volunteers enter the session. See
 //! docs/architecture.md.
 
+pub mod bounded_file;
 pub mod checker;
 pub mod config;
 pub mod host;
@@ -12,7 +13,9 @@ pub mod image;
 pub mod lsp;
 pub mod mcp;
 pub mod model;
+pub mod remove_tree;
 pub mod session;
+pub mod shown;
 pub mod text;
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod source_files;
 mod status;
 mod systems;
 mod texts;
+pub mod trust;
 mod types;
 mod workspace_systems;
 
@@ -106,6 +107,7 @@ impl Session {
     /// A client arrived. It gets its own evaluation session (`*package*`, `*`, ...) and unasked feedback on the receiver.
     pub fn attach(&self, info: ClientInfo) -> (ClientId, mpsc::UnboundedReceiver<Feedback>) {
         let client = ClientId(self.inner.next_client.fetch_add(1, Ordering::Relaxed));
+        let info = ClientInfo { name: crate::shown::line(&info.name), ..info };
         let (feedback, receiver) = mpsc::unbounded_channel();
         self.send(Event::Attach { client, info, feedback });
         (client, receiver)
@@ -113,7 +115,7 @@ impl Session {
 
     /// A client told its name after it arrived (initialize).
     pub fn rename(&self, client: ClientId, name: String) {
-        self.send(Event::Rename { client, name });
+        self.send(Event::Rename { client, name: crate::shown::line(&name) });
     }
 
     /// A client left: its documents are closed, its work is cancelled, its evaluation session is forgotten.
@@ -165,6 +167,11 @@ impl Session {
     /// The workspace's `.asd` files.
     pub fn asd_files(&self) -> Vec<PathBuf> {
         crate::ide::asd::AsdFiles::new(self.inner.workspace.clone()).all()
+    }
+
+    /// Have the image started, if nothing has needed it yet; resolves when it is ready or cannot be, and at once when it was ready before.
+    pub async fn first_start(&self) {
+        self.inner.image.first_start().await;
     }
 
     /// The image's state.

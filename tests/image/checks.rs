@@ -19,6 +19,7 @@ pub(crate) fn text(code: &str) -> CheckParams {
         mode: CheckMode::File,
         package: None,
         withheld: Vec::new(),
+        last_form: None,
         asd_files: Vec::new(),
         notes: false,
         unreachable: false,

@@ -58,6 +58,7 @@ impl LoneImage {
             mode: CheckMode::File,
             package: None,
             withheld: Vec::new(),
+            last_form: None,
             asd_files: Vec::new(),
             notes: false,
             unreachable: false,

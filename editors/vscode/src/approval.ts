@@ -3,7 +3,7 @@
 import * as vscode from 'vscode'
 import type { Approval, Decision } from './lsp_ext.js'
 import { SCHEME, type Documents } from './documents.js'
-import { oneLine, wrapped } from './format.js'
+import { oneLine, plain, wrapped } from './format.js'
 import { Queue, type Asked } from './queue.js'
 import type { Server } from './server.js'
 
@@ -72,10 +72,10 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     await this.showCode(asked.approval)
     const choices: (vscode.QuickPickItem & { decision: Decision })[] = [
       { label: '$(check) Allow', detail: 'This call, with exactly this code', decision: 'allow' },
-      { label: '$(check-all) Allow for this session', detail: `Everything of this kind that ${asked.approval.client} asks, until it leaves`, decision: 'allow-session' },
+      { label: '$(check-all) Allow for this session', detail: `Everything of this kind that ${plain(asked.approval.client)} asks, until it leaves`, decision: 'allow-session' },
       { label: '$(close) Deny', detail: 'Nothing is changed', decision: 'deny' },
     ]
-    const chosen = await vscode.window.showQuickPick(choices, { title: asked.approval.what, placeHolder: 'Your decision' })
+    const chosen = await vscode.window.showQuickPick(choices, { title: plain(asked.approval.what), placeHolder: 'Your decision' })
     if (chosen !== undefined) asked.decide(chosen.decision)
   }
 
@@ -106,7 +106,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
       return
     }
     const more = this.queue.length > 1 ? `, ${this.queue.length - 1} more` : ''
-    this.item.text = `$(bell-dot) ${asked.approval.client} asks: ${this.queue.secondsLeft(asked)} s${more}`
+    this.item.text = `$(bell-dot) ${plain(oneLine(asked.approval.client, 40))} asks: ${this.queue.secondsLeft(asked)} s${more}`
     this.item.tooltip = `${asked.approval.what}\nClick to decide.`
     this.item.show()
     this.lenses.fire()
@@ -127,7 +127,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
         const left = this.queue.secondsLeft(asked)
         const now = 100 * (1 - left / Math.max(1, approval.deadlineSeconds))
         const more = this.queue.length > 1 ? ` (${this.queue.length - 1} more wait)` : ''
-        progress.report({ message: `${sentence(approval)} ${links}  ·  ${left} s left${more}`, increment: now - percent })
+        progress.report({ message: `${plain(sentence(approval))} ${links}  ·  ${left} s left${more}`, increment: now - percent })
         percent = now
       }
       say()

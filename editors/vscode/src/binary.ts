@@ -21,7 +21,8 @@ export function onPath(name: string, environment: NodeJS.ProcessEnv): string | u
   const home = environment['HOME'] ?? ''
   const usual = [...(home === '' ? [] : [join(home, '.cargo', 'bin'), join(home, '.local', 'bin')]), '/usr/local/bin', '/opt/homebrew/bin']
   return [...(environment['PATH'] ?? '').split(delimiter), ...usual]
-    .filter((directory) => directory !== '')
+    // A relative one would name a directory of the workspace.
+    .filter((directory) => isAbsolute(directory))
     .map((directory) => join(directory, name))
     .find(isProgram)
 }

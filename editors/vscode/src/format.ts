@@ -59,6 +59,12 @@ function milliseconds(ms: number): string {
   return ms < 1000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms` : `${(ms / 1000).toFixed(2)} s`
 }
 
+/** Text of an agent, a file or the image in a notification, a label or a status bar item, where VS Code makes links of `[text](command:...)`
+ * and icons of `$(name)`: shown as it is. */
+export function plain(text: string): string {
+  return text.replace(/\]\(/g, ']\\u{28}').replace(/\$\(/g, '$\\u{28}')
+}
+
 /** A fenced block that its own text cannot end. */
 export function fenced(text: string, language: string, limit = 20_000): string {
   const shown = text.length <= limit ? text : `${text.slice(0, limit)}\n; … ${text.length - limit} more characters`

@@ -11,6 +11,7 @@ export interface Range {
 
 /** `consort/imageState`, and the answer of `consort.restartImage`. */
 export type ImageState =
+  | { state: 'idle' }
   | { state: 'starting'; what: string }
   | { state: 'ready'; pid: number; image: string; lisp: string }
   | { state: 'dead'; reason: string; final: boolean }

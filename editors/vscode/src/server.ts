@@ -2,6 +2,7 @@
 import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions } from 'vscode-languageclient/node'
 import { findBinary, type Found } from './binary.js'
+import { plain } from './format.js'
 import { COMMANDS, type Approval, type Decision, type ImageState, type LogEntry, type Name, type Output } from './lsp_ext.js'
 import { serverSettings } from './settings.js'
 
@@ -246,6 +247,8 @@ export function describe(condition: Condition): string {
   switch (condition.state) {
     case 'ready':
       return `ready (${condition.lisp}, process ${condition.pid})`
+    case 'idle':
+      return 'not started yet: the first Lisp file or evaluation starts it'
     case 'starting':
       return `starting: ${condition.what}`
     case 'dead':
@@ -258,5 +261,5 @@ export function describe(condition: Condition): string {
 /** Show a person what went wrong, once, in the words it came with. */
 export function complain(error: unknown): void {
   if (error instanceof vscode.CancellationError) return
-  void vscode.window.showErrorMessage(`Consort: ${error instanceof Error ? error.message : String(error)}`)
+  void vscode.window.showErrorMessage(`Consort: ${plain(error instanceof Error ? error.message : String(error))}`)
 }

@@ -10,8 +10,8 @@ export const SERVER_KEYS = [
 /** Keys that are read when the host starts, before an editor is asked, or that no editor may set: they belong into a file. */
 export const FILE_ONLY = new Set(['lisp.command', 'lisp.heap', 'lisp.init_file', 'host.linger_s', 'check.confine', 'check.copies'])
 
-/** Keys that count only in a person's own settings: a workspace's settings are files that an agent can write. */
-export const OWN = /^approval\./
+/** Keys that count only in a person's own settings, as approval and the limits of checks: a workspace's settings are files that others can write. */
+export const OWN = /^approval\.|^check\.(deadline_s|memory_mb)$/
 
 /** What VS Code knows of one setting. */
 export interface Inspected {

@@ -1,5 +1,6 @@
 // The status bar: the image's state, the package at the cursor, busy or idle. A click opens the menu.
 import * as vscode from 'vscode'
+import { plain } from './format.js'
 import { packageAt } from './reader.js'
 import { describe, isLisp, type Server } from './server.js'
 
@@ -39,6 +40,9 @@ export class StatusBar implements vscode.Disposable {
       case 'ready':
         this.item.text = `${this.server.busy ? '$(loading~spin)' : '$(circle-filled)'} Lisp${suffix}`
         break
+      case 'idle':
+        this.item.text = '$(circle-outline) Lisp'
+        break
       case 'starting':
         this.item.text = '$(loading~spin) Lisp starting'
         break
@@ -51,7 +55,7 @@ export class StatusBar implements vscode.Disposable {
         if (condition.why === 'not-found') this.item.backgroundColor = new vscode.ThemeColor('statusBarItem.warningBackground')
     }
     const busy = condition.state === 'ready' && this.server.busy ? '\n\nEvaluating. Click to interrupt.' : ''
-    this.item.tooltip = new vscode.MarkdownString(`**Consort**: ${describe(condition)}${busy}`)
+    this.item.tooltip = new vscode.MarkdownString('**Consort**: ').appendText(describe(condition)).appendMarkdown(busy)
     this.offerHelp()
   }
 
@@ -65,7 +69,7 @@ export class StatusBar implements vscode.Disposable {
     this.asked = true
     const message = missing
       ? 'Consort: the program `consort` was not found. Four commands install it.'
-      : `Consort: Lisp did not start. ${firstSentence(condition.state === 'dead' ? condition.reason : '')}`
+      : `Consort: Lisp did not start. ${plain(firstSentence(condition.state === 'dead' ? condition.reason : ''))}`
     void vscode.window.showWarningMessage(message, 'Show What to Do', 'Try Again').then((choice) => {
       if (choice === 'Show What to Do') void vscode.commands.executeCommand('consort.editor.walkthrough')
       if (choice === 'Try Again') void vscode.commands.executeCommand(missing ? 'consort.editor.restartServer' : 'consort.editor.restart')
@@ -84,7 +88,8 @@ export function currentPackage(): string | undefined {
 
 /** The menu behind the status bar. */
 export async function showMenu(server: Server): Promise<void> {
-  const ready = server.condition.state === 'ready'
+  // An image that is not started yet is started by the first evaluation.
+  const ready = server.condition.state === 'ready' || server.condition.state === 'idle'
   const entry = (label: string, command: string, detail: string, shown = true) => (shown ? [{ label, command, detail }] : [])
   const items = [
     ...entry('$(debug-stop) Interrupt', 'consort.editor.interrupt', 'Stop what this editor evaluates', server.busy),
@@ -97,6 +102,6 @@ export async function showMenu(server: Server): Promise<void> {
     ...entry('$(copilot) Set up an agent', 'consort.editor.copyAgentConfiguration', 'The configuration for Claude Code, Cursor and others'),
     ...entry('$(book) Get started', 'consort.editor.walkthrough', 'The walkthrough'),
   ]
-  const chosen = await vscode.window.showQuickPick(items, { title: `Consort: ${describe(server.condition)}`, placeHolder: 'What to do' })
+  const chosen = await vscode.window.showQuickPick(items, { title: `Consort: ${plain(describe(server.condition))}`, placeHolder: 'What to do' })
   if (chosen !== undefined) await vscode.commands.executeCommand(chosen.command)
 }

@@ -7,7 +7,7 @@ import test from 'node:test'
 import { findBinary } from '../src/binary.js'
 import { configurations } from '../src/configurations.js'
 import { treeOf, totals } from '../src/folded.js'
-import { bytesText, fenced, inlineText, resultText } from '../src/format.js'
+import { bytesText, fenced, inlineText, plain, resultText } from '../src/format.js'
 import type { Approval, EvalResult } from '../src/lsp_ext.js'
 import { Queue } from '../src/queue.js'
 import { moved } from '../src/ranges.js'
@@ -34,6 +34,11 @@ test('a value at the end of the line', () => {
 test('a fence that its text cannot end', () => {
   assert.equal(fenced('a', 'x'), '```x\na\n```')
   assert.equal(fenced('```', 'x'), '````x\n```\n````')
+})
+
+test('a name of an agent is no link and no icon', () => {
+  assert.equal(plain('[Deny](command:consort.editor.approve) $(check)'), '[Deny]\\u{28}command:consort.editor.approve) $\\u{28}check)')
+  assert.equal(plain('(list [a] (b))'), '(list [a] (b))')
 })
 
 test('bytes in words', () => {
@@ -85,10 +90,12 @@ test('the server gets what a person set, and nothing else', () => {
     'check.debounce_ms': { defaultValue: 200 },
     'eval.timeout_s': { globalValue: 5, workspaceValue: 7 },
     'lisp.heap': { globalValue: '1GB' },
+    'check.memory_mb': { workspaceValue: 65536 },
+    'check.deadline_s': { globalValue: 30, workspaceValue: 3600 },
     'approval.eval': { workspaceValue: 'allow' },
     'approval.edit-file': { globalValue: 'deny', workspaceValue: 'allow' },
   }
-  const sent = { check: { notes: true }, eval: { timeout_s: 7 }, approval: { 'edit-file': 'deny' } }
+  const sent = { check: { notes: true, deadline_s: 30 }, eval: { timeout_s: 7 }, approval: { 'edit-file': 'deny' } }
   assert.deepEqual(serverSettings((key) => set[key]), sent)
 })
 

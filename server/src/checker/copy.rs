@@ -112,6 +112,8 @@ pub(super) async fn check(
         deadline: params.deadline,
         memory: params.memory,
         first: (PathBuf::new(), params.text.chars().count()),
+        last_form: params.last_form,
+        until_exit: !more,
         params,
         files: None,
     };
@@ -141,6 +143,8 @@ pub(super) async fn check_system(
         deadline: params.deadline,
         memory: params.memory,
         first: (path, 0),
+        last_form: None,
+        until_exit: true,
         params,
         files: Some(Files { look, progress }),
     };
@@ -155,6 +159,8 @@ pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result
         deadline: params.deadline,
         memory: params.memory,
         first: (PathBuf::new(), params.request.text.chars().count()),
+        last_form: None,
+        until_exit: false,
         params,
         files: None,
     };
@@ -378,7 +384,9 @@ impl ForkedCheck {
         // When one of the two ends has come, the other must soon.
         let mut impatient: Option<Instant> = None;
         let mut open = true;
-        while !findings.is_done() && (open || end.is_none()) {
+        // A form can say that all is done; it is believed of what seems clean only when the copy has left as it should.
+        let awaits_exit = |findings: &Findings| job.until_exit && findings.is_clean();
+        while (!findings.is_done() || (awaits_exit(&findings) && end.is_none())) && (open || end.is_none()) {
             let mut over: Option<(Limit, String)> = None;
             tokio::select! {
                 line = lines.next(), if open => {
@@ -426,6 +434,10 @@ impl ForkedCheck {
         let answer = findings.take_answer();
         let reports = match passed {
             Some((limit, reason)) => findings.stopped(limit, reason),
+            None if findings.is_done() && awaits_exit(&findings) && !left_well(end.as_ref()) => {
+                let (limit, reason) = explain(end.as_ref());
+                findings.stopped(limit, reason)
+            }
             None if findings.is_done() => findings.complete(),
             // Killed because the image is being ended.
             None if self.instance.ending().is_some() => return Err(Failed::Gone(self.instance.clone())),
@@ -508,6 +520,11 @@ fn early(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -> Failed {
         Err(CallError::Refused(error)) => Failed::Error(error),
         Err(CallError::Gone) => Failed::Gone(instance.clone()),
     }
+}
+
+/// Whether a copy left by itself with code 0.
+fn left_well(end: Option<&CopyEnd>) -> bool {
+    end.is_some_and(|end| end.exit == Some(0) && end.signal.is_none())
 }
 
 /// Why a copy ended that did not say that it was done.

@@ -37,10 +37,23 @@ fn act_as_copy() {
     let token = if script == "liar" { "wrong".into() } else { variable("CONSORT_TEST_TOKEN") };
     say(json!({"token": token, "pid": std::process::id()})).unwrap();
     say(json!({"at": [0, 3]})).unwrap();
-    say(json!({"diagnostic": {"span": [1, 2], "severity": "warning", "code": "found", "message": "m"}})).unwrap();
-    say(json!({"at": [4, 9]})).unwrap();
+    if !script.starts_with("forged") {
+        say(json!({"diagnostic": {"span": [1, 2], "severity": "warning", "code": "found", "message": "m"}})).unwrap();
+        say(json!({"at": [4, 9]})).unwrap();
+    }
     match script.as_str() {
         "good" => say(json!({"done": {"forms": 2}})).unwrap(),
+        "forged early" => say(json!({"done": {"forms": 2}})).unwrap(),
+        "forged exit" => {
+            say(json!({"at": [4, 9]})).unwrap();
+            say(json!({"done": {"forms": 2}})).unwrap();
+            std::process::exit(70);
+        }
+        "forged hang" => {
+            say(json!({"at": [4, 9]})).unwrap();
+            say(json!({"done": {"forms": 2}})).unwrap();
+            forever();
+        }
         "hang" => forever(),
         "abort" => std::process::abort(),
         "exit" => std::process::exit(70),
@@ -129,6 +142,7 @@ impl Double {
         let mut params = CheckParams {
             text: "(a)\n(b c)\n".into(),
             path: None,
+            last_form: None,
             mode: CheckMode::Form,
             package: None,
             withheld: Vec::new(),
@@ -233,6 +247,23 @@ async fn a_good_copy_gives_its_findings_and_an_image_that_was_busy_is_asked_agai
     let double = Double::new(&["busy"]);
     assert!(matches!(double.check(|_| {}).await, Err(ImageError::Busy(message)) if message == "compiling"));
     double.nothing_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clean_result_needs_more_than_the_word_of_the_copy() {
+    for (script, why) in [("forged early", "last form"), ("forged exit", "code 70"), ("forged hang", "longer than")] {
+        let double = Double::new(&[script]);
+        let report = double
+            .check(|params| {
+                params.last_form = Some(4);
+                params.deadline = 5.0;
+            })
+            .await
+            .unwrap();
+        assert!(reason(&report).contains(why), "{script}: {report:?}");
+        assert!(!report.diagnostics.is_empty(), "{script}");
+        double.nothing_left().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

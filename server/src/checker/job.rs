@@ -30,6 +30,10 @@ pub(super) struct CheckJob<P> {
     pub(super) memory: u64,
     /// What is checked first, with its length.
     pub(super) first: (PathBuf, usize),
+    /// See [`FileFacts::last_form`], of what is checked first.
+    pub(super) last_form: Option<usize>,
+    /// It is over only when the copy has left with code 0.
+    pub(super) until_exit: bool,
     pub(super) files: Option<Files>,
 }
 
@@ -49,6 +53,8 @@ impl<P> CheckJob<P> {
             deadline: 0.0,
             memory: 0,
             first: (PathBuf::new(), 0),
+            last_form: None,
+            until_exit: false,
             files: None,
         }
     }
@@ -62,7 +68,7 @@ impl<P> CheckJob<P> {
     }
 
     pub(super) fn findings(&self) -> Findings {
-        Findings::new(self.first.0.clone(), self.first.1)
+        Findings::new(self.first.0.clone(), self.first.1, self.last_form)
     }
 }
 
@@ -102,7 +108,7 @@ impl Files {
                 let facts = timeout(AFTERWARDS, tokio::task::spawn_blocking(move || look(&looked))).await;
                 let facts = facts.map_err(|_| format!("{} could not be read in time", path.display()))?;
                 let facts = facts.ok().flatten().unwrap_or_default();
-                findings.begin(path, facts.length, silent)?;
+                findings.begin(path, &facts, silent)?;
                 let answer = format!("{}\n", serde_json::json!({"withheld": facts.withheld}));
                 match timeout(AFTERWARDS, answers.write_all(answer.as_bytes())).await {
                     // One that has ended is told by how it ended.

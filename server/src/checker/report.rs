@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::model::check::{CheckEnd, CheckReport};
+use crate::model::check::{CheckEnd, CheckReport, FileFacts};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::text::Span;
 
@@ -17,6 +17,14 @@ const TOTAL_LIMIT: usize = 32 << 20;
 const DIAGNOSTICS_LIMIT: usize = 5000;
 /// Characters of one message.
 const MESSAGE_LIMIT: usize = 10_000;
+/// Characters of a code.
+const CODE_LIMIT: usize = 80;
+/// Bytes of one diagnostic as the copy sent it.
+const DIAGNOSTIC_LIMIT: usize = 128 << 10;
+/// Bytes of all diagnostics of one text that are kept, as they are sent: an editor is told all of them at once.
+const TEXT_LIMIT: usize = 1 << 20;
+/// Bytes that a diagnostic takes beside what it says.
+const FRAME: usize = 200;
 /// Files of one system.
 const FILES_LIMIT: usize = 10_000;
 /// Lines that cannot be used, of which the first are logged.
@@ -98,10 +106,16 @@ struct Text {
     path: PathBuf,
     /// In characters.
     length: usize,
+    /// See [`FileFacts::last_form`].
+    last_form: Option<usize>,
+    /// The copy came to its last form.
+    reached: bool,
     silent: bool,
     /// The copy came to it.
     begun: bool,
     diagnostics: Vec<Diagnostic>,
+    /// Bytes of its diagnostics.
+    bytes: usize,
     dropped: usize,
     at: Option<Span>,
     /// Where the forms start that it was at: each is told when it is read and when it is compiled.
@@ -124,12 +138,12 @@ pub(super) struct Findings {
 
 impl Findings {
     /// None yet, of a text of so many characters. Of files: what happens before one is begun belongs to the one at `path`.
-    pub(super) fn new(path: PathBuf, length: usize) -> Findings {
+    pub(super) fn new(path: PathBuf, length: usize, last_form: Option<usize>) -> Findings {
         Findings {
             trusted: false,
             bytes: 0,
             unusable: 0,
-            texts: vec![Text::new(path, length, false)],
+            texts: vec![Text { last_form, ..Text::new(path, length, false) }],
             forms: None,
             unloaded_system: None,
             answer: None,
@@ -149,13 +163,17 @@ impl Findings {
     }
 
     /// What comes now is of this file.
-    pub(super) fn begin(&mut self, path: PathBuf, length: usize, silent: bool) -> Result<(), String> {
+    pub(super) fn begin(&mut self, path: PathBuf, facts: &FileFacts, silent: bool) -> Result<(), String> {
         if self.texts.len() >= FILES_LIMIT {
             return Err(format!("it named more than {FILES_LIMIT} files"));
         }
+        // The places in a system's definition are not told.
+        let definition = path.extension().is_some_and(|extension| extension == "asd");
+        let last_form = facts.last_form.filter(|_| facts.withheld.is_empty() && !silent && !definition);
+        let length = facts.length;
         let text = match self.texts.iter().position(|text| text.path == path) {
-            Some(index) => Text { length, silent, begun: true, ..self.texts.remove(index) },
-            None => Text { begun: true, ..Text::new(path, length, silent) },
+            Some(index) => Text { length, last_form, reached: false, silent, begun: true, ..self.texts.remove(index) },
+            None => Text { begun: true, last_form, ..Text::new(path, length, silent) },
         };
         self.texts.push(text);
         Ok(())
@@ -182,13 +200,14 @@ impl Findings {
                 if let Some(text) = self.texts.last_mut() {
                     let span = text.clamp(span);
                     text.at = Some(span);
+                    text.reached |= text.last_form.is_some_and(|last| span.start >= last || span.end > last);
                     text.seen.insert(span.start);
                 }
             }
             Ok(Line { diagnostic: Some(diagnostic), file, .. }) => {
                 let named = |text: &&mut Text| file.as_ref().is_none_or(|file| text.path == *file);
                 match self.texts.iter_mut().rev().find(named) {
-                    Some(text) => text.add(*diagnostic),
+                    Some(text) => text.add(*diagnostic, line.len()),
                     None => self.note_unusable("a diagnostic of a file that was not begun"),
                 }
             }
@@ -219,9 +238,21 @@ impl Findings {
         self.done
     }
 
-    /// The report of each text in order, when the copy saw all of them.
-    pub(super) fn complete(self) -> Vec<(PathBuf, CheckReport)> {
-        self.reports(CheckEnd::Complete)
+    /// Nothing was found that makes a check fail.
+    pub(super) fn is_clean(&self) -> bool {
+        let fails = |diagnostic: &Diagnostic| matches!(diagnostic.severity, Severity::Error | Severity::Warning);
+        !self.texts.iter().any(|text| text.diagnostics.iter().any(fails))
+    }
+
+    /// The report of each text in order, when the copy said that it saw all of them. Where nothing was found in a text and the copy did not
+    /// come to its last form, code that ran there said so.
+    pub(super) fn complete(mut self) -> Vec<(PathBuf, CheckReport)> {
+        let missed = self.texts.iter().position(Text::is_cut_short);
+        let Some(missed) = missed else { return self.reports(CheckEnd::Complete) };
+        let text = self.texts.remove(missed);
+        self.texts.push(text);
+        let reason = "the copy of the image said that it was done before it came to the last form.".into();
+        self.stopped(Limit::Other, reason)
     }
 
     /// The reports, when it did not: with a diagnostic on the form it was at.
@@ -253,9 +284,12 @@ impl Text {
         Text {
             path,
             length,
+            last_form: None,
+            reached: false,
             silent,
             begun: false,
             diagnostics: Vec::new(),
+            bytes: 0,
             dropped: 0,
             at: None,
             seen: BTreeSet::new(),
@@ -267,11 +301,20 @@ impl Text {
         Span { start, end: span.end.clamp(start, self.length) }
     }
 
-    fn add(&mut self, mut diagnostic: Diagnostic) {
-        if self.diagnostics.len() >= DIAGNOSTICS_LIMIT {
+    /// Whether the copy left out forms of it and found no error that explains that.
+    fn is_cut_short(&self) -> bool {
+        let explained = self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+        self.last_form.is_some() && !self.reached && !explained
+    }
+
+    /// Keep a diagnostic that came in so many bytes.
+    fn add(&mut self, mut diagnostic: Diagnostic, sent: usize) {
+        let bytes = sent.min(DIAGNOSTIC_LIMIT) + FRAME;
+        if self.diagnostics.len() >= DIAGNOSTICS_LIMIT || sent > DIAGNOSTIC_LIMIT || self.bytes + bytes > TEXT_LIMIT {
             self.dropped += 1;
             return;
         }
+        self.bytes += bytes;
         diagnostic.span = self.clamp(diagnostic.span);
         diagnostic.toplevel = diagnostic.toplevel.map(|span| self.clamp(span));
         diagnostic.related.truncate(20);
@@ -279,6 +322,9 @@ impl Text {
             if related.file.is_none() {
                 related.span = self.clamp(related.span);
             }
+        }
+        if let Some((cut, _)) = diagnostic.code.char_indices().nth(CODE_LIMIT) {
+            diagnostic.code.truncate(cut);
         }
         if let Some((cut, _)) = diagnostic.message.char_indices().nth(MESSAGE_LIMIT) {
             diagnostic.message.truncate(cut);
@@ -326,12 +372,56 @@ mod tests {
     use super::*;
 
     fn told(lines: &[&str]) -> Findings {
-        let mut findings = Findings::new(PathBuf::new(), 100);
+        let mut findings = Findings::new(PathBuf::new(), 100, None);
         findings.take(br#"{"token":"t","pid":1}"#, "t").unwrap();
         for line in lines {
             findings.take(line.as_bytes(), "t").unwrap();
         }
         findings
+    }
+
+    fn of_length(length: usize) -> FileFacts {
+        FileFacts { length, ..FileFacts::default() }
+    }
+
+    #[test]
+    fn a_copy_that_is_done_too_early_is_not_believed() {
+        for (lines, stopped) in [
+            (vec![r#"{"at":[0,5]}"#, r#"{"done":{"forms":9}}"#], true),
+            (vec![r#"{"done":{"forms":9}}"#], true),
+            (vec![r#"{"at":[0,5]}"#, r#"{"at":[60,70]}"#, r#"{"done":{"forms":2}}"#], false),
+            // One form took in what looks like several.
+            (vec![r#"{"at":[0,70]}"#, r#"{"done":{"forms":1}}"#], false),
+            // What could not be read is said to be so.
+            (
+                vec![
+                    r#"{"diagnostic":{"span":[1,2],"severity":"error","code":"x","message":"m"}}"#,
+                    r#"{"done":{"forms":1}}"#,
+                ],
+                false,
+            ),
+        ] {
+            let mut findings = Findings::new(PathBuf::new(), 100, Some(60)).trusted();
+            for line in &lines {
+                findings.take(line.as_bytes(), "t").unwrap();
+            }
+            let report = only(findings.complete());
+            assert_eq!(report.end != CheckEnd::Complete, stopped, "{lines:?}");
+            assert_eq!(report.diagnostics.iter().any(|d| d.code == "check-stopped"), stopped, "{lines:?}");
+        }
+        let mut findings = Findings::new("s.asd".into(), 10, None).trusted();
+        let facts = FileFacts { length: 50, last_form: Some(40), ..FileFacts::default() };
+        findings.begin("a.lisp".into(), &facts, false).unwrap();
+        findings.begin("b.lisp".into(), &facts, false).unwrap();
+        findings.take(br#"{"at":[40,50]}"#, "t").unwrap();
+        findings.begin("c.lisp".into(), &facts, true).unwrap();
+        let reports = findings.complete();
+        let stopped: Vec<_> = reports
+            .iter()
+            .filter(|(_, report)| report.end != CheckEnd::Complete)
+            .map(|(path, _)| path.clone())
+            .collect();
+        assert_eq!(stopped, [PathBuf::from("a.lisp")]);
     }
 
     fn only(mut reports: Vec<(PathBuf, CheckReport)>) -> CheckReport {
@@ -341,14 +431,14 @@ mod tests {
 
     #[test]
     fn lines_belong_to_their_files_and_a_stop_to_the_one_it_was_at() {
-        let mut findings = Findings::new("s.asd".into(), 10);
+        let mut findings = Findings::new("s.asd".into(), 10, None);
         findings.take(br#"{"token":"t"}"#, "t").unwrap();
         let taken = findings.take(br#"{"file":"a.lisp","silent":true}"#, "t").unwrap();
         assert_eq!(taken, CheckEvent::File { path: "a.lisp".into(), silent: true });
-        findings.begin("quiet.lisp".into(), 50, true).unwrap();
-        findings.begin("a.lisp".into(), 50, false).unwrap();
+        findings.begin("quiet.lisp".into(), &of_length(50), true).unwrap();
+        findings.begin("a.lisp".into(), &of_length(50), false).unwrap();
         findings.take(br#"{"at":[1,500]}"#, "t").unwrap();
-        findings.begin("b.lisp".into(), 20, false).unwrap();
+        findings.begin("b.lisp".into(), &of_length(20), false).unwrap();
         findings.take(br#"{"at":[2,500]}"#, "t").unwrap();
         for file in ["a.lisp", "s.asd", "never-begun.lisp"] {
             let line = format!(
@@ -385,7 +475,7 @@ mod tests {
     #[test]
     fn a_stream_without_the_token_is_refused() {
         for line in ["", "{}", r#"{"token":"x","pid":1}"#, r#"{"done":{"forms":1}}"#] {
-            assert!(Findings::new(PathBuf::new(), 1).take(line.as_bytes(), "t").is_err(), "{line}");
+            assert!(Findings::new(PathBuf::new(), 1, None).take(line.as_bytes(), "t").is_err(), "{line}");
         }
     }
 
@@ -428,6 +518,7 @@ mod tests {
         for _ in 0..1500 {
             findings.take(line.as_bytes(), "t").unwrap();
         }
+        assert!(findings.texts[0].bytes <= TEXT_LIMIT && !findings.texts[0].diagnostics.is_empty());
         assert!((0..1500).any(|_| findings.take(line.as_bytes(), "t").is_err()));
         assert!(
             findings.texts[0]
@@ -441,7 +532,11 @@ mod tests {
             findings.take(short.as_bytes(), "t").unwrap();
         }
         let report = only(findings.complete());
-        assert_eq!(report.diagnostics.len(), DIAGNOSTICS_LIMIT + 1);
-        assert!(report.diagnostics.iter().any(|diagnostic| diagnostic.message.starts_with("7 more")));
+        let kept = report.diagnostics.len() - 1;
+        assert_eq!(kept, DIAGNOSTICS_LIMIT.min(TEXT_LIMIT / (short.len() + FRAME)));
+        let said: usize = report.diagnostics.iter().map(|one| serde_json::to_vec(one).unwrap().len()).sum();
+        assert!(said <= TEXT_LIMIT, "{said}");
+        let more = format!("{} more", DIAGNOSTICS_LIMIT + 7 - kept);
+        assert!(report.diagnostics.iter().any(|diagnostic| diagnostic.message.starts_with(&more)));
     }
 }

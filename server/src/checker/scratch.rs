@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::Shared;
+use crate::remove_tree::remove_tree;
 
 /// A scratch directory with a listening socket.
 pub(super) struct Scratch {
@@ -60,8 +61,8 @@ impl Scratch {
     pub(super) fn remove(&mut self, shared: &Shared) {
         if let Some(directory) = self.directory.take() {
             let remove = move || {
-                let path = directory.path().to_owned();
-                if let Err(error) = directory.close() {
+                let path = directory.keep();
+                if let Err(error) = remove_tree(&path) {
                     tracing::warn!(%error, path = %path.display(), "removing a check's scratch directory");
                 }
             };

@@ -43,7 +43,7 @@ pub(super) struct WorkerProcess {
 
 /// Whether checks of this image are made in a second process from the start.
 pub(super) fn wanted(shared: &Shared, instance: &Instance) -> bool {
-    shared.runtime.config.copies == Copies::Process || !instance.ready.features.fork
+    shared.runtime.config().copies == Copies::Process || !instance.ready.features.fork
 }
 
 /// One that has what `image` got: the one that is kept, or a new one.
@@ -70,7 +70,7 @@ async fn begin(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<Box<Worker
         )))
     };
     let path = std::env::var("PATH").unwrap_or_default();
-    let program = program::find(&shared.runtime.config.command, &shared.runtime.workspace, &path)
+    let program = program::find(&shared.runtime.config().command, &shared.runtime.workspace, &path)
         .map_err(|error| unavailable(error.to_string()))?;
     let start = shared
         .runtime
@@ -93,7 +93,7 @@ async fn begin(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<Box<Worker
         () = image.link.closed() => return Err(Failed::Gone(image.clone())),
     };
     worker.instance = Some(instance.clone());
-    let init = program.plain || shared.runtime.config.init_file != InitFile::Default;
+    let init = program.plain || shared.runtime.config().init_file != InitFile::Default;
     tokio::select! {
         restored = repeat(&shared.runtime, &instance, init) => match restored {
             Ok(failed) => for (name, why) in failed {

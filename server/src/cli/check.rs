@@ -1,9 +1,10 @@
 //! `consort check`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use consort::bounded_file::{self, SOURCE_LIMIT};
 use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
@@ -12,12 +13,14 @@ use consort::ide::render::{Source, Summary, Terminal};
 use consort::model::check::{CheckEnd, CheckReport};
 use consort::model::diagnostic::Diagnostic;
 use consort::session::{CheckSystemRequest, SystemReport};
+use consort::shown;
+use consort::text::Span;
 use consort::text::position::{PositionEncoding, to_position};
-use consort::text::{Span, decode};
 use ropey::Rope;
 use serde_json::{Value, json};
 
 use super::output::{Failure, ProgressLine, colour, print, print_error, width};
+use super::trust;
 use consort::ide::files;
 
 #[derive(Debug, clap::Args)]
@@ -46,10 +49,12 @@ struct Run {
     timeout: Option<f64>,
     checked: Vec<Checked>,
     failures: Vec<String>,
+    /// Those of which it was said what they are not trusted with.
+    workspaces: BTreeSet<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let mut run = Run { timeout: args.timeout, checked: Vec::new(), failures: Vec::new() };
+    let mut run = Run { timeout: args.timeout, checked: Vec::new(), failures: Vec::new(), workspaces: BTreeSet::new() };
     for path in &args.paths {
         if let Err(message) = run.check(path) {
             run.failures.push(message);
@@ -57,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let summary = if args.json { print_json(&run.checked)? } else { print_text(&run.checked)? };
     for failure in &run.failures {
-        print_error(&format!("consort check: {failure}\n"))?;
+        print_error(&format!("consort check: {}\n", shown::terminal(failure)))?;
     }
     let stopped = run.checked.iter().any(|checked| checked.report.end != CheckEnd::Complete);
     Ok(match () {
@@ -74,6 +79,9 @@ impl Run {
         let place = workspace::find_running(&real)
             .and_then(|workspace| Place::of(&workspace))
             .map_err(|error| format!("{}: {error}", path.display()))?;
+        if self.workspaces.insert(place.workspace.clone()) {
+            trust::say_if_untrusted(&place.workspace).map_err(|failure| failure.message())?;
+        }
         if real.is_dir() {
             let (files, errors) = files::below(path);
             if files.is_empty() && errors.is_empty() {
@@ -147,7 +155,7 @@ impl Run {
             let real = path.canonicalize().unwrap_or_else(|_| path.clone());
             let name = names.remove(&real).unwrap_or_else(|| shown(&real));
             // A definition names files that are not there: the report says so of the file.
-            let text = std::fs::read(&path).map(decode).unwrap_or_default();
+            let text = files::source(&path, SOURCE_LIMIT).unwrap_or_default();
             self.checked.push(Checked { name, text: Rope::from_str(&text), report });
         }
         for name in names.into_values() {
@@ -171,7 +179,7 @@ fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request) -> R
 
 /// A file's text and real path.
 fn read(file: &Path) -> Result<(String, PathBuf), String> {
-    let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
+    let bytes = bounded_file::read(file, SOURCE_LIMIT).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -221,7 +229,7 @@ fn range(text: &Rope, span: Span) -> Value {
 
 fn print_text(checked: &[Checked]) -> Result<Summary, Failure> {
     let mut summary = Summary { files: checked.len(), ..Summary::default() };
-    let read_other = |path: &Path| Some(Rope::from_str(&decode(std::fs::read(path).ok()?)));
+    let read_other = |path: &Path| Some(Rope::from_str(&files::source(path, SOURCE_LIMIT)?));
     let terminal = Terminal::new(colour(&std::io::stdout()), width(), &read_other);
     for Checked { name, text, report } in checked {
         for diagnostic in &report.diagnostics {
@@ -233,7 +241,7 @@ fn print_text(checked: &[Checked]) -> Result<Summary, Failure> {
             print(&format!("{}\n\n", terminal.render(&Source { name, text }, &diagnostic)))?;
         }
         if let CheckEnd::Stopped { reason } = &report.end {
-            print(&format!("{name}: the check was stopped: {reason}\n\n"))?;
+            print(&format!("{}: the check was stopped: {}\n\n", shown::line(name), shown::line(reason)))?;
         }
     }
     if !checked.is_empty() {

@@ -9,6 +9,7 @@ use consort::host::control::{Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
 use consort::host::runtime_dir::RuntimeDir;
+use consort::shown;
 use serde_json::Value;
 
 use super::WorkspaceArg;
@@ -51,7 +52,7 @@ impl Findings {
         self.bad += usize::from(mark == Mark::Bad);
         let sign = if self.colour { format!("\u{1b}[{code}m{sign}\u{1b}[0m") } else { sign.into() };
         let advice = if advice.is_empty() { String::new() } else { format!("\n{:18}{advice}", "") };
-        Ok(print(&format!("{sign} {name:<14} {found}{advice}\n"))?)
+        Ok(print(&format!("{sign} {name:<14} {}{advice}\n", shown::terminal(found)))?)
     }
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     findings.tell(Mark::Good, "workspace", &workspace.display().to_string(), "")?;
     let settings = Config::load(&workspace);
     configuration(&mut findings, &settings, &workspace)?;
-    let has_lisp = lisp(&mut findings, &settings)?;
+    let has_lisp = lisp(&mut findings, &settings, &workspace)?;
     runtime_directory(&mut findings, &workspace)?;
     if has_lisp {
         host(&mut findings, &workspace)?;
@@ -80,6 +81,9 @@ fn configuration(findings: &mut Findings, settings: &Config, workspace: &Path) -
         config::user_file().into_iter().chain([workspace.join("consort.toml")]).filter(|file| file.exists()).collect();
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let found = if names.is_empty() { "defaults only".into() } else { names.join(", ") };
+    if let Some(wish) = &settings.untrusted {
+        findings.tell(Mark::Missing, "trust", &wish.notice(), "")?;
+    }
     if settings.problems.is_empty() {
         return findings.tell(Mark::Good, "configuration", &found, "");
     }
@@ -95,11 +99,19 @@ fn configuration(findings: &mut Findings, settings: &Config, workspace: &Path) -
 }
 
 /// Whether there is a Lisp to start.
-fn lisp(findings: &mut Findings, settings: &Config) -> Result<bool, Failure> {
+fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<bool, Failure> {
     let command = settings.lisp.command.join(" ");
-    let Some((program, rest)) = settings.lisp.command.split_first() else { return Ok(false) };
-    let asked = Command::new(program).args(rest).arg("--version").stdin(Stdio::null()).output();
     let advice = "install it (Debian: apt install sbcl; macOS: brew install sbcl) or set lisp.command in config.toml";
+    let program = match consort::image::find_program(&settings.lisp.command, workspace) {
+        Ok(program) => program,
+        Err(why) => {
+            let why = why.lines().next().unwrap_or_default();
+            findings.tell(Mark::Bad, "lisp", &format!("`{command}`: {why}"), advice)?;
+            return Ok(false);
+        }
+    };
+    let rest = settings.lisp.command.iter().skip(1);
+    let asked = Command::new(program).args(rest).arg("--version").current_dir(workspace).stdin(Stdio::null()).output();
     let output = match asked {
         Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_string(),
         Ok(output) => {

@@ -1,15 +1,16 @@
 //! `consort eval`.
 
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 
 use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
 use consort::model::evaluation::{EvalOutcome, EvalStatus};
+use consort::shown;
 
-use super::WorkspaceArg;
 use super::output::{Failure, print, print_error};
+use super::{WorkspaceArg, trust};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -44,7 +45,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         code => code.into(),
     };
-    let place = Place::of(&args.workspace.find()?)?;
+    let workspace = args.workspace.find()?;
+    trust::say_if_untrusted(&workspace)?;
+    let place = Place::of(&workspace)?;
     let connected = place.connect_or_start(&Hello::new(Protocol::Control))?;
     let request = Request::Eval { code, package: args.package.clone(), timeout: args.timeout };
     let mut terminal = Written::default();
@@ -74,13 +77,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     terminal.fresh_line()?;
     for warning in &outcome.warnings {
-        print_error(&format!("{}: {}\n", warning.kind, warning.message))?;
+        print_error(&shown::terminal(&format!("{}: {}\n", warning.kind, warning.message)))?;
     }
     if outcome.status == EvalStatus::Ok {
-        print(&values(&outcome))?;
+        let values = values(&outcome);
+        // A program that reads them has them as they are.
+        print(&if io::stdout().is_terminal() { shown::terminal(&values) } else { values })?;
         return Ok(ExitCode::SUCCESS);
     }
-    print_error(&trouble(&outcome))?;
+    print_error(&shown::terminal(&trouble(&outcome)))?;
     Ok(ExitCode::FAILURE)
 }
 

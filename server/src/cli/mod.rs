@@ -9,6 +9,7 @@ mod output;
 mod serve;
 mod status;
 mod stop;
+mod trust;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -103,6 +104,17 @@ Exit code: 0 clean, 1 an error or a warning was found, 2 it could not run.
   consort check src/main.lisp
   consort check --json my-app.asd      one JSON object a line: file, range (0-based, UTF-16), severity (1 to 4, as in LSP), message, code")]
     Check(check::Args),
+    /// Trust a workspace with what its consort.toml wants to run, take that back, or list what is trusted
+    #[command(after_help = "\
+A workspace's consort.toml may name the program that starts Lisp (lisp.command), an init file (lisp.init_file), the heap (lisp.heap) and where
+checks work (check.copies). That runs programs and code of the workspace as you, so it counts only once you have trusted that directory with these
+very values. Until then Consort works with your own Lisp. When a value changes, you are asked again. A running host restarts its image.
+Exit code: 0 done, 1 there was nothing to do, 2 it could not be done.
+
+  consort trust                 show what the workspace here wants, and trust it
+  consort trust --list
+  consort trust --revoke DIR")]
+    Trust(trust::Args),
     /// Look whether everything Consort needs is there, and say what to do if not
     #[command(after_help = "Exit code: 0 usable, 1 something has to be done first.")]
     Doctor(doctor::Args),
@@ -152,6 +164,7 @@ pub(crate) fn main() -> ExitCode {
                 Command::Stop(args) => stop::run(&args),
                 Command::Eval(args) => eval::run(&args),
                 Command::Check(args) => check::run(&args),
+                Command::Trust(args) => trust::run(&args),
                 Command::Doctor(args) => doctor::run(&args),
                 Command::Serve(args) => serve::run(&args),
             }

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use consort::host::election::ConnectError;
+use consort::shown;
 
 /// The command could not do what it is for. Exit code 2, unless nobody reads its output any more.
 #[derive(Debug)]
@@ -19,6 +20,14 @@ impl Failure {
         Failure::Cannot(message.into())
     }
 
+    /// What went wrong, for a person.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Failure::Cannot(message) => message.clone(),
+            Failure::Io(error) => error.to_string(),
+        }
+    }
+
     /// Say so; the exit code to leave with.
     #[allow(clippy::print_stderr)] // this is where a command's last words go
     pub(crate) fn report(self) -> ExitCode {
@@ -30,7 +39,7 @@ impl Failure {
                 ExitCode::from(2)
             }
             Failure::Cannot(message) => {
-                eprintln!("consort: {message}");
+                eprintln!("consort: {}", shown::terminal(&message));
                 ExitCode::from(2)
             }
         }
@@ -91,7 +100,7 @@ impl ProgressLine {
     pub(crate) fn show(&self, message: &str) -> io::Result<()> {
         if self.visible {
             let width = width().unwrap_or(80).saturating_sub(1);
-            let clean: String = message.chars().filter(|c| !c.is_control()).take(width).collect();
+            let clean: String = shown::line(message).chars().take(width).collect();
             print_error(&format!("\r\x1b[K{clean}"))?;
         }
         Ok(())

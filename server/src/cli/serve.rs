@@ -108,6 +108,9 @@ fn live(
     for problem in &config.problems {
         tracing::warn!("{problem}");
     }
+    if let Some(wish) = &config.untrusted {
+        tracing::warn!("{}", wish.notice());
+    }
     let linger = args.background.then_some(config.linger);
     let file = HostFile { pid: std::process::id(), workspace: workspace.into(), version: VERSION.into(), log };
     tracing::info!(workspace = %workspace.display(), pid = file.pid, version = VERSION, "the host starts");

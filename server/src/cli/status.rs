@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use consort::host::control::{Request, ask};
 use consort::host::election::{ConnectError, Place};
 use consort::host::hello::{Hello, Protocol};
+use consort::shown;
 use serde_json::{Value, json};
 
 use super::WorkspaceArg;
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// The status for a person.
 fn page(status: &Value) -> String {
     let mut page = String::new();
-    let mut row = |name: &str, value: String| page.push_str(&format!("{name:<10} {value}\n"));
+    let mut row = |name: &str, value: String| page.push_str(&format!("{name:<10} {}\n", shown::long_line(&value)));
     row("workspace", text(&status["workspace"]));
     let memory = status["host_memory"].as_u64().map(megabytes).unwrap_or_default();
     row("host", format!("process {}, version {}, {memory}", status["host_pid"], text(&status["version"])));
@@ -81,6 +82,9 @@ fn page(status: &Value) -> String {
     }
     for (index, note) in words(&status["notes"]).into_iter().enumerate() {
         row(if index == 0 { "notes" } else { "" }, note);
+    }
+    if let Some(notice) = status["untrusted"].as_str() {
+        row("trust", notice.into());
     }
     if let Some(log) = status["log"].as_str() {
         row("log", log.into());

@@ -7,25 +7,37 @@ use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{self, Source};
+use super::ownership::LIMIT;
 use super::{Config, Problem};
+use crate::bounded_file;
 
-/// Lay the file's settings over `config`; what cannot be used is added to `config.problems`.
-pub(super) fn apply(config: &mut Config, path: &Path, source: Source) {
-    let problem = |line, message| Problem { file: Some(path.into()), line, message };
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return,
+/// Lay the person's own file over `config`; what cannot be used is added to `config.problems`.
+pub(super) fn apply_own(config: &mut Config, path: &Path) {
+    match bounded_file::read(path, LIMIT) {
+        Ok(bytes) => drop(apply(config, path, bytes, Source::User)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
         Err(error) => {
-            config.problems.push(problem(None, format!("cannot be read ({error}); the defaults are used")));
-            return;
+            let message = format!("cannot be read ({error}); the defaults are used");
+            config.problems.push(Problem { file: Some(path.into()), line: None, message });
         }
+    }
+}
+
+/// Lay the bytes of a file's settings over `config`; what cannot be used is added to `config.problems`. The keys that need trust are not
+/// laid over it: they are the answer.
+pub(super) fn apply(config: &mut Config, path: &Path, bytes: Vec<u8>, source: Source) -> Vec<(String, Value)> {
+    let mut wanted = Vec::new();
+    let problem = |line, message| Problem { file: Some(path.into()), line, message };
+    let Ok(text) = String::from_utf8(bytes) else {
+        config.problems.push(problem(None, "is not UTF-8; nothing of this file is used".into()));
+        return wanted;
     };
     let (document, errors) = DeTable::parse_recoverable(&text);
     if let Some(error) = errors.first() {
         let line = error.span().map(|span| line_of(&text, span.start));
         let message = format!("not valid TOML: {}; nothing of this file is used", error.message().trim());
         config.problems.push(problem(line, message));
-        return;
+        return wanted;
     }
     for (table, entries) in document.get_ref() {
         let line = Some(line_of(&text, table.span().start));
@@ -36,13 +48,22 @@ pub(super) fn apply(config: &mut Config, path: &Path, source: Source) {
         };
         for (name, value) in entries {
             let key = format!("{}.{}", table.get_ref(), name.get_ref());
-            if let Err(message) = keys::set(config, &key, &to_json(value.get_ref()), source) {
+            let value = to_json(value.get_ref());
+            let set = if source == Source::Workspace && keys::needs_trust(&key) {
+                // Whether the value can be used is told whoever is trusted.
+                let usable = keys::grant(&mut config.clone(), &key, &value);
+                usable.map(|()| wanted.push((key, value)))
+            } else {
+                keys::set(config, &key, &value, source)
+            };
+            if let Err(message) = set {
                 config.problems.push(problem(Some(line_of(&text, name.span().start)), message));
             }
         }
     }
     // A table's entries come in the order of their names; a person reads them in the order of the file.
     config.problems.sort_by(|a, b| if a.file == b.file { a.line.cmp(&b.line) } else { std::cmp::Ordering::Equal });
+    wanted
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -71,14 +92,24 @@ fn to_json(value: &DeValue<'_>) -> Value {
 mod tests {
     use std::time::Duration;
 
+    use super::super::trust::TrustStore;
     use super::*;
 
     fn load(user: &str, workspace: &str) -> Config {
+        load_trusting(user, workspace, false)
+    }
+
+    /// The settings as they are read again, after the person trusted what was read first.
+    fn load_trusting(user: &str, workspace: &str, trusted: bool) -> Config {
         let dir = tempfile::tempdir().unwrap();
-        let (a, b) = (dir.path().join("config.toml"), dir.path().join("consort.toml"));
-        std::fs::write(&a, user).unwrap();
-        std::fs::write(&b, workspace).unwrap();
-        Config::load_from(Some(&a), &b)
+        let own = dir.path().join("config.toml");
+        std::fs::write(&own, user).unwrap();
+        std::fs::write(dir.path().join("consort.toml"), workspace).unwrap();
+        let store = TrustStore::within(dir.path().join("trust"));
+        let config = Config::load_from(Some(&own), dir.path(), &store);
+        let Some(wish) = config.untrusted.as_ref().filter(|_| trusted) else { return config };
+        store.trust(wish).unwrap();
+        Config::load_from(Some(&own), dir.path(), &store)
     }
 
     #[test]
@@ -94,7 +125,8 @@ mod tests {
     fn no_file_is_no_problem() {
         let dir = tempfile::tempdir().unwrap();
         let missing = dir.path().join("none.toml");
-        assert_eq!(Config::load_from(Some(&missing), &missing), Config::default());
+        let store = TrustStore::within(dir.path().join("trust"));
+        assert_eq!(Config::load_from(Some(&missing), &missing, &store), Config::default());
     }
 
     #[test]
@@ -106,6 +138,18 @@ mod tests {
         assert!(said[1].contains("consort.toml:4: check.confine"), "{}", said[1]);
         assert!(said[2].contains("consort.toml:5: unknown key check.colour"), "{}", said[2]);
         assert_eq!(config.check, Config::default().check);
+    }
+
+    #[test]
+    fn what_starts_programs_counts_once_it_is_trusted_and_its_mistakes_are_told_before() {
+        let text = "[lisp]\ncommand = [\"qlot\", \"exec\", \"sbcl\"]\ninit_file = 3\n[check]\nnotes = true\n";
+        let config = load("", text);
+        assert_eq!((&config.lisp, config.check.notes), (&Config::default().lisp, true));
+        assert_eq!(config.untrusted.unwrap().lines(), [r#"lisp.command = ["qlot","exec","sbcl"]"#]);
+        assert!(config.problems[0].message.contains("lisp.init_file must be"), "{:?}", config.problems);
+        let config = load_trusting("", text, true);
+        assert_eq!((config.lisp.command.len(), config.untrusted), (3, None));
+        assert_eq!(load("[lisp]\ncommand = [\"x\"]\n", "[lisp]\ncommand = [\"x\"]\n").untrusted, None);
     }
 
     #[test]

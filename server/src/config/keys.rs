@@ -12,10 +12,23 @@ use super::{Config, Copies, InitFile};
 pub enum Source {
     /// The user's own config.toml: may do everything.
     User,
-    /// The workspace's consort.toml, which an agent may have written: it cannot lift confinement, and make approval only stricter.
+    /// The workspace's consort.toml, which an agent or a stranger may have written: see [`FromWorkspace`].
     Workspace,
     /// An editor's settings, which may come with the workspace (`.vscode/settings.json`): they cannot lift confinement.
     Client,
+}
+
+/// Which values of a key a workspace's consort.toml may set.
+#[derive(Debug, Clone, Copy)]
+pub enum FromWorkspace {
+    /// All: what is shown, and when.
+    Any,
+    /// All, once the person has trusted the workspace with them: they start programs or load code, or say how Lisp is started.
+    Trusted,
+    /// Those that are not above what is in force: a limit.
+    NotAbove(fn(&Config) -> u128),
+    /// As the key itself says, in [`set`].
+    Own,
 }
 
 /// One key.
@@ -27,6 +40,8 @@ pub struct Key {
     pub expected: &'static str,
     /// The default as it would be written in the file.
     pub default: &'static str,
+    /// Which values a workspace may set.
+    pub workspace: FromWorkspace,
     set: fn(&mut Config, &Value) -> Option<()>,
 }
 
@@ -36,6 +51,7 @@ pub const KEYS: &[Key] = &[
         name: "lisp.command",
         expected: "an array of strings, the program first, such as [\"qlot\", \"exec\", \"sbcl\"]",
         default: "[\"sbcl\"]",
+        workspace: FromWorkspace::Trusted,
         set: |config, value| {
             let words: Vec<String> =
                 value.as_array()?.iter().map(|word| word.as_str().map(String::from)).collect::<Option<_>>()?;
@@ -46,12 +62,14 @@ pub const KEYS: &[Key] = &[
         name: "lisp.heap",
         expected: "a size of at least 256MB, such as \"4GB\" or \"512MB\"",
         default: "\"4GB\"",
+        workspace: FromWorkspace::Trusted,
         set: |config, value| size(value).filter(|bytes| *bytes >= 256 << 20).map(|bytes| config.lisp.heap = bytes),
     },
     Key {
         name: "lisp.init_file",
         expected: "true (your usual init file), false (none) or a file name",
         default: "true",
+        workspace: FromWorkspace::Trusted,
         set: |config, value| {
             config.lisp.init_file = match value {
                 Value::Bool(true) => InitFile::Default,
@@ -66,6 +84,7 @@ pub const KEYS: &[Key] = &[
         name: "check.debounce_ms",
         expected: "a whole number of milliseconds from 0 to 60000",
         default: "200",
+        workspace: FromWorkspace::Any,
         set: |config, value| {
             value.as_u64().filter(|ms| *ms <= 60_000).map(|ms| config.check.debounce = Duration::from_millis(ms))
         },
@@ -74,12 +93,14 @@ pub const KEYS: &[Key] = &[
         name: "check.deadline_s",
         expected: "a number of seconds from 0.1 to 3600",
         default: "20",
+        workspace: FromWorkspace::NotAbove(|config| config.check.deadline.as_nanos()),
         set: |config, value| seconds(value, 0.1, 3600.0).map(|time| config.check.deadline = time),
     },
     Key {
         name: "check.memory_mb",
         expected: "a whole number of megabytes, at least 64",
         default: "2048",
+        workspace: FromWorkspace::NotAbove(|config| config.check.memory.into()),
         set: |config, value| {
             let bytes = value.as_u64().filter(|mb| *mb >= 64)?.checked_mul(1 << 20)?;
             config.check.memory = bytes;
@@ -90,24 +111,28 @@ pub const KEYS: &[Key] = &[
         name: "check.notes",
         expected: "true or false",
         default: "false",
+        workspace: FromWorkspace::Any,
         set: |config, value| value.as_bool().map(|on| config.check.notes = on),
     },
     Key {
         name: "check.unreachable",
         expected: "true or false",
         default: "false",
+        workspace: FromWorkspace::Any,
         set: |config, value| value.as_bool().map(|on| config.check.unreachable = on),
     },
     Key {
         name: "check.confine",
         expected: "true or false",
         default: "true",
+        workspace: FromWorkspace::Own,
         set: |config, value| value.as_bool().map(|on| config.check.confine = on),
     },
     Key {
         name: "check.copies",
         expected: "\"fork\" (a copy of the image, where it can be made) or \"process\" (a second SBCL process)",
         default: "\"fork\"",
+        workspace: FromWorkspace::Trusted,
         set: |config, value| {
             config.lisp.copies = match value.as_str()? {
                 "fork" => Copies::Fork,
@@ -121,60 +146,70 @@ pub const KEYS: &[Key] = &[
         name: "approval.eval",
         expected: APPROVAL,
         default: "\"allow\"",
+        workspace: FromWorkspace::Own,
         set: |config, value| approval(config, Class::Eval, value),
     },
     Key {
         name: "approval.compile-file",
         expected: APPROVAL,
         default: "\"ask\"",
+        workspace: FromWorkspace::Own,
         set: |config, value| approval(config, Class::CompileFile, value),
     },
     Key {
         name: "approval.modify-running-code",
         expected: APPROVAL,
         default: "\"ask\"",
+        workspace: FromWorkspace::Own,
         set: |config, value| approval(config, Class::ModifyRunningCode, value),
     },
     Key {
         name: "approval.edit-file",
         expected: APPROVAL,
         default: "\"ask\"",
+        workspace: FromWorkspace::Own,
         set: |config, value| approval(config, Class::EditFile, value),
     },
     Key {
         name: "approval.restart-image",
         expected: APPROVAL,
         default: "\"ask\"",
+        workspace: FromWorkspace::Own,
         set: |config, value| approval(config, Class::RestartImage, value),
     },
     Key {
         name: "eval.timeout_s",
         expected: "a number of seconds from 0.1 to 86400",
         default: "30",
+        workspace: FromWorkspace::Any,
         set: |config, value| seconds(value, 0.1, 86_400.0).map(|time| config.eval_timeout = time),
     },
     Key {
         name: "lenses.tests",
         expected: "true or false",
         default: "true",
+        workspace: FromWorkspace::Any,
         set: |config, value| value.as_bool().map(|on| config.lens_tests = on),
     },
     Key {
         name: "lenses.references",
         expected: "true or false",
         default: "false",
+        workspace: FromWorkspace::Any,
         set: |config, value| value.as_bool().map(|on| config.lens_references = on),
     },
     Key {
         name: "hints.parameters",
         expected: "true or false",
         default: "false",
+        workspace: FromWorkspace::Any,
         set: |config, value| value.as_bool().map(|on| config.hint_parameters = on),
     },
     Key {
         name: "host.linger_s",
         expected: "a number of seconds from 0 to 604800",
         default: "60",
+        workspace: FromWorkspace::NotAbove(|config| config.linger.as_nanos()),
         set: |config, value| seconds(value, 0.0, 604_800.0).map(|time| config.linger = time),
     },
 ];
@@ -199,8 +234,38 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
     if let Some((class, setting)) = Class::of_key(name).zip(value.as_str().and_then(Setting::of)) {
         return config.approval.set(class, setting, source);
     }
-    (key.set)(config, value)
-        .ok_or_else(|| format!("{name} must be {}, not {value}; {} is used", key.expected, in_force(key)))
+    let before = config.clone();
+    apply(config, key, value)?;
+    match (source, key.workspace) {
+        (Source::Workspace, FromWorkspace::Trusted) => {
+            *config = before;
+            Err(format!("{name} counts only once the person has trusted this workspace (`consort trust`)"))
+        }
+        (Source::Workspace, FromWorkspace::NotAbove(limit)) if limit(config) > limit(&before) => {
+            *config = before;
+            Err(format!(
+                "{name} = {value} is not taken from here, since a workspace can only lower this limit; set it in your own \
+                 config.toml"
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a workspace may set this key only when the person has trusted it.
+pub(super) fn needs_trust(name: &str) -> bool {
+    KEYS.iter().any(|key| key.name == name && matches!(key.workspace, FromWorkspace::Trusted))
+}
+
+/// Set a key that needs trust, as it is when the person has trusted it.
+pub(super) fn grant(config: &mut Config, name: &str, value: &Value) -> Result<(), String> {
+    let key = KEYS.iter().find(|key| key.name == name && needs_trust(name)).ok_or_else(|| unknown(name))?;
+    apply(config, key, value)
+}
+
+fn apply(config: &mut Config, key: &Key, value: &Value) -> Result<(), String> {
+    let wrong = || format!("{} must be {}, not {value}; {} is used", key.name, key.expected, in_force(key));
+    (key.set)(config, value).ok_or_else(wrong)
 }
 
 fn in_force(key: &Key) -> String {
@@ -302,6 +367,50 @@ mod tests {
         assert!(!config.check.confine);
         set(&mut config, "check.confine", &json!(true), Source::Workspace).unwrap();
         assert!(config.check.confine, "a workspace may be stricter");
+    }
+
+    #[test]
+    fn a_workspace_lowers_limits_only_and_starts_nothing_by_itself() {
+        for (name, looser, stricter) in [
+            ("check.deadline_s", json!(3600), json!(1)),
+            ("check.memory_mb", json!(65_536), json!(64)),
+            ("host.linger_s", json!(604_800), json!(0)),
+        ] {
+            let mut config = Config::default();
+            let refused = set(&mut config, name, &looser, Source::Workspace).unwrap_err();
+            assert!(refused.contains("config.toml") && config == Config::default(), "{refused}");
+            set(&mut config, name, &stricter, Source::Workspace).unwrap();
+            assert_ne!(config, Config::default(), "{name}");
+            set(&mut config, name, &looser, Source::User).unwrap();
+        }
+        for (name, value) in [
+            ("lisp.command", json!(["x"])),
+            ("lisp.heap", json!("64GB")),
+            ("lisp.init_file", json!("x")),
+            ("check.copies", json!("process")),
+        ] {
+            assert!(needs_trust(name));
+            let mut config = Config::default();
+            assert!(set(&mut config, name, &value, Source::Workspace).unwrap_err().contains("consort trust"));
+            assert_eq!(config, Config::default());
+            grant(&mut config, name, &value).unwrap();
+            assert_ne!(config, Config::default());
+        }
+        // Whoever adds a key decides what a workspace may do with it.
+        let any: Vec<&str> =
+            KEYS.iter().filter(|key| matches!(key.workspace, FromWorkspace::Any)).map(|key| key.name).collect();
+        assert_eq!(
+            any,
+            [
+                "check.debounce_ms",
+                "check.notes",
+                "check.unreachable",
+                "eval.timeout_s",
+                "lenses.tests",
+                "lenses.references",
+                "hints.parameters"
+            ]
+        );
     }
 
     #[test]

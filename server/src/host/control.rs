@@ -49,6 +49,8 @@ pub enum Request {
     },
     /// `SystemReport` of a system, which is loaded in a throw-away copy and never in the image itself.
     CheckSystem(CheckSystemRequest),
+    /// The person changed what this workspace is trusted with. Nothing; the image is restarted where that changes it.
+    TrustChanged,
     /// `LoadSystemOutcome`.
     LoadSystem {
         /// ASDF's name of it.
@@ -223,6 +225,7 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
                     sent.all().await;
                     result(answer)
                 }
+                Request::TrustChanged => result(session.trust_changed(client).await),
                 Request::Status | Request::Stop => Reply::Error("not work".into()),
             }
         }

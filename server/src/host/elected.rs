@@ -15,8 +15,6 @@ use super::runtime_dir::{HostFile, Lock, RuntimeDir};
 const FREE: Duration = Duration::from_secs(20);
 /// How often that is looked at: the system tells nobody when a lock is free and a socket listens, whichever comes first.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long what a killed host's image still writes into may take to be removed.
-const EMPTIED: Duration = Duration::from_secs(5);
 
 /// The locks, the claim, and the socket, which listens already.
 #[derive(Debug)]
@@ -89,7 +87,7 @@ pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
 
 /// What is made anew in a directory that is ours: an empty place for the image, and a socket that listens.
 fn prepare(runtime: &RuntimeDir) -> io::Result<(UnixListener, (u64, u64))> {
-    empty(&runtime.work())?;
+    runtime.clear_work()?;
     make_work(runtime)?;
     bind(runtime)
 }
@@ -109,19 +107,6 @@ fn make_work(runtime: &RuntimeDir) -> io::Result<()> {
     let work = runtime.work();
     std::fs::create_dir(&work).map_err(|error| named(&error, &work))?;
     std::fs::set_permissions(&work, Permissions::from_mode(0o700))
-}
-
-/// Remove a directory, into which the image of a killed host may still write.
-fn empty(work: &Path) -> io::Result<()> {
-    let deadline = Instant::now() + EMPTIED;
-    loop {
-        match std::fs::remove_dir_all(work) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if Instant::now() > deadline => return Err(named(&error, work)),
-            Err(_) => std::thread::sleep(LOOK),
-            Ok(()) => return Ok(()),
-        }
-    }
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

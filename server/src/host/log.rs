@@ -16,9 +16,7 @@ const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The log file of a workspace's host: `$XDG_STATE_HOME/consort/<hash>.log`, on macOS in the cache directory. `None` without a home.
 pub fn path_for(workspace: &Path) -> Option<PathBuf> {
-    let dirs = directories::ProjectDirs::from("", "", "consort")?;
-    let dir = dirs.state_dir().unwrap_or_else(|| dirs.cache_dir());
-    Some(dir.join(format!("{}.log", name_of(workspace))))
+    Some(crate::config::state_directory()?.join(format!("{}.log", name_of(workspace))))
 }
 
 /// An open log that starts over (keeping the last one as `.log.old`) when it is full.

@@ -17,12 +17,21 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rustix::fs::FlockOperation;
 use sha2::{Digest, Sha256};
 
+use crate::bounded_file;
+use crate::remove_tree::remove_tree;
+
 /// The longest socket path the systems take is 104 (macOS) and 108 (Linux) bytes, the image's own below `work/` included.
 const MAX_SOCKET_PATH: usize = 100;
+
+/// What checks left is put aside under names that begin so.
+const LEFT: &str = "left-";
+/// The longest `host.json`, bytes.
+const HOST_FILE: u64 = 64 << 10;
 
 /// What the host writes into `host.json`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -112,7 +121,7 @@ impl RuntimeDir {
 
     /// What the host says of itself, if there is one (or was, and was killed).
     pub fn read_host_file(&self) -> Option<HostFile> {
-        serde_json::from_slice(&std::fs::read(self.dir.join("host.json")).ok()?).ok()
+        serde_json::from_slice(&bounded_file::read(&self.dir.join("host.json"), HOST_FILE).ok()?).ok()
     }
 
     /// Write what the host says of itself.
@@ -138,7 +147,9 @@ impl RuntimeDir {
     /// The system's; or when somebody else could have put something there.
     pub fn create(&self) -> io::Result<()> {
         for dir in [&self.base, &self.dir] {
-            match DirBuilder::new().mode(0o700).create(dir) {
+            // Above the base there is more to make only in the person's own state directory.
+            let above = *dir == self.base && dir.parent().is_some_and(|parent| !parent.exists());
+            match DirBuilder::new().mode(0o700).recursive(above).create(dir) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(named(error, dir)),
@@ -233,10 +244,34 @@ impl RuntimeDir {
         let _ = std::fs::remove_dir(&self.base);
     }
 
+    /// Remove the image's own directory. What code under check left there and cannot be removed is put aside, and tried again the next time.
+    ///
+    /// # Errors
+    /// That it can neither be removed nor put aside.
+    pub fn clear_work(&self) -> io::Result<()> {
+        let entries = std::fs::read_dir(&self.dir)?.flatten();
+        let aside = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(LEFT.as_bytes()));
+        for entry in aside {
+            if let Err(error) = remove_tree(&entry.path()) {
+                tracing::warn!(%error, path = %entry.path().display(), "left by a check, and cannot be removed");
+            }
+        }
+        let Err(error) = remove_tree(&self.work()) else { return Ok(()) };
+        if std::fs::symlink_metadata(self.work()).is_err() {
+            return Ok(());
+        }
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let aside = self.dir.join(format!("{LEFT}{now}"));
+        tracing::warn!(%error, aside = %aside.display(), "left by a check, and cannot be removed");
+        std::fs::rename(self.work(), aside)
+    }
+
     /// Remove everything. Only for the process that holds both locks, which frees them by ending.
     pub fn remove(&self) {
         // Whatever cannot be removed is replaced by the next host.
-        let _ = std::fs::remove_dir_all(self.work());
+        if let Err(error) = self.clear_work() {
+            tracing::warn!(%error, "not all of what checks left could be removed");
+        }
         for name in ["host.sock", "host.json", "host.json.new", "lock", "start"] {
             let _ = std::fs::remove_file(self.dir.join(name));
         }
@@ -277,7 +312,15 @@ pub fn base() -> io::Result<PathBuf> {
     // Elsewhere than on macOS, TMPDIR differs between an editor and a sandboxed agent or a nix shell; /tmp does not.
     let temporary = if cfg!(target_os = "macos") { std::env::temp_dir() } else { PathBuf::from("/tmp") };
     let base = temporary.join(format!("consort-{user}"));
+    let state = crate::config::state_directory().map(|state| state.join("run"));
+    let base = unless_squatted(base, state, user);
     RuntimeDir::within(base.clone(), Path::new("/")).map(|_| base)
+}
+
+/// `base`, unless somebody else made it in the directory that everybody can write; then `private`, below the person's own state directory.
+fn unless_squatted(base: PathBuf, private: Option<PathBuf>, user: u32) -> PathBuf {
+    let taken = std::fs::symlink_metadata(&base).is_ok_and(|facts| facts.uid() != user);
+    private.filter(|private| taken && RuntimeDir::within(private.clone(), Path::new("/")).is_ok()).unwrap_or(base)
 }
 
 /// 16 hexadecimal digits that stand for a canonical path.
@@ -365,6 +408,21 @@ mod tests {
         std::fs::set_permissions(runtime.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         assert!(runtime.create().unwrap_err().to_string().contains("open to other users"));
         assert!(!runtime.is_live());
+    }
+
+    #[test]
+    fn a_squatted_directory_is_left_for_one_in_the_state_directory() {
+        let dir = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
+        let user = rustix::process::getuid().as_raw();
+        let (base, private) = (dir.path().join("consort-7"), dir.path().join("s/run"));
+        let chosen = |user| unless_squatted(base.clone(), Some(private.clone()), user);
+        assert_eq!(chosen(user), base, "nobody made it");
+        std::fs::create_dir(&base).unwrap();
+        assert_eq!(chosen(user), base, "it is ours");
+        assert_eq!(chosen(user + 1), private, "it is somebody else's");
+        let runtime = RuntimeDir::within(private, Path::new("/w")).unwrap();
+        runtime.create().unwrap();
+        assert_eq!(std::fs::metadata(dir.path().join("s")).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]

@@ -32,10 +32,10 @@ pub struct SharedImage {
 }
 
 impl SharedImage {
-    /// Start the image and the session. Must run within a Tokio runtime.
+    /// Start the session, whose image is started when something needs it. Must run within a Tokio runtime.
     pub fn start(mut config: Config, workspace: &Path, runtime: &RuntimeDir) -> SharedImage {
         config.approval.audit = super::log::path_for(workspace).map(|log| log.with_extension("audit.jsonl"));
-        let (image, events) = Image::start(config.lisp.clone(), workspace, runtime.work());
+        let (image, events) = Image::prepare(config.lisp.clone(), workspace, runtime.work());
         let session = Session::start(config, workspace.to_path_buf(), image.clone(), events);
         SharedImage { session, image, http: CancellationToken::new() }
     }

@@ -4,15 +4,34 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::runtime_dir::RuntimeDir;
+use crate::config::ownership;
 
 /// The workspace that `start` lies in: the nearest directory from `start` upwards with `.git`, an `.asd` file or `consort.toml`; without any,
-/// `start` itself (its directory, when it is a file). The path is canonical.
+/// `start` itself (its directory, when it is a file). The search ends below a `consort.toml` that somebody else could have written. The path
+/// is canonical.
 ///
 /// # Errors
 /// When `start` does not exist or cannot be read.
 pub fn find(start: &Path) -> io::Result<PathBuf> {
     let start = directory(start)?;
-    Ok(start.ancestors().find(|dir| is_marked(dir)).unwrap_or(&start).to_path_buf())
+    let marked = start.ancestors().take_while(|dir| ownership::fault(dir).is_none()).find(|dir| is_marked(dir));
+    Ok(marked.unwrap_or(&start).to_path_buf())
+}
+
+/// The settings file above `workspace` at which the search for one ended, and why it is not used.
+pub fn ignored_above(workspace: &Path) -> Option<(PathBuf, String)> {
+    if is_marked(workspace) || ownership::fault(workspace).is_some() {
+        return None;
+    }
+    for dir in workspace.ancestors().skip(1) {
+        if let Some(fault) = ownership::fault(dir) {
+            return Some((dir.join(ownership::NAME), fault));
+        }
+        if is_marked(dir) {
+            return None;
+        }
+    }
+    None
 }
 
 /// The workspace for a client that was given no root (an agent, the command line) and works in `start`: a host that already runs for `start`
@@ -93,6 +112,26 @@ mod tests {
         assert_eq!(find(&root.join("app/src")).unwrap(), root.join("app"));
         assert_eq!(find(&root.join("doc/x")).unwrap(), root);
         assert_eq!(find(&root.join("lib/../doc")).unwrap(), root);
+    }
+
+    #[test]
+    fn the_search_ends_below_settings_that_others_can_write() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_dir, root) = tree(&["shared/consort.toml", "shared/.git", "shared/mine/src/a.lisp", "shared/own/.git"]);
+        let set = |mode| std::fs::set_permissions(root.join("shared"), PermissionsExt::from_mode(mode)).unwrap();
+        set(0o755);
+        assert_eq!(find(&root.join("shared/mine/src")).unwrap(), root.join("shared"));
+        assert_eq!(ignored_above(&root.join("shared/mine/src")), None);
+        set(0o1777);
+        assert_eq!(find(&root.join("shared/mine/src")).unwrap(), root.join("shared/mine/src"));
+        assert_eq!(find(&root.join("shared/own")).unwrap(), root.join("shared/own"));
+        let (file, fault) = ignored_above(&root.join("shared/mine/src")).unwrap();
+        assert_eq!(file, root.join("shared/consort.toml"));
+        assert!(fault.contains("every user"), "{fault}");
+        assert_eq!(ignored_above(&root.join("shared/own")), None);
+        // The person named it; what it says is ignored with a message of its own.
+        assert_eq!(find(&root.join("shared")).unwrap(), root.join("shared"));
+        set(0o755);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::places::Defined;
 use crate::image::api::symbols::{Facts, Known, PackageFacts};
+use crate::shown;
 
 /// All that there is to say of a name.
 #[derive(Debug, Default)]
@@ -39,8 +40,12 @@ pub fn markdown(described: &Described<'_>) -> Option<String> {
         parts.push(code(facts));
         parts.push(what(facts));
         for one in &facts.documentation {
-            let heading = if facts.documentation.len() > 1 { format!("*{}*\n\n", one.kind) } else { String::new() };
-            parts.push(format!("{heading}```text\n{}\n```", one.text.replace("```", "` ` `")));
+            let heading = if facts.documentation.len() > 1 {
+                format!("*{}*\n\n", shown::markdown(&one.kind))
+            } else {
+                String::new()
+            };
+            parts.push(format!("{heading}{}", shown::fenced("text", &one.text)));
         }
         if let Some(class) = &facts.class {
             parts.push(format!("Superclasses: {}. Slots: {}.", list(&class.supers), list(&class.slots)));
@@ -55,7 +60,7 @@ pub fn markdown(described: &Described<'_>) -> Option<String> {
         parts.push(places(described.defined));
     }
     if let Some(made_by) = described.made_by {
-        parts.push(made_by.to_owned());
+        parts.push(shown::markdown(made_by));
     }
     Some(parts.join("\n\n"))
 }
@@ -73,14 +78,14 @@ fn code(facts: &Facts) -> String {
     if let Some(kind) = &facts.function_type {
         lines.push(kind.clone());
     }
-    format!("```lisp\n{}\n```", lines.join("\n"))
+    shown::fenced("lisp", &lines.join("\n"))
 }
 
 /// `generic function, compiler macro · CL-PPCRE (exported)`.
 pub fn what(facts: &Facts) -> String {
     let package = match (&facts.package, facts.external) {
-        (Some(package), true) => format!(" · `{package}` (exported)"),
-        (Some(package), false) => format!(" · `{package}` (internal)"),
+        (Some(package), true) => format!(" · {} (exported)", shown::code_span(package)),
+        (Some(package), false) => format!(" · {} (internal)", shown::code_span(package)),
         (None, _) => " · without a package".into(),
     };
     format!("{}{package}", facts.kinds.join(", "))
@@ -90,14 +95,14 @@ fn of_package(package: &PackageFacts) -> String {
     let nicknames =
         if package.nicknames.is_empty() { String::new() } else { format!(" (nicknames {})", list(&package.nicknames)) };
     let mut text = format!(
-        "package `{}`{nicknames}: {} exported symbols. Uses {}; used by {}.",
-        package.name,
+        "package {}{nicknames}: {} exported symbols. Uses {}; used by {}.",
+        shown::code_span(&package.name),
         package.external,
         list(&package.uses),
         list(&package.used_by)
     );
     if let Some(documentation) = &package.documentation {
-        text.push_str(&format!("\n\n```text\n{documentation}\n```"));
+        text.push_str(&format!("\n\n{}", shown::fenced("text", documentation)));
     }
     text
 }
@@ -112,7 +117,17 @@ fn list(names: &[String]) -> String {
 }
 
 fn ticked(names: &[String]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    names.iter().map(|name| shown::code_span(name)).collect::<Vec<_>>().join(", ")
+}
+
+/// A link's target between angle brackets: a file, percent-encoded where Markdown would end it.
+fn target(uri: &str) -> String {
+    uri.chars()
+        .map(|char| match char {
+            '<' | '>' | '\\' | '\n' | '\r' => format!("%{:02X}", char as u32),
+            other => other.to_string(),
+        })
+        .collect()
 }
 
 /// Where: each file once with its lines.
@@ -123,8 +138,11 @@ fn places(defined: &[Defined]) -> String {
         let file =
             one.file.file_name().map_or_else(|| one.file.to_string_lossy(), |name| name.to_string_lossy()).into_owned();
         match one.text.as_ref() {
-            Some(text) => format!("[{file}{at}]({}#L{})", text.uri, one.start().map_or(1, |at| at.line)),
-            None => format!("{file}{at}"),
+            Some(text) => {
+                let line = one.start().map_or(1, |at| at.line);
+                format!("[{}{at}](<{}#L{line}>)", shown::markdown(&file), target(&text.uri))
+            }
+            None => format!("{}{at}", shown::markdown(&file)),
         }
     };
     let shown: Vec<String> = defined.iter().take(SHOWN).map(line).collect();

@@ -3,6 +3,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use crate::bounded_file;
+use crate::text::decode;
+
 /// What Common Lisp source is called.
 const EXTENSIONS: [&str; 4] = ["lisp", "lsp", "cl", "asd"];
 /// Directories of build output and of other people's code, which are not looked into unless named.
@@ -35,6 +38,13 @@ fn walk(dir: &Path, files: &mut Vec<PathBuf>, errors: &mut Vec<String>) {
     }
 }
 
+/// The text of a Lisp source that code under check named; `None` when it cannot be read or is something else by its name, links resolved. The
+/// host reads nothing for such code that the code could not show by itself.
+pub fn source(path: &Path, limit: u64) -> Option<String> {
+    let real = path.canonicalize().ok().filter(|real| is_lisp(real))?;
+    bounded_file::read(&real, limit).ok().map(decode)
+}
+
 fn is_lisp(path: &Path) -> bool {
     path.extension().and_then(OsStr::to_str).is_some_and(|extension| EXTENSIONS.contains(&extension))
 }
@@ -43,6 +53,22 @@ fn is_lisp(path: &Path) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_lisp_is_read_for_code_under_check() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("id_rsa"), "secret").unwrap();
+        std::fs::write(at("a.lisp"), "(a)").unwrap();
+        std::os::unix::fs::symlink("id_rsa", at("b.lisp")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("c.lisp")).unwrap();
+        std::os::unix::fs::symlink("a.lisp", at("d")).unwrap();
+        for (name, text) in
+            [("a.lisp", Some("(a)")), ("d", Some("(a)")), ("id_rsa", None), ("b.lisp", None), ("c.lisp", None)]
+        {
+            assert_eq!(source(&at(name), 100).as_deref(), text, "{name}");
+        }
+    }
 
     #[test]
     fn lisp_files_and_no_others() {

@@ -9,6 +9,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use ropey::Rope;
 
 use crate::model::diagnostic::{Diagnostic, Related, Severity};
+use crate::shown;
 use crate::text::Span;
 
 /// A file as it is shown.
@@ -47,20 +48,27 @@ impl<'a> Terminal<'a> {
             .iter()
             .map(|related| {
                 let file = related.file.as_ref()?;
-                Some((file.display().to_string(), (self.read)(file)?))
+                Some((shown::line(&file.to_string_lossy()), (self.read)(file)?))
             })
             .collect();
-        let (title, detail) = headline(&diagnostic.message);
-        let mut group: Group<'_> = level(diagnostic.severity)
-            .primary_title(title)
-            .id(diagnostic.code.as_str())
-            .element(snippet(source.name, source.text, diagnostic.span, AnnotationKind::Primary, None));
-        for (related, elsewhere) in diagnostic.related.iter().zip(&elsewhere) {
+        let message = shown::terminal(&diagnostic.message);
+        let (title, detail) = headline(&message);
+        let (name, code) = (shown::line(source.name), shown::line(&diagnostic.code));
+        let labels: Vec<String> = diagnostic.related.iter().map(|related| shown::terminal(&related.message)).collect();
+        let mut group: Group<'_> = level(diagnostic.severity).primary_title(title).id(code.as_str()).element(snippet(
+            &name,
+            source.text,
+            diagnostic.span,
+            AnnotationKind::Primary,
+            None,
+        ));
+        for ((related, elsewhere), label) in diagnostic.related.iter().zip(&elsewhere).zip(&labels) {
             group = match (&related.file, elsewhere) {
-                (None, _) => group.element(context(source.name, source.text, related)),
-                (Some(_), Some((name, text))) => group.element(context(name, text, related)),
+                (None, _) => group.element(context(&name, source.text, related, label)),
+                (Some(_), Some((name, text))) => group.element(context(name, text, related, label)),
                 (Some(file), None) => {
-                    group.element(Level::NOTE.message(format!("{} ({})", related.message, file.display())))
+                    let file = shown::line(&file.to_string_lossy());
+                    group.element(Level::NOTE.message(format!("{label} ({file})")))
                 }
             };
         }
@@ -89,8 +97,13 @@ fn level(severity: Severity) -> Level<'static> {
     }
 }
 
-fn context<'a>(name: &'a str, text: &Rope, related: &'a Related) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
-    snippet(name, text, related.span, AnnotationKind::Context, Some(&related.message))
+fn context<'a>(
+    name: &'a str,
+    text: &Rope,
+    related: &Related,
+    label: &'a str,
+) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+    snippet(name, text, related.span, AnnotationKind::Context, Some(label))
 }
 
 /// The lines a span lies on, with the span marked. Only these are handed over, so that the cost does not grow with the file.
@@ -117,7 +130,7 @@ fn cut(text: &Rope, span: Span) -> (String, usize, Range<usize>) {
     let last = text.char_to_line(if end > start { end - 1 } else { end });
     let offset = text.line_to_byte(first);
     let lines = text.slice(text.line_to_char(first)..text.line_to_char((last + 1).min(text.len_lines())));
-    (lines.to_string(), first + 1, text.char_to_byte(start) - offset..text.char_to_byte(end) - offset)
+    (shown::source(&lines.to_string()), first + 1, text.char_to_byte(start) - offset..text.char_to_byte(end) - offset)
 }
 
 /// How many of each.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use crate::bounded_file;
 use crate::text::decode;
 use crate::text::document::Document;
 
@@ -96,7 +97,7 @@ fn read(path: &Path) -> Option<Document> {
     if let Some(known) = lock().iter().find(|one| same(one)) {
         return Some(known.document.clone());
     }
-    let document = Document::new(&decode(std::fs::read(path).ok()?), 0);
+    let document = Document::new(&decode(bounded_file::read(path, LARGEST).ok()?), 0);
     let mut all = lock();
     all.retain(|one| one.path != path);
     if all.len() >= REMEMBERED {

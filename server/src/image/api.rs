@@ -75,6 +75,9 @@ pub struct CheckParams {
     pub package: Option<String>,
     /// Spans the scanner found broken: read as white space.
     pub withheld: Vec<Span>,
+    /// See [`FileFacts::last_form`].
+    #[serde(skip)]
+    pub last_form: Option<usize>,
     /// The workspace's `.asd` files that may hold the file's system, nearest first.
     pub asd_files: Vec<PathBuf>,
     /// Report compiler notes.

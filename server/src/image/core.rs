@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
@@ -114,7 +115,24 @@ impl Cache {
     /// The entry if it is there; marks it as used.
     pub(crate) fn lookup(&self, program: &Program) -> Option<Start> {
         let entry = self.entry(program);
-        let file = File::options().write(true).open(entry.path()).ok()?;
+        let path = entry.path();
+        if let Err(error) = check_directory(&self.directory).and_then(|facts| check_ours(&facts, &self.directory)) {
+            if error.kind() != io::ErrorKind::NotFound {
+                tracing::warn!(%error, "what is cached is not used");
+            }
+            return None;
+        }
+        let file = File::options().write(true).custom_flags(NOFOLLOW).open(path).ok()?;
+        let facts = file.metadata().ok()?;
+        if let Err(error) = check_ours(&facts, path) {
+            tracing::warn!(%error, "what is cached is built again");
+            return None;
+        }
+        if facts.mode() & 0o077 != 0
+            && let Err(error) = file.set_permissions(fs::Permissions::from_mode(0o600))
+        {
+            tracing::warn!(%error, "what is cached stays open to others");
+        }
         if let Err(error) = file.set_modified(SystemTime::now()) {
             tracing::debug!(%error, "marking the core as used");
         }
@@ -134,7 +152,7 @@ impl Cache {
             directory: self.directory.display().to_string(),
             error: error.to_string(),
         };
-        fs::create_dir_all(&self.directory).map_err(cannot)?;
+        make_private(&self.directory).map_err(cannot)?;
         let _alone = self.exclusive().await.map_err(cannot)?;
         if let Some(built) = self.lookup(program) {
             return Ok(built);
@@ -145,13 +163,16 @@ impl Cache {
         extract(&LISP, &sources).map_err(cannot)?;
         let output = scratch.path().join(entry.path().file_name().unwrap_or_default());
         run_build(program, workspace, &sources.join("boot.lisp"), &output).await?;
+        // Whatever the umask: another user could load code into what starts from it.
+        fs::set_permissions(&output, fs::Permissions::from_mode(0o600)).map_err(cannot)?;
         fs::rename(&output, entry.path()).map_err(cannot)?;
         Ok(entry)
     }
 
     /// The lock that two hosts share. Waits while another one builds.
     async fn exclusive(&self) -> io::Result<File> {
-        let file = File::options().create(true).truncate(false).write(true).open(self.directory.join("lock"))?;
+        let file =
+            File::options().create(true).truncate(false).write(true).mode(0o600).open(self.directory.join("lock"))?;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(file),
@@ -181,6 +202,41 @@ impl Cache {
             }
         }
     }
+}
+
+/// Flags of `open` that do not follow a link.
+const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+
+/// Makes the directory with what is above it, mode 0700, and sees that it is ours and closed to others.
+fn make_private(directory: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    if check_directory(directory)?.mode() & 0o077 != 0 {
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// What is known of a directory that belongs to this user, as does the link by which it was found.
+fn check_directory(directory: &Path) -> io::Result<fs::Metadata> {
+    let (link, facts) = (fs::symlink_metadata(directory)?, fs::metadata(directory)?);
+    let ours = rustix::process::geteuid().as_raw();
+    if link.uid() != ours || facts.uid() != ours {
+        let message = format!("{} belongs to another user; remove it", directory.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
+    Ok(facts)
+}
+
+/// That a file or directory belongs to this user and cannot be written by others.
+fn check_ours(facts: &fs::Metadata, path: &Path) -> io::Result<()> {
+    let fault = if facts.uid() != rustix::process::geteuid().as_raw() {
+        "belongs to another user"
+    } else if facts.mode() & 0o022 != 0 {
+        "can be written by other users"
+    } else {
+        return Ok(());
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} {fault}; remove it", path.display())))
 }
 
 /// Everything but the tests, in the order of names.
@@ -269,4 +325,56 @@ async fn run_build(program: &Program, workspace: &Path, boot: &Path, output: &Pa
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
     Err(failed(how, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program() -> Program {
+        Program { path: "/x/sbcl".into(), arguments: Vec::new(), plain: true, identity: "x".into() }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    fn set(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_others_could_have_written_is_not_started_from() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(dir.path().join("deep/consort"));
+        make_private(&cache.directory).unwrap();
+        assert_eq!(mode(&cache.directory), 0o700);
+        let entry = cache.entry(&program());
+        fs::write(entry.path(), "core").unwrap();
+        for (of_file, of_directory, used) in
+            [(0o600, 0o700, true), (0o644, 0o755, true), (0o664, 0o700, false), (0o600, 0o777, false)]
+        {
+            set(entry.path(), of_file);
+            set(&cache.directory, of_directory);
+            assert_eq!(cache.lookup(&program()).is_some(), used, "{of_file:o} {of_directory:o}");
+        }
+        make_private(&cache.directory).unwrap();
+        assert_eq!(mode(&cache.directory), 0o700, "it is ours, and closed again");
+        assert!(cache.lookup(&program()).is_some());
+        set(entry.path(), 0o644);
+        assert!(cache.lookup(&program()).is_some());
+        assert_eq!(mode(entry.path()), 0o600);
+        fs::rename(entry.path(), dir.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("elsewhere"), entry.path()).unwrap();
+        assert!(cache.lookup(&program()).is_none(), "a link");
+        if rustix::process::geteuid().is_root() {
+            fs::remove_file(entry.path()).unwrap();
+            fs::write(entry.path(), "core").unwrap();
+            let stranger = Some(rustix::fs::Uid::from_raw(4242));
+            rustix::fs::chown(entry.path(), stranger, None).unwrap();
+            assert!(cache.lookup(&program()).is_none());
+            rustix::fs::chown(&cache.directory, stranger, None).unwrap();
+            assert!(make_private(&cache.directory).unwrap_err().to_string().contains("another user"));
+        }
+    }
 }

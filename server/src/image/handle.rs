@@ -38,18 +38,30 @@ impl std::fmt::Debug for Image {
 }
 
 impl Image {
-    /// Start the supervisor, which builds the core if need be and starts the image in `workspace`. `private` is the host's 0700
-    /// directory. To be called on a Tokio runtime.
-    pub fn start(
+    /// Make the supervisor, which builds the core if need be and starts the image in `workspace` when something needs it first. `private`
+    /// is the host's 0700 directory. To be called on a Tokio runtime.
+    pub fn prepare(
         config: LispConfig,
         workspace: &Path,
         private: PathBuf,
     ) -> (Image, mpsc::UnboundedReceiver<ImageEvent>) {
-        Image::start_with_cache(config, workspace, private, Cache::default_directory())
+        Image::prepare_with_cache(config, workspace, private, Cache::default_directory())
     }
 
-    /// [`Image::start`] with another directory for the cached core than the user's.
+    /// [`Image::prepare`] with another directory for the cached core than the user's, and the image needed at once.
     pub fn start_with_cache(
+        config: LispConfig,
+        workspace: &Path,
+        private: PathBuf,
+        cache: PathBuf,
+    ) -> (Image, mpsc::UnboundedReceiver<ImageEvent>) {
+        let (image, events) = Image::prepare_with_cache(config, workspace, private, cache);
+        image.need();
+        (image, events)
+    }
+
+    /// [`Image::prepare`] with another directory for the cached core than the user's.
+    pub fn prepare_with_cache(
         config: LispConfig,
         workspace: &Path,
         private: PathBuf,
@@ -60,6 +72,24 @@ impl Image {
         let (commands, orders) = mpsc::unbounded_channel();
         tokio::spawn(Supervisor::new(runtime.clone()).run(orders));
         (Image { runtime, commands }, receiver)
+    }
+
+    /// Have it started, if nothing has needed it yet.
+    pub fn need(&self) {
+        self.runtime.need();
+    }
+
+    /// Have it started, if nothing has needed it yet; resolves when it is ready or cannot be, and at once when it was ready before.
+    pub async fn first_start(&self) {
+        if lock(&self.runtime.last).is_none() {
+            // Whoever needs it is told why there is none.
+            let _ = self.runtime.instance().await;
+        }
+    }
+
+    /// Have the next image started in another way.
+    pub fn configure(&self, config: LispConfig) {
+        self.runtime.configure(config);
     }
 
     /// The state now.
@@ -103,8 +133,10 @@ impl Image {
     /// # Errors
     /// At once when there is no image, or one that is being started; after 10 s when it does not answer.
     pub async fn query<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
+        self.runtime.need();
         let instance = match &*self.runtime.phase.borrow() {
             Phase::Ready(instance) => instance.clone(),
+            Phase::Idle => return Err(ImageError::Unavailable("The Lisp image has not been started.".into())),
             Phase::Dead(reason, _) => return Err(ImageError::Unavailable(reason.clone())),
             Phase::Starting(what, _) | Phase::Building(what) => {
                 return Err(ImageError::Unavailable(format!("The Lisp image is starting ({what}).")));
@@ -169,6 +201,9 @@ impl Image {
 
     /// Interrupt what runs for `session`, or everything; the number of evaluations interrupted.
     pub async fn interrupt(&self, session: Option<&str>) -> Result<usize, ImageError> {
+        if matches!(&*self.runtime.phase.borrow(), Phase::Idle) {
+            return Ok(0);
+        }
         let instance = self.runtime.dispatcher().await?;
         let mut found = tokio::task::JoinSet::new();
         for target in instance.link.running(session) {

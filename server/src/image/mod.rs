@@ -24,3 +24,4 @@ mod turns;
 
 pub use handle::Image;
 pub use plan::Replay;
+pub use program::find_program;

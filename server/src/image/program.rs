@@ -39,14 +39,16 @@ pub(crate) struct Program {
     pub(crate) identity: String,
 }
 
-/// Look `command` up: an absolute path, a path relative to `workspace`, or a name on `path` (the variable PATH's value).
+/// Look `command` up: an absolute path, a path relative to `workspace`, or a name on `path` (the variable PATH's value). An entry of
+/// PATH that is relative would name a directory of the workspace, and does not count.
 pub(crate) fn find(command: &[String], workspace: &Path, path: &str) -> Result<Program, ProgramError> {
     let (name, arguments) = command.split_first().filter(|(name, _)| !name.is_empty()).ok_or(ProgramError::Empty)?;
     let found = if name.contains('/') {
         Some(workspace.join(name)).filter(|file| is_executable(file))
     } else {
         std::env::split_paths(path)
-            .map(|directory| workspace.join(directory).join(name))
+            .filter(|directory| directory.is_absolute())
+            .map(|directory| directory.join(name))
             .find(|file| is_executable(file))
     };
     let Some(found) = found else {
@@ -65,6 +67,15 @@ pub(crate) fn find(command: &[String], workspace: &Path, path: &str) -> Result<P
     let identity = format!("{}\n{time}\n{size}\n{}", real.display(), arguments.join("\n"));
     let plain = arguments.is_empty() && is_sbcl(&real);
     Ok(Program { path: found, arguments: arguments.to_vec(), plain, identity })
+}
+
+/// The program that `lisp.command` starts in `workspace`.
+///
+/// # Errors
+/// Why there is none, for a person.
+pub fn find_program(command: &[String], workspace: &Path) -> Result<PathBuf, String> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    find(command, workspace, &path).map(|program| program.path).map_err(|error| error.to_string())
 }
 
 fn is_executable(file: &Path) -> bool {
@@ -109,6 +120,9 @@ mod tests {
         assert!(!find(&command(&["qlot", "exec", "sbcl"]), directory.path(), &path).unwrap().plain);
         assert!(find(&command(&["bin/sbcl"]), directory.path(), "").unwrap().plain);
         assert!(find(&command(&["notes"]), directory.path(), &path).is_err());
+        for relative in ["bin", "./bin", "", ".:bin"] {
+            assert!(find(&command(&["sbcl"]), directory.path(), relative).is_err(), "{relative}");
+        }
         executable(&bin.join("sbcl-2.5"), b"\x7fELF and another one");
         assert_ne!(find(&command(&["sbcl"]), directory.path(), &path).unwrap().identity, sbcl.identity);
     }

@@ -22,7 +22,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// The init files that a plain `sbcl` would load, or the configured one.
 fn init_files(runtime: &Runtime) -> Vec<Step> {
-    match &runtime.config.init_file {
+    match &runtime.config().init_file {
         InitFile::None => Vec::new(),
         InitFile::File(path) => vec![Step::File(runtime.workspace.join(path), true)],
         InitFile::Default => {

@@ -109,7 +109,7 @@ impl Running {
     ) -> std::io::Result<Running> {
         let launch = Launch {
             program: program.path.clone(),
-            arguments: arguments(program, start_from, &runtime.config),
+            arguments: arguments(program, start_from, &runtime.config()),
             directory: runtime.workspace.clone(),
             work: runtime.private.clone(),
         };

@@ -24,6 +24,8 @@ const RESTORE_WAIT: Duration = Duration::from_secs(20);
 /// Where the image is in its life, with what callers need.
 #[derive(Clone)]
 pub(crate) enum Phase {
+    /// See [`ImageState::Idle`].
+    Idle,
     /// See [`ImageState::Starting`]; the image is there while what it had is loaded again.
     Starting(String, Option<Arc<Instance>>),
     /// What it starts from is being built; for a person.
@@ -44,8 +46,10 @@ pub(crate) enum Command {
 
 /// What the handles, the supervisor and the tasks between them share.
 pub(crate) struct Runtime {
-    /// How the image is started.
-    pub(crate) config: LispConfig,
+    /// The configuration of the next start.
+    config: Mutex<Arc<LispConfig>>,
+    /// Whether something needs the image.
+    needed: watch::Sender<bool>,
     /// Its current directory.
     pub(crate) workspace: PathBuf,
     /// The host's own directory.
@@ -79,21 +83,45 @@ impl Runtime {
         cache: PathBuf,
         events: mpsc::UnboundedSender<ImageEvent>,
     ) -> Runtime {
-        let what = "starting".to_owned();
         Runtime {
-            config,
+            config: Mutex::new(Arc::new(config)),
+            needed: watch::Sender::new(false),
             workspace,
             private,
             cache: Cache::new(cache),
             handle: Handle::current(),
-            phase: watch::Sender::new(Phase::Starting(what.clone(), None)),
-            state: watch::Sender::new(ImageState::Starting { what }),
+            phase: watch::Sender::new(Phase::Idle),
+            state: watch::Sender::new(ImageState::Idle),
             events,
             plan: Mutex::default(),
             last: Mutex::default(),
             tasks: TaskTracker::new(),
             turns: Turns::default(),
         }
+    }
+
+    /// Returns the configuration of the next start.
+    pub(crate) fn config(&self) -> Arc<LispConfig> {
+        lock(&self.config).clone()
+    }
+
+    /// Has the next image started with another configuration.
+    pub(crate) fn configure(&self, config: LispConfig) {
+        *lock(&self.config) = Arc::new(config);
+    }
+
+    /// Has the image started, if nothing has needed it yet.
+    pub(crate) fn need(&self) {
+        if !self.needed.send_replace(true) {
+            self.enter(Phase::Starting("starting".into(), None));
+        }
+    }
+
+    /// Resolves when something needs the image.
+    pub(crate) async fn is_needed(&self) {
+        let mut needed = self.needed.subscribe();
+        // The sender lives as long as `self`.
+        let _ = needed.wait_for(|needed| *needed).await;
     }
 
     /// Tell the session; it may have ended.
@@ -103,6 +131,7 @@ impl Runtime {
 
     pub(crate) fn enter(&self, phase: Phase) {
         let state = match &phase {
+            Phase::Idle => ImageState::Idle,
             Phase::Starting(what, _) | Phase::Building(what) => ImageState::Starting { what: what.clone() },
             Phase::Ready(instance) => ImageState::Ready {
                 pid: instance.ready.pid,
@@ -124,6 +153,7 @@ impl Runtime {
         if let Phase::Ready(instance) = &*self.phase.borrow() {
             return Ok(instance.clone());
         }
+        self.need();
         let mut phase = self.phase.subscribe();
         loop {
             let busy = |what: &str, wait: Duration| {
@@ -135,6 +165,7 @@ impl Runtime {
             let (wait, why) = match &*phase.borrow_and_update() {
                 Phase::Ready(instance) => return Ok(instance.clone()),
                 Phase::Dead(reason, true) => return Err(ImageError::Unavailable(reason.clone())),
+                Phase::Idle => (START_WAIT, busy("starting", START_WAIT)),
                 Phase::Dead(reason, false) => (START_WAIT, reason.clone()),
                 Phase::Starting(what, _) => (START_WAIT, busy(what, START_WAIT)),
                 // That has a limit of its own, and is not wasted on whoever asks again.
@@ -151,7 +182,7 @@ impl Runtime {
     pub(crate) async fn dispatcher(&self) -> Result<Arc<Instance>, ImageError> {
         let there = match &*self.phase.borrow() {
             Phase::Ready(instance) | Phase::Starting(_, Some(instance)) => Some(instance.clone()),
-            Phase::Starting(_, None) | Phase::Building(_) | Phase::Dead(..) => None,
+            Phase::Idle | Phase::Starting(_, None) | Phase::Building(_) | Phase::Dead(..) => None,
         };
         match there {
             Some(instance) => Ok(instance),
@@ -172,7 +203,7 @@ pub(crate) async fn lost(runtime: &Runtime, instance: &Instance) -> ImageError {
                 }
                 Phase::Dead(why, true) if instance.ending().is_none_or(|reason| reason == why) => return String::new(),
                 Phase::Dead(why, true) => return format!("No new one could be started: {why}"),
-                Phase::Ready(_) | Phase::Starting(..) | Phase::Building(_) | Phase::Dead(_, false) => {}
+                Phase::Idle | Phase::Ready(_) | Phase::Starting(..) | Phase::Building(_) | Phase::Dead(_, false) => {}
             }
             if phase.changed().await.is_err() {
                 return String::new();

@@ -99,6 +99,7 @@ impl Supervisor {
             };
             match command {
                 Some(Command::Restart(reply)) => {
+                    self.shared.need();
                     self.waiting.push(reply);
                     self.why = Some(RESTARTED.into());
                     (self.pause, self.failures) = (BACK_OFF.0, 0);
@@ -115,10 +116,12 @@ impl Supervisor {
 
     /// One life, from nothing to its end. The process is in `running`, so that the caller can end it whenever this is dropped.
     async fn life(&mut self, running: &mut Option<Running>) -> Ended {
+        self.runtime.is_needed().await;
         self.generation += 1;
         let runtime = self.runtime.clone();
+        let config = runtime.config();
         let path = std::env::var("PATH").unwrap_or_default();
-        let program = match program::find(&runtime.config.command, &runtime.workspace, &path) {
+        let program = match program::find(&config.command, &runtime.workspace, &path) {
             Ok(program) => program,
             Err(error) => return Ended::CannotStart(error.to_string()),
         };
@@ -151,7 +154,7 @@ impl Supervisor {
             }
         };
         // A command that is not the plain executable has loaded its own init files: it knows which (docs/wire.md).
-        let init = program.plain || runtime.config.init_file != InitFile::Default;
+        let init = program.plain || config.init_file != InitFile::Default;
         let say = |what| runtime.enter(Phase::Starting(what, Some(instance.clone())));
         let restored = tokio::select! {
             restored = restore(&runtime, &instance, init, say) => restored,

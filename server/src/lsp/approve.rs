@@ -9,6 +9,7 @@ use super::ext;
 use super::feedback::Notifier;
 use crate::session::Level;
 use crate::session::approval::{Answer, ApprovalPrompt, Decision};
+use crate::shown;
 
 /// The buttons, in the words of the rulings.
 const ACTIONS: [(&str, Decision); 3] =
@@ -65,10 +66,10 @@ impl Questions {
 fn params(asked: &ApprovalPrompt) -> Value {
     json!({
         "id": asked.id,
-        "client": asked.client,
+        "client": shown::notification(&shown::line(&asked.client)),
         "tool": asked.tool,
         "class": asked.class,
-        "what": asked.what,
+        "what": shown::notification(&shown::line(&asked.what)),
         "file": asked.file,
         "code": asked.code,
         "arguments": asked.arguments,

@@ -75,7 +75,10 @@ impl Connection {
 
     /// `window/showMessage`.
     pub(super) fn show(&self, level: Level, message: &str) {
-        self.peer.notify("window/showMessage", json!({"type": to_proto::message_type(level), "message": message}));
+        self.peer.notify(
+            "window/showMessage",
+            json!({"type": to_proto::message_type(level), "message": crate::shown::notification(message)}),
+        );
     }
 
     /// `window/workDoneProgress/cancel`.

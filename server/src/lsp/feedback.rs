@@ -15,8 +15,10 @@ use super::ext;
 use super::progress::{Bar, Bars};
 use super::to_proto::{self, Diagnostics};
 use super::transport::Peer;
+use super::trust;
 use crate::model::image::ImageState;
 use crate::session::{ClientId, Feedback, Level, Session, describe_image};
+use crate::shown;
 
 /// How long an image may take to start before that is shown: with a cached core it takes a fraction of it.
 const STARTING: Duration = Duration::from_millis(500);
@@ -25,6 +27,7 @@ const STARTING: Duration = Duration::from_millis(500);
 const APPLY: Duration = Duration::from_secs(15);
 
 /// Tells one client.
+#[derive(Clone)]
 pub(super) struct Notifier {
     pub(super) peer: Peer,
     pub(super) bars: Bars,
@@ -66,6 +69,7 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
                 }
             }
             Some(Feedback::Ask(asked)) => questions.ask(&notifier, *asked),
+            Some(Feedback::AskTrust(asked)) => trust::ask(&notifier, *asked),
             Some(Feedback::AskOver { id, what, why }) => questions.over(&notifier, id, &what, &why),
             Some(Feedback::Message { level, text }) => notifier.say("window/showMessage", level, &text),
             Some(Feedback::ApplyEdit { uri, version, text, edits, reply }) => {
@@ -85,7 +89,7 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
             Some(Feedback::Checking { uri, running }) => {
                 if running {
                     let name = uri.rsplit('/').next().unwrap_or(&uri);
-                    let title = format!("Checking {name}");
+                    let title = format!("Checking {}", shown::line(name));
                     let bar = notifier.bars.begin(None, notifier.negotiated.progress, &title, false);
                     checks.insert(uri, bar);
                 } else {
@@ -112,6 +116,8 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
 
 impl Notifier {
     pub(super) fn say(&self, method: &str, level: Level, message: &str) {
+        let message =
+            if method == "window/logMessage" { shown::terminal(message) } else { shown::notification(message) };
         self.peer.notify(method, json!({"type": to_proto::message_type(level), "message": message}));
     }
 

@@ -8,6 +8,7 @@ use super::{from_proto, to_proto};
 use crate::ide::described::{self, Described};
 use crate::ide::places;
 use crate::image::api::symbols::{Symbol, Want};
+use crate::shown;
 use crate::text::datum::Form;
 use crate::text::forms::{package_at, symbol_at};
 use crate::text::position::{line_column, to_offset};
@@ -35,7 +36,12 @@ pub(super) async fn hover(connection: &Connection, params: HoverParams) -> Resul
             let code =
                 parameters.map_or(written.clone(), |list| format!("({written} {}", list.trim_start_matches('(')));
             let by = &binding.by;
-            return answer(format!("```lisp\n{code}\n```\n\n{}, bound by `{by}` on line {line}", binding.kind.words()));
+            return answer(format!(
+                "{}\n\n{}, bound by {} on line {line}",
+                shown::fenced("lisp", &code),
+                binding.kind.words(),
+                shown::code_span(by)
+            ));
         }
     }
     let package = package_at(&document, offset);
@@ -58,7 +64,12 @@ pub(super) async fn hover(connection: &Connection, params: HoverParams) -> Resul
             let state = if known.is_ok() { "not loaded" } else { "the image does not answer" };
             let file = one.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let code = one.snippet(3).unwrap_or_default();
-            answer(format!("```lisp\n{code}\n```\n\n{} in {file}{at} ({state})", one.kind))
+            answer(format!(
+                "{}\n\n{} in {}{at} ({state})",
+                shown::fenced("lisp", &code),
+                shown::markdown(&one.kind),
+                shown::markdown(&file)
+            ))
         }
         None => Ok(None),
     }

@@ -24,6 +24,7 @@ mod to_proto;
 mod tokens;
 mod tokens_delta;
 mod transport;
+mod trust;
 mod type_definition;
 mod workspace_symbols;
 

@@ -12,6 +12,7 @@ use tower_lsp::jsonrpc::{Error, Result};
 
 use super::transport::Peer;
 use crate::model::image::Progress;
+use crate::shown;
 
 /// Those of our own that a person may cancel.
 type Cancellable = Arc<Mutex<HashMap<ProgressToken, CancellationToken>>>;
@@ -57,7 +58,8 @@ impl Bars {
 
     /// Begin one: with `token` if the client gave one, else one of our own if `own`, else none is shown.
     pub(super) fn begin(&self, token: Option<ProgressToken>, own: bool, title: &str, cancellable: bool) -> Bar {
-        let begin = json!({"kind": "begin", "title": title, "cancellable": cancellable});
+        let begin =
+            json!({"kind": "begin", "title": shown::notification(&shown::line(title)), "cancellable": cancellable});
         let (shown, token) = match token {
             Some(token) => {
                 self.peer.notify("$/progress", json!({"token": token, "value": begin}));
@@ -83,7 +85,7 @@ impl Bars {
 impl Bar {
     /// Say what is done now, and how much of it all in per cent when that is known.
     pub(super) fn report(&self, message: &str, percentage: Option<u32>) {
-        let mut report = json!({"kind": "report", "message": message});
+        let mut report = json!({"kind": "report", "message": shown::notification(&shown::line(message))});
         if let Some(percentage) = percentage {
             report["percentage"] = percentage.into();
         }

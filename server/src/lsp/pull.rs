@@ -7,6 +7,7 @@ use tower_lsp::jsonrpc::Result;
 use super::connection::{Connection, no_document};
 use super::to_proto::{self, Diagnostics};
 use super::{actions, from_proto};
+use crate::bounded_file;
 use crate::model::check::CheckMode;
 use crate::session::{CheckRequest, Snapshot, path_of_uri};
 
@@ -67,7 +68,8 @@ async fn report(connection: &Connection, uri: &Url, snapshot: Snapshot) -> FullD
 
 async fn unopened(connection: &Connection, uri: &Url) -> Result<DocumentDiagnosticReportResult> {
     let path = path_of_uri(uri.as_str()).filter(|_| from_proto::is_lisp_file(uri)).ok_or_else(|| no_document(uri))?;
-    let bytes = tokio::fs::read(&path).await.map_err(|_| no_document(uri))?;
+    let bytes =
+        bounded_file::read_aside(path.clone(), bounded_file::SOURCE_LIMIT).await.map_err(|_| no_document(uri))?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let rope = Rope::from_str(&text);
     let request = CheckRequest { text, path: Some(path), mode: CheckMode::File, package: None, timeout: None };

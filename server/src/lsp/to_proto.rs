@@ -13,10 +13,12 @@ use tower_lsp::jsonrpc::{Error, ErrorCode};
 
 use super::capabilities::Negotiated;
 use crate::ide::diagnostics::severity_number;
+use crate::ide::files;
 use crate::model::diagnostic::{Diagnostic, Severity, Tag};
 use crate::model::evaluation::{Clipped, EvalOutcome};
 use crate::model::image::ImageError;
 use crate::session::{Level, uri_of_path};
+use crate::shown;
 use crate::text::Span;
 use crate::text::position::{PositionEncoding, to_position};
 
@@ -70,7 +72,7 @@ impl<'a> Diagnostics<'a> {
         if self.negotiated.related {
             for place in &item.related {
                 if let Some(location) = self.location(place.file.as_deref(), place.span).await {
-                    related.push(DiagnosticRelatedInformation { location, message: place.message.clone() });
+                    related.push(DiagnosticRelatedInformation { location, message: shown::terminal(&place.message) });
                 }
             }
         }
@@ -88,7 +90,7 @@ impl<'a> Diagnostics<'a> {
             code: Some(NumberOrString::String(item.code)),
             code_description: None,
             source: Some("consort".into()),
-            message: item.message,
+            message: shown::terminal(&item.message),
             related_information: (!related.is_empty()).then_some(related),
             tags: (!tags.is_empty()).then_some(tags),
             data: (!item.data.is_null()).then_some(item.data),
@@ -110,12 +112,9 @@ impl<'a> Diagnostics<'a> {
 }
 
 async fn read(file: &Path) -> Option<Rope> {
-    let size = tokio::fs::metadata(file).await.ok()?.len();
-    if size > MAX_RELATED_FILE {
-        return None;
-    }
-    let bytes = tokio::fs::read(file).await.ok()?;
-    Some(Rope::from_str(&String::from_utf8_lossy(&bytes)))
+    let file = file.to_owned();
+    let text = tokio::task::spawn_blocking(move || files::source(&file, MAX_RELATED_FILE)).await.ok()??;
+    Some(Rope::from_str(&text))
 }
 
 /// LSP's `MessageType`.

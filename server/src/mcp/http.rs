@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::http_listener::{Guarded, Visitor};
 use super::server::{Handler, Stateless};
 use crate::session::Session;
 
@@ -89,7 +90,10 @@ pub async fn serve_http(
         .nest_service("/mcp", service)
         .layer(middleware::from_fn_with_state(Arc::<str>::from(token), require_token));
     let task = tokio::spawn(async move {
-        let served = axum::serve(listener, router).with_graceful_shutdown(async move { stop.cancelled().await }).await;
+        let router = router.into_make_service_with_connect_info::<Visitor>();
+        let served = axum::serve(Guarded::new(listener), router)
+            .with_graceful_shutdown(async move { stop.cancelled().await })
+            .await;
         if let Err(error) = served {
             tracing::error!(%error, "the HTTP door closed");
         }
@@ -99,6 +103,9 @@ pub async fn serve_http(
 
 async fn require_token(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
     if bearer(request.headers()).is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
+        if let Some(ConnectInfo(visitor)) = request.extensions().get::<ConnectInfo<Visitor>>() {
+            visitor.is_known();
+        }
         return next.run(request).await;
     }
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"consort\"")];
@@ -124,8 +131,12 @@ mod token {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
     use std::path::Path;
 
+    use crate::bounded_file;
+
     /// Bytes of randomness.
     const RANDOM: usize = 32;
+    /// The longest file that holds a token, bytes.
+    const LONGEST: u64 = 4096;
 
     /// The token in the file; a new one when there is no file. A file that others may read is refused.
     pub(super) fn read_or_make(path: &Path) -> Result<String, String> {
@@ -151,9 +162,7 @@ mod token {
     }
 
     fn read(path: &Path) -> Result<String, String> {
-        let mut text = String::new();
-        let mut file = File::open(path).map_err(|error| error.to_string())?;
-        let facts = file.metadata().map_err(|error| error.to_string())?;
+        let (file, facts) = bounded_file::open(path).map_err(|error| error.to_string())?;
         if facts.mode() & 0o077 != 0 {
             return Err(format!(
                 "others may read it (mode {:04o}); remove it, and a new one is made",
@@ -163,7 +172,8 @@ mod token {
         if facts.uid() != rustix::process::geteuid().as_raw() {
             return Err("it belongs to another user; remove it, and a new one is made".into());
         }
-        file.read_to_string(&mut text).map_err(|error| error.to_string())?;
+        let bytes = bounded_file::contents(file, LONGEST).map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&bytes);
         let token = text.trim();
         if token.len() < RANDOM || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(format!("it holds no token of at least {RANDOM} characters; remove it, and a new one is made"));

@@ -10,6 +10,7 @@ mod answer;
 mod arguments;
 mod consent;
 mod framing;
+mod http_listener;
 mod kept;
 mod lines;
 mod progress;

@@ -117,6 +117,9 @@ pub(crate) async fn read(session: &Session, uri: &str) -> Result<String, ErrorDa
         ImageError::Refused { message, .. } => ErrorData::resource_not_found(message, Some(json!({"uri": uri}))),
         other => ErrorData::internal_error(other.to_string(), None),
     };
+    if let Some(Known::Package(_) | Known::Symbol(_)) = Known::of(uri) {
+        session.first_start().await;
+    }
     let contents = match Known::of(uri).ok_or_else(unknown)? {
         Known::Diagnostics => diagnostics(session).await,
         Known::Log => json!({"entries": session.log().entries(0, ENTRIES)}),

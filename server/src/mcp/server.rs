@@ -374,7 +374,12 @@ impl ServerHandler for Handler {
         let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
         let kept = client.kept.clone();
         let call = Call { session: self.session.clone(), client: client.id, progress, asker, kept, permit: None };
-        let work = entry.call(call, request.arguments.unwrap_or_default());
+        let work = async {
+            if entry.needs_image() {
+                self.session.first_start().await;
+            }
+            entry.call(call, request.arguments.unwrap_or_default()).await
+        };
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the image's state.
         let result = tokio::select! {
             response = work => match response {

@@ -86,6 +86,8 @@ pub(crate) trait Tool {
     const LIMITS: Limits = Limits::DEFAULT;
     /// Other names of arguments, which are accepted and not listed.
     const ALIASES: &'static [(&'static str, &'static str)] = &[];
+    /// Its first call has the image started, and waits for it.
+    const NEEDS_IMAGE: bool = true;
 
     /// What a person may have to allow first, and what one who is asked is shown; `None`: it changes nothing of theirs.
     fn asks(_: &Self::Input) -> Option<(Class, Subject)> {
@@ -213,10 +215,16 @@ pub(crate) struct Entry {
     pub(crate) definition: Definition,
     /// What arguments are checked against.
     accepts: JsonObject,
+    needs_image: bool,
     run: fn(&'static Entry, Call, JsonObject) -> Running,
 }
 
 impl Entry {
+    /// Whether its first call has the image started, and waits for it.
+    pub(crate) fn needs_image(&self) -> bool {
+        self.needs_image
+    }
+
     /// Call it. Dropping the future cancels the call.
     pub(crate) fn call(&'static self, call: Call, arguments: JsonObject) -> Running {
         (self.run)(self, call, arguments)
@@ -272,7 +280,9 @@ fn entry<T: Tool + 'static>() -> Entry {
         .with_title(T::TITLE)
         .with_raw_output_schema(Arc::new(schema::output::<T::Output>()))
         .with_annotations(hints);
-    Entry { definition, accepts, run: |entry, call, arguments| Box::pin(run::<T>(entry, call, arguments)) }
+    let run: fn(&'static Entry, Call, JsonObject) -> Running =
+        |entry, call, arguments| Box::pin(run::<T>(entry, call, arguments));
+    Entry { definition, accepts, needs_image: T::NEEDS_IMAGE, run }
 }
 
 /// Call a tool that does something, and have it in the session's log.

@@ -22,6 +22,8 @@ pub struct FileFacts {
     pub length: usize,
     /// Spans the scanner found broken: read as white space.
     pub withheld: Vec<Span>,
+    /// The start of the last form that a complete check comes to, by the host's own count.
+    pub last_form: Option<usize>,
 }
 
 /// How a check ended.

@@ -3,6 +3,8 @@
 /// Whether there is an image to talk to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageState {
+    /// Nothing has needed it yet, and it has not been started.
+    Idle,
     /// The core is being built or the process is starting; `what` is for a person ("building the core, once").
     Starting {
         /// What it is busy with, for a person.

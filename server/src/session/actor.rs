@@ -4,6 +4,7 @@ mod approving;
 mod checking;
 mod editing;
 mod image_events;
+mod trusting;
 mod work;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -33,6 +34,7 @@ use crate::model::image::{ImageEvent, ImageState};
 use crate::text::document::Document;
 use crate::text::position::PositionEncoding;
 use approving::ApprovalState;
+use trusting::TrustState;
 
 /// How many events are handled before what they changed is published, if they come without a pause.
 const BURST: u32 = 32;
@@ -89,6 +91,7 @@ pub(super) struct Actor {
     /// What everybody should know of the host.
     notes: BTreeMap<&'static str, String>,
     approvals: ApprovalState,
+    trust: TrustState,
     log: Log,
     provenance: ProvenanceStore,
     contexts: Contexts,
@@ -121,6 +124,7 @@ impl Actor {
             told: HashSet::new(),
             notes: BTreeMap::new(),
             approvals,
+            trust: TrustState::default(),
             log,
             provenance,
             contexts,
@@ -173,6 +177,8 @@ impl Actor {
             Event::Open { client, uri, version, text } => {
                 let open = Open::new(&uri, Document::new(&text, version));
                 self.documents.insert((client, uri), open);
+                // Its diagnostics come from the image.
+                self.image.need();
             }
             Event::Change { client, uri, version, edits } => self.change((client, uri), version, edits),
             Event::Save { client, uri } => self.save((client, uri)),
@@ -216,7 +222,14 @@ impl Actor {
             Event::AwaitRetry { state, pending } => self.await_retry(state, pending),
             Event::Withdrawn { client, bound } => self.question_dropped(client, &bound),
             Event::Broken { client, bound, why } => self.note(client, &bound, false, "the file", Some(&why)),
-            Event::CanBeAsked { editor } => self.can_be_asked(editor),
+            Event::CanBeAsked { editor } => {
+                self.can_be_asked(editor);
+                self.ask_for_trust(editor);
+            }
+            Event::TrustAnswered { client, digest, answer, reply } => {
+                drop(reply.send(self.trust_answered(client, &digest, answer)));
+            }
+            Event::PutLisp { client, lisp, untrusted, reply } => self.put_lisp(client, *lisp, untrusted, reply),
             Event::Answered { editor, question, answer } => self.answered(editor, question, answer),
             Event::Image(event) => self.image_event(event),
             Event::Finished(finished) => self.finished(finished),
@@ -278,6 +291,9 @@ impl Actor {
         for problem in &self.config.problems {
             client.tell(Feedback::Message { level: Level::Warning, text: problem.to_string() });
         }
+        if let Some(notice) = self.trust_notice(client.info.frontend) {
+            client.tell(notice);
+        }
         self.log.meet(id, client.info.clone());
         self.clients.insert(id, client);
     }
@@ -292,6 +308,7 @@ impl Actor {
     fn detach(&mut self, id: ClientId) {
         if let Some(client) = self.clients.remove(&id) {
             self.leave_approvals(id, &client.info.name);
+            self.leave_trust(id);
             self.jobs.abort_client(id);
             self.documents.remove_client(id);
             self.image.close_session(&client.session);

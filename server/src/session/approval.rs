@@ -7,7 +7,6 @@
 mod audit;
 mod binding;
 mod messages;
-mod sanitize;
 mod sources;
 
 use std::path::PathBuf;
@@ -21,10 +20,10 @@ pub use crate::config::approval::{Class, Setting};
 
 use super::event::Event;
 use super::{ClientId, Session};
+pub use crate::shown::safe;
 pub(super) use audit::{Audit, Entry, timestamp};
 pub use binding::BoundFile;
 pub(super) use messages::{denied, message, nobody, said_no, too_late, unwritten, whole};
-pub use sanitize::safe;
 pub use sources::{Sources, digest_of};
 
 /// What a person who is asked is shown, and what the approval is bound to.

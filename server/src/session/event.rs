@@ -9,11 +9,13 @@ use tokio::sync::{mpsc, oneshot};
 use super::approval::{Answer, BoundRequest, PendingApproval, Retry, Verdict};
 use super::jobs::{Finished, Job, Jobs};
 use super::selection::Wanted;
+use super::trust::TrustAnswer;
 use super::{
     CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, ExpandRequest, Feedback, OpenDocument,
     Selected, Snapshot, Status, SystemReport,
 };
-use crate::config::Config;
+use crate::config::trust::Wish;
+use crate::config::{Config, LispConfig};
 use crate::image::api::expand::ExpandAnswer;
 use crate::model::check::CheckReport;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
@@ -210,6 +212,19 @@ pub(super) enum Event {
         editor: ClientId,
         question: u64,
         answer: Answer,
+    },
+    // Trust.
+    TrustAnswered {
+        client: ClientId,
+        digest: String,
+        answer: TrustAnswer,
+        reply: oneshot::Sender<Option<Wish>>,
+    },
+    PutLisp {
+        client: ClientId,
+        lisp: Box<LispConfig>,
+        untrusted: Option<Wish>,
+        reply: Reply<()>,
     },
     // From below, and from the clock.
     Image(ImageEvent),

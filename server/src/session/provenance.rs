@@ -10,6 +10,7 @@ use super::approval::timestamp;
 use super::loaded_texts::{LoadedTexts, is_older};
 use super::others_work::OthersWork;
 use super::{ClientInfo, Frontend};
+use crate::bounded_file;
 use crate::image::Image;
 use crate::image::api::Origin;
 use crate::image::api::contents::{Homes, SystemFiles};
@@ -171,7 +172,7 @@ impl ProvenanceStore {
         until: SystemTime,
     ) {
         for file in files {
-            let Ok(bytes) = tokio::fs::read(&file).await else { continue };
+            let Ok(bytes) = bounded_file::read_aside(file.clone(), bounded_file::SOURCE_LIMIT).await else { continue };
             let (store, path) = (self.clone(), file.clone());
             let read = tokio::task::spawn_blocking(move || {
                 let text = decode(bytes);

@@ -349,12 +349,16 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
     if name_given != file.path || identity(parent.as_fd(), name).ok() != file.identity {
         return Err(changed());
     }
-    let old =
-        rustix::fs::openat(parent.as_fd(), name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|why| failed(why.to_string()))?;
+    let old = rustix::fs::openat(
+        parent.as_fd(),
+        name,
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK,
+        Mode::empty(),
+    )
+    .map_err(|why| failed(why.to_string()))?;
     let mut old = std::fs::File::from(old);
     let mut now = Vec::new();
-    old.read_to_end(&mut now).map_err(|why| failed(why.to_string()))?;
+    Read::take(&mut old, LARGEST + 1).read_to_end(&mut now).map_err(|why| failed(why.to_string()))?;
     if now != file.bytes {
         return Err(changed());
     }

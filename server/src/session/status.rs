@@ -22,6 +22,7 @@ impl Status {
             version: env!("CARGO_PKG_VERSION").into(),
             host_memory: 0,
             image: json!({"state": "dead", "reason": "Consort is ending."}),
+            untrusted: None,
             clients: Vec::new(),
             work: Vec::new(),
             notes: Vec::new(),
@@ -33,6 +34,7 @@ pub(super) async fn gather(
     workspace: PathBuf,
     (image, checker): (Image, Checker),
     state: ImageState,
+    untrusted: Option<String>,
     clients: Vec<ClientInfo>,
     (work, notes): (Vec<String>, Vec<String>),
 ) -> Status {
@@ -51,6 +53,7 @@ pub(super) async fn gather(
         version: env!("CARGO_PKG_VERSION").into(),
         host_memory: resident().await,
         image: described,
+        untrusted,
         clients,
         work,
         notes,
@@ -60,6 +63,7 @@ pub(super) async fn gather(
 /// An image's state as JSON: `{"state": "ready", ...}`. Also what the editor's `consort/imageState` carries.
 pub fn describe(state: &ImageState) -> Value {
     match state {
+        ImageState::Idle => json!({"state": "idle"}),
         ImageState::Starting { what } => json!({"state": "starting", "what": what}),
         ImageState::Ready { pid, image, lisp } => json!({"state": "ready", "pid": pid, "image": image, "lisp": lisp}),
         ImageState::Dead { reason, is_final } => json!({"state": "dead", "reason": reason, "final": is_final}),

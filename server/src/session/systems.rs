@@ -7,22 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use super::{CheckSystemRequest, SystemReport};
+use crate::bounded_file::SOURCE_LIMIT;
 use crate::checker::Checker;
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostics::{head_of, merge};
+use crate::ide::files;
 use crate::ide::structure::{self, Structure};
 use crate::image::api::CheckSystemParams;
 use crate::model::check::{CheckReport, FileFacts};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::image::{ImageError, Progress};
+use crate::text::Span;
 use crate::text::document::Document;
-use crate::text::{Span, decode};
 
 /// Seconds for a system and what it depends on, when none are given.
 const DEADLINE: f64 = 600.0;
-/// The longest file that is read, bytes.
-const LONGEST: u64 = 64 << 20;
 /// The codes of what went wrong around a file, and not at a place in it: with the system, and when the file was loaded after its check.
 const SYSTEM_FAILED: &str = "system-failed";
 const LOAD_FAILED: &str = "load-failed";
@@ -43,10 +43,11 @@ struct Files {
 
 impl Files {
     fn look(&self, path: &Path) -> Option<FileFacts> {
-        let text = self.texts.get(path).cloned().or_else(|| read(path))?;
+        let text = self.texts.get(path).cloned().or_else(|| files::source(path, SOURCE_LIMIT))?;
         let document = Document::new(&text, 0);
         let structure = structure::check(&document);
-        let facts = FileFacts { length: document.text().len_chars(), withheld: structure.withheld.clone() };
+        let last_form = document.scan().last_plain(document.text());
+        let facts = FileFacts { length: document.text().len_chars(), withheld: structure.withheld.clone(), last_form };
         self.lock().insert(path.to_owned(), Seen { structure, head: head_of(&document) });
         Some(facts)
     }
@@ -69,12 +70,6 @@ impl Files {
         // Whole between any two statements.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The text of a file that the copy named. Only of a regular file: nothing else has an end.
-fn read(path: &Path) -> Option<String> {
-    let facts = std::fs::metadata(path).ok()?;
-    (facts.is_file() && facts.len() <= LONGEST).then(|| std::fs::read(path).ok().map(decode))?
 }
 
 /// [`super::Session::check_system`]. Reads directories for the `.asd` files.

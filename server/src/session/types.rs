@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ropey::Rope;
 use tokio::sync::mpsc;
 
-use super::approval;
+use super::{approval, trust};
 use crate::image::api::{FileText, Origin};
 use crate::model::check::{CheckMode, CheckReport};
 use crate::model::diagnostic::Diagnostic;
@@ -104,6 +104,8 @@ pub enum Feedback {
         /// Why not.
         why: String,
     },
+    /// A person is asked whether the workspace is trusted; the answer goes to [`super::Session::answer_trust`].
+    AskTrust(Box<trust::TrustPrompt>),
     /// A line for the log.
     Log {
         /// How loud.
@@ -184,6 +186,9 @@ pub struct Status {
     pub host_memory: u64,
     /// `starting`, `ready`, `dead`, and its facts when it answers.
     pub image: serde_json::Value,
+    /// What the workspace wants and is not trusted with, for a person; absent: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<String>,
     /// Who is connected.
     pub clients: Vec<ClientInfo>,
     /// What is in progress, one line each.

@@ -76,6 +76,12 @@ impl Scan {
         &self.forms
     }
 
+    /// Where the last form starts that is a list without any prefix or guard, which every reader comes to.
+    pub fn last_plain(&self, text: &Rope) -> Option<usize> {
+        let plain = |form: &&TopForm| form.fault.is_none() && text.get_char(form.span.start) == Some('(');
+        self.forms.iter().rev().find(plain).map(|form| form.span.start)
+    }
+
     /// The forms that cannot be read.
     pub fn broken(&self) -> impl Iterator<Item = &TopForm> {
         self.forms.iter().filter(|form| form.fault.is_some())

@@ -5,4 +5,6 @@ mod bridges;
 mod command_line;
 mod killed;
 mod lifetime;
+mod shown;
 mod support;
+mod trust;

@@ -197,3 +197,58 @@ async fn nothing_runs_while_a_person_reads() {
     }
     guarded.end().await;
 }
+
+/// Names and texts that mean to be more than that; the unit tests of what is shown have the same.
+fn nasty() -> Vec<String> {
+    serde_json::from_str(include_str!("../../fixtures/nasty.json")).expect("strings")
+}
+
+fn harmless(text: &str) {
+    let acts = |char: char| char.is_control() && char != '\n' && char != '\t';
+    let hides = |char| "\u{202e}\u{2066}\u{2069}\u{200b}\u{feff}\u{2060}\u{ad}\u{e0041}\u{2028}".contains(char);
+    assert!(!text.chars().any(|char| acts(char) || hides(char)), "{text:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_and_messages_of_others_are_no_links() {
+    let guarded = Guarded::new().await;
+    let mut editor = guarded.editor().await;
+    for name in nasty() {
+        let mut agent = guarded.agent(&name).await;
+        let message = shown(&mut agent, &mut editor, "evaluate-lisp", json!({"code": name, "package": name})).await;
+        harmless(&message);
+        assert!(!message.contains("]("), "{message}");
+    }
+    let mut rich = Editor::connect(&guarded.world.session);
+    rich.initialize(json!({"capabilities": {"experimental": {"consort": {"approve": true}}}})).await;
+    rich.command("consort.status", json!({})).await.expect("a status");
+    for name in nasty() {
+        let mut agent = guarded.agent(&name).await;
+        let call = agent.begin("evaluate-lisp", json!({"code": "(list 1)"})).await;
+        let question = rich.question().await;
+        for field in ["client", "what", "message"] {
+            let text = question["params"][field].as_str().expect("text");
+            harmless(text);
+            assert!(!text.contains("]("), "{field}: {text}");
+        }
+        rich.reply(&question, json!({"decision": "deny"})).await;
+        agent.result(call).await;
+    }
+    // A condition that ends a thread is told in a notification.
+    for name in nasty() {
+        let text = serde_json::to_string(&name).expect("JSON");
+        let code = format!(
+            "(progn (sb-thread:make-thread (lambda () (error \"~A\" (map 'string #'code-char '({}))))) {})",
+            name.chars().map(|char| (char as u32).to_string()).collect::<Vec<_>>().join(" "),
+            text.len()
+        );
+        editor.eval(&code).await;
+        let told = editor
+            .wait_for("window/showMessage", |params| params["message"].to_string().contains("ended the Lisp thread"))
+            .await;
+        let message = told["message"].as_str().expect("text");
+        harmless(message);
+        assert!(!message.contains("]("), "{message}");
+    }
+    guarded.end().await;
+}

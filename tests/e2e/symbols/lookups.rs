@@ -304,3 +304,29 @@ async fn workspace_symbols_and_source_locations() {
     assert_eq!(error["message"], "Package NO-SUCH not found");
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_leaves_the_markdown_of_a_hover() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let nasty: Vec<String> = serde_json::from_str(include_str!("../../fixtures/nasty.json")).expect("strings");
+    for (index, text) in nasty.iter().enumerate() {
+        let codes = text.chars().map(|char| (char as u32).to_string()).collect::<Vec<_>>().join(" ");
+        let text_form = format!("(map 'string #'code-char '({codes}))");
+        let code = format!(
+            "(let ((package (make-package {text_form} :use '(:cl))) (symbol (intern \"NASTY-{index}\" :cl-user)))
+               (setf (fdefinition symbol) (lambda (x) x)
+                     (documentation symbol 'function) {text_form}
+                     (documentation package t) {text_form})
+               nil)"
+        );
+        editor.eval(&code).await;
+        let uri = world.uri("hover.lisp");
+        let hover = ask(&mut editor, &uri, &format!("(nasty‸-{index} 1)"), "textDocument/hover").await;
+        let value = hover["contents"]["value"].as_str().unwrap_or_else(|| panic!("{text:?}: {hover}"));
+        assert!(value.contains(&consort::shown::fenced("text", text)), "{value}");
+        let acts = |char: char| char.is_control() && char != '\n' && char != '\t';
+        assert!(!value.chars().any(acts), "{value:?}");
+    }
+    world.end().await;
+}

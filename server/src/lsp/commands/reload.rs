@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
 use super::{Command, Nothing};
+use crate::bounded_file;
 use crate::ide::reload;
 use crate::lsp::connection::Connection;
 use crate::lsp::from_proto;
@@ -180,7 +181,7 @@ impl File {
         let code = match (document, &file) {
             (Some(document), _) => document.text().to_string(),
             (None, Some(path)) => {
-                let bytes = tokio::fs::read(path).await;
+                let bytes = bounded_file::read_aside(path.clone(), bounded_file::SOURCE_LIMIT).await;
                 let bytes = bytes.map_err(|error| Error::invalid_params(format!("{}: {error}", path.display())))?;
                 String::from_utf8_lossy(&bytes).into_owned()
             }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::bounded_file;
 use crate::ide::compile_form::Refusal;
 use crate::ide::{files, fixes};
 use crate::model::check::CheckMode;
@@ -91,6 +92,7 @@ impl Tool for Diagnostics {
 open editors counts. Use it after editing files; for code that is in no file use compile-form.";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("paths", "path"), ("file_path", "path")];
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+    const NEEDS_IMAGE: bool = false;
 
     async fn call(call: Call, input: Input) -> Reply<Found> {
         let wanted = match wanted(&call.session, input.path.as_deref()).await {
@@ -206,20 +208,22 @@ async fn check(
                     None => continue,
                 }
             }
-            (None, None) => match tokio::fs::read(&path).await.map(decode) {
-                Ok(text) => match check_text(session, client, &path, text.clone()).await {
-                    Ok(items) => (Rope::from_str(&text), items),
-                    Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => return Err(error),
+            (None, None) => {
+                match bounded_file::read_aside(path.clone(), bounded_file::SOURCE_LIMIT).await.map(decode) {
+                    Ok(text) => match check_text(session, client, &path, text.clone()).await {
+                        Ok(items) => (Rope::from_str(&text), items),
+                        Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => return Err(error),
+                        Err(error) => {
+                            file.problem = Some(error.to_string());
+                            (Rope::new(), Vec::new())
+                        }
+                    },
                     Err(error) => {
                         file.problem = Some(error.to_string());
                         (Rope::new(), Vec::new())
                     }
-                },
-                Err(error) => {
-                    file.problem = Some(error.to_string());
-                    (Rope::new(), Vec::new())
                 }
-            },
+            }
         };
         found.errors += items.iter().filter(|item| item.severity == Severity::Error).count();
         found.warnings += items.iter().filter(|item| item.severity == Severity::Warning).count();

@@ -57,6 +57,7 @@ impl Tool for EditorContext {
     const DESCRIPTION: &'static str = "What the user has open in their editors (and which of it is unsaved), the file they are in, the \
 selected text and the lines in view. Use it when they say \"this function\" or \"here\".";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+    const NEEDS_IMAGE: bool = false;
 
     async fn call(call: Call, _: Input) -> Reply<Context> {
         let session = &call.session;

@@ -61,6 +61,7 @@ impl Tool for Image {
     const DESCRIPTION: &'static str = "The Lisp image's state: status (what runs, memory, systems; answers while Lisp loops), interrupt, \
 restart (last resort; systems are loaded again).";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
+    const NEEDS_IMAGE: bool = false;
 
     fn asks(input: &Input) -> Option<(Class, Subject)> {
         let what = "restart the Lisp image: what was only evaluated is lost".into();
@@ -76,11 +77,16 @@ restart (last resort; systems are loaded again).";
                 let work = if status.work.is_empty() { "Nothing runs.".into() } else { status.work.join("\n") };
                 let image = &status.image;
                 let text = format!(
-                    "The image is {}.\n{}\n{work}",
+                    "The image is {}.\n{}\n{work}{}",
                     image["state"].as_str().unwrap_or("unknown"),
-                    serde_json::to_string(&image["facts"]).unwrap_or_default()
+                    serde_json::to_string(&image["facts"]).unwrap_or_default(),
+                    status.untrusted.as_ref().map_or_else(String::new, |notice| format!("\n{notice}"))
                 );
-                done(text, json!({"image": status.image, "work": status.work}))
+                let mut facts = json!({"image": status.image, "work": status.work});
+                if let Some(notice) = status.untrusted {
+                    facts["untrusted"] = notice.into();
+                }
+                done(text, facts)
             }
             Action::Interrupt => match session.interrupt(client, false).await {
                 Ok(0) => done("Nothing of yours was running.".into(), json!({"interrupted": 0})),

@@ -135,6 +135,7 @@ impl Tool for LispEditForm {
 `edits`. The rest stays to the byte. With `load` the image gets it too, by the same approval.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path")];
+    const NEEDS_IMAGE: bool = false;
 
     // The file is looked at first: a person is shown the form by its own name, and the file with its links resolved.
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {

@@ -66,6 +66,7 @@ each, those you name in full, with the names that lisp-edit-form takes.";
     const LIMITS: crate::mcp::answer::Limits = crate::mcp::answer::Limits { text: 100_000, data: usize::MAX };
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path"), ("filename", "path")];
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+    const NEEDS_IMAGE: bool = false;
 
     async fn call(call: Call, input: Input) -> Reply<Output> {
         let file = match call.session.source_file(&input.path).await {

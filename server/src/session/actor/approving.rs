@@ -62,6 +62,11 @@ impl ApprovalState {
         }
     }
 
+    /// The editor that came first of those that show what they are told.
+    pub(super) fn first_editor(&self) -> Option<ClientId> {
+        self.editors.first().copied()
+    }
+
     /// When a question that waits for a retried call is over.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.pending.values().map(|pending| pending.until).min()
@@ -139,10 +144,10 @@ impl Actor {
         let (class, tool) = (bound.wish.class, bound.wish.tool);
         let also = bound.wish.subject.also;
         // One question may be for two things; the stricter rule holds for both.
-        let (setting, rule) =
-            also.map(|also| self.setting(also))
-                .into_iter()
-                .fold(self.setting(class), |one, other| if other.0 > one.0 { other } else { one });
+        let (setting, rule) = also
+            .map(|also| self.setting(also))
+            .into_iter()
+            .fold(self.setting(class), |one, other| if other.0 > one.0 { other } else { one });
         let session_wide = |class| self.approvals.granted.contains(&(client, class, tool));
         let granted = session_wide(class) && also.is_none_or(session_wide);
         if let Some(why) = &bound.impossible {

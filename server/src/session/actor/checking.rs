@@ -57,12 +57,13 @@ impl Actor {
                 timeout: None,
             };
             let withheld = structure::check(&open.document).withheld;
+            let last_form = last_form(&open.document, &withheld);
             let what = format!("checking {}", path.map_or_else(|| key.1.clone(), |path| path.display().to_string()));
             let (checker, asd) = (self.checker.clone(), self.asd.clone());
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
             let abort = self.jobs.start_check(job, async move {
                 let request = CheckRequest { text: text.to_string(), ..request };
-                checker.check_edited(check_params(&config, request, withheld, &asd)).await
+                checker.check_edited(check_params(&config, request, (withheld, last_form), &asd)).await
             });
             if let Some(open) = self.documents.get_mut(&key) {
                 open.running = Some(Running { abort, since: now, announced: false });
@@ -124,8 +125,10 @@ impl Actor {
         request.package.get_or_insert_with(|| first_package(request.path.as_deref()).into());
         let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
         self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
-            let structure = structure::check(&Document::new(&request.text, 0));
-            let params = check_params(&config, request, structure.withheld.clone(), &asd);
+            let document = Document::new(&request.text, 0);
+            let structure = structure::check(&document);
+            let last_form = last_form(&document, &structure.withheld);
+            let params = check_params(&config, request, (structure.withheld.clone(), last_form), &asd);
             let mut report = match params.mode {
                 // Agents try one form after another.
                 CheckMode::Form => checker.check_repeated(params).await?,
@@ -163,11 +166,16 @@ impl Actor {
     }
 }
 
+/// Where the last form starts that a complete check comes to; `None`: the structure says enough.
+fn last_form(document: &Document, withheld: &[crate::text::Span]) -> Option<usize> {
+    document.scan().last_plain(document.text()).filter(|_| withheld.is_empty())
+}
+
 /// What an image is asked; reads directories for the `.asd` files.
 fn check_params(
     config: &Config,
     request: CheckRequest,
-    withheld: Vec<crate::text::Span>,
+    (withheld, last_form): (Vec<crate::text::Span>, Option<usize>),
     asd: &AsdFiles,
 ) -> CheckParams {
     CheckParams {
@@ -177,6 +185,7 @@ fn check_params(
         mode: request.mode,
         package: request.package,
         withheld,
+        last_form,
         notes: config.check.notes,
         unreachable: config.check.unreachable,
         confine: config.check.confine,

@@ -26,7 +26,7 @@ impl Actor {
                         self.told.clear();
                         self.documents.all_due(Instant::now());
                     }
-                    ImageState::Starting { .. } => {}
+                    ImageState::Idle | ImageState::Starting { .. } => {}
                 }
                 self.tell_all(&Feedback::Image(state));
             }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::sanitize::{lookalikes, safe, without_gaps};
 use super::{BoundRequest, Class};
 use crate::config::approval::Rule;
+use crate::shown::{lookalikes, notification, safe, without_gaps};
 
 /// Lines of code that a message box shows, from its head and from its tail.
 const HEAD: usize = 24;
@@ -44,7 +44,7 @@ pub(in crate::session) fn message(client: &str, bound: &BoundRequest, seconds: u
         None => text.push_str(&format!("\nArguments: {}", shortened(&bound.wish.arguments.to_string()))),
     }
     text.push_str(&format!("\n\nAllow? Timeout: {seconds}s"));
-    text
+    notification(&text)
 }
 
 /// Names of files, the first of them, and how many there are more.

@@ -1,12 +1,12 @@
 //! What is in the files that a reload would load, when a person is asked about it: the content is what is allowed, not the names.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::bounded_file;
 use crate::image::api::reload::Allowed;
 
 /// Files, links resolved, each with the SHA-256 of its content, in hex.
@@ -60,19 +60,30 @@ impl Sources {
     }
 }
 
+/// The longest file of which a digest is taken, bytes.
+const DIGEST_LIMIT: u64 = 1 << 30;
+
 /// The SHA-256 of a file's content, in hex.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn digest_of(file: &Path) -> io::Result<String> {
-    let mut file = File::open(file)?;
+    let (file, _) = bounded_file::open(file)?;
+    let mut file = file.take(DIGEST_LIMIT + 1);
+    let mut length = 0;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 65_536];
     loop {
         match file.read(&mut buffer)? {
             0 => break,
-            count => hash.update(&buffer[..count]),
+            count => {
+                hash.update(&buffer[..count]);
+                length += count as u64;
+            }
         }
+    }
+    if length > DIGEST_LIMIT {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {DIGEST_LIMIT} bytes")));
     }
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

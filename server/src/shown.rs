@@ -1,5 +1,10 @@
-//! What is shown of a text that an agent wrote, so that a person sees what is there: nothing hidden, nothing that passes for something else.
+//! Text of agents, workspaces, files and the image, made fit to be shown: data wherever it stands, nothing hidden, nothing that passes for
+//! something else. One function for each place.
 
+/// Characters of what is shown in one line.
+const LINE: usize = 400;
+/// Characters of a message in one line.
+const LONG_LINE: usize = 2_000;
 /// Blank characters in a row that are shown as they are.
 const BLANKS: usize = 60;
 /// Empty lines in a row that are shown as they are.
@@ -19,6 +24,80 @@ pub fn safe(text: &str) -> String {
         }
     }
     shown
+}
+
+/// One line of a message, a status or a terminal: a name, a path, a value. What is left out of a long one is counted.
+pub fn line(text: &str) -> String {
+    line_of(text, LINE)
+}
+
+/// [`line`] of a message that may be longer.
+pub fn long_line(text: &str) -> String {
+    line_of(text, LONG_LINE)
+}
+
+fn line_of(text: &str, most: usize) -> String {
+    let line = safe(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        Some((cut, _)) => format!("{}... {} CHARACTERS MORE", &line[..cut], line[cut..].chars().count()),
+        None => line,
+    }
+}
+
+/// A message that an editor draws as a notification. VS Code makes links of `[text](command:...)` in them.
+pub fn notification(text: &str) -> String {
+    safe(text).replace("](", "]\\u{28}")
+}
+
+/// Text of a terminal: no character of it moves the cursor, colours, copies or rings.
+pub fn terminal(text: &str) -> String {
+    safe(text)
+}
+
+/// Text inside Markdown: shown as it is, whatever Markdown or HTML it looks like.
+pub fn markdown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in safe(text).chars() {
+        // CommonMark 0.31, 2.4: any ASCII punctuation character may be escaped.
+        if char.is_ascii_punctuation() {
+            shown.push('\\');
+        }
+        shown.push(char);
+    }
+    shown
+}
+
+/// A fenced block of Markdown that nothing in `code` can leave.
+pub fn fenced(language: &str, code: &str) -> String {
+    let code = safe(code);
+    let longest = code.split(|char| char != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}{language}\n{}\n{fence}", code.trim_end_matches('\n'))
+}
+
+/// A code span of Markdown that nothing in `code` can leave, in one line.
+pub fn code_span(code: &str) -> String {
+    let code = line(code);
+    let longest = code.split(|char| char != '`').map(str::len).max().unwrap_or(0);
+    let ticks = "`".repeat(longest + 1);
+    let blank = if code.starts_with('`') || code.ends_with('`') { " " } else { "" };
+    format!("{ticks}{blank}{code}{blank}{ticks}")
+}
+
+/// A line of source in a terminal, under which columns and bytes are counted: what would not be seen or would act is replaced by a character
+/// that takes as many bytes.
+pub fn source(text: &str) -> String {
+    let stand_in = |char: char| match char {
+        '\n' | '\t' | '\r' => char,
+        _ if !char.is_control() && !is_hidden(char) => char,
+        _ => match char.len_utf8() {
+            1 => '?',
+            2 => '\u{bf}',
+            3 => '\u{fffd}',
+            _ => '\u{1f7aa}',
+        },
+    };
+    text.chars().map(stand_in).collect()
 }
 
 /// Format characters, fillers, selectors of variants: no ink, or a turn of the direction.
@@ -55,7 +134,7 @@ fn is_false_syntax(char: char) -> bool {
 }
 
 /// Long runs of blanks are shown by how long they are: code behind them stays in sight.
-pub(super) fn without_gaps(text: &str) -> String {
+pub fn without_gaps(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find(char::is_whitespace) {
@@ -81,7 +160,7 @@ pub(super) fn without_gaps(text: &str) -> String {
 }
 
 /// A line that names what reads like another name because some of its letters only look like ASCII's; none when there is nothing.
-pub(super) fn lookalikes(text: &str) -> Option<String> {
+pub fn lookalikes(text: &str) -> Option<String> {
     let mut found: Vec<String> = Vec::new();
     for word in text.split(|char: char| !char.is_alphanumeric() && !matches!(char, '-' | '*' | '+' | '%')) {
         let false_letters = word.chars().filter(|char| is_lookalike(*char)).count();
@@ -115,8 +194,64 @@ fn is_lookalike(char: char) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    /// What agents, files and images are called that mean to be more than a name.
+    fn nasty() -> Vec<String> {
+        serde_json::from_str(include_str!("../../tests/fixtures/nasty.json")).unwrap()
+    }
+
+    fn harmless(text: &str) -> bool {
+        text.chars().all(|char| !is_hidden(char) && (char == '\n' || char == '\t' || !char.is_control()))
+    }
+
+    #[test]
+    fn nothing_nasty_is_more_than_text_in_any_place() {
+        for nasty in &nasty() {
+            for shown in [
+                line(nasty),
+                notification(nasty),
+                terminal(nasty),
+                markdown(nasty),
+                fenced("lisp", nasty),
+                code_span(nasty),
+            ] {
+                assert!(harmless(&shown), "{shown:?}");
+            }
+            assert!(!line(nasty).contains('\n'));
+            assert!(!notification(nasty).contains("]("), "{nasty:?}");
+            // No punctuation without a backslash before it, which itself is not escaped.
+            let written = markdown(nasty);
+            let mut chars = written.chars();
+            while let Some(char) = chars.next() {
+                match char {
+                    '\\' => assert!(chars.next().is_some_and(|next| next.is_ascii_punctuation()), "{written}"),
+                    other => assert!(!other.is_ascii_punctuation(), "{written}"),
+                }
+            }
+            let block = fenced("lisp", nasty);
+            let lines: Vec<&str> = block.lines().collect();
+            let fence = lines[lines.len() - 1];
+            assert!(lines[0] == format!("{fence}lisp") && fence.chars().all(|char| char == '`'));
+            assert!(lines[1..lines.len() - 1].iter().all(|line| !line.contains(fence)), "{block}");
+            let span = code_span(nasty);
+            let ticks = span.chars().take_while(|char| *char == '`').count();
+            let inside = span[ticks..span.len() - ticks].split(|char| char != '`').map(str::len);
+            assert!(inside.max().unwrap_or(0) < ticks && !span.contains('\n'), "{span}");
+            let code = source(nasty);
+            assert_eq!(code.len(), nasty.len());
+            assert!(
+                code.chars().all(|char| !is_hidden(char) && (char.is_whitespace() || !char.is_control())),
+                "{code:?}"
+            );
+        }
+        assert_eq!(line(&"x".repeat(LINE + 3)), format!("{}... 3 CHARACTERS MORE", "x".repeat(LINE)));
+        assert_eq!(notification("[Deny](command:x)"), "[Deny]\\u{28}command:x)");
+        assert_eq!(fenced("text", "a\n```\n"), "````text\na\n```\n````");
+        assert_eq!((code_span("CL-USER"), code_span("`")), ("`CL-USER`".into(), "`` ` ``".into()));
+    }
 
     #[test]
     fn what_reads_differently_to_lisp_is_spelled_out() {

@@ -1,0 +1,111 @@
+//! `consort trust`, and the line that other commands say where something is not trusted.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use consort::config::Config;
+use consort::config::trust::TrustStore;
+use consort::host::control::{Request, ask};
+use consort::host::election::{ConnectError, Place};
+use consort::host::hello::{Hello, Protocol};
+use consort::host::workspace;
+use consort::shown;
+
+use super::output::{Failure, print, print_error};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The workspace's directory [default: found from the current directory upwards]
+    dir: Option<PathBuf>,
+    /// List what is trusted
+    #[arg(long, conflicts_with_all = ["revoke", "dir"])]
+    list: bool,
+    /// Trust it no more
+    #[arg(long)]
+    revoke: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let store = TrustStore::of_user();
+    if args.list {
+        return list(&store);
+    }
+    let start = args.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    if args.revoke {
+        return revoke(&store, &start);
+    }
+    let workspace = find(&start)?;
+    let shown = shown::line(&workspace.to_string_lossy());
+    let config = Config::load(&workspace);
+    for problem in &config.problems {
+        print_error(&format!("{problem}\n"))?;
+    }
+    let Some(wish) = config.untrusted else {
+        print(&format!(
+            "Nothing to trust: what the consort.toml of {shown} wants is in force, or it wants nothing that runs programs.\n"
+        ))?;
+        return Ok(ExitCode::FAILURE);
+    };
+    store.trust(&wish).map_err(|error| Failure::cannot(error.to_string()))?;
+    let lines: String = wish.lines().iter().map(|line| format!("    {}\n", shown::line(line))).collect();
+    print(&format!("{shown} is trusted with:\n{lines}"))?;
+    tell_host(&workspace)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(store: &TrustStore) -> Result<ExitCode, Failure> {
+    let records = store.list().map_err(|error| Failure::cannot(error.to_string()))?;
+    for record in &records {
+        print(&format!("{}\n", shown::line(&record.path)))?;
+        for line in &record.keys {
+            print(&format!("    {}\n", shown::line(line)))?;
+        }
+    }
+    Ok(if records.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn revoke(store: &TrustStore, start: &Path) -> Result<ExitCode, Failure> {
+    // One that is not there any more is named as it was.
+    let workspace = match find(start) {
+        Ok(workspace) => workspace,
+        Err(_) if start.is_absolute() => start.to_path_buf(),
+        Err(failure) => return Err(failure),
+    };
+    let shown = shown::line(&workspace.to_string_lossy());
+    if !store.revoke(&workspace).map_err(|error| Failure::cannot(error.to_string()))? {
+        print(&format!("{shown} was not trusted with anything\n"))?;
+        return Ok(ExitCode::FAILURE);
+    }
+    print(&format!("{shown} is not trusted any more\n"))?;
+    tell_host(&workspace)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn find(start: &Path) -> Result<PathBuf, Failure> {
+    workspace::find_running(start).map_err(|error| Failure::cannot(format!("{}: {error}", start.display())))
+}
+
+/// Have the host that runs take it up.
+fn tell_host(workspace: &Path) -> Result<(), Failure> {
+    match Place::of(workspace)?.connect(&Hello::new(Protocol::Control)) {
+        Ok(connected) => {
+            let told = ask(connected, &Request::TrustChanged, |_| Ok(()));
+            told.map(drop).map_err(|error| {
+                Failure::cannot(format!("the host that runs did not take it up: {error}; `consort stop` ends it"))
+            })
+        }
+        Err(ConnectError::Absent) => Ok(()),
+        Err(error) => Err(Failure::cannot(format!("the host that runs was not told: {error}"))),
+    }
+}
+
+/// One line on standard error where the workspace wants what it is not trusted with, and one where its settings are not used.
+pub(crate) fn say_if_untrusted(workspace: &Path) -> Result<(), Failure> {
+    let config = Config::load(workspace);
+    let ignored =
+        config.problems.iter().filter(|problem| problem.message.starts_with("is ignored")).map(ToString::to_string);
+    for line in ignored.chain(config.untrusted.iter().map(consort::config::trust::Wish::notice)) {
+        print_error(&format!("consort: {line}\n"))?;
+    }
+    Ok(())
+}

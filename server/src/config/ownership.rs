@@ -1,0 +1,204 @@
+//! Whether a workspace's settings file is one that nobody but the person and root can have written.
+
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::bounded_file;
+
+/// The name of a workspace's settings file.
+pub const NAME: &str = "consort.toml";
+/// Its longest size, bytes.
+pub(super) const LIMIT: u64 = 64 << 10;
+/// The longest list of groups that is read, bytes.
+const GROUPS: u64 = 4 << 20;
+
+const WRITE_GROUP: u32 = 0o020;
+const WRITE_OTHERS: u32 = 0o002;
+
+/// Why the settings file in `directory` is not to be used; `None`: it may be, or there is none. For a person.
+pub fn fault(directory: &Path) -> Option<String> {
+    let file = directory.join(NAME);
+    // The link itself counts too: whoever made it chose the file.
+    let link = std::fs::symlink_metadata(&file).ok()?;
+    let uid = rustix::process::geteuid().as_raw();
+    if let Some(fault) = owner_fault(&link, uid) {
+        return Some(format!("it {fault}"));
+    }
+    let target = match file.canonicalize() {
+        Ok(target) => target,
+        Err(error) => return Some(format!("it cannot be read ({error})")),
+    };
+    match std::fs::metadata(&target) {
+        Ok(facts) if !facts.is_file() => return Some("it is not a regular file".into()),
+        Ok(facts) => {
+            if let Some(fault) = facts_fault(&facts, uid) {
+                return Some(format!("it {fault}"));
+            }
+        }
+        Err(error) => return Some(format!("it cannot be read ({error})")),
+    }
+    let directories = [Some(directory), target.parent().filter(|parent| *parent != directory)];
+    directories.into_iter().flatten().find_map(|directory| match std::fs::metadata(directory) {
+        Ok(facts) => facts_fault(&facts, uid).map(|fault| format!("its directory {} {fault}", directory.display())),
+        Err(error) => Some(format!("its directory cannot be looked at ({error})")),
+    })
+}
+
+/// The bytes of the settings file in `directory`; `None`: there is none. The file that is read is the one that is judged.
+///
+/// # Errors
+/// Why it is not to be used, for a person.
+pub(super) fn read(directory: &Path) -> Result<Option<Vec<u8>>, String> {
+    let file = directory.join(NAME);
+    match std::fs::symlink_metadata(&file) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        _ => {}
+    }
+    let advice = "make it and its directory yours alone to write (`chown`, `chmod go-w`) if you want its settings";
+    let ignored = |why: &str| format!("is ignored: {why}; {advice}");
+    if let Some(fault) = fault(directory) {
+        return Err(ignored(&fault));
+    }
+    let unread = |error: io::Error| format!("is ignored: it cannot be read ({error})");
+    let (open, facts) = bounded_file::open(&file).map_err(unread)?;
+    // It may have been exchanged since it was looked at.
+    if let Some(fault) = facts_fault(&facts, rustix::process::geteuid().as_raw()) {
+        return Err(ignored(&format!("it {fault}")));
+    }
+    bounded_file::contents(open, LIMIT).map(Some).map_err(unread)
+}
+
+fn owner_fault(facts: &Metadata, uid: u32) -> Option<String> {
+    (facts.uid() != uid && facts.uid() != 0).then(|| format!("belongs to another user (uid {})", facts.uid()))
+}
+
+fn facts_fault(facts: &Metadata, uid: u32) -> Option<String> {
+    if let Some(fault) = owner_fault(facts, uid) {
+        return Some(fault);
+    }
+    if facts.mode() & WRITE_OTHERS != 0 {
+        return Some("can be written by every user".into());
+    }
+    if facts.mode() & WRITE_GROUP != 0 && !is_private_group(facts.gid(), uid) {
+        return Some(format!("can be written by other users (group {})", facts.gid()));
+    }
+    None
+}
+
+/// Whether a group is the person's own and nobody else's, as systems with a umask of 002 make one for each user.
+fn is_private_group(gid: u32, uid: u32) -> bool {
+    // Root's own group, which has no other members where it matters: they could become root.
+    if uid == 0 && gid == 0 {
+        return true;
+    }
+    let text =
+        |path| bounded_file::read(Path::new(path), GROUPS).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let (Ok(users), Ok(groups)) = (text("/etc/passwd"), text("/etc/group")) else { return false };
+    is_private(&users, &groups, gid, uid)
+}
+
+/// The group is the user's primary one, has the user's name and no other member, and is no other user's primary one.
+fn is_private(users: &str, groups: &str, gid: u32, uid: u32) -> bool {
+    let number = |field: Option<&&str>| field.and_then(|field| field.parse::<u32>().ok());
+    let mut name = None;
+    for line in users.lines() {
+        let fields: Vec<&str> = line.split(':').collect();
+        if number(fields.get(3)) != Some(gid) {
+            continue;
+        }
+        if number(fields.get(2)) != Some(uid) {
+            return false;
+        }
+        name = fields.first().map(|name| (*name).to_owned());
+    }
+    let Some(name) = name else { return false };
+    groups.lines().any(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let members = fields.get(3).copied().unwrap_or_default();
+        number(fields.get(2)) == Some(gid)
+            && fields.first() == Some(&name.as_str())
+            && members.split(',').all(|member| member.is_empty() || member == name)
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn workspace() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(NAME), "[check]\n").unwrap();
+        mode(dir.path(), 0o755);
+        mode(&dir.path().join(NAME), 0o644);
+        dir
+    }
+
+    fn mode(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_others_can_write_is_not_used() {
+        let dir = workspace();
+        assert_eq!(fault(dir.path()), None);
+        assert_eq!(read(dir.path()).unwrap().unwrap(), b"[check]\n");
+        mode(&dir.path().join(NAME), 0o666);
+        assert!(read(dir.path()).unwrap_err().contains("can be written by every user"));
+        mode(&dir.path().join(NAME), 0o644);
+        mode(dir.path(), 0o1777);
+        assert!(read(dir.path()).unwrap_err().contains("its directory"));
+    }
+
+    #[test]
+    fn a_link_into_a_directory_of_everybody_and_a_device_are_not_used() {
+        let (dir, shared) = (workspace(), workspace());
+        std::fs::remove_file(dir.path().join(NAME)).unwrap();
+        assert_eq!(read(dir.path()).unwrap(), None);
+        symlink(shared.path().join(NAME), dir.path().join(NAME)).unwrap();
+        assert!(read(dir.path()).unwrap().is_some(), "a link to a file of one's own is as good as the file");
+        mode(shared.path(), 0o777);
+        assert!(read(dir.path()).unwrap_err().contains("its directory"));
+        std::fs::remove_file(dir.path().join(NAME)).unwrap();
+        symlink("/dev/zero", dir.path().join(NAME)).unwrap();
+        assert!(read(dir.path()).unwrap_err().contains("not a regular file"));
+        std::fs::remove_file(dir.path().join(NAME)).unwrap();
+        symlink("nowhere", dir.path().join(NAME)).unwrap();
+        assert!(read(dir.path()).unwrap_err().contains("cannot be read"));
+    }
+
+    #[test]
+    fn a_file_of_another_user_is_not_used() {
+        if !rustix::process::geteuid().is_root() {
+            return; // only root can give a file away
+        }
+        let stranger = rustix::fs::Uid::from_raw(4242);
+        let dir = workspace();
+        rustix::fs::chown(dir.path().join(NAME), Some(stranger), None).unwrap();
+        assert!(read(dir.path()).unwrap_err().contains("belongs to another user (uid 4242)"));
+        let dir = workspace();
+        rustix::fs::chown(dir.path(), Some(stranger), None).unwrap();
+        assert!(read(dir.path()).unwrap_err().contains("its directory"));
+        let dir = workspace();
+        rustix::fs::chown(dir.path().join(NAME), None, Some(rustix::fs::Gid::from_raw(4242))).unwrap();
+        assert!(read(dir.path()).unwrap().is_some(), "the group cannot write");
+        mode(&dir.path().join(NAME), 0o664);
+        assert!(read(dir.path()).unwrap_err().contains("group 4242"));
+    }
+
+    #[test]
+    fn only_a_group_of_ones_own_is_private() {
+        let users = "root:x:0:0:::\nann:x:1000:1000:::\nbob:x:1001:1001:::\neve:x:1002:100:::\nfay:x:1003:100:::\n";
+        let groups = "root:x:0:\nann:x:1000:\nbob:x:1001:ann\nusers:x:100:\nother:x:1005:\n";
+        assert!(is_private(users, groups, 1000, 1000));
+        assert!(!is_private(users, groups, 1001, 1001), "ann is a member");
+        assert!(!is_private(users, groups, 100, 1002), "fay's too");
+        assert!(!is_private(users, groups, 1000, 1001));
+        assert!(!is_private(users, groups, 1005, 1000));
+    }
+}

@@ -1,0 +1,270 @@
+//! What a workspace's consort.toml wants that starts programs or loads code, and whether the person has trusted it.
+//!
+//! One record a workspace, in the person's state directory: its path, and the SHA-256 of the keys and their values. Another value asks again.
+
+use std::fs::DirBuilder;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{Config, LispConfig, keys, ownership};
+use crate::bounded_file;
+
+/// The longest record, bytes: the keys come from a file with a limit of its own.
+const RECORD: u64 = 4 * ownership::LIMIT;
+/// What a person is told to do.
+pub const COMMAND: &str = "consort trust";
+
+/// What a workspace wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// The workspace, canonical.
+    pub workspace: PathBuf,
+    /// The keys and their values, by name.
+    pub keys: Vec<(String, Value)>,
+    /// The SHA-256 of the keys and their values, in hexadecimal.
+    pub digest: String,
+    /// How Lisp is started when it is granted.
+    pub lisp: LispConfig,
+}
+
+impl Wish {
+    /// What `keys` ask for beyond what is in force; `None` when nothing would change.
+    pub(super) fn of(config: &Config, workspace: &Path, mut wanted: Vec<(String, Value)>) -> Option<Wish> {
+        let mut granted = config.clone();
+        for (name, value) in &wanted {
+            // One that cannot be used was told as a problem.
+            let _ = keys::grant(&mut granted, name, value);
+        }
+        if granted.lisp == config.lisp {
+            return None;
+        }
+        wanted.sort_by(|a, b| a.0.cmp(&b.0));
+        let digest = digest(&wanted);
+        Some(Wish { workspace: workspace.into(), keys: wanted, digest, lisp: granted.lisp })
+    }
+
+    /// One line a key, as it would be written in the file: `lisp.command = ["qlot","exec","sbcl"]`. Data, to be shown by `crate::shown`.
+    pub fn lines(&self) -> Vec<String> {
+        self.keys.iter().map(|(name, value)| format!("{name} = {value}")).collect()
+    }
+
+    /// One line for a terminal, a log and an agent: that it is not used.
+    pub fn notice(&self) -> String {
+        let lines = self.lines().join(", ");
+        format!(
+            "The workspace's consort.toml wants {}. It is not used, and the person's own Lisp is, until the person runs \
+             `{COMMAND}` in {} or answers Trust in an editor.",
+            crate::shown::long_line(&lines),
+            crate::shown::line(&self.workspace.to_string_lossy())
+        )
+    }
+}
+
+fn digest(keys: &[(String, Value)]) -> String {
+    let mut hash = Sha256::new();
+    for (name, value) in keys {
+        for part in [name.clone(), value.to_string()] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+    }
+    hexadecimal(&hash.finalize())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What is on record of one workspace.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Record {
+    /// The workspace, for a person.
+    pub path: String,
+    /// [`Wish::digest`].
+    pub digest: String,
+    /// [`Wish::lines`].
+    pub keys: Vec<String>,
+}
+
+/// The records of one person.
+#[derive(Debug, Clone)]
+pub struct TrustStore {
+    directory: Option<PathBuf>,
+}
+
+impl TrustStore {
+    /// Those in the state directory; without a home nothing is trusted.
+    pub fn of_user() -> TrustStore {
+        TrustStore { directory: super::state_directory().map(|state| state.join("trust")) }
+    }
+
+    /// Those in `directory`.
+    pub fn within(directory: PathBuf) -> TrustStore {
+        TrustStore { directory: Some(directory) }
+    }
+
+    fn file(&self, workspace: &Path) -> Option<PathBuf> {
+        let name = hexadecimal(&Sha256::digest(workspace.as_os_str().as_bytes())[..16]);
+        self.directory.as_ref().map(|directory| directory.join(format!("{name}.json")))
+    }
+
+    /// Whether the person has trusted that workspace with that content. A record that others could have written is none.
+    pub fn grants(&self, wish: &Wish) -> bool {
+        let record = self.file(&wish.workspace).ok_or_else(no_home).and_then(|file| self.record(&file));
+        match record {
+            Ok(record) => record.digest == wish.digest,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => {
+                tracing::warn!(%error, workspace = %wish.workspace.display(), "a record of trust is not used");
+                false
+            }
+        }
+    }
+
+    fn record(&self, file: &Path) -> io::Result<Record> {
+        let directory = self.directory.as_deref().ok_or_else(no_home)?;
+        check_private(&std::fs::symlink_metadata(directory)?, directory)?;
+        if std::fs::symlink_metadata(file)?.is_symlink() {
+            return Err(io::Error::other(format!("{} is a link", file.display())));
+        }
+        let (open, facts) = bounded_file::open(file)?;
+        check_private(&facts, file)?;
+        Ok(serde_json::from_slice(&bounded_file::contents(open, RECORD)?)?)
+    }
+
+    /// Puts on record that the person trusts exactly this.
+    ///
+    /// # Errors
+    /// The system's; that the directory is open to others.
+    pub fn trust(&self, wish: &Wish) -> io::Result<()> {
+        let (directory, file) = self.directory.as_deref().zip(self.file(&wish.workspace)).ok_or_else(no_home)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        check_private(&std::fs::symlink_metadata(directory)?, directory)?;
+        let path = wish.workspace.to_string_lossy().into_owned();
+        let record = Record { path, digest: wish.digest.clone(), keys: wish.lines() };
+        // Mode 0600, and in its place at once or not at all.
+        let mut new = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
+        new.write_all(&serde_json::to_vec(&record)?)?;
+        new.as_file().sync_all()?;
+        new.persist(file).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// Forgets a workspace (a canonical path, or one that is not there any more); whether it was trusted.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn revoke(&self, workspace: &Path) -> io::Result<bool> {
+        match std::fs::remove_file(self.file(workspace).ok_or_else(no_home)?) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Everything on record, by path.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn list(&self) -> io::Result<Vec<Record>> {
+        let entries = match std::fs::read_dir(self.directory.as_deref().ok_or_else(no_home)?) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let files =
+            entries.flatten().map(|entry| entry.path()).filter(|file| file.extension().is_some_and(|e| e == "json"));
+        let mut records: Vec<Record> = files.filter_map(|file| self.record(&file).ok()).collect();
+        records.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(records)
+    }
+}
+
+fn no_home() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::NotFound,
+        "no home directory is known, so there is no place for what is trusted; set HOME",
+    )
+}
+
+fn check_private(facts: &std::fs::Metadata, path: &Path) -> io::Result<()> {
+    let ours = facts.uid() == rustix::process::geteuid().as_raw();
+    if ours && facts.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let fault = if ours { "is open to other users; remove it" } else { "belongs to another user; remove it" };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} {fault}", path.display())))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn wish(keys: Value) -> Wish {
+        let keys = keys.as_object().unwrap().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        Wish::of(&Config::default(), Path::new("/some/workspace"), keys).unwrap()
+    }
+
+    #[test]
+    fn a_record_is_private_and_holds_for_that_path_and_content_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = TrustStore::within(dir.path().join("state/trust"));
+        let wanted = wish(json!({"lisp.command": ["qlot", "exec", "sbcl"]}));
+        assert!(!store.grants(&wanted));
+        store.trust(&wanted).unwrap();
+        assert!(store.grants(&wanted));
+        let file = store.file(&wanted.workspace).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
+        assert!(!store.grants(&Wish { workspace: "/some/other".into(), ..wanted.clone() }));
+        for other in [
+            json!({"lisp.command": ["qlot", "exec", "sbcl", "--eval", "x"]}),
+            json!({"lisp.command": ["qlot", "exec", "sbcl"], "lisp.init_file": "x"}),
+            json!({"lisp.command": ["qlot", "exec", "sbcl"], "check.copies": "process"}),
+        ] {
+            assert!(!store.grants(&wish(other)));
+        }
+        assert_eq!(store.list().unwrap()[0].keys, [r#"lisp.command = ["qlot","exec","sbcl"]"#]);
+        assert!(store.revoke(&wanted.workspace).unwrap() && !store.revoke(&wanted.workspace).unwrap());
+        assert!(!store.grants(&wanted) && store.list().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_others_could_have_written_is_no_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = TrustStore::within(dir.path().join("trust"));
+        let wanted = wish(json!({"lisp.command": ["x"]}));
+        store.trust(&wanted).unwrap();
+        let file = store.file(&wanted.workspace).unwrap();
+        let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        set(&file, 0o666);
+        assert!(!store.grants(&wanted));
+        set(&file, 0o600);
+        set(file.parent().unwrap(), 0o777);
+        assert!(!store.grants(&wanted));
+        assert!(store.trust(&wanted).unwrap_err().to_string().contains("open to other users"));
+        set(file.parent().unwrap(), 0o700);
+        assert!(store.grants(&wanted));
+        std::fs::rename(&file, dir.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("elsewhere"), &file).unwrap();
+        assert!(!store.grants(&wanted));
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, "{").unwrap();
+        set(&file, 0o600);
+        assert!(!store.grants(&wanted));
+    }
+
+    #[test]
+    fn what_changes_nothing_is_not_asked() {
+        let keys = vec![("lisp.command".to_string(), json!(["sbcl"]))];
+        assert_eq!(Wish::of(&Config::default(), Path::new("/w"), keys), None);
+    }
+}

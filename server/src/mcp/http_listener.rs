@@ -1,0 +1,270 @@
+//! The connections of the HTTP door before they have shown the token: few, for a short time, and never at the cost of editors.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
+use rustix::process::{Resource, getrlimit};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+/// How long a connection may take until a request on it has shown the token.
+const SHOW_TOKEN: Duration = Duration::from_secs(10);
+/// Connections at a time that have not. One more ends the oldest.
+const STRANGERS: usize = 32;
+/// Connections at a time in all, unless the system lets this process have few descriptors.
+const MOST: usize = 256;
+/// How long to wait when the system has no descriptor left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What the listener and the requests of one connection know of it.
+#[derive(Debug, Clone)]
+pub(super) struct Visitor(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    known: AtomicBool,
+    /// It is to end, to make room.
+    leave: CancellationToken,
+}
+
+impl Visitor {
+    /// A request of it has shown the token.
+    pub(super) fn is_known(&self) {
+        self.0.known.store(true, Ordering::Release);
+    }
+}
+
+impl Connected<IncomingStream<'_, Guarded>> for Visitor {
+    fn connect_info(stream: IncomingStream<'_, Guarded>) -> Visitor {
+        Visitor(stream.io().state.clone())
+    }
+}
+
+/// A listener that keeps to these limits.
+#[derive(Debug)]
+pub(super) struct Guarded {
+    listener: TcpListener,
+    strangers: VecDeque<Weak<State>>,
+    open: Arc<AtomicUsize>,
+    most: usize,
+    show_token: Duration,
+}
+
+impl Guarded {
+    pub(super) fn new(listener: TcpListener) -> Guarded {
+        // Three of four descriptors are for editors, agents on the socket, the image and its copies.
+        let limit =
+            getrlimit(Resource::Nofile).current.map_or(MOST, |limit| usize::try_from(limit / 4).unwrap_or(MOST));
+        let open = Arc::new(AtomicUsize::new(0));
+        Guarded { listener, strangers: VecDeque::new(), open, most: MOST.min(limit).max(1), show_token: SHOW_TOKEN }
+    }
+
+    /// Admit a connection; `None`: there are too many of those that have shown the token.
+    fn admit(&mut self, stream: TcpStream) -> Option<GuardedStream> {
+        self.strangers.retain(|state| state.upgrade().is_some_and(|state| !state.known.load(Ordering::Acquire)));
+        while self.strangers.len() >= STRANGERS.min(self.most) {
+            let oldest = self.strangers.pop_front().and_then(|state| state.upgrade());
+            if let Some(oldest) = oldest {
+                oldest.leave.cancel();
+            }
+        }
+        if self.open.load(Ordering::Acquire) >= self.most + STRANGERS {
+            return None;
+        }
+        self.open.fetch_add(1, Ordering::AcqRel);
+        let state = Arc::new(State { known: AtomicBool::new(false), leave: CancellationToken::new() });
+        self.strangers.push_back(Arc::downgrade(&state));
+        let (leave, show_token) = (state.leave.clone(), self.show_token);
+        let over = Box::pin(async move {
+            tokio::select! {
+                () = leave.cancelled() => {}
+                () = tokio::time::sleep(show_token) => {}
+            }
+        });
+        Some(GuardedStream { stream, state, over: Some(over), open: Open(self.open.clone()) })
+    }
+}
+
+impl Listener for Guarded {
+    type Io = GuardedStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (GuardedStream, SocketAddr) {
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, address)) => match self.admit(stream) {
+                    Some(stream) => return (stream, address),
+                    None => tracing::warn!("too many connections over HTTP; one was closed"),
+                },
+                Err(error) => {
+                    tracing::warn!(%error, "a connection over HTTP could not be accepted");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// Counts a connection for as long as it lives.
+#[derive(Debug)]
+struct Open(Arc<AtomicUsize>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A connection that fails when it has not shown the token in time, or has to make room before.
+pub(super) struct GuardedStream {
+    stream: TcpStream,
+    state: Arc<State>,
+    /// Resolves when it is over for one that has not shown the token.
+    over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    #[allow(dead_code, reason = "it counts")]
+    open: Open,
+}
+
+impl GuardedStream {
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if self.state.known.load(Ordering::Acquire) {
+            self.over = None;
+        }
+        let Some(over) = &mut self.over else { return Ok(()) };
+        if over.as_mut().poll(context).is_pending() {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::TimedOut, "no request has shown the token in time"))
+    }
+}
+
+impl AsyncRead for GuardedStream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if let Err(error) = this.check(context) {
+            return Poll::Ready(Err(error));
+        }
+        Pin::new(&mut this.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for GuardedStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        if let Err(error) = this.check(context) {
+            return Poll::Ready(Err(error));
+        }
+        Pin::new(&mut this.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        if let Err(error) = this.check(context) {
+            return Poll::Ready(Err(error));
+        }
+        Pin::new(&mut this.stream).poll_write_vectored(context, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::extract::ConnectInfo;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// A door at which `/known` shows the token.
+    async fn door(show_token: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
+        let mut guarded = Guarded::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
+        guarded.show_token = show_token;
+        let (address, open) = (guarded.local_addr().unwrap(), guarded.open.clone());
+        let router = Router::new().route("/stranger", get(|| async { "no" })).route(
+            "/known",
+            get(|ConnectInfo(visitor): ConnectInfo<Visitor>| async move {
+                visitor.is_known();
+                "yes"
+            }),
+        );
+        let router = router.into_make_service_with_connect_info::<Visitor>();
+        tokio::spawn(async move { axum::serve(guarded, router).await });
+        (address, open)
+    }
+
+    async fn ask(stream: &mut TcpStream, path: &str) -> String {
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.unwrap();
+        let mut answer = vec![0; 4096];
+        let count = stream.read(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer[..count]).into_owned()
+    }
+
+    async fn ended(stream: &mut TcpStream) {
+        let mut rest = Vec::new();
+        // A reset is an end too.
+        let _ = stream.read_to_end(&mut rest).await;
+    }
+
+    #[tokio::test]
+    async fn who_does_not_show_the_token_in_time_is_disconnected_and_who_did_stays() {
+        let (address, open) = door(Duration::from_millis(300)).await;
+        let mut known = TcpStream::connect(address).await.unwrap();
+        assert!(ask(&mut known, "/known").await.ends_with("yes"));
+        let mut idle = TcpStream::connect(address).await.unwrap();
+        let mut slow = TcpStream::connect(address).await.unwrap();
+        slow.write_all(b"GET /known HTTP/1.1\r\nHost:").await.unwrap();
+        let mut stranger = TcpStream::connect(address).await.unwrap();
+        assert!(ask(&mut stranger, "/stranger").await.ends_with("no"));
+        for stream in [&mut idle, &mut slow, &mut stranger] {
+            ended(stream).await;
+        }
+        assert!(ask(&mut known, "/known").await.ends_with("yes"));
+        assert_eq!(open.load(Ordering::Acquire), 1);
+    }
+
+    #[tokio::test]
+    async fn many_idle_connections_make_room_for_the_next() {
+        let (address, open) = door(Duration::from_secs(3600)).await;
+        let mut known = TcpStream::connect(address).await.unwrap();
+        assert!(ask(&mut known, "/known").await.ends_with("yes"));
+        let mut idle = Vec::new();
+        for _ in 0..STRANGERS * 3 {
+            idle.push(TcpStream::connect(address).await.unwrap());
+        }
+        let mut late = TcpStream::connect(address).await.unwrap();
+        assert!(ask(&mut late, "/known").await.ends_with("yes"));
+        ended(&mut idle[0]).await;
+        assert!(open.load(Ordering::Acquire) <= STRANGERS + 2 + 1);
+        assert!(ask(&mut known, "/known").await.ends_with("yes"));
+    }
+}

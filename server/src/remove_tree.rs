@@ -1,0 +1,93 @@
+//! Removing a directory that code under check had to itself: whatever modes it set, and however deep it went.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Removes a directory with all that is below it; nothing when it is not there. Links are not followed. What cannot be removed does not keep
+/// the rest.
+///
+/// # Errors
+/// The first failure.
+pub fn remove_tree(root: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(root) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+        Ok(facts) if !facts.is_dir() => return fs::remove_file(root),
+        Ok(_) => {}
+    }
+    let mut first = None;
+    let mut number = 0_u64;
+    open_to_us(root)?;
+    // Directories are brought up beside each other, so that no path is longer than two names below `root`.
+    let mut waiting: Vec<PathBuf> = vec![root.to_owned()];
+    let mut emptied: Vec<PathBuf> = Vec::new();
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory)?.flatten() {
+            let path = entry.path();
+            let result = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let moved = loop {
+                    number += 1;
+                    let moved = root.join(format!(".consort-{number}"));
+                    // The code may have made one of that name.
+                    if moved == path || fs::symlink_metadata(&moved).is_err() {
+                        break moved;
+                    }
+                };
+                open_to_us(&path).and_then(|()| fs::rename(&path, &moved)).map(|()| waiting.push(moved))
+            } else {
+                fs::remove_file(&path)
+            };
+            if let Err(error) = result {
+                first.get_or_insert(error);
+            }
+        }
+        emptied.push(directory);
+    }
+    for directory in emptied.iter().rev() {
+        if let Err(error) = fs::remove_dir(directory) {
+            first.get_or_insert(error);
+        }
+    }
+    first.map_or(Ok(()), Err)
+}
+
+/// `directory` is no link: it was looked at without following one, and whoever could exchange it has ended.
+fn open_to_us(directory: &Path) -> io::Result<()> {
+    fs::set_permissions(directory, Permissions::from_mode(0o700))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_depth_and_links_keep_nothing() {
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("kept"), "").unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("scratch");
+        fs::create_dir_all(root.join("a/b/c")).unwrap();
+        fs::write(root.join("a/b/c/file"), "").unwrap();
+        std::os::unix::fs::symlink(outside.path(), root.join("a/link")).unwrap();
+        fs::create_dir(root.join(".consort-7")).unwrap();
+        for name in ["a/b/c", "a/b", "a", ""] {
+            fs::set_permissions(root.join(name), Permissions::from_mode(0)).unwrap();
+        }
+        remove_tree(&root).unwrap();
+        assert!(!root.exists() && outside.path().join("kept").exists());
+        remove_tree(&root).unwrap();
+        // Deeper than a path may be long.
+        fs::create_dir(&root).unwrap();
+        for _ in 0..200 {
+            let above = dir.path().join("above");
+            fs::create_dir(&above).unwrap();
+            fs::rename(&root, above.join("x".repeat(200))).unwrap();
+            fs::rename(&above, &root).unwrap();
+        }
+        remove_tree(&root).unwrap();
+        assert!(!root.exists());
+    }
+}

@@ -1,0 +1,82 @@
+//! Trust in a workspace's own settings, as clients see it: what an editor asks, and what its answer does.
+
+use super::event::Event;
+use super::{ClientId, Session, settle};
+use crate::config::Config;
+use crate::config::trust::{COMMAND, TrustStore, Wish};
+use crate::model::image::ImageError;
+use crate::shown;
+
+/// A question whether the workspace is trusted with what it wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustPrompt {
+    /// For a notification.
+    pub message: String,
+    /// What the answer is about ([`Wish::digest`]).
+    pub digest: String,
+}
+
+/// How asking ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrustAnswer {
+    /// The person trusts it.
+    Trust,
+    /// Not now, or the question was put away.
+    NotNow,
+    /// The editor cannot ask.
+    Cannot,
+}
+
+impl TrustPrompt {
+    pub(super) fn new(wish: &Wish) -> TrustPrompt {
+        let lines: Vec<String> = wish.lines().iter().map(|line| format!("    {}", shown::long_line(line))).collect();
+        let message = format!(
+            "The consort.toml of {} wants:\n{}\nThis runs programs or code of the workspace as you. Do you trust it? Until then \
+             Consort works with your own Lisp. In a terminal: `{COMMAND}`.",
+            shown::line(&wish.workspace.to_string_lossy()),
+            lines.join("\n")
+        );
+        TrustPrompt { message: shown::notification(&message), digest: wish.digest.clone() }
+    }
+}
+
+impl Session {
+    /// An editor's answer to [`super::Feedback::AskTrust`]. What was shown is put on record and in force, without reading the file again.
+    ///
+    /// # Errors
+    /// That it cannot be put on record, and why; that the image does not start with it.
+    pub async fn answer_trust(&self, client: ClientId, digest: String, answer: TrustAnswer) -> Result<(), String> {
+        let wish = self.ask(|reply| Event::TrustAnswered { client, digest, answer, reply }).await;
+        let Ok(Some(wish)) = wish else { return Ok(()) };
+        let recorded = {
+            let wish = wish.clone();
+            tokio::task::spawn_blocking(move || TrustStore::of_user().trust(&wish)).await
+        };
+        match recorded {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(format!("That the workspace is trusted could not be put on record: {error}")),
+            Err(error) => return Err(error.to_string()),
+        }
+        self.put_lisp(client, wish.lisp, None).await.map_err(|error| error.to_string())
+    }
+
+    /// The person changed in a terminal what is trusted: read the settings again, and put how Lisp is started in force.
+    ///
+    /// # Errors
+    /// That the image does not start with it.
+    pub async fn trust_changed(&self, client: ClientId) -> Result<(), ImageError> {
+        let workspace = self.workspace().to_owned();
+        let config = tokio::task::spawn_blocking(move || Config::load(&workspace)).await;
+        let Config { lisp, untrusted, .. } = config.map_err(|error| ImageError::Unavailable(error.to_string()))?;
+        self.put_lisp(client, lisp, untrusted).await
+    }
+
+    async fn put_lisp(
+        &self,
+        client: ClientId,
+        lisp: crate::config::LispConfig,
+        untrusted: Option<Wish>,
+    ) -> Result<(), ImageError> {
+        settle(self.ask(|reply| Event::PutLisp { client, lisp: Box::new(lisp), untrusted, reply })).await
+    }
+}

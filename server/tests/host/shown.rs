@@ -1,0 +1,81 @@
+//! What a terminal shows of names and texts that somebody else chose: no character of it acts, or is hidden.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::support::{Process, Services};
+
+fn nasty() -> Vec<String> {
+    serde_json::from_str(include_str!("../../../tests/fixtures/nasty.json")).unwrap()
+}
+
+/// Everything that was printed, which holds no character that acts on a terminal or is not seen.
+fn harmless(output: &Output) -> String {
+    let text = [&output.stdout[..], &output.stderr].map(|bytes| String::from_utf8(bytes.to_vec()).unwrap()).concat();
+    for char in text.chars() {
+        let acts = char.is_control() && char != '\n' && char != '\t';
+        let hides = "\u{202e}\u{2066}\u{2069}\u{200b}\u{feff}\u{2060}\u{ad}\u{e0041}\u{2028}".contains(char);
+        assert!(!acts && !hides, "{char:?} in {text:?}");
+    }
+    text
+}
+
+fn lisp_string(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[test]
+fn agents_files_keys_conditions_and_packages() {
+    let house = Services::new();
+    let mut agents = Vec::new();
+    for name in nasty() {
+        let mut agent = Process::start(house.command(&["mcp"]));
+        let client = json!({"name": name, "version": "1"});
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        agent.request("initialize", params);
+        agents.push(agent);
+    }
+    let status = harmless(&house.run(&["status"]));
+    assert!(status.contains("bell") && status.contains("\\u{1b}"), "{status}");
+    assert_eq!(status.matches(" 1 (mcp)").count(), agents.len(), "each name is one line: {status}");
+    drop(agents);
+
+    let mut keys = String::new();
+    for (index, name) in nasty().into_iter().enumerate() {
+        keys.push_str(&format!(
+            "{} = {index}\n",
+            json!(format!("{name}{index}")).to_string().replace('\u{7f}', "\\u007f")
+        ));
+        let code = format!(
+            "(in-package {0})\n(error {0})\n; {1}\n(no-such-function {0})\n",
+            lisp_string(&name),
+            name.replace(['\n', '\r'], " ")
+        );
+        house.file(&format!("d{index}/{}.lisp", name.replace('/', "_")), &code);
+        let failed = house.run(&["eval", &format!("(error \"~A\" {})", lisp_string(&name))]);
+        assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+        harmless(&failed);
+        harmless(&house.run(&["eval", "--package", &name, "1"]));
+        harmless(&house.run(&["check", &format!("{name}.lisp")]));
+    }
+    let checked = house.run(&["check", "."]);
+    assert_eq!(checked.status.code(), Some(1));
+    let text = harmless(&checked);
+    assert!(text.contains("20 files"), "{text}");
+    for line in String::from_utf8(house.run(&["check", "--json", "."]).stdout).unwrap().lines() {
+        let _: Value = serde_json::from_str(line).unwrap();
+    }
+    house.file("consort.toml", &format!("[check]\n{keys}"));
+    let doctor = harmless(&house.run(&["doctor"]));
+    assert!(doctor.contains("unknown key"), "{doctor}");
+    house.file(
+        "consort.toml",
+        &format!("[lisp]\ncommand = {}\n", json!(nasty()).to_string().replace('\u{7f}', "\\u007f")),
+    );
+    let eval = harmless(&house.run(&["eval", "1"]));
+    assert!(eval.contains("lisp.command = ") && eval.contains("consort trust"), "{eval}");
+    harmless(&house.run(&["trust"]));
+    harmless(&house.run(&["trust", "--list"]));
+    assert_eq!(house.run(&["trust", "--revoke"]).status.code(), Some(0));
+}

@@ -1,0 +1,343 @@
+//! Opening a workspace runs nothing of it: what its consort.toml wants counts once the person has trusted it.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::support::{Process, Services, agent_params, file_uri, wait_until};
+
+/// A workspace whose consort.toml runs a program of its own, which leaves a mark and is a Lisp.
+struct Hostile {
+    house: Services,
+    mark: PathBuf,
+}
+
+impl Hostile {
+    fn new() -> Hostile {
+        let house = Services::new();
+        let mark = house.workspace().join("ran");
+        let script = format!("#!/bin/sh\necho x >> {}\nexec sbcl \"$@\"\n", mark.display());
+        let program = house.file("lisp.sh", &script);
+        std::fs::set_permissions(program, PermissionsExt::from_mode(0o755)).unwrap();
+        house.file("init.lisp", &format!("(open {:?} :direction :probe :if-does-not-exist :create)", mark));
+        house.file("a.lisp", "(defun a () (undefined-thing))\n");
+        let hostile = Hostile { house, mark };
+        hostile.wants("[lisp]\ncommand = [\"./lisp.sh\"]\n");
+        hostile
+    }
+
+    fn wants(&self, text: &str) {
+        self.house.file("consort.toml", text);
+    }
+
+    fn ran(&self) -> bool {
+        self.mark.exists()
+    }
+
+    /// Every way of opening a workspace that is not `consort trust`.
+    fn opened_in_every_way(&self) {
+        let check = self.house.run(&["check", "a.lisp"]);
+        assert_eq!(check.status.code(), Some(1), "{check:?}");
+        let eval = self.house.run(&["eval", "(+ 1 2)"]);
+        assert_eq!((eval.status.code(), text(&eval.stdout).as_str()), (Some(0), "=> 3\n"), "{eval:?}");
+        self.house.run(&["stop"]);
+        let doctor = self.house.run(&["doctor"]);
+        assert_eq!(doctor.status.code(), Some(0), "{doctor:?}");
+        let mut agent = self.house.agent();
+        assert_eq!(agent.eval("(+ 1 2)").lines().next(), Some("=> 3"));
+        let mut editor = editor(&self.house);
+        let (question, found) = diagnostics(&mut editor, &self.house.workspace().join("a.lisp"));
+        assert!(question.is_none_or(|asked| asked["params"]["actions"][0]["title"] == "Trust"));
+        assert!(found.to_string().contains("undefined-function"), "{found}");
+        drop((agent, editor));
+        self.house.run(&["stop"]);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn said(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+fn editor(house: &Services) -> Process {
+    let mut editor = Process::start(house.command(&["lsp"])).framed();
+    let params = json!({"processId": null, "rootUri": file_uri(&house.workspace()), "capabilities": {}});
+    editor.request("initialize", params);
+    editor.send(&json!({"method": "initialized", "params": {}}));
+    editor
+}
+
+fn open(editor: &mut Process, file: &Path) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let document = json!({"uri": file_uri(file), "languageId": "lisp", "version": 1, "text": text});
+    editor.send(&json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
+}
+
+/// The first diagnostics of an opened file that come from the image, and what was asked before.
+fn diagnostics(editor: &mut Process, file: &Path) -> (Option<Value>, Value) {
+    open(editor, file);
+    let mut question = None;
+    loop {
+        let message = editor.receive().expect("the host lives");
+        match message["method"].as_str() {
+            Some("window/showMessageRequest") => question = Some(message),
+            Some("textDocument/publishDiagnostics") if message["params"]["diagnostics"][0].is_object() => {
+                return (question, message["params"]["diagnostics"].clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The next question.
+fn question(editor: &mut Process) -> Value {
+    loop {
+        let message = editor.receive().expect("the host lives");
+        if message["method"] == "window/showMessageRequest" {
+            return message;
+        }
+    }
+}
+
+fn answer(editor: &mut Process, question: &Value, title: &str) {
+    editor.send(&json!({"id": question["id"], "result": {"title": title}}));
+}
+
+#[test]
+fn nothing_that_a_workspace_wants_runs_before_it_is_trusted() {
+    let hostile = Hostile::new();
+    for wants in [
+        "[lisp]\ncommand = [\"./lisp.sh\"]\n",
+        "[lisp]\ncommand = [\"sh\", \"-c\", \"echo x >> ran; exec sbcl \\\"$@\\\"\", \"x\"]\n",
+        "[lisp]\ninit_file = \"init.lisp\"\n",
+        "lisp.command = [\"./lisp.sh\"]\n",
+    ] {
+        hostile.wants(wants);
+        hostile.opened_in_every_way();
+        assert!(!hostile.ran(), "{wants}");
+        for command in [&["check", "a.lisp"][..], &["eval", "1"], &["doctor"]] {
+            let output = hostile.house.run(command);
+            assert!(said(&output).contains("consort trust"), "{command:?}: {output:?}");
+        }
+        hostile.house.run(&["stop"]);
+        assert!(!hostile.ran(), "{wants}");
+    }
+}
+
+#[test]
+fn the_image_is_not_started_before_something_needs_it() {
+    let house = Services::new();
+    let mut agent = house.agent();
+    agent.request("tools/list", json!({}));
+    let idle = editor(&house);
+    assert_eq!(house.status().unwrap()["image"]["state"], "idle");
+    assert_eq!(agent.eval("(+ 1 2)"), "=> 3");
+    assert_eq!(house.status().unwrap()["image"]["state"], "ready");
+    drop((agent, idle));
+    house.run(&["stop"]);
+    let mut editor = editor(&house);
+    assert_eq!(house.status().unwrap()["image"]["state"], "idle");
+    open(&mut editor, &house.file("a.lisp", "(undefined-thing)\n"));
+    wait_until("the image is ready", || house.status().unwrap()["image"]["state"] == "ready");
+}
+
+#[test]
+fn a_terminal_trusts_exactly_what_is_there_and_takes_it_back() {
+    let hostile = Hostile::new();
+    let house = &hostile.house;
+    let trusted = house.run(&["trust"]);
+    assert_eq!(trusted.status.code(), Some(0), "{trusted:?}");
+    assert!(said(&trusted).contains("lisp.command = [\"./lisp.sh\"]"), "{trusted:?}");
+    assert!(said(&house.run(&["trust", "--list"])).contains("./lisp.sh"));
+    assert!(!hostile.ran(), "trusting runs nothing");
+    let eval = house.run(&["eval", "(+ 1 2)"]);
+    assert_eq!((text(&eval.stdout).as_str(), text(&eval.stderr).as_str()), ("=> 3\n", ""), "{eval:?}");
+    assert!(hostile.ran());
+    assert_eq!(house.run(&["trust"]).status.code(), Some(1), "nothing is left to trust");
+
+    // A host that runs is told.
+    std::fs::remove_file(&hostile.mark).unwrap();
+    let revoked = house.run(&["trust", "--revoke"]);
+    assert_eq!(revoked.status.code(), Some(0), "{revoked:?}");
+    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert!(!hostile.ran());
+    house.run(&["trust"]);
+    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert!(hostile.ran());
+
+    // Another value asks again, and the one before is not in force either.
+    house.run(&["stop"]);
+    std::fs::remove_file(&hostile.mark).unwrap();
+    hostile.wants("[lisp]\ncommand = [\"./lisp.sh\", \"--merge-core-pages\"]\n");
+    hostile.opened_in_every_way();
+    assert!(!hostile.ran());
+    // A value that only stands elsewhere in the file is the same.
+    hostile.wants("# moved\n[check]\nnotes = true\n[lisp]\ncommand = [ './lisp.sh' ]\n");
+    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert!(hostile.ran());
+    assert_eq!(house.run(&["trust", "--revoke"]).status.code(), Some(0));
+    assert_eq!(house.run(&["trust", "--revoke"]).status.code(), Some(1));
+}
+
+#[test]
+fn an_editor_asks_once_and_trust_is_in_force_at_once() {
+    let hostile = Hostile::new();
+    let house = &hostile.house;
+    let mut first = editor(house);
+    let asked = question(&mut first);
+    let message = asked["params"]["message"].as_str().unwrap();
+    assert!(message.contains("lisp.command = [\"./lisp.sh\"]"), "{message}");
+    answer(&mut first, &asked, "Not now");
+    let (again, _) = diagnostics(&mut first, &house.workspace().join("a.lisp"));
+    assert!(again.is_none() && !hostile.ran());
+    let mut second = editor(house);
+    assert!(diagnostics(&mut second, &house.workspace().join("a.lisp")).0.is_none(), "it was answered");
+    drop((first, second));
+    house.run(&["stop"]);
+
+    let mut editor = editor(house);
+    let asked = question(&mut editor);
+    answer(&mut editor, &asked, "Trust");
+    wait_until("it is trusted", || house.status().is_some_and(|status| status.get("untrusted").is_none()));
+    assert!(!diagnostics(&mut editor, &house.workspace().join("a.lisp")).1.is_null());
+    assert!(hostile.ran());
+    drop(editor);
+    house.run(&["stop"]);
+    std::fs::remove_file(&hostile.mark).unwrap();
+    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert!(hostile.ran(), "it is on record");
+}
+
+#[test]
+fn an_image_that_runs_is_started_anew_when_the_workspace_is_trusted() {
+    let hostile = Hostile::new();
+    let house = &hostile.house;
+    let mut agent = house.agent();
+    assert!(agent.eval("(defvar *kept* 1)").starts_with("=> *KEPT*"));
+    let before = house.status().unwrap()["image"]["pid"].clone();
+    let mut editor = editor(house);
+    let asked = question(&mut editor);
+    answer(&mut editor, &asked, "Trust");
+    wait_until("another image runs", || {
+        let image = house.status().unwrap()["image"].clone();
+        image["state"] == "ready" && image["pid"] != before
+    });
+    assert!(hostile.ran());
+}
+
+#[test]
+fn an_agent_is_told_and_cannot_answer() {
+    let hostile = Hostile::new();
+    let mut agent = hostile.house.agent();
+    let call = |agent: &mut Process, name: &str, arguments: Value| {
+        agent.request("tools/call", json!({"name": name, "arguments": arguments}))["result"].to_string()
+    };
+    let status = call(&mut agent, "image", json!({"action": "status"}));
+    assert!(status.contains("consort trust") && status.contains("./lisp.sh"), "{status}");
+    let tools = agent.request("tools/list", json!({})).to_string();
+    assert!(!tools.contains("trust"), "{tools}");
+    call(&mut agent, "image", json!({"action": "restart"}));
+    assert_eq!(agent.eval("(+ 1 2)").lines().next(), Some("=> 3"));
+    assert!(!hostile.ran());
+}
+
+#[test]
+fn settings_that_others_can_write_are_ignored_and_end_the_search() {
+    let hostile = Hostile::new();
+    let house = &hostile.house;
+    let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    let workspace = house.workspace();
+    let file = workspace.join("consort.toml");
+    // Trusted once, which does not make up for who can write it.
+    house.run(&["trust"]);
+    let refused = |why: &str| {
+        let eval = house.run(&["eval", "(+ 1 2)"]);
+        assert_eq!(text(&eval.stdout), "=> 3\n", "{eval:?}");
+        assert!(text(&eval.stderr).contains("is ignored") && text(&eval.stderr).contains(why), "{eval:?}");
+        let doctor = house.run(&["doctor"]);
+        assert!(said(&doctor).contains("is ignored"), "{doctor:?}");
+        house.run(&["stop"]);
+        assert!(!hostile.ran());
+    };
+    set(&file, 0o666);
+    refused("every user");
+    set(&file, 0o644);
+    set(&workspace, 0o777);
+    refused("its directory");
+    set(&workspace, 0o755);
+    if rustix::process::geteuid().is_root() {
+        let give = |to: Option<u32>| rustix::fs::chown(&file, to.map(rustix::fs::Uid::from_raw), None).unwrap();
+        give(Some(4242));
+        refused("another user");
+        give(Some(0));
+    }
+    // In a directory above that everybody can write, with nothing between.
+    let inner = workspace.join("mine");
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::write(inner.join("a.lisp"), "(defun a () 1)\n").unwrap();
+    set(&workspace, 0o1777);
+    let mut command = house.command(&["check", "a.lisp"]);
+    let check = command.current_dir(&inner).output().unwrap();
+    assert_eq!(check.status.code(), Some(0), "{check:?}");
+    assert!(text(&check.stderr).contains("is ignored"), "{check:?}");
+    assert!(!hostile.ran());
+    assert!(house.command(&["stop"]).current_dir(&inner).output().unwrap().status.success());
+    set(&workspace, 0o755);
+}
+
+#[test]
+fn settings_that_are_no_file_keep_nobody_waiting() {
+    let house = Services::new();
+    house.file("a.lisp", "(defun a () 1)\n");
+    let file = house.workspace().join("consort.toml");
+    for make in [
+        (|file: &Path| symlink("/dev/zero", file).unwrap()) as fn(&Path),
+        |file| assert!(std::process::Command::new("mkfifo").arg(file).status().unwrap().success()),
+        |file| symlink("consort.toml", file).unwrap(),
+        |file| std::fs::create_dir(file).unwrap(),
+        |file| std::fs::write(file, "x = 1\n".repeat(100_000)).unwrap(),
+    ] {
+        std::fs::remove_file(&file).or_else(|_| std::fs::remove_dir(&file)).unwrap();
+        make(&file);
+        let check = house.run(&["check", "a.lisp"]);
+        assert_eq!(check.status.code(), Some(0), "{check:?}");
+        assert!(text(&check.stderr).contains("consort.toml: is ignored"), "{check:?}");
+        house.run(&["stop"]);
+    }
+    std::fs::remove_file(&file).unwrap();
+    house.file("consort.toml", "");
+}
+
+#[test]
+fn a_link_to_settings_elsewhere_is_trusted_by_its_content() {
+    let hostile = Hostile::new();
+    let house = &hostile.house;
+    let file = house.workspace().join("consort.toml");
+    let elsewhere = house.workspace().join("elsewhere.toml");
+    std::fs::rename(&file, &elsewhere).unwrap();
+    symlink("elsewhere.toml", &file).unwrap();
+    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert!(!hostile.ran());
+    assert_eq!(house.run(&["trust"]).status.code(), Some(0));
+    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert!(hostile.ran());
+    house.run(&["stop"]);
+    std::fs::remove_file(&hostile.mark).unwrap();
+    std::fs::write(&elsewhere, "[lisp]\ncommand = [\"./lisp.sh\", \"--merge-core-pages\"]\n").unwrap();
+    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert!(!hostile.ran());
+}
+
+#[test]
+fn an_agents_initialize_runs_nothing() {
+    let hostile = Hostile::new();
+    let mut agent = Process::start(hostile.house.command(&["mcp"]));
+    agent.request("initialize", agent_params(json!({})));
+    assert_eq!(hostile.house.status().unwrap()["image"]["state"], "idle");
+    assert!(!hostile.ran());
+}
