@@ -13,8 +13,12 @@
         (mapcar (lambda (diagnostic) (field diagnostic "code")) (diagnostics-of lines))
         (list (format nil "the copy ended with ~A, ~A" code signal)))))
 
+(defvar *directory* (fresh-directory) "A directory that no copy may write in.")
+(defvar *victim* (concatenate 'string *directory* "victim") "A file that no copy may delete.")
+(with-open-file (out *victim* :direction :output) (write-string "untouched" out))
+
 (loop for (code . programs) in
-      '(("unused-variable" "(defun f (x) 1)")
+      `(("unused-variable" "(defun f (x) 1)")
         ("unread-variable" "(defun f () (let ((x 1)) (setq x 2) nil))")
         ("ignored-variable-used" "(defun f (x) (declare (ignore x)) (list x))")
         ("ignore-unknown" "(defun f () (declare (ignore zz)) 1)")
@@ -46,9 +50,9 @@
         ("redefinition" "(defmacro yy () 1) (defun yy () 1)")
         ("duplicate-definition" "(defun dd () 1) (defun dd () 2)")
         ;; The system's refusal, told as it is or by another condition.
-        ("confined" "(defmacro m () (delete-file \"/etc/hostname\")) (m)"
-                    "(defmacro m () (handler-case (delete-file \"/etc/hostname\") (error (e) (error \"In vain: ~A\" e)))) (m)"
-                    "(eval-when (:compile-toplevel) (sb-posix:mkdir \"/nowhere-at-all\" 448))")
+        ("confined" ,(format nil "(defmacro m () (delete-file ~S)) (m)" *victim*)
+                    ,(format nil "(defmacro m () (handler-case (delete-file ~S) (error (e) (error \"In vain: ~~A\" e)))) (m)" *victim*)
+                    ,(format nil "(eval-when (:compile-toplevel) (sb-posix:mkdir ~S 448))" (concatenate 'string *directory* "new")))
         ("compile-time-error" "(eval-when (:compile-toplevel) (error \"Permission denied by me\"))")
         ;; The compiler's words in a user's mouth.
         ("compiler" "(defmacro m () (warn \"The class ~A does not match anything\" 'x) nil) (m)"
@@ -60,5 +64,9 @@
              (expect (member code codes :test #'string=) (format nil "~A: ~A is not in ~S" program code codes))
              (when (member code '("compiler" "style") :test #'string=)
                (expect (null (rest codes)) (format nil "~A: others than ~A in ~S" program code codes))))))
+
+(expect (probe-file *victim*) "the file is still there")
+(expect (null (probe-file (concatenate 'string *directory* "new"))) "no directory was made")
+(delete-directory *directory*)
 
 (finish-tests "kinds of findings")

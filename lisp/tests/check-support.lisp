@@ -110,8 +110,8 @@
      (incf *failures*)
      (format t "~&FAILED: ~A~%" ,name)))
 
-(defun finish-tests (title)
-  "Tell how it went and end with the exit code."
-  (format t "~&~A: ~:[~D failed~;all passed~*~]~%" title (zerop *failures*) *failures*)
+(defun finish-tests (title &key skipped)
+  "Tells how it went and ends with the exit code: 77 when nothing failed and the tests were SKIPPED."
+  (format t "~&~A: ~:[~D failed~;~:[all passed~;skipped~]~]~%" title (zerop *failures*) (if (zerop *failures*) skipped *failures*))
   (finish-output)
-  (leave (if (zerop *failures*) 0 1)))
+  (leave (cond ((plusp *failures*) 1) (skipped 77) (t 0))))

@@ -20,6 +20,14 @@ name=${1:-sbcl}
 [ $# -gt 0 ] || set -- $parts
 part_p() { case " $parts " in *" $1 "*) return 0 ;; esac; return 1; }
 part_p "$1" || { echo "there is no part $1; parts: $parts"; exit 2; }
+part=
+for argument; do
+    if part_p "$argument"; then
+        part=$argument
+    else
+        case $part in image | programs) ;; *) echo "the tests of the part $part have no names: $argument"; exit 2 ;; esac
+    fi
+done
 sbcl=$(command -v "$name") || { echo "there is no program $name"; exit 2; }
 case $sbcl in /*) ;; *) sbcl=$(pwd)/$sbcl ;; esac
 lisp=$(cd "$(dirname "$0")/.." && pwd)
@@ -85,12 +93,18 @@ test_part() {
         # shellcheck disable=SC2086
         set -- ${counts:-0 1 0}
         passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
-    elif run "$2" --load "$scratch/consort.fasl" --load "$lisp/tests/check-$1.lisp"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "To run this part alone: lisp/tests/run.sh $name $1${2:+ $2}"
+        return
     fi
+    status=0
+    run "$2" --load "$scratch/consort.fasl" --load "$lisp/tests/check-$1.lisp" || status=$?
+    case $status in
+    0) passed=$((passed + 1)) ;;
+    77) skipped=$((skipped + 1)) ;;
+    *)
+        failed=$((failed + 1))
+        echo "FAILED: the part $1 ended with code $status. To run it alone: lisp/tests/run.sh $name $1${2:+ $2}"
+        ;;
+    esac
 }
 while [ $# -gt 0 ]; do
     part=$1 names=
@@ -99,7 +113,6 @@ while [ $# -gt 0 ]; do
         names="$names${names:+ }$1"
         shift
     done
-    case $names:$part in :* | *:image | *:programs) ;; *) echo "the tests of the part $part have no names: $names"; exit 2 ;; esac
     test_part "$part" "$names"
 done
 if [ "$skipped" -gt 0 ]; then
