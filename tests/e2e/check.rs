@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// `consort check ARGS`, with time enough on a slow machine.
 fn check(world: &Installation, args: &[&str]) -> Output {
-    world.run(&[&["check", "--timeout", "600"], args].concat())
+    world.run(&[&["check", "--timeout", "900"], args].concat())
 }
 
 /// A workspace with a copy of a directory of this repository at its top: a directory below with an `.asd` would have a host of its own.

@@ -8,10 +8,10 @@ use std::panic::Location;
 use std::time::{Duration, Instant};
 
 /// The longest wait for something that must happen.
-pub const PATIENCE: Duration = Duration::from_secs(300);
+pub const PATIENCE: Duration = Duration::from_secs(900);
 
 /// The deadline of code that ends by itself, in seconds, for operations that want one.
-pub const AMPLE: f64 = 600.0;
+pub const AMPLE: f64 = 900.0;
 
 /// How long is slept between two looks at what nothing tells of.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -22,7 +22,7 @@ use super::program::Program;
 static LISP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lisp");
 
 /// A build that takes longer is given up; it takes seconds.
-pub(crate) const BUILD_LIMIT: Duration = Duration::from_secs(180);
+pub(crate) const BUILD_LIMIT: Duration = Duration::from_secs(600);
 /// An entry that was not used for so long is removed.
 const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Lines of SBCL's own words in a build's error.
