@@ -27,6 +27,11 @@ test('every command is registered, and every registered one is declared', () => 
   for (const { category } of contributes.commands) assert.equal(category, 'Consort')
 })
 
+test('the state for tests is registered, and offered to nobody', () => {
+  assert.match(source, /registerCommand\('_consort\.state'/)
+  assert.doesNotMatch(JSON.stringify(contributes), /_consort\.state/)
+})
+
 test('menus and keys name commands that exist, and no key twice', () => {
   for (const entry of [...Object.values(contributes.menus).flat(), ...contributes.keybindings]) assert.ok(declared.has(entry.command), entry.command)
   const keys = contributes.keybindings.map(({ key }) => key)

@@ -16,9 +16,10 @@ class Agent:
         self.parameters = StdioServerParameters(command=os.environ["CONSORT_BIN"], args=["mcp", "--workspace", workspace], env=env)
 
     def __enter__(self):
-        self.calls = queue.Queue()
-        self.thread = threading.Thread(target=lambda calls: asyncio.run(self.run(calls)), args=[self.calls], daemon=True)
+        self.calls, begun = queue.Queue(), queue.Queue()
+        self.thread = threading.Thread(target=self.live, args=[self.calls, begun], daemon=True)
         self.thread.start()
+        self.result(begun)
         return self
 
     def __exit__(self, *_):
@@ -30,10 +31,19 @@ class Agent:
         self.calls.put(None)
         self.__enter__()
 
-    async def run(self, calls):
+    def live(self, calls, begun):
+        """The thread: BEGUN gets something once the agent is connected, or why it is not; so do calls that come when it is no more."""
+        try:
+            asyncio.run(self.run(calls, begun))
+        except BaseException as error:  # also exception groups, which a failing client raises
+            begun.put(error)
+            while call := calls.get():
+                call[2].put(error)
+
+    async def run(self, calls, begun):
         who = types.Implementation(name="Claude Code", version="2.1")
         async with stdio_client(self.parameters) as (read, write), ClientSession(read, write, client_info=who) as session:
-            await session.initialize()
+            begun.put(await session.initialize())
             while call := await asyncio.to_thread(calls.get):
                 name, arguments, answer = call
                 try:
@@ -50,6 +60,6 @@ class Agent:
     @staticmethod
     def result(answer, patience=PATIENCE):
         got = answer.get(timeout=patience)
-        if isinstance(got, Exception):
+        if isinstance(got, BaseException):
             raise got
         return got

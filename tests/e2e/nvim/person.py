@@ -453,6 +453,8 @@ def attempt(desk, run):
 
 def main():
     nvim, place, out = sys.argv[1:]
+    # Also when the run is ended from outside, terminal, editor and host are.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     only = re.compile(os.environ.get("ONLY", ""))
     desk, passed, failed, flaky = Desk(nvim, place, out), 0, 0, []
     try:

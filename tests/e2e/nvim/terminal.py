@@ -96,6 +96,8 @@ class Terminal:
     def keep(self, name):
         """Keep what is seen under tests/out."""
         ansi = self.ansi()
+        # Another run of this work tree may be clearing it.
+        os.makedirs(self.out, exist_ok=True)
         base = os.path.join(self.out, name)
         with open(base + ".ansi", "w") as file:
             file.write(ansi)

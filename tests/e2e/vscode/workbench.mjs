@@ -13,7 +13,7 @@ const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/go
 
 /** How long what must come may take, in milliseconds, and how long until what can be done again is. */
 export const PATIENCE = Number(process.env.CONSORT_TEST_PATIENCE ?? 120_000)
-const ATTEMPT = PATIENCE / 20
+const ATTEMPT = PATIENCE / 40
 /** For a click in a loop that makes it again. */
 export const once = { timeout: ATTEMPT }
 
