@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use super::api::{EvalOutcome, EvalParams, LoadSystemOutcome, LoadSystemParams, Operation};
+use super::api::{EvalError, EvalOutcome, EvalParams, EvalStatus, LoadSystemOutcome, LoadSystemParams, Operation};
 use super::handle::lost;
 use super::link::{Call, CallError, Listener, lock};
 use super::live::Live;
@@ -135,13 +135,20 @@ pub(super) async fn eval(
     shared: &Arc<Shared>,
     params: EvalParams,
     output: Option<mpsc::UnboundedSender<OutputChunk>>,
+    stopped: impl Future<Output = ()>,
 ) -> Result<EvalOutcome, ImageError> {
+    tokio::pin!(stopped);
     let Some(within) = Duration::try_from_secs_f64(params.timeout).ok().filter(|within| !within.is_zero()) else {
         let message = format!("The timeout must be a positive number of seconds, and not {}.", params.timeout);
         return Err(ImageError::Refused { kind: "bad-params".into(), message });
     };
-    let turn = shared.turns.take(&params.session).await;
-    let live = shared.live().await?;
+    let ready = async { (shared.turns.take(&params.session).await, shared.live().await) };
+    let (turn, live) = tokio::select! {
+        biased;
+        () = &mut stopped => return Ok(interrupted_before()),
+        ready = ready => ready,
+    };
+    let live = live?;
     let listener = output.clone().map_or(Listener::None, |sender| Listener::Output(sender, 0));
     let call = live.link.call("eval", &params, Some(&params.session), listener)?;
     let id = call.id();
@@ -149,7 +156,20 @@ pub(super) async fn eval(
     let call = Some(call);
     let (shared, live_) = (shared.clone(), live.clone());
     let mut work = Work { shared, live: live_, call, grace: GRACE, captured: true, turn: Some(turn), answered: false };
-    match work.answer::<EvalOutcome>(Some(within)).await {
+    let answer = {
+        let answer = work.answer::<EvalOutcome>(Some(within));
+        tokio::pin!(answer);
+        tokio::select! {
+            biased;
+            answer = &mut answer => answer,
+            () = &mut stopped => {
+                // The image reads the two in order, so it knows of the evaluation.
+                live.link.interrupt(id, "cancel");
+                answer.await
+            }
+        }
+    };
+    match answer {
         Ok(mut outcome) => {
             let (stdout, stderr) = live.pipes.end(id);
             append(&mut outcome.stdout, stdout);
@@ -162,6 +182,21 @@ pub(super) async fn eval(
             drop(work);
             Err(lost(&shared, &live).await)
         }
+    }
+}
+
+/// The answer to an evaluation that was interrupted before the image heard of it.
+fn interrupted_before() -> EvalOutcome {
+    let message = "Stopped: the evaluation was interrupted before it began.".into();
+    EvalOutcome {
+        status: EvalStatus::Interrupted,
+        values: Vec::new(),
+        stdout: Default::default(),
+        stderr: Default::default(),
+        warnings: Vec::new(),
+        error: Some(EvalError { kind: "INTERRUPTED".into(), message, backtrace: Vec::new() }),
+        timing: None,
+        package: "COMMON-LISP-USER".into(),
     }
 }
 

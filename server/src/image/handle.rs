@@ -167,7 +167,23 @@ impl Image {
         params: EvalParams,
         output: Option<mpsc::UnboundedSender<OutputChunk>>,
     ) -> Result<EvalOutcome, ImageError> {
-        evaluate::eval(&self.shared, params, output).await
+        evaluate::eval(&self.shared, params, output, std::future::pending()).await
+    }
+
+    /// [`Image::eval`], interrupted when `stop` is told so, wherever it is by then: waiting for its turn or for the image, running, ended.
+    pub async fn eval_until(
+        &self,
+        params: EvalParams,
+        output: Option<mpsc::UnboundedSender<OutputChunk>>,
+        stop: oneshot::Receiver<()>,
+    ) -> Result<EvalOutcome, ImageError> {
+        let stopped = async {
+            // One who went away without a word interrupts nothing.
+            if stop.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        evaluate::eval(&self.shared, params, output, stopped).await
     }
 
     /// Check a text in a throw-away copy. Dropping the future kills the copy.
@@ -288,9 +304,18 @@ impl Image {
 
     /// Interrupt what runs for `session`, or everything; the number of evaluations interrupted.
     pub async fn interrupt(&self, session: Option<&str>) -> Result<usize, ImageError> {
+        self.interrupt_these(session, &["eval", "load-system", "load-file"]).await
+    }
+
+    /// [`Image::interrupt`] for all but evaluations, which [`Image::eval_until`] can be told to end.
+    pub async fn interrupt_loads(&self, session: Option<&str>) -> Result<usize, ImageError> {
+        self.interrupt_these(session, &["load-system", "load-file"]).await
+    }
+
+    async fn interrupt_these(&self, session: Option<&str>, operations: &[&str]) -> Result<usize, ImageError> {
         let live = self.shared.dispatcher().await?;
         let mut found = tokio::task::JoinSet::new();
-        for target in live.link.running(session) {
+        for target in live.link.running(session, operations) {
             let link = live.link.clone();
             found.spawn(async move { link.interrupt_found(target).await });
         }

@@ -1,5 +1,6 @@
 //! What a new image gets before anybody may use it: the init files, and the systems that were loaded through Consort, in order.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use crate::config::InitFile;
 const INIT_LIMIT: Duration = Duration::from_secs(60);
 /// So is the loading of one system.
 const SYSTEM_LIMIT: Duration = Duration::from_secs(600);
+/// Names that a message lists.
+const TOLD: usize = 20;
 /// What an interrupted step may take to stop before the image is ended.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
@@ -98,16 +101,23 @@ impl Plan {
         }
     }
 
-    /// Before a new image gets what there is: what it will be able to take back is what is replayed in it. Of the replacements of one function
-    /// the last is enough.
+    /// The reloads that a new image gets, in order: of those that define the same names the newest alone.
+    fn replays(&self) -> Vec<Replay> {
+        let mut defined = HashSet::new();
+        let mut kept: Vec<Replay> = Vec::new();
+        for replay in self.reloads.iter().rev().flatten() {
+            let known = replay.names.iter().filter(|name| !defined.insert(name.as_str())).count();
+            if replay.names.is_empty() || known < replay.names.len() {
+                kept.push(replay.clone());
+            }
+        }
+        kept.reverse();
+        kept
+    }
+
+    /// Before a new image gets what there is: what it will be able to take back is what is replayed in it.
     fn keep_what_is_replayed(&mut self) {
-        let all: Vec<Replay> = self.reloads.drain(..).flatten().collect();
-        let superseded = |at: usize, replay: &Replay| {
-            replay.operation == "replace-function"
-                && all[at + 1..].iter().any(|later| replay.names.iter().all(|name| later.names.contains(name)))
-        };
-        let kept = all.iter().enumerate().filter(|(at, replay)| !superseded(*at, replay));
-        self.reloads = kept.map(|(_, replay)| Some(replay.clone())).collect();
+        self.reloads = self.replays().into_iter().map(Some).collect();
     }
 
     /// The last reload was taken back.
@@ -152,12 +162,23 @@ impl Restoration {
     pub(super) fn describe(&self) -> String {
         let mut text = String::new();
         if !self.restored.is_empty() {
-            text += &format!(" Loaded again: {}.", self.restored.join(", "));
+            text += &format!(" Loaded again: {}.", list(&self.restored));
         }
-        for (name, why) in &self.failed {
+        for (name, why) in self.failed.iter().take(TOLD) {
             text += &format!(" Not loaded again: {name} ({why}).");
         }
+        if let Some(more) = self.failed.len().checked_sub(TOLD).filter(|more| *more > 0) {
+            text += &format!(" {more} more were not loaded again.");
+        }
         text + " What was defined or set by evaluation only is lost."
+    }
+}
+
+/// The names, of very many the first.
+fn list(names: &[String]) -> String {
+    match names.len().checked_sub(TOLD) {
+        Some(more) if more > 0 => format!("{} and {more} more", names[..TOLD].join(", ")),
+        _ => names.join(", "),
     }
 }
 
@@ -220,7 +241,7 @@ pub(super) async fn repeat(shared: &Shared, live: &Live, init: bool) -> Result<V
     let files = if init { init_files(shared) } else { Vec::new() };
     let steps: Vec<Step> = {
         let plan = lock(&shared.plan);
-        let replays = plan.reloads.iter().flatten().cloned().map(Step::Replay);
+        let replays = plan.replays().into_iter().map(Step::Replay);
         let files = files.into_iter().filter(
             |step| !matches!(step, Step::File(path, required) if plan.is_fatal(path) || !required && !path.exists()),
         );
@@ -275,7 +296,7 @@ async fn take(live: &Live, step: &Step) -> Result<(), Option<String>> {
     let outcome = match tokio::time::timeout(limit, &mut outcome).await {
         Ok(outcome) => outcome,
         Err(_) => {
-            for id in live.link.running(None) {
+            for id in live.link.running(None, &["load-system", "load-file"]) {
                 live.link.interrupt(id, "timeout");
             }
             match tokio::time::timeout(STOP_LIMIT, &mut outcome).await {
@@ -300,5 +321,44 @@ async fn take(live: &Live, step: &Step) -> Result<(), Option<String>> {
         Ok(_) => Err(Some("it was interrupted".into())),
         Err(CallError::Refused(error)) => Err(Some(error.to_string())),
         Err(CallError::Gone) => Err(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replay(what: &str, names: &[&str]) -> Replay {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Replay { operation: "compile-form", params: serde_json::Value::Null, what: what.into(), names }
+    }
+
+    fn replayed(plan: &Plan) -> Vec<String> {
+        plan.replays().into_iter().map(|replay| replay.what).collect()
+    }
+
+    #[test]
+    fn the_newest_of_each_name_is_replayed() {
+        let mut plan = Plan::default();
+        plan.replay(replay("f and g", &["F", "G"]));
+        for count in 0..400 {
+            plan.replay(replay(&format!("f {count}"), &["F"]));
+        }
+        plan.replay(replay("nothing by name", &[]));
+        assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
+        plan.replay(replay("g", &["G"]));
+        assert_eq!(replayed(&plan), ["f 399", "nothing by name", "g"]);
+        // The one before counts again.
+        plan.undone();
+        assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
+        plan.keep_what_is_replayed();
+        assert_eq!(plan.reloads.len(), 3);
+    }
+
+    #[test]
+    fn a_long_restoration_is_told_briefly() {
+        let restored = (0..1000).map(|count| format!("function-{count}")).collect();
+        let told = Restoration { restored, failed: Vec::new() }.describe();
+        assert!(told.contains("function-0, function-1,") && told.contains("and 980 more"), "{told}");
     }
 }
