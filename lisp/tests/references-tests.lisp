@@ -36,7 +36,7 @@
 (defmethod gg ((x t) &key a) a)
 (defun i () (gg 1 :types 2))
 (defun j () (gg 1 :later 2))
-(defmethod gg ((x string) &key later) later)
+(defmethod gg ((x string) &key a later) (list a later))
 (defun || (x) x)
 (defun k () (|| 1 2))"))
       (is equal '("unknown-keyword" "wrong-argument-count") (sort (codes-of image text) #'string<))
