@@ -2,7 +2,7 @@
 ;;; boot.lisp and consort.asd both read this list.
 ("package"
  "sbcl" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile"
- "json" "settings" "wire" "timers" "streams" "pristine" "backtrace" "evaluation" "workers" "dispatch" "user-package"
+ "json" "settings" "wire" "timers" "streams" "pristine" "backtrace" "evaluation" "workers" "locks" "dispatch" "user-package"
  "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names"
  "profile/stacks" "profile/sampler" "ops/profile"
  "testing/frameworks" "testing/select" "ops/run-tests" "ops/tools"

@@ -14,9 +14,13 @@
 
 (in-package :consort)
 
-(define-condition copy-busy (error) ()
-  (:documentation "The image compiles, or a lock of the runtime stays held: no copy could be made in time. Try again.")
-  (:report "The image is busy compiling or loading; it could not be copied yet."))
+(define-condition copy-busy (error)
+  ((obstacle :initarg :obstacle :initform nil :reader copy-busy-obstacle))
+  (:documentation "A lock of the runtime stays held: no copy could be made in time. OBSTACLE: words that say by whom, or NIL. Try again.")
+  (:report (lambda (condition stream)
+             (format stream "The image is busy and could not be copied yet~@[: ~A~]. It is tried again; if that thread never lets go, interrupt ~
+                             what it runs, end it, or restart the image."
+                     (copy-busy-obstacle condition)))))
 
 (define-condition cannot-copy (error)
   ((reason :initarg :reason :reader cannot-copy-reason))
@@ -26,16 +30,28 @@
 (sb-ext:defglobal *runtime-locks* (coerce (map-heap :all :type instance-widetag :test (lambda (object) (typep object 'sb-thread:mutex))) 'simple-vector)
   "Every mutex that exists before user code runs: 500 to 800 of them, whatever this version of SBCL calls them.")
 
-(defconstant +lock-bits+ 3 "The bits of a mutex's state that say it is held; newer SBCLs have others beside them.")
-
-(defun runtime-lock-held-p ()
-  "Whether another thread holds a lock of the runtime. The state is looked at, not the owner: between taking a lock and signing it,
-it has no owner."
+(defun held-runtime-lock ()
+  "A lock of the runtime that another thread holds; NIL when there is none."
   (let ((locks *runtime-locks*) (self sb-thread:*current-thread*))
     (declare (simple-vector locks))
     (loop for lock across locks
-            thereis (and (plusp (logand +lock-bits+ (mutex-state lock)))
-                         (not (eq (sb-thread:mutex-owner lock) self))))))
+          when (and (lock-held-p lock) (not (eq (sb-thread:mutex-owner lock) self)))
+            return lock)))
+
+(defun thread-without-collector ()
+  "Another thread that keeps the collector off. To stop the world would stop all but that one, until it lets go."
+  (find-if (lambda (thread)
+             (and (not (eq thread sb-thread:*current-thread*))
+                  (eq t (handler-case (sb-thread:symbol-value-in-thread collector-off thread nil)
+                          (error () nil)))))
+           (sb-thread:list-all-threads)))
+
+(defun obstacle ()
+  "What keeps the image from being copied now, in words; NIL when nothing does any more."
+  (let ((thread (thread-without-collector))
+        (lock (held-runtime-lock)))
+    (cond (thread (format nil "~A keeps the collector off" (thread-words thread)))
+          (lock (holding-words lock)))))
 
 (defun c-variables (names)
   "The addresses of those C variables of the runtime that it has. Never called with the world stopped: the linker has locks too."
@@ -58,7 +74,7 @@ it has no owner."
   (and #+linux t #-linux nil
        #+sb-thread t #-sb-thread nil
        (every #'internal-p '(map-heap mutex-state primitive-thread thread-next-slot thread-previous-slot all-threads avl-insert
-                             joinable-threads finalizer-thread world-lock))
+                             joinable-threads finalizer-thread world-lock collector-off))
        (every #'find-foreign-symbol-address '("all_threads" "gc_stop_the_world" "gc_start_the_world" "try_acquire_gc_lock" "release_gc_lock"
                                   "gc_close_thread_regions"))))
 
@@ -104,7 +120,7 @@ refused; NIL when something was in the way. Nothing here may cons or look up whi
   (without-collecting
     (when (eql 1 (call-c "try_acquire_gc_lock" sb-alien:int))
       (call-c "gc_stop_the_world" sb-alien:void)
-      (let ((pid (if (or (runtime-lock-held-p) (c-lock-held-p c-locks))
+      (let ((pid (if (or (held-runtime-lock) (c-lock-held-p c-locks))
                      nil
                      (bare-fork))))
         (when (eql pid 0)
@@ -119,7 +135,7 @@ refused; NIL when something was in the way. Nothing here may cons or look up whi
         ((sb-thread:grab-mutex world-lock :timeout seconds)
          (unwind-protect (funcall function)
            (sb-thread:release-mutex world-lock)))
-        (t (error 'copy-busy))))
+        (t (error 'copy-busy :obstacle (holding-words world-lock)))))
 
 (defmacro be-copy (function)
   "In a process that is to be a copy, in the scope of a WITHOUT-INTERRUPTS: cut its ties, call FUNCTION, and leave."
@@ -144,12 +160,14 @@ Nothing of FUNCTION is seen in this image."
      (lambda ()
        (without-interrupts
          (loop
-           (setf pid (try-to-fork c-locks mutexes conditions))
-           (when (or pid (> (get-internal-real-time) deadline)) (return))
-           (sb-thread:thread-yield))
+           (let ((collecting (not (thread-without-collector))))
+             (setf pid (and collecting (try-to-fork c-locks mutexes conditions)))
+             (when (or pid (> (get-internal-real-time) deadline)) (return))
+             ;; Not again and again: to look conses, and the collection that comes of it would stop everybody.
+             (if collecting (sb-thread:thread-yield) (sleep 1/20))))
          (when (eql pid 0) (be-copy function))))
      patience)
-    (cond ((null pid) (error 'copy-busy))
+    (cond ((null pid) (error 'copy-busy :obstacle (obstacle)))
           ((minusp pid) (error 'cannot-copy :reason (system-message)))
           (t pid))))
 

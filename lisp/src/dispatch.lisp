@@ -73,6 +73,14 @@
       (when ended
         (send-error id "internal" "The thread that worked on this was ended")))))
 
+(defun answer-look (id operation params)
+  "Answer a request that looks something up, or say who is in the way. A look-up cannot be interrupted, so it must not wait for ever."
+  (handler-case (await-package-locks)
+    (request-error (refusal)
+      (send-error id (request-error-kind refusal) (request-error-message refusal))
+      (return-from answer-look)))
+  (answer-at-once id operation params))
+
 (defun answer-in-thread (id operation params evaluation)
   "Answer a request in a thread of its own."
   (call-starting evaluation (lambda () (answer-at-once id operation params))))
@@ -82,7 +90,7 @@
   (let ((evaluation (make-evaluation id nil)))
     (with-lock (*running-lock*)
       (push evaluation *starting*))
-    (start-thread (concatenate 'string "consort " (operation-name operation)) #'answer-in-thread id operation params evaluation)))
+    (start-thread-soon (concatenate 'string "consort " (operation-name operation)) #'answer-in-thread id operation params evaluation)))
 
 (defun post-error (id kind message)
   (post-frame (object "id" id "error" (object "kind" kind "message" message))))
@@ -100,7 +108,7 @@
           ((eq (operation-where operation) :thread)
            (start-answering id operation params))
           ((eq (operation-where operation) :look)
-           (help (lambda () (answer-at-once id operation params))))
+           (help (lambda () (answer-look id operation params))))
           (t
            (call-answering id #'post-frame #'post-error (lambda () (funcall (operation-function operation) id params)))))))
 
@@ -212,4 +220,5 @@
   (furnish-image)
   (send-event "ready" "protocol" +protocol+ "pid" (sb-posix:getpid) "image" *image-id* "lisp" (lisp-version)
                       "features" (image-features))
+  (start-thread "consort starter" #'start-all)
   (with-own-settings () (serve *link*)))

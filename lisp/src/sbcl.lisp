@@ -102,6 +102,18 @@ KIND is one of
   "BODY with MUTEX held and interrupts off, so that nobody unwinds out of it. Only for short work that does not run user code."
   `(without-interrupts (sb-thread:with-mutex (,mutex) ,@body)))
 
+;;; Locks of the runtime (code/target-thread.lisp)
+
+(define-internal mutex-state :function "copying the image" ("SB-THREAD" "MUTEX-%STATE") ("SB-THREAD" "MUTEX-STATE"))
+(define-internal make-thread-lock :variable "answering while no thread can be made" ("SB-THREAD" "*MAKE-THREAD-LOCK*"))
+
+(defconstant +lock-bits+ 3 "The bits of a mutex's state that say it is held; newer SBCLs have others beside them.")
+
+(declaim (inline lock-held-p))
+(defun lock-held-p (lock)
+  "Whether a thread holds LOCK. The state is looked at, not the owner: between taking a lock and signing it, it has no owner."
+  (plusp (logand +lock-bits+ (mutex-state lock))))
+
 ;;; Descriptors. read(2) and write(2) without the copies and locks of streams; EINTR is tried again.
 
 (define-internal vector-sap :macro "reading and writing the link" ("SB-SYS" "VECTOR-SAP"))

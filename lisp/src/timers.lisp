@@ -13,7 +13,7 @@
   (changed (sb-thread:make-semaphore :name "consort timers") :type sb-thread:semaphore :read-only t)
   (timers '() :type list)
   (wakes nil :type (or null (unsigned-byte 62)))
-  (thread nil))
+  (thread nil :type boolean))
 
 (define-global *deadlines* (make-timer-queue "consort deadlines") "What interrupts evaluations. Nothing in it may wait.")
 (define-global *flushes* (make-timer-queue "consort flushes") "What sends streamed output. It may wait for the host.")
@@ -29,10 +29,10 @@
             (merge 'list (list timer) (timer-queue-timers queue) #'< :key #'timer-at)
             earlier (or (null (timer-queue-wakes queue)) (< at (timer-queue-wakes queue))))
       (unless (timer-queue-thread queue)
-        (setf (timer-queue-thread queue) :starting
+        (setf (timer-queue-thread queue) t
               start t)))
     (when start
-      (setf (timer-queue-thread queue) (start-thread (timer-queue-name queue) #'run-timers queue)))
+      (start-thread-soon (timer-queue-name queue) #'run-timers queue))
     (when earlier
       (sb-thread:signal-semaphore (timer-queue-changed queue)))
     timer))

@@ -45,6 +45,37 @@
                              (restore-stack-guards)))
                          :name name))
 
+;;; To make a thread takes a lock of the runtime. A user's thread may hold it for ever, and the dispatcher must not wait for it: then
+;;; another thread waits.
+
+(define-global *starts* '() "Functions that start a thread, newest first, which wait for the starter.")
+(define-global *starts-lock* (sb-thread:make-mutex :name "consort starts") "Held while *STARTS* changes.")
+(define-global *starts-wanted* (sb-thread:make-semaphore :name "consort starts") "Counts what is in *STARTS*.")
+
+(defun start-all ()
+  "The starter's work."
+  (loop
+    (sb-thread:wait-on-semaphore *starts-wanted*)
+    (funcall (with-lock (*starts-lock*)
+               (let ((oldest (last *starts*)))
+                 (setf *starts* (nbutlast *starts*))
+                 (car oldest))))))
+
+(defun can-start-thread-p ()
+  "Whether a thread can be made now, as far as can be told without waiting."
+  (and (null *starts*)
+       (not (and (internal-p 'make-thread-lock) (lock-held-p make-thread-lock)))))
+
+(defun start-thread-soon (name function &rest arguments)
+  "As START-THREAD, and never waiting: true."
+  (if (can-start-thread-p)
+      (apply #'start-thread name function arguments)
+      (progn
+        (with-lock (*starts-lock*)
+          (push (lambda () (apply #'start-thread name function arguments)) *starts*))
+        (sb-thread:signal-semaphore *starts-wanted*)))
+  t)
+
 (defun own-thread-p (thread)
   "Whether THREAD is Consort's, or the one that serves, and not the user's."
   (or (sb-thread:main-thread-p thread)
@@ -90,7 +121,7 @@
           (push (cons octets end) *outbox*))
         (sb-thread:signal-semaphore *outbox-filled*)
         (unless *poster*
-          (setf *poster* (start-thread "consort poster" #'post-all)))))))
+          (setf *poster* (start-thread-soon "consort poster" #'post-all)))))))
 
 ;;; Lines in
 

@@ -9,7 +9,7 @@
   (work (sb-thread:make-semaphore :name "consort session") :type sb-thread:semaphore :read-only t)
   (jobs '() :type list)
   (current nil)
-  (thread nil)
+  (thread nil :type boolean)
   (closed nil)
   (settings nil :type (or null settings)))
 
@@ -32,8 +32,8 @@
   (with-lock ((session-lock session))
     (setf (session-jobs session) (append (session-jobs session) (list job))))
   (unless (session-thread session)
-    (setf (session-thread session)
-          (start-thread (concatenate 'string "consort session " (session-name session)) #'run-session session)))
+    (setf (session-thread session) t)
+    (start-thread-soon (concatenate 'string "consort session " (session-name session)) #'run-session session))
   (sb-thread:signal-semaphore (session-work session)))
 
 (defun take-job (session)
@@ -63,8 +63,7 @@
     (when job
       (funcall (job-on-death job))))
   (unless (session-closed session)
-    (setf (session-thread session)
-          (start-thread (concatenate 'string "consort session " (session-name session)) #'run-session session))))
+    (start-thread (concatenate 'string "consort session " (session-name session)) #'run-session session)))
 
 (defun job-id (job)
   (evaluation-id (job-evaluation job)))
@@ -140,7 +139,7 @@ does to the readtable is done to the image's, which later sessions and checks be
                     helper))))
     (if helper
         (sb-thread:signal-semaphore (helper-wake helper))
-        (start-thread "consort helper" #'run-helper (make-helper work)))))
+        (start-thread-soon "consort helper" #'run-helper (make-helper work)))))
 
 (defun wait-for-work (helper)
   "Whether HELPER is one of those that wait, and then has work; NIL when enough of them do."

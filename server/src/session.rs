@@ -318,9 +318,20 @@ impl Session {
     ) -> impl Future<Output = Result<O::Answer, ImageError>> + Send + use<O, F> {
         let image = self.inner.image.clone();
         let (reply, answer) = oneshot::channel();
-        let start = Start(Box::new(move |jobs: &mut Jobs, job, session: String| {
+        let start = Start(Box::new(move |jobs: &mut Jobs, mut job, session: String| {
             let operation = operation(session.clone());
-            jobs.start(job, reply, async move { image.run(&operation, Some(&session), within, progress).await });
+            let (stop, stopped) = oneshot::channel();
+            job.stop = Some(stop);
+            jobs.start(job, reply, async move {
+                tokio::select! {
+                    biased;
+                    Ok(()) = stopped => {
+                        let message = "It was interrupted. What it had changed in the image before is kept.".into();
+                        Err(ImageError::Refused { kind: "interrupted".into(), message })
+                    }
+                    answer = image.run(&operation, Some(&session), within, progress) => answer,
+                }
+            });
         }));
         let (image, provenance, who) =
             (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));

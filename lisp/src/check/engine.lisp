@@ -100,7 +100,8 @@ then, if it is known."
   (when *checks*
     (dolist (check (reverse *checks*))
       (let ((*check* check))
-        (mapc (lambda (finding) (found check finding)) (take-undefined check))))
+        (mapc (lambda (finding) (found check finding)) (take-undefined check))
+        (mapc (lambda (finding) (found check finding)) (take-unknown-keywords check))))
     (forget-undefined-warnings)))
 
 (sb-ext:defglobal *checking* nil "Whether this process is a copy that checks: then the hooks below are in force.")
@@ -131,6 +132,13 @@ the system tens of milliseconds. In the image itself NAME does what it always di
   (when (and *check* (undefined-now-p name kind))
     (handler-case (note-undefined-use *check* name kind)
       (error () nil))))
+
+(when (internal-p 'note-key-mismatch-name)
+  (hook note-key-mismatch-name (original name keywords)
+    (funcall original name keywords)
+    (when *check*
+      (handler-case (note-keyword-use *check* name keywords)
+        (error () nil)))))
 
 (hook compile-toplevel-name (original &rest more)
   (when *check*

@@ -50,6 +50,7 @@ dropped when all uses in the top-level form at FORM-START are found."
   (definitions (make-hash-table :test 'equal)) ; (kind name) -> (start . end) of the name's first definition
   (ghosts (make-hash-table :test 'equal)) ; names that withheld or unreadable forms define
   (undefined '())                       ; undefined-use, newest first
+  (keyword-uses '())                    ; (generic-function keyword finding), newest first
   (held '())                            ; findings about unknown names, or due to them: told at the end, if the file's system is not to blame
   (asd-files '())                       ; where the file's system may be defined
   (unloaded-system nil)                 ; its name, when it is known and not loaded

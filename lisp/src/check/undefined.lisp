@@ -62,6 +62,38 @@
                                       nil start)
                   (check-undefined check))))))))
 
+;;; Keywords in calls of generic functions: which ones they take is known when all of their methods are.
+
+(defun note-keyword-use (check name keywords)
+  "Keep that the compiler met a call of the generic function NAME with KEYWORDS that it does not take so far."
+  (multiple-value-bind (form span) (locate-context check)
+    (dolist (keyword keywords)
+      (let ((place (or (and (consp form) (unused-place check (places check form keyword :from (cdr form)) (list :keyword keyword)))
+                       span)))
+        (push (list name keyword
+                    (new-finding check (car place) (cdr place) :style-warning "unknown-keyword"
+                                 (format nil "~A is not a known argument keyword." (name-for-user keyword))
+                                 :condition "STYLE-WARNING" :data (list "keyword" (symbol-name keyword))))
+              (check-keyword-uses check))))))
+
+(defun method-takes-keyword-p (name keyword)
+  "Whether a method that the image has on the generic function NAME takes KEYWORD."
+  (let ((function (and (fboundp name) (fdefinition name))))
+    (and (typep function 'generic-function)
+         (some (lambda (method)
+                 (let ((lambda-list (sb-mop:method-lambda-list method)))
+                   (or (member '&allow-other-keys lambda-list)
+                       (member keyword (keyword-parameters lambda-list)))))
+               (sb-mop:generic-function-methods function)))))
+
+(defun take-unknown-keywords (check)
+  "The findings for the keywords that their generic functions still do not take, in the order of the text; forget them."
+  (sort (loop for (name keyword finding) in (reverse (shiftf (check-keyword-uses check) '()))
+              when (handler-case (and (unknown-keyword-p name keyword) (not (method-takes-keyword-p name keyword)))
+                     (error () nil))
+                collect finding)
+        #'< :key #'finding-start))
+
 (defun ghost-p (check name)
   "Whether a form of the text that could not be read seems to define NAME."
   (let ((symbol (if (consp name) (car (last name)) name)))

@@ -193,6 +193,8 @@ upper-cased; a leading colon or #: is not part of it, nor are quotes, and what s
 (defun warm-up ()
   "Evaluate a little of everything, so that what CLOS makes on first use is in the core: neither the first user nor an evaluation that comes
 while another holds the compiler's lock waits for it."
+  (note-print-methods)
+  (foreign-print-methods)
   (dolist (text '("(values 1 '(:a :b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)"))
     (json-line (let ((*user-settings* (copy-of-settings)))
                  (evaluate (make-evaluation 0 "warm-up") text :package (user-package) :timing t))))

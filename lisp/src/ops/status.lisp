@@ -13,9 +13,10 @@
 
 (defun systems-soon ()
   "The names of the loaded systems; the last ones known when ASDF does not answer within a tenth of a second."
-  (let ((thread (start-thread "consort systems" (lambda () (ignore-errors (ask-for-systems))))))
-    (sb-thread:join-thread thread :timeout 0.1 :default nil)
-    *systems*))
+  (when (can-start-thread-p)
+    (let ((thread (start-thread "consort systems" (lambda () (ignore-errors (ask-for-systems))))))
+      (sb-thread:join-thread thread :timeout 0.1 :default nil)))
+  *systems*)
 
 (defun running-facts ()
   (loop for evaluation in *running*

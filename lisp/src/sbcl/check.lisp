@@ -99,6 +99,20 @@ calling it goes on as before."
 (define-internal node-source-path :function "every use of an undefined function" ("SB-C" "NODE-SOURCE-PATH"))
 (define-internal original-source-path :function "every use of an undefined function" ("SB-C" "SOURCE-PATH-ORIGINAL-SOURCE"))
 
+(define-internal note-key-mismatch-name :symbol "unknown keywords in calls of generic functions" ("SB-C" "NOTE-KEY-ARG-MISMATCH"))
+(define-internal generic-function-type :function "unknown keywords in calls of generic functions" ("SB-PCL" "COMPUTE-GF-FTYPE"))
+(define-internal function-type-p :function "unknown keywords in calls of generic functions" ("SB-KERNEL" "FUN-TYPE-P"))
+(define-internal type-allows-keys-p :function "unknown keywords in calls of generic functions" ("SB-KERNEL" "FUN-TYPE-ALLOWP"))
+(define-internal type-keywords :function "unknown keywords in calls of generic functions" ("SB-KERNEL" "FUN-TYPE-KEYWORDS"))
+(define-internal keyword-name :function "unknown keywords in calls of generic functions" ("SB-KERNEL" "KEY-INFO-NAME"))
+
+(defun unknown-keyword-p (name keyword)
+  "Whether the generic function NAME, with the methods that it has, takes no KEYWORD."
+  (let ((type (generic-function-type name)))
+    (and (function-type-p type)
+         (not (type-allows-keys-p type))
+         (not (find keyword (type-keywords type) :key #'keyword-name)))))
+
 (defun undefined-warnings ()
   "What the compiler has met in this compilation unit and found undefined."
   (and (boundp undefined-warnings-name) (symbol-value undefined-warnings-name)))

@@ -12,12 +12,24 @@
             (t (values nil nil)))
     (error () (values nil nil))))
 
+(defun without-system-packages (form package)
+  "FORM, a part of a lambda list, with the symbols that SBCL keeps to itself written without their packages, which mean nothing to a user of PACKAGE."
+  (cond ((consp form)
+         (cons (without-system-packages (car form) package) (without-system-packages (cdr form) package)))
+        ((and (symbolp form)
+              (symbol-package form)
+              (own-package-p (symbol-package form))
+              (not (eq form (find-symbol (symbol-name form) package)))
+              (not (eq :external (nth-value 1 (find-symbol (symbol-name form) (symbol-package form))))))
+         (make-stand-in (string-downcase (symbol-name form))))
+        (t form)))
+
 (defun lambda-list-parts (lambda-list package)
   "The parts of LAMBDA-LIST as written where PACKAGE is current; a dotted rest is a &rest."
   (flet ((part (part)
            (if (and (symbolp part) part (not (keywordp part)))
                (string-downcase (symbol-name part)) ; whatever package SBCL made it in
-               (present part package :depth 6))))
+               (present (without-system-packages part package) package :depth 6))))
     (loop for rest = lambda-list then (cdr rest)
           while rest
           collect (if (consp rest) (part (car rest)) "&rest")

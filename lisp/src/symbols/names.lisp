@@ -69,7 +69,7 @@ name, and whether the prefix ends in two colons. Upper-case but for what is esca
       (string (if (<= (length object) +shown-string+)
                   object
                   (concatenate 'string (subseq object 0 +shown-string+) "...")))
-      ((or symbol number character package) object)
+      ((or symbol number character package stand-in) object)
       (pathname (if (equal (class-name (class-of object)) 'pathname) object (make-stand-in "#<PATHNAME>")))
       (cons (if (zerop depth)
                 (make-stand-in "#")

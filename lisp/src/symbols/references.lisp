@@ -28,6 +28,20 @@
     (loop for index from 0 below (code-entries code)
           collect (code-entry code index))))
 
+(defun map-methods-of-system (function)
+  "Call FUNCTION with each method that users defined for a generic function that a package of SBCL's exports: PRINT-OBJECT, Gray streams' and the like."
+  (let ((seen (make-hash-table :test 'eq)))
+    (dolist (package (list-all-packages))
+      (when (and (own-package-p package) (not (eq package (load-time-value (find-package "CONSORT")))))
+        (do-external-symbols (symbol package)
+          (dolist (name (list symbol (list 'setf symbol)))
+            (when (and (fboundp name) (not (and (symbolp name) (or (macro-function name) (special-operator-p name)))))
+              (let ((object (fdefinition name)))
+                (when (and (typep object 'generic-function) (not (gethash object seen)))
+                  (setf (gethash object seen) t)
+                  (dolist (method (sb-mop:generic-function-methods object))
+                    (unless (part-of-core-p method) (funcall function method))))))))))))
+
 (defun map-own-functions (function)
   "Call FUNCTION with the kind and name of each global function, macro and method of the user's packages, and with the function."
   (let ((seen (make-hash-table :test 'eq)))
@@ -35,6 +49,7 @@
              (when (and (functionp object) (not (typep object 'generic-function)) (not (gethash object seen)))
                (setf (gethash object seen) t)
                (funcall function kind name object))))
+      (map-methods-of-system (lambda (method) (visit "method" method (method-fast-function method))))
       (dolist (package (list-all-packages))
         (unless (own-package-p package)
           (do-symbols (symbol package)

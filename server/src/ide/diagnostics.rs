@@ -14,6 +14,9 @@ use crate::text::document::{Applied, Document};
 /// The code of the one diagnostic of a file whose system is not loaded; its `data` is `{"system": name}`.
 pub const SYSTEM_NOT_LOADED: &str = "system-not-loaded";
 
+/// The code of the diagnostic of a text that could not be checked now.
+pub const NOT_CHECKED: &str = "not-checked";
+
 /// LSP's number of a severity, also in `consort check --json`. The only place that says it.
 pub fn severity_number(severity: Severity) -> u8 {
     match severity {
@@ -88,6 +91,8 @@ struct Checking {
 pub struct Findings {
     compiled: Vec<Found>,
     checking: Option<Checking>,
+    /// Why no check can be made, once one could not: what is known is of an earlier one.
+    blocked: Option<String>,
 }
 
 impl Findings {
@@ -110,9 +115,21 @@ impl Findings {
         self.checking = None;
     }
 
+    /// The check could not be made, and `why`: what was known stays, and is said to be of before.
+    pub fn check_blocked(&mut self, why: String) {
+        self.checking = None;
+        self.blocked = Some(why);
+    }
+
+    /// Whether what is known is of a check before one that could not be made.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked.is_some()
+    }
+
     /// The running check is done. Its findings are carried over whatever changed since it began.
     pub fn check_ends(&mut self, diagnostics: Vec<Diagnostic>) {
         let Some(Checking { forms, since }) = self.checking.take() else { return };
+        self.blocked = None;
         self.compiled = diagnostics
             .into_iter()
             .map(|diagnostic| Found::new(diagnostic, &forms))
@@ -125,7 +142,24 @@ impl Findings {
         let forms = forms(document);
         let shown = |found: &&Found| found.form.is_none_or(|form| forms.binary_search(&form).is_ok());
         let compiled = self.compiled.iter().filter(shown).map(|found| found.diagnostic.clone());
+        let compiled = compiled.chain(self.blocked.as_deref().map(|why| not_checked(head(document, &forms), why)));
         merge(structure::check(document), compiled.collect())
+    }
+}
+
+/// The finding that the others are of an earlier check.
+fn not_checked(span: Span, why: &str) -> Diagnostic {
+    Diagnostic {
+        span,
+        severity: Severity::Information,
+        code: NOT_CHECKED.into(),
+        message: format!("This text could not be checked, and what else is shown here is of an earlier check. {why}"),
+        condition: None,
+        form: None,
+        toplevel: None,
+        tags: Vec::new(),
+        related: Vec::new(),
+        data: serde_json::Value::Null,
     }
 }
 
@@ -185,6 +219,21 @@ mod tests {
     fn find(text: &str, what: &str) -> Span {
         let start = text[..text.find(what).unwrap()].chars().count();
         Span { start, end: start + what.chars().count() }
+    }
+
+    #[test]
+    fn a_check_that_cannot_be_made_is_said_beside_what_was_known() {
+        let Case { document, mut findings } = Case::new("(foo)\n(bar)");
+        let before = findings.merged(&document);
+        findings.check_begins(&document);
+        findings.check_blocked("A thread holds a lock.".into());
+        let now = findings.merged(&document);
+        let said: Vec<&Diagnostic> = now.iter().filter(|diagnostic| diagnostic.code == NOT_CHECKED).collect();
+        assert_eq!(now.len(), before.len() + 1);
+        assert!(said[0].message.contains("A thread holds a lock."));
+        findings.check_begins(&document);
+        findings.check_ends(Vec::new());
+        assert_eq!(findings.merged(&document), []);
     }
 
     /// A document and its findings, one at `foo`.

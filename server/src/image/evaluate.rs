@@ -12,7 +12,7 @@ use super::link::{Call, CallError, Listener, lock};
 use super::pipes::append;
 use super::runtime::{Runtime, lost};
 use super::turns::Turn;
-use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
+use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 use crate::model::image::{ImageError, OutputChunk, Progress};
 
 /// What code may take to stop after it was interrupted.
@@ -135,22 +135,41 @@ pub(crate) async fn eval(
     runtime: &Arc<Runtime>,
     params: EvalParams,
     output: Option<mpsc::UnboundedSender<OutputChunk>>,
+    stopped: impl Future<Output = ()>,
 ) -> Result<EvalOutcome, ImageError> {
+    tokio::pin!(stopped);
     let Some(within) = Duration::try_from_secs_f64(params.timeout).ok().filter(|within| !within.is_zero()) else {
         let message = format!("The timeout must be a positive number of seconds, and not {}.", params.timeout);
         return Err(ImageError::Refused { kind: "bad-params".into(), message });
     };
-    let turn = runtime.turns.take(&params.session).await;
-    let instance = runtime.instance().await?;
+    let ready = async { (runtime.turns.take(&params.session).await, runtime.instance().await) };
+    let (turn, instance) = tokio::select! {
+        biased;
+        () = &mut stopped => return Ok(interrupted_before()),
+        ready = ready => ready,
+    };
+    let instance = instance?;
     let listener = output.clone().map_or(Listener::None, |sender| Listener::Output(sender, 0));
     let call = instance.link.call("eval", &params, Some(&params.session), listener)?;
     let id = call.id();
     instance.pipes.begin(id, output);
     let call = Some(call);
     let (runtime, instance_) = (runtime.clone(), instance.clone());
-    let mut work =
-        Work { runtime, instance: instance_, call, grace: GRACE, captured: true, turn: Some(turn), answered: false };
-    match work.answer::<EvalOutcome>(Some(within)).await {
+    let mut work = Work { runtime, instance: instance_, call, grace: GRACE, captured: true, turn: Some(turn), answered: false };
+    let answer = {
+        let answer = work.answer::<EvalOutcome>(Some(within));
+        tokio::pin!(answer);
+        tokio::select! {
+            biased;
+            answer = &mut answer => answer,
+            () = &mut stopped => {
+                // The image reads the two in order, so it knows of the evaluation.
+                instance.link.interrupt(id, "cancel");
+                answer.await
+            }
+        }
+    };
+    match answer {
         Ok(mut outcome) => {
             let (stdout, stderr) = instance.pipes.end(id);
             append(&mut outcome.stdout, stdout);
@@ -163,6 +182,21 @@ pub(crate) async fn eval(
             drop(work);
             Err(lost(&runtime, &instance).await)
         }
+    }
+}
+
+/// The answer to an evaluation that was interrupted before the image heard of it.
+fn interrupted_before() -> EvalOutcome {
+    let message = "Stopped: the evaluation was interrupted before it began.".into();
+    EvalOutcome {
+        status: EvalStatus::Interrupted,
+        values: Vec::new(),
+        stdout: Default::default(),
+        stderr: Default::default(),
+        warnings: Vec::new(),
+        error: Some(EvalError { kind: "INTERRUPTED".into(), message, backtrace: Vec::new() }),
+        timing: None,
+        package: "COMMON-LISP-USER".into(),
     }
 }
 

@@ -115,7 +115,23 @@ impl Image {
         params: EvalParams,
         output: Option<mpsc::UnboundedSender<OutputChunk>>,
     ) -> Result<EvalOutcome, ImageError> {
-        evaluate::eval(&self.runtime, params, output).await
+        evaluate::eval(&self.runtime, params, output, std::future::pending()).await
+    }
+
+    /// [`Image::eval`], interrupted when `stop` is told so, wherever it is by then: waiting for its turn or for the image, running, ended.
+    pub async fn eval_until(
+        &self,
+        params: EvalParams,
+        output: Option<mpsc::UnboundedSender<OutputChunk>>,
+        stop: oneshot::Receiver<()>,
+    ) -> Result<EvalOutcome, ImageError> {
+        let stopped = async {
+            // One who went away without a word interrupts nothing.
+            if stop.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        evaluate::eval(&self.runtime, params, output, stopped).await
     }
 
     /// Load a system and remember it, so that a new image has it too. Dropping the future interrupts it.
@@ -201,12 +217,21 @@ impl Image {
 
     /// Interrupt what runs for `session`, or everything; the number of evaluations interrupted.
     pub async fn interrupt(&self, session: Option<&str>) -> Result<usize, ImageError> {
+        self.interrupt_these(session, &["eval", "load-system", "load-file"]).await
+    }
+
+    /// [`Image::interrupt`] for all but evaluations, which [`Image::eval_until`] can be told to end.
+    pub async fn interrupt_loads(&self, session: Option<&str>) -> Result<usize, ImageError> {
+        self.interrupt_these(session, &["load-system", "load-file"]).await
+    }
+
+    async fn interrupt_these(&self, session: Option<&str>, operations: &[&str]) -> Result<usize, ImageError> {
         if matches!(&*self.runtime.phase.borrow(), Phase::Idle) {
             return Ok(0);
         }
         let instance = self.runtime.dispatcher().await?;
         let mut found = tokio::task::JoinSet::new();
-        for target in instance.link.running(session) {
+        for target in instance.link.running(session, operations) {
             let link = instance.link.clone();
             found.spawn(async move { link.interrupt_found(target).await });
         }

@@ -243,13 +243,13 @@ impl Link {
         }
     }
 
-    /// The requests that run user's code: for `session`, or all of them.
-    pub(crate) fn running(&self, session: Option<&str>) -> Vec<u64> {
+    /// The requests for one of `operations`: for `session`, or all of them.
+    pub(crate) fn running(&self, session: Option<&str>, operations: &[&str]) -> Vec<u64> {
         let table = lock(&self.table);
         let mut ids: Vec<u64> = table
             .pending
             .iter()
-            .filter(|(_, pending)| matches!(pending.op, "eval" | "load-system" | "load-file"))
+            .filter(|(_, pending)| operations.contains(&pending.op))
             .filter(|(_, pending)| session.is_none() || pending.session.as_deref() == session)
             .map(|(id, _)| *id)
             .collect();

@@ -40,8 +40,8 @@ async fn answers_find_their_calls_in_any_order() {
     let (link, mut other) = open();
     let mut first = link.call("eval", &json!({"n": 1}), Some("a"), Listener::None).unwrap();
     let mut second = link.call("eval", &json!({"n": 2}), Some("b"), Listener::None).unwrap();
-    assert_eq!(link.running(Some("b")), [second.id()]);
-    assert_eq!(link.running(None).len(), 2);
+    assert_eq!(link.running(Some("b"), &["eval"]), [second.id()]);
+    assert_eq!(link.running(None, &["eval"]).len(), 2);
     let (one, two) = (other.read(), other.read());
     assert_eq!((&one["op"], &one["params"]["n"]), (&json!("eval"), &json!(1)));
     other.answer(&two, json!("two"));
@@ -56,7 +56,7 @@ async fn answers_find_their_calls_in_any_order() {
         other => panic!("{other:?}"),
     }
     assert!(matches!(first.result::<String>().await, Err(CallError::Gone)), "an answer comes once");
-    assert!(link.running(None).is_empty());
+    assert!(link.running(None, &["eval"]).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,8 +1,12 @@
 //! The plan of a new image: the systems and the reloads that it gets, and the record of what it got.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::api::LoadSystemParams;
+
+/// The names that a message lists at most.
+const TOLD: usize = 20;
 
 /// Something that is loaded into a new image.
 #[derive(Debug, Clone)]
@@ -83,16 +87,18 @@ impl Plan {
         }
     }
 
-    /// Before a new image gets what there is: what it will be able to take back is what is replayed in it. Of the replacements of one function
-    /// the last is enough.
-    fn keep_what_is_replayed(&mut self) {
-        let all: Vec<Replay> = self.reloads.drain(..).flatten().collect();
-        let superseded = |at: usize, replay: &Replay| {
-            replay.operation == "replace-function"
-                && all[at + 1..].iter().any(|later| replay.names.iter().all(|name| later.names.contains(name)))
-        };
-        let kept = all.iter().enumerate().filter(|(at, replay)| !superseded(*at, replay));
-        self.reloads = kept.map(|(_, replay)| Some(replay.clone())).collect();
+    /// The reloads that a new image gets, in order: of those that define the same names the newest alone.
+    fn replays(&self) -> Vec<Replay> {
+        let mut defined = HashSet::new();
+        let mut kept: Vec<Replay> = Vec::new();
+        for replay in self.reloads.iter().rev().flatten() {
+            let known = replay.names.iter().filter(|name| !defined.insert(name.as_str())).count();
+            if replay.names.is_empty() || known < replay.names.len() {
+                kept.push(replay.clone());
+            }
+        }
+        kept.reverse();
+        kept
     }
 
     /// The last reload was taken back.
@@ -121,7 +127,8 @@ impl Plan {
     /// Returns the steps of a new image, with the init files first, and the steps that are left out because an image
     /// died of them, each with why.
     pub(crate) fn begin(&mut self, files: Vec<Step>) -> (Vec<Step>, Vec<(String, String)>) {
-        self.keep_what_is_replayed();
+        // A new image can undo what is replayed in it.
+        self.reloads = self.replays().into_iter().map(Some).collect();
         let steps = self.steps(files);
         let left_out = self.fatal.iter().map(|(step, why)| (step.name(), why.clone())).collect();
         // A system is tried again when it is asked for; an init file is not, until the configuration changes.
@@ -132,7 +139,7 @@ impl Plan {
     /// Returns the steps of a process that gets what the image got, with the init files first.
     pub(crate) fn steps(&self, files: Vec<Step>) -> Vec<Step> {
         let files = files.into_iter().filter(|step| !matches!(step, Step::File(path, _) if self.is_fatal(path)));
-        let replays = self.reloads.iter().flatten().cloned().map(Step::Replay);
+        let replays = self.replays().into_iter().map(Step::Replay);
         files.chain(self.systems.iter().cloned().map(Step::System)).chain(replays).collect()
     }
 
@@ -165,11 +172,22 @@ impl Restoration {
     pub(crate) fn describe(&self) -> String {
         let mut text = String::new();
         if !self.restored.is_empty() {
-            text += &format!(" Loaded again: {}.", self.restored.join(", "));
+            text += &format!(" Loaded again: {}.", list(&self.restored));
         }
-        for (name, why) in &self.failed {
+        for (name, why) in self.failed.iter().take(TOLD) {
             text += &format!(" Not loaded again: {name} ({why}).");
         }
+        if let Some(more) = self.failed.len().checked_sub(TOLD).filter(|more| *more > 0) {
+            text += &format!(" {more} more were not loaded again.");
+        }
         text + " What was defined or set by evaluation only is lost."
+    }
+}
+
+/// Lists the names, of very many only the first.
+fn list(names: &[String]) -> String {
+    match names.len().checked_sub(TOLD) {
+        Some(more) if more > 0 => format!("{} and {more} more", names[..TOLD].join(", ")),
+        _ => names.join(", "),
     }
 }

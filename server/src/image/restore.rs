@@ -129,7 +129,7 @@ async fn take(instance: &Instance, step: &Step) -> Result<(), Option<String>> {
     let outcome = match tokio::time::timeout(limit, &mut outcome).await {
         Ok(outcome) => outcome,
         Err(_) => {
-            for id in instance.link.running(None) {
+            for id in instance.link.running(None, &["load-system", "load-file"]) {
                 instance.link.interrupt(id, "timeout");
             }
             match tokio::time::timeout(STOP_LIMIT, &mut outcome).await {
@@ -154,5 +154,44 @@ async fn take(instance: &Instance, step: &Step) -> Result<(), Option<String>> {
         Ok(_) => Err(Some("it was interrupted".into())),
         Err(CallError::Refused(error)) => Err(Some(error.to_string())),
         Err(CallError::Gone) => Err(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replay(what: &str, names: &[&str]) -> Replay {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Replay { operation: "compile-form", params: serde_json::Value::Null, what: what.into(), names }
+    }
+
+    fn replayed(plan: &Plan) -> Vec<String> {
+        plan.replays().into_iter().map(|replay| replay.what).collect()
+    }
+
+    #[test]
+    fn the_newest_of_each_name_is_replayed() {
+        let mut plan = Plan::default();
+        plan.replay(replay("f and g", &["F", "G"]));
+        for count in 0..400 {
+            plan.replay(replay(&format!("f {count}"), &["F"]));
+        }
+        plan.replay(replay("nothing by name", &[]));
+        assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
+        plan.replay(replay("g", &["G"]));
+        assert_eq!(replayed(&plan), ["f 399", "nothing by name", "g"]);
+        // The one before counts again.
+        plan.undone();
+        assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
+        plan.keep_what_is_replayed();
+        assert_eq!(plan.reloads.len(), 3);
+    }
+
+    #[test]
+    fn a_long_restoration_is_told_briefly() {
+        let restored = (0..1000).map(|count| format!("function-{count}")).collect();
+        let told = Restoration { restored, failed: Vec::new() }.describe();
+        assert!(told.contains("function-0, function-1,") && told.contains("and 980 more"), "{told}");
     }
 }

@@ -105,6 +105,12 @@ impl Open {
         }
     }
 
+    /// It could not be checked, and `why`: that is told, and who waits is answered.
+    pub(super) fn blocked(&mut self, why: String) {
+        self.findings.check_blocked(why);
+        self.dirty = true;
+    }
+
     /// The text changed: a running check is of a text that is gone.
     pub(super) fn changed(&mut self, due: Instant) {
         self.dirty = true;
@@ -268,7 +274,7 @@ impl Documents {
     /// Answer those who wait for documents that are settled, or for all when nothing can be checked now.
     pub(super) fn answer_waiting(&mut self, can_check: bool) {
         for ((_, uri), open) in &mut self.open {
-            if open.is_settled() || !can_check {
+            if open.is_settled() || !can_check || open.findings.is_blocked() {
                 for reply in std::mem::take(&mut open.waiting) {
                     // Whoever cancelled does not listen.
                     let _ = reply.send(Some(open.snapshot(uri)));

@@ -76,6 +76,11 @@ impl Actor {
         let announced = open.running.take().is_some_and(|running| running.announced);
         let mut failure = None;
         match report {
+            Some(Err(ImageError::Busy(why))) => {
+                tracing::info!(why, uri = key.1, "not checked");
+                open.blocked(why.clone());
+                failure = Some(ImageError::Busy(why));
+            }
             Some(Ok(report)) => {
                 open.took = since.elapsed();
                 open.findings.check_ends(report.diagnostics);

@@ -65,10 +65,15 @@ impl Actor {
             origin: params.origin.clone(),
             file: None,
         };
-        self.jobs.start(Job::new(id, Kind::Evaluation, what), reply, async move {
+        // From now on an interrupt meets it, also before the image has heard of it.
+        let (stop, stopped) = oneshot::channel();
+        let mut job = Job::new(id, Kind::Evaluation, what);
+        job.stop = Some(stop);
+        self.jobs.start(job, reply, async move {
             let package = params.package.clone().filter(|_| placed);
             systems.tell(&image, &code).await;
-            let mut result = image.eval(params, output).await.map_err(|error| missing_package(error, package));
+            let result = image.eval_until(params, output, stopped).await;
+            let mut result = result.map_err(|error| missing_package(error, package));
             if let Ok(outcome) = &mut result {
                 outcome.warnings.extend(systems.foreign(&image, &code).await);
                 provenance.package_is(&session, &outcome.package);
@@ -142,7 +147,8 @@ impl Actor {
         let session = whose.and_then(|whose| self.clients.get(&whose)).map(|client| client.session.clone());
         let image = self.image.clone();
         self.jobs.start(Job::new(client, Kind::Other, "interrupting"), reply, async move {
-            Ok(count + image.interrupt(session.as_deref()).await?)
+            // Evaluations are jobs, and were told above.
+            Ok(count + image.interrupt_loads(session.as_deref()).await?)
         });
     }
 

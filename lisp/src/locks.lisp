@@ -1,0 +1,33 @@
+;;;; Locks of the runtime that a user's thread may hold for ever: who holds one, in words, and look-ups that do not wait for it for ever.
+
+(in-package :consort)
+
+(defun thread-words (thread)
+  "THREAD as a person knows it."
+  (cond ((not (typep thread 'sb-thread:thread)) "a thread")
+        ((null (sb-thread:thread-name thread)) "an unnamed thread")
+        (t (format nil "the thread ~S" (sb-thread:thread-name thread)))))
+
+(defun holding-words (lock)
+  "Who holds LOCK, a mutex of the runtime, in words."
+  (format nil "~A ~:[holds ~S of the runtime~;compiles or loads, or holds the compiler's lock~*~]"
+          (thread-words (sb-thread:mutex-owner lock)) (eq lock world-lock) (sb-thread:mutex-name lock)))
+
+(define-global *package-locks*
+    (and (internal-p 'map-heap)
+         (map-heap :all :type instance-widetag
+                        :test (lambda (object)
+                                (and (typep object 'sb-thread:mutex)
+                                     (member (sb-thread:mutex-name object) '("package names" "Package Table Lock") :test #'equal)))))
+  "What who lists all packages takes.")
+
+(defconstant +look-patience+ 2 "Seconds that a look-up waits for a lock of the runtime.")
+
+(defun await-package-locks ()
+  "Wait until nobody holds a lock that listing packages takes. Refuse when somebody does not let go."
+  (dolist (lock *package-locks*)
+    (when (lock-held-p lock)
+      (if (sb-thread:grab-mutex lock :timeout +look-patience+)
+          (sb-thread:release-mutex lock)
+          (refuse "busy" "Names cannot be looked up now: ~A. If it never lets go, interrupt what it runs, end it, or restart the image."
+                  (holding-words lock))))))

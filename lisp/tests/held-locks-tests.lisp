@@ -1,0 +1,73 @@
+;;;; A user's thread holds a lock of the runtime: every request answers or says who is in the way, and all goes on when it is free.
+
+(in-package :consort)
+
+(defparameter *holders*
+  '((:world "(sb-kernel::with-world-lock () (hold))" "compiler's lock")
+    (:graph "(sb-impl::with-package-graph () (hold))" "Package Graph Lock")
+    (:names "(sb-thread:with-recursive-lock ((find-if (lambda (lock) (member (sb-thread:mutex-name lock) '(\"package names\" \"Package Table Lock\") :test #'equal))
+                                                      consort::*runtime-locks*))
+               (hold))"
+     "package")
+    (:collector "(sb-sys:without-gcing (hold))" "keeps the collector off")
+    (:deadline "(sb-sys:with-deadline (:seconds 3600) (sb-kernel::with-world-lock () (hold)))" "compiler's lock"))
+  "What a thread does to hold something, and what is then said.")
+
+(defun hold-in (image code)
+  "Have a thread of the user's in IMAGE hold what CODE holds around its HOLD, until RELEASE-IN; return when it does."
+  (evaluated image (format nil "(defvar *held* nil) (defvar *go* (sb-thread:make-semaphore))
+    (defun hold () (setf *held* t) (sb-thread:wait-on-semaphore *go*) (setf *held* nil))
+    (defvar *holder* (sb-thread:make-thread (lambda () ~A) :name \"the holder\"))
+    (loop until *held* do (sb-thread:thread-yield))" code)))
+
+(defun release-in (image)
+  (evaluated image "(sb-thread:signal-semaphore *go*)"))
+
+(deftest held-locks
+  (loop for (what code words) in *holders*
+        do (with-image (image)
+             (evaluated image "(defun f (x) x) (error \"first\")")
+             (codes-of image *sound-text*)
+             (call image "symbol" "name" "mapcar" "want" #("facts" "definitions" "elsewhere"))
+             (hold-in image code)
+             (flet ((note (form expected actual)
+                      (note-check (equal expected actual) form "while ~A is held: expected ~S, got ~S" what expected actual)))
+               (let ((refusal (checked-with image "check" "text" *sound-text*)))
+                 (note 'check "busy" (path refusal "error" "kind"))
+                 (note 'check-says t (text-contains words (path refusal "error" "message")))
+                 (note 'check-names-the-thread t (text-contains "the holder" (path refusal "error" "message"))))
+               (note 'evaluating "3" (first-value image "(+ 1 2)"))
+               (note 'an-error "SIMPLE-ERROR" (error-type image "(error \"second\")"))
+               (note 'status t (integerp (path (call image "status") "result" "pid")))
+               (dolist (look '(("complete" "text" "mapca" "limit" 3)
+                               ("symbol" "name" "mapcar" "want" #("facts" "definitions" "elsewhere"))
+                               ("apropos" "pattern" "mapcar" "limit" 3)))
+                 (let ((answer (apply #'call image look)))
+                   (note (first look) t (or (object-p (field answer "result"))
+                                            (text-contains "the holder" (path answer "error" "message"))))))
+               (let ((loops (eval-id image "(loop)" :session "looping")))
+                 (note 'interrupt :true (path (call image "interrupt" "target" loops) "result" "found"))
+                 (note 'interrupted "interrupted"
+                       (path (or (find loops (image-events image) :key (lambda (frame) (field frame "id")) :test #'equal)
+                                 (wait-for image loops))
+                             "result" "status")))
+               (release-in image)
+               (evaluated image "(sb-thread:join-thread *holder* :default nil)")
+               (note 'check-again '() (codes-of image *sound-text*))
+               (note 'defining "G" (first-value image "(defun g (x) (list x))"))))))
+
+(deftest no-thread-can-be-made
+  (with-image (image)
+    (evaluated image "1")
+    (hold-in image "(sb-thread::with-recursive-lock (sb-thread::*make-thread-lock*) (hold))")
+    (is equal "3" (first-value image "(+ 1 2)"))
+    (ok (integerp (path (call image "status") "result" "pid")))
+    (ok (object-p (path (call image "world") "result")))
+    (let ((complete (send image "complete" "text" "mapca" "limit" 3)) ; waits, and the dispatcher does not
+          (other (eval-id image "4" :session "other")))
+      (ok (integerp (path (call image "status") "result" "pid")))
+      (release-in image)
+      (is equal "4" (path (wait-for image other) "result" "values" 0 "text"))
+      (ok (object-p (field (or (find complete (image-events image) :key (lambda (frame) (field frame "id")) :test #'equal)
+                               (wait-for image complete))
+                           "result"))))))
