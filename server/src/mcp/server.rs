@@ -21,6 +21,7 @@ use super::consent::Asker;
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
+use crate::session::requests;
 use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 
 /// What an agent reads first.
@@ -352,7 +353,10 @@ impl ServerHandler for Handler {
         let lasting = self.stateless.is_none() || self.client.get().is_some();
         let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
         let call = Call { session: self.session.clone(), client: client.id, progress, asker, permit: None };
+        // Status, interrupts and restarts must be answered whatever other calls do.
+        let always = entry.definition.name == "image";
         let work = entry.call(call, request.arguments.unwrap_or_default());
+        let work = async move { if always { work.await } else { requests::run(work).await } };
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the image's state.
         let result = tokio::select! {
             response = work => match response {

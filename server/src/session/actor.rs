@@ -21,6 +21,7 @@ use super::event::{Event, Reply};
 use super::jobs::{Job, Jobs, Kind};
 use super::log::Log;
 use super::provenance::ProvenanceStore;
+use super::requests::in_place;
 use super::{ClientId, ClientInfo, Feedback, Frontend, Level};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
@@ -158,7 +159,7 @@ impl Actor {
                 self.world_changed();
             }
             Event::Open { client, uri, version, text } => {
-                let open = Open::new(&uri, Document::new(&text, version));
+                let open = in_place(text.len(), || Open::new(&uri, Document::new(&text, version)));
                 self.documents.insert((client, uri), open);
             }
             Event::Change { client, uri, version, edits } => self.change((client, uri), version, edits),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::edit_form::{self, Edit, Operation};
-use crate::session::SourceFile;
+use crate::session::{SourceFile, requests};
 use crate::session::approval::{Class, Subject};
 
 /// The tool.
@@ -104,7 +104,10 @@ fn failed(kind: &'static str, message: String) -> Failure {
 /// The file as it is, and what the edit would be.
 async fn plan(call: &Call, input: &Input) -> Result<(SourceFile, Edit), Failure> {
     let file = call.session.source_file(&input.file_path).await.map_err(|error| failed(error.kind, error.message))?;
-    let edit = edit_form::edit(&file.text, &input.form_type, &input.form_name, input.operation, &input.content)
+    let (text, form, name) = (file.text.clone(), input.form_type.clone(), input.form_name.clone());
+    let (operation, content) = (input.operation, input.content.clone());
+    let edit = requests::compute_all(move || edit_form::edit(&text, &form, &name, operation, &content))
+        .await
         .map_err(|refusal| failed(refusal.kind, refusal.message))?;
     Ok((file, edit))
 }

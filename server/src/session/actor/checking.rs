@@ -14,6 +14,7 @@ use crate::image::api::{CheckMode, CheckParams};
 use crate::image::{ImageError, ImageState, Progress};
 use crate::session::documents::{Key, Running, first_package};
 use crate::session::event::Reply;
+use crate::session::requests::compute_all;
 use crate::session::jobs::{Job, Kind, Report};
 use crate::session::{CheckRequest, CheckSystemRequest, ClientId, Feedback, Level, SystemReport, systems};
 use crate::text::document::Document;
@@ -55,7 +56,7 @@ impl Actor {
                 package: Some(open.first_package().into()),
                 timeout: None,
             };
-            let withheld = structure::check(&open.document).withheld;
+            let withheld = open.structure().withheld;
             let what = format!("checking {}", path.map_or_else(|| key.1.clone(), |path| path.display().to_string()));
             let (image, asd) = (self.image.clone(), self.asd.clone());
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
@@ -123,7 +124,8 @@ impl Actor {
         request.package.get_or_insert_with(|| first_package(request.path.as_deref()).into());
         let (image, asd, config) = (self.image.clone(), self.asd.clone(), self.config(client).clone());
         self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
-            let structure = structure::check(&Document::new(&request.text, 0));
+            let text = request.text.clone();
+            let structure = compute_all(move || structure::check(&Document::new(&text, 0))).await;
             let params = check_params(&config, request, structure.withheld.clone(), &asd);
             let mut report = match params.mode {
                 // Agents try one form after another.
