@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::approval::timestamp;
+use super::requests::compute_all;
 use super::{ClientInfo, Frontend};
 use crate::image::Image;
 use crate::image::api::Origin;
@@ -131,7 +132,8 @@ impl ProvenanceStore {
 
     /// Note what a text defined that was evaluated or compiled. Asks the image where the names are at home.
     pub(super) async fn made(&self, image: &Image, text: &str, making: ProvenanceEntry) {
-        let found = definitions(text);
+        let text = text.to_owned();
+        let found = compute_all(move || definitions(&text)).await;
         self.note(image, found, &making).await;
     }
 
@@ -145,7 +147,7 @@ impl ProvenanceStore {
     pub(super) async fn files(&self, image: &Image, files: Vec<PathBuf>, how: &str, client: ClientInfo) {
         for file in files {
             let Ok(bytes) = tokio::fs::read(&file).await else { continue };
-            let found = tokio::task::spawn_blocking(move || definitions(&decode(bytes))).await.unwrap_or_default();
+            let found = compute_all(move || definitions(&decode(bytes))).await;
             let origin = Some(Origin { file, line: 1, column: 1 });
             let package = "COMMON-LISP-USER".to_owned();
             let making = ProvenanceEntry { client: client.clone(), how: how.to_owned(), package, origin, file: None };
