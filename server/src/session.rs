@@ -17,6 +17,7 @@ mod others_work;
 mod provenance;
 mod record;
 pub mod reload;
+pub mod requests;
 mod saved;
 mod selection;
 mod source_files;
@@ -375,11 +376,20 @@ impl Session {
         self.logged(client, "restarting the image", None, work, |()| (Ended::Ok, "restarted".into()))
     }
 
-    /// Everything `consort status` shows; answers while Lisp loops.
+    /// Everything `consort status` shows; answers while Lisp loops, and while the session is at work on a large text.
     pub fn status(&self) -> impl Future<Output = Status> + Send + use<> {
         let answer = self.ask(|reply| Event::Status { reply });
-        let workspace = self.inner.workspace.clone();
-        async { answer.await.unwrap_or_else(|_| Status::ended(workspace)) }
+        let (workspace, image) = (self.inner.workspace.clone(), self.inner.image.clone());
+        async move {
+            match tokio::time::timeout(status::PATIENCE, answer).await {
+                Ok(answer) => answer.unwrap_or_else(|_| Status::ended(workspace)),
+                Err(_) => {
+                    let state = image.state();
+                    let work = vec!["working on a large text, and not answering just now".to_owned()];
+                    status::gather(workspace, image, state, Vec::new(), work).await
+                }
+            }
+        }
     }
 
     fn send(&self, event: Event) {

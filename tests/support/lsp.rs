@@ -185,6 +185,11 @@ impl Editor {
             .any(|message| matches!(message["method"].as_str(), Some("window/showMessageRequest" | "consort/approve")))
     }
 
+    /// Whether a notification of a kind that satisfies `wanted` has come and was not looked at.
+    pub fn has(&self, method: &str, wanted: impl Fn(&Value) -> bool) -> bool {
+        self.unseen.iter().any(|message| message["method"] == method && wanted(&message["params"]))
+    }
+
     /// Answer a request of the server's.
     pub async fn reply(&mut self, request: &Value, result: Value) {
         self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;

@@ -10,6 +10,7 @@ use crate::ide::structure;
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::text::Span;
 use crate::text::document::{Applied, Document};
+use crate::text::toplevel::Scan;
 
 /// The code of the one diagnostic of a file whose system is not loaded; its `data` is `{"system": name}`.
 pub const SYSTEM_NOT_LOADED: &str = "system-not-loaded";
@@ -36,8 +37,10 @@ struct Found {
 }
 
 impl Found {
-    fn new(diagnostic: Diagnostic, forms: &[Span]) -> Found {
-        let form = containing(forms, diagnostic.span);
+    fn new(diagnostic: Diagnostic, scan: &Scan) -> Found {
+        let forms = scan.forms();
+        let after = forms.partition_point(|form| form.span.start <= diagnostic.span.start);
+        let form = forms[..after].last().map(|form| form.span).filter(|form| holds(form, diagnostic.span));
         Found { diagnostic, form }
     }
 
@@ -74,14 +77,19 @@ fn along(span: Span, form: Span, moved: Span) -> Span {
 /// The one of `forms`, which are in order and disjoint, in which `span` lies.
 fn containing(forms: &[Span], span: Span) -> Option<Span> {
     let after = forms.partition_point(|form| form.start <= span.start);
-    forms[..after].last().copied().filter(|form| span.end <= form.end && span.start < form.end)
+    forms[..after].last().copied().filter(|form| holds(form, span))
+}
+
+/// Whether a form that does not begin behind a span holds it.
+fn holds(form: &Span, span: Span) -> bool {
+    span.end <= form.end && span.start < form.end
 }
 
 /// A check in progress.
 #[derive(Debug)]
 struct Checking {
-    /// The top-level forms of the text it took.
-    forms: Vec<Span>,
+    /// The text it took, as far as its top-level forms go.
+    scan: Scan,
     /// The changes since.
     since: Vec<Applied>,
 }
@@ -107,7 +115,7 @@ impl Findings {
 
     /// A check of the text as it is now begins.
     pub fn check_begins(&mut self, document: &Document) {
-        self.checking = Some(Checking { forms: forms(document), since: Vec::new() });
+        self.checking = Some(Checking { scan: document.scan().clone(), since: Vec::new() });
     }
 
     /// The running check gave up or was cancelled; what was known stays.
@@ -128,22 +136,29 @@ impl Findings {
 
     /// The running check is done. Its findings are carried over whatever changed since it began.
     pub fn check_ends(&mut self, diagnostics: Vec<Diagnostic>) {
-        let Some(Checking { forms, since }) = self.checking.take() else { return };
+        let Some(Checking { scan, since }) = self.checking.take() else { return };
         self.blocked = None;
         self.compiled = diagnostics
             .into_iter()
-            .map(|diagnostic| Found::new(diagnostic, &forms))
+            .map(|diagnostic| Found::new(diagnostic, &scan))
             .filter_map(|found| since.iter().try_fold(found, Found::carry))
             .collect();
     }
 
     /// All that is true for the text as it is now, in its order.
     pub fn merged(&self, document: &Document) -> Vec<Diagnostic> {
-        let forms = forms(document);
-        let shown = |found: &&Found| found.form.is_none_or(|form| forms.binary_search(&form).is_ok());
+        self.merged_with(document, structure::check(document))
+    }
+
+    /// The same, with what [`structure::check`] says of the text.
+    pub fn merged_with(&self, document: &Document, structure: structure::Structure) -> Vec<Diagnostic> {
+        let forms = document.scan().forms();
+        let is_form = |form: Span| forms.binary_search_by(|one| one.span.cmp(&form)).is_ok();
+        let shown = |found: &&Found| found.form.is_none_or(is_form);
         let compiled = self.compiled.iter().filter(shown).map(|found| found.diagnostic.clone());
-        let compiled = compiled.chain(self.blocked.as_deref().map(|why| not_checked(head(document, &forms), why)));
-        merge(structure::check(document), compiled.collect())
+        let first = forms.first().map(|form| form.span);
+        let compiled = compiled.chain(self.blocked.as_deref().map(|why| not_checked(head(document, first), why)));
+        merge(structure, compiled.collect())
     }
 }
 
@@ -165,18 +180,14 @@ fn not_checked(span: Span, why: &str) -> Diagnostic {
 
 /// Where findings about a file as a whole are shown: the first line of its first form.
 pub fn head_of(document: &Document) -> Span {
-    head(document, &forms(document))
+    head(document, document.scan().forms().first().map(|form| form.span))
 }
 
 /// The first line of the first form.
-fn head(document: &Document, forms: &[Span]) -> Span {
-    let Some(first) = forms.first() else { return Span { start: 0, end: 0 } };
+fn head(document: &Document, first: Option<Span>) -> Span {
+    let Some(first) = first else { return Span { start: 0, end: 0 } };
     let length = document.text().chars_at(first.start).take_while(|c| !matches!(c, '\n' | '\r')).count();
     Span { start: first.start, end: first.end.min(first.start + length) }
-}
-
-fn forms(document: &Document) -> Vec<Span> {
-    document.scan().forms().iter().map(|form| form.span).collect()
 }
 
 /// The scanner's and the compiler's findings of one text: in order, without duplicates, and without what the compiler said of a form that is

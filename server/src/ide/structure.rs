@@ -24,6 +24,9 @@ pub const CODES: [&str; 7] = [
     "unfinished-prefix",
 ];
 
+/// Of a text with more broken places the first ones are told.
+const MOST: usize = 1_000;
+
 /// The structure of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Structure {
@@ -44,6 +47,9 @@ pub fn check(document: &Document) -> Structure {
         next += 1;
         let Some(fault) = form.fault else { continue };
         structure.withheld.push(form.span);
+        if structure.diagnostics.len() >= MOST {
+            continue;
+        }
         if fault == Fault::ExtraClose {
             let run = forms[next..].iter().take_while(|form| form.fault == Some(Fault::ExtraClose)).count();
             structure.withheld.extend(forms[next..next + run].iter().map(|form| form.span));

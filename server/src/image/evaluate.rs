@@ -155,7 +155,8 @@ pub(crate) async fn eval(
     instance.pipes.begin(id, output);
     let call = Some(call);
     let (runtime, instance_) = (runtime.clone(), instance.clone());
-    let mut work = Work { runtime, instance: instance_, call, grace: GRACE, captured: true, turn: Some(turn), answered: false };
+    let mut work =
+        Work { runtime, instance: instance_, call, grace: GRACE, captured: true, turn: Some(turn), answered: false };
     let answer = {
         let answer = work.answer::<EvalOutcome>(Some(within));
         tokio::pin!(answer);

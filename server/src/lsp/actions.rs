@@ -18,6 +18,8 @@ use crate::session::{OpenDocument, Snapshot};
 use crate::text::document::Document as Text;
 use crate::text::position::to_offset;
 
+/// Diagnostics that fixes are offered of for one request: each looks into its whole form.
+const LOOKED_AT: usize = 50;
 /// Diagnostics whose names are looked up for one request: an editor asks at every move of the cursor.
 const LOOKED_UP: usize = 8;
 
@@ -79,11 +81,15 @@ async fn quick_fixes(
     let negotiated = connection.negotiated();
     let encoding = negotiated.encoding;
     let mut offered = Vec::new();
-    let mut looked_up = 0;
+    let (mut looked_at, mut looked_up) = (0, 0);
     for item in &snapshot.items {
         let marked = to_proto::range(&snapshot.text, item.span, encoding);
         if marked.end < range.start || range.end < marked.start {
             continue;
+        }
+        looked_at += 1;
+        if looked_at > LOOKED_AT {
+            break;
         }
         if let Some(system) = unloaded_system(item) {
             let title = format!("Load the system {system}");

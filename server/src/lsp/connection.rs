@@ -17,6 +17,7 @@ use super::pull;
 use super::tokens_delta::SentTokens;
 use super::transport::Peer;
 use super::{actions, commands, formatting, from_proto, lenses, texts, to_proto, tokens};
+use crate::session::requests;
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
 
 /// One editor.
@@ -34,6 +35,8 @@ pub(super) struct Connection {
     options: OnceLock<Value>,
     /// What words of its documents are, as it was told.
     pub(super) tokens: SentTokens,
+    /// What was said already of documents that are too large.
+    limits: Mutex<HashSet<(Url, &'static str)>>,
     /// Tells the client of new entries of the log.
     follower: Mutex<Option<tokio::task::AbortHandle>>,
 }
@@ -55,6 +58,7 @@ impl Connection {
             feedback: Mutex::new(Some(feedback)),
             options: OnceLock::new(),
             tokens: SentTokens::default(),
+            limits: Mutex::default(),
             follower: Mutex::default(),
         }
     }
@@ -81,6 +85,17 @@ impl Connection {
         );
     }
 
+    /// Say once of a document what is not told of it.
+    pub(super) fn limited(&self, uri: &Url, what: &'static str, why: &str) {
+        let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        if limits.insert((uri.clone(), what)) {
+            self.show(
+                Level::Info,
+                &format!("{} {why}.", path(uri).map_or_else(|| uri.to_string(), |path| path.display().to_string())),
+            );
+        }
+    }
+
     /// `window/workDoneProgress/cancel`.
     pub(super) async fn cancel_progress(&self, params: WorkDoneProgressCancelParams) {
         self.bars.cancel(&params.token);
@@ -102,7 +117,7 @@ impl Connection {
                 client: self.client,
             };
             self.session.can_be_asked(self.client);
-            tokio::spawn(feedback::tell(notifier, feedback));
+            requests::handle().spawn(feedback::tell(notifier, feedback));
         }
     }
 
@@ -208,6 +223,9 @@ impl LanguageServer for Connection {
     async fn did_close(&self, params: DidCloseTextDocumentParams) {
         if self.opened().remove(&params.text_document.uri) {
             self.tokens.forget(&params.text_document.uri);
+            let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+            limits.retain(|(uri, _)| *uri != params.text_document.uri);
+            drop(limits);
             self.session.close(self.client, params.text_document.uri.as_str());
         }
     }

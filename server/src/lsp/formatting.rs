@@ -1,6 +1,6 @@
 //! Indentation: of a document, of a range, and of the line that is typed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -8,11 +8,12 @@ use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
 
 use super::connection::Connection;
-use super::texts::Text;
+use super::texts::{Feature, Source, Text};
 use crate::ide::format::rules::Bodies;
-use crate::ide::format::{Options, Wanted, format};
+use crate::ide::format::{Change, Options, Wanted, format};
 use crate::image::api::texts::{SymbolKind, SymbolKindsParams};
 use crate::text::names;
+use crate::text::stop;
 use crate::text::tree::{Kind, ROOT, Tree};
 
 /// How long the image may take to say what it knows; the text alone must do otherwise.
@@ -22,14 +23,22 @@ fn options(given: &FormattingOptions) -> Options {
     Options { tab_size: (given.tab_size as usize).clamp(1, 64), tabs: !given.insert_spaces }
 }
 
+/// Edits that are sent one by one; more are one edit of all that lies between the first and the last.
+const MOST_EDITS: usize = 5_000;
+/// Names that the image is asked for at once.
+const MOST_NAMES: usize = 20_000;
+/// The image is not asked for longer names, in bytes.
+const LONGEST_NAME: usize = 1_000;
+const INDENTATION: Feature = Feature { name: "indentation", most: 4 << 20 };
+
 /// `textDocument/formatting`.
 pub(super) async fn document(
     connection: &Connection,
     params: DocumentFormattingParams,
 ) -> Result<Option<Vec<TextEdit>>> {
-    let text = Text::of(connection, &params.text_document.uri).await?;
-    let wanted = Wanted { lines: 0..usize::MAX, typing: false };
-    indented(connection, &text, &wanted, options(&params.options)).await
+    let source = Source::of(connection, &params.text_document.uri).await?;
+    let wanted = |_: &Text| Wanted { lines: 0..usize::MAX, typing: false };
+    indented(connection, &source, wanted, options(&params.options)).await
 }
 
 /// `textDocument/rangeFormatting`: of the lines that the range touches.
@@ -37,13 +46,15 @@ pub(super) async fn range(
     connection: &Connection,
     params: DocumentRangeFormattingParams,
 ) -> Result<Option<Vec<TextEdit>>> {
-    let text = Text::of(connection, &params.text_document.uri).await?;
-    let Range { start, end } = text.bytes(params.range);
-    let line = |byte: usize| text.string[..byte].matches('\n').count();
-    // A range that ends where a line begins does not touch it.
-    let last = if end > start && text.string[..end].ends_with('\n') { line(end) - 1 } else { line(end) };
-    let wanted = Wanted { lines: line(start)..last + 1, typing: false };
-    indented(connection, &text, &wanted, options(&params.options)).await
+    let source = Source::of(connection, &params.text_document.uri).await?;
+    let wanted = move |text: &Text| {
+        let Range { start, end } = text.bytes(params.range);
+        let line = |byte: usize| text.string[..byte].matches('\n').count();
+        // A range that ends where a line begins does not touch it.
+        let last = if end > start && text.string[..end].ends_with('\n') { line(end) - 1 } else { line(end) };
+        Wanted { lines: line(start)..last + 1, typing: false }
+    };
+    indented(connection, &source, wanted, options(&params.options)).await
 }
 
 /// `textDocument/onTypeFormatting`: of the line of the cursor.
@@ -52,26 +63,30 @@ pub(super) async fn on_type(
     params: DocumentOnTypeFormattingParams,
 ) -> Result<Option<Vec<TextEdit>>> {
     let place = params.text_document_position;
-    let text = Text::of(connection, &place.text_document.uri).await?;
-    let line = text.string[..text.byte(place.position)].matches('\n').count();
-    let wanted = Wanted { lines: line..line + 1, typing: true };
-    indented(connection, &text, &wanted, options(&params.options)).await
+    let source = Source::of(connection, &place.text_document.uri).await?;
+    let wanted = move |text: &Text| {
+        let line = text.string[..text.byte(place.position)].matches('\n').count();
+        Wanted { lines: line..line + 1, typing: true }
+    };
+    indented(connection, &source, wanted, options(&params.options)).await
 }
 
 async fn indented(
     connection: &Connection,
-    text: &Text,
-    wanted: &Wanted,
+    source: &Source,
+    wanted: impl FnOnce(&Text) -> Wanted + Send + 'static,
     options: Options,
 ) -> Result<Option<Vec<TextEdit>>> {
-    let (mut bodies, asked) = {
-        let tree = text.tree();
-        let bodies = Bodies::of(&tree);
-        let unknown = bodies.unknown(&tree);
-        let in_packages =
-            by_package(text, &tree, |written| unknown.binary_search_by(|name| name.as_str().cmp(written)).is_ok());
-        (bodies, in_packages)
-    };
+    let (mut bodies, asked) = source
+        .compute(connection, INDENTATION, |text| {
+            let tree = text.tree();
+            let bodies = Bodies::of(&tree);
+            let unknown = bodies.unknown(&tree);
+            let in_packages =
+                by_package(text, &tree, |written| unknown.binary_search_by(|name| name.as_str().cmp(written)).is_ok());
+            (bodies, in_packages)
+        })
+        .await;
     for (written, kind) in kinds(connection, asked).await {
         match kind.operator.as_deref() {
             Some("macro") => bodies.learn(&written, kind.body),
@@ -79,18 +94,38 @@ async fn indented(
             None => {}
         }
     }
-    let changes = format(&text.tree(), wanted, &bodies, options);
-    Ok(Some(text.edits(&changes)))
+    let edits = source.compute(connection, INDENTATION, move |text| {
+        let changes = format(&text.tree(), &wanted(text), &bodies, options);
+        if changes.len() <= MOST_EDITS { text.edits(&changes) } else { text.edits(&[joined(&text.string, &changes)]) }
+    });
+    Ok(Some(edits.await))
+}
+
+/// Many changes as one.
+fn joined(text: &str, changes: &[Change]) -> Change {
+    let (Some((first, _)), Some((last, _))) = (changes.first(), changes.last()) else { return (0..0, String::new()) };
+    let mut by = String::new();
+    let mut at = first.start;
+    for (range, new) in changes {
+        by += &text[at..range.start];
+        by += new;
+        at = range.end;
+    }
+    (first.start..last.end, by)
 }
 
 /// Symbols as written, by the package they are read in.
 pub(super) type OperatorsByPackage = BTreeMap<Option<String>, Vec<String>>;
 
-/// The symbols of a text that are wanted, once each in each package.
+/// The symbols of a text that are wanted, once each in each package; of very many the first ones.
 pub(super) fn by_package(text: &Text, tree: &Tree, wanted: impl Fn(&str) -> bool) -> OperatorsByPackage {
-    let mut asked = OperatorsByPackage::new();
+    let mut asked: BTreeMap<Option<String>, HashSet<&str>> = BTreeMap::new();
     let mut package = None;
+    let mut count = 0;
     for id in tree.ids().skip(1) {
+        if count >= MOST_NAMES || stop::now() {
+            break;
+        }
         let node = tree.node(id);
         if node.parent == ROOT
             && node.start < node.end
@@ -99,15 +134,19 @@ pub(super) fn by_package(text: &Text, tree: &Tree, wanted: impl Fn(&str) -> bool
             package = text.package(node.end);
         }
         let written = tree.text_of(id);
-        if node.kind == Kind::Atom && wanted(written) {
-            asked.entry(package.clone()).or_default().push(written.to_owned());
+        if node.kind == Kind::Atom && written.len() <= LONGEST_NAME && wanted(written) {
+            if !asked.contains_key(&package) {
+                asked.insert(package.clone(), HashSet::new());
+            }
+            count += usize::from(asked.get_mut(&package).is_some_and(|names| names.insert(written)));
         }
     }
-    for names in asked.values_mut() {
+    let sorted = |names: HashSet<&str>| {
+        let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
         names.sort_unstable();
-        names.dedup();
-    }
-    asked
+        names
+    };
+    asked.into_iter().map(|(package, names)| (package, sorted(names))).collect()
 }
 
 /// What the image knows of symbols as written; nothing when it is busy, starting or dead.

@@ -9,12 +9,16 @@ use super::connection::Connection;
 use super::from_proto;
 use crate::ide::hints;
 use crate::image::api::symbols::{Symbol, Want};
+use crate::session::requests;
 use crate::text::Span;
 use crate::text::forms::package_at;
 use crate::text::position::{to_offset, to_position};
 
 /// Functions that are asked for at once; what is further down has its hints when it is looked at.
 const MOST: usize = 100;
+
+/// Calls that have hints in one answer.
+const MOST_CALLS: usize = 5_000;
 
 /// `textDocument/inlayHint`. Of functions that the image knows, and local ones.
 pub(super) async fn hints(connection: &Connection, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
@@ -28,7 +32,9 @@ pub(super) async fn hints(connection: &Connection, params: InlayHintParams) -> R
     let range = Span { start: offset(params.range.start), end: offset(params.range.end) };
     let mut known: HashMap<(String, Option<String>), Vec<String>> = HashMap::new();
     let mut shown = Vec::new();
-    for call in hints::calls(&document, range) {
+    let whole = document.clone();
+    let calls = requests::compute(move || hints::calls(&whole, range)).await.value;
+    for call in calls.into_iter().take(MOST_CALLS) {
         let parameters = match &call.parameters {
             Some(parameters) => parameters.clone(),
             None => {

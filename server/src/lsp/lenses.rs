@@ -20,6 +20,9 @@ struct Counted {
     package: Option<String>,
 }
 
+/// A document has no more lenses; nobody looks at more.
+const MOST: usize = 5_000;
+
 /// The lenses of a document; those with a count have it when they are resolved.
 pub(super) async fn of_document(connection: &Connection, params: CodeLensParams) -> Vec<CodeLens> {
     let uri = params.text_document.uri;
@@ -31,6 +34,9 @@ pub(super) async fn of_document(connection: &Connection, params: CodeLensParams)
     let encoding = connection.negotiated().encoding;
     let mut lenses = Vec::new();
     for form in document.scan().forms() {
+        if lenses.len() >= MOST {
+            break;
+        }
         let Some(definition) = definition(&document, form.span) else { continue };
         let at = Span { start: form.span.start, end: form.span.start + 1 };
         let range = to_proto::range(document.text(), at, encoding);

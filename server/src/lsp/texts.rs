@@ -11,11 +11,73 @@ use super::connection::{Connection, no_document};
 use super::{from_proto, to_proto};
 use crate::ide::ranges;
 use crate::ide::symbols::{self, Kind};
+use crate::session::requests;
 use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::position::{PositionEncoding, to_offset, to_position};
 use crate::text::tree::Tree;
+
+/// What is asked of texts, by the words for it, and the largest text that it is done for, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Feature {
+    pub(super) name: &'static str,
+    pub(super) most: usize,
+}
+
+/// The largest text whose outline is told.
+const OUTLINE: Feature = Feature { name: "its outline", most: 32 << 20 };
+const HIGHLIGHTS: Feature = Feature { name: "the occurrences of a symbol", most: 4 << 20 };
+const FOLDING: Feature = Feature { name: "what can be folded", most: 4 << 20 };
+const SELECTIONS: Feature = Feature { name: "what is around a place", most: 4 << 20 };
+/// Places that are told of one kind; what an editor shows is far less.
+const MOST: usize = 10_000;
+
+/// An open document, before anything is computed of it.
+pub(super) struct Source {
+    pub(super) document: Document,
+    uri: Url,
+    encoding: PositionEncoding,
+}
+
+impl Source {
+    /// The document as it is after all changes that were sent before.
+    pub(super) async fn of(connection: &Connection, uri: &Url) -> Result<Source> {
+        let document =
+            connection.session.document(connection.client, uri.as_str()).await.ok_or_else(|| no_document(uri))?;
+        Ok(Source { document, uri: uri.clone(), encoding: connection.negotiated().encoding })
+    }
+
+    /// Compute something of the text, away from everything else. Of a text that is too large nothing is computed, and its client is told
+    /// so, once.
+    pub(super) async fn compute<T: Default + Send + 'static>(
+        &self,
+        connection: &Connection,
+        feature: Feature,
+        work: impl FnOnce(&Text) -> T + Send + 'static,
+    ) -> T {
+        let Feature { name, most } = feature;
+        let size = self.document.text().len_bytes();
+        if size > most {
+            let (size, most) = (size >> 20, most >> 20);
+            let why = format!("is of {size} MB: {name} is not told of texts larger than {most} MB");
+            connection.limited(&self.uri, name, &why);
+            return T::default();
+        }
+        let (document, encoding) = (self.document.clone(), self.encoding);
+        let found = requests::compute(move || {
+            let string = document.text().to_string();
+            work(&Text { document, string, encoding })
+        });
+        let found = found.await;
+        if found.ended {
+            let seconds = requests::LONGEST.as_secs();
+            let why = format!("has a form or a size that nobody writes: {name} was given up after {seconds} seconds");
+            connection.limited(&self.uri, name, &why);
+        }
+        found.value
+    }
+}
 
 /// An open document's text, and how its client counts.
 pub(super) struct Text {
@@ -25,14 +87,6 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// The document as it is after all changes that were sent before.
-    pub(super) async fn of(connection: &Connection, uri: &Url) -> Result<Text> {
-        let document =
-            connection.session.document(connection.client, uri.as_str()).await.ok_or_else(|| no_document(uri))?;
-        let string = document.text().to_string();
-        Ok(Text { document, string, encoding: connection.negotiated().encoding })
-    }
-
     pub(super) fn tree(&self) -> Tree<'_> {
         Tree::of(&self.string, self.document.scan())
     }
@@ -76,8 +130,19 @@ pub(super) async fn document_symbol(
     connection: &Connection,
     params: DocumentSymbolParams,
 ) -> Result<Option<DocumentSymbolResponse>> {
-    let text = Text::of(connection, &params.text_document.uri).await?;
-    let symbols = symbols::symbols(&text.string).into_iter().map(|symbol| shown(&text, symbol)).collect();
+    let uri = params.text_document.uri;
+    let source = Source::of(connection, &uri).await?;
+    let (symbols, cut) = source
+        .compute(connection, OUTLINE, |text| {
+            let outline = symbols::outline(&text.string, text.document.scan());
+            let symbols: Vec<_> = outline.symbols.into_iter().map(|symbol| shown(text, symbol)).collect();
+            (symbols, outline.cut)
+        })
+        .await;
+    if cut {
+        let why = format!("defines more than {} names: its outline has the first ones", symbols::MOST);
+        connection.limited(&uri, "the end of its outline", &why);
+    }
     Ok(Some(DocumentSymbolResponse::Nested(symbols)))
 }
 
@@ -117,13 +182,16 @@ pub(super) async fn document_highlight(
     params: DocumentHighlightParams,
 ) -> Result<Option<Vec<DocumentHighlight>>> {
     let place = params.text_document_position_params;
-    let text = Text::of(connection, &place.text_document.uri).await?;
-    let found = ranges::occurrences(&text.tree(), text.byte(place.position), |byte| text.package(byte));
-    let highlight = |(range, defined): (Range<usize>, bool)| {
-        let kind = if defined { DocumentHighlightKind::WRITE } else { DocumentHighlightKind::TEXT };
-        DocumentHighlight { range: text.range(&range), kind: Some(kind) }
-    };
-    Ok(Some(found.into_iter().map(highlight).collect()))
+    let source = Source::of(connection, &place.text_document.uri).await?;
+    let highlights = source.compute(connection, HIGHLIGHTS, move |text| {
+        let found = ranges::occurrences(&text.tree(), text.byte(place.position), |byte| text.package(byte));
+        let highlight = |(range, defined): (Range<usize>, bool)| {
+            let kind = if defined { DocumentHighlightKind::WRITE } else { DocumentHighlightKind::TEXT };
+            DocumentHighlight { range: text.range(&range), kind: Some(kind) }
+        };
+        found.into_iter().take(MOST).map(highlight).collect()
+    });
+    Ok(Some(highlights.await))
 }
 
 /// `textDocument/foldingRange`.
@@ -131,23 +199,25 @@ pub(super) async fn folding_range(
     connection: &Connection,
     params: FoldingRangeParams,
 ) -> Result<Option<Vec<FoldingRange>>> {
-    let text = Text::of(connection, &params.text_document.uri).await?;
-    let folds = ranges::folds(&text.tree());
-    let fold = |fold: ranges::Fold| {
-        let range = text.range(&fold.range);
-        FoldingRange {
-            start_line: range.start.line,
-            start_character: None,
-            end_line: range.end.line,
-            end_character: None,
-            kind: fold.comment.then_some(FoldingRangeKind::Comment),
-            collapsed_text: None,
-        }
-    };
-    // Editors fold whole lines: of two that begin on one line the larger counts.
-    let mut folds: Vec<FoldingRange> = folds.into_iter().map(fold).collect();
-    folds.dedup_by_key(|fold| fold.start_line);
-    Ok(Some(folds))
+    let source = Source::of(connection, &params.text_document.uri).await?;
+    let folds = source.compute(connection, FOLDING, |text| {
+        let fold = |fold: ranges::Fold| {
+            let range = text.range(&fold.range);
+            FoldingRange {
+                start_line: range.start.line,
+                start_character: None,
+                end_line: range.end.line,
+                end_character: None,
+                kind: fold.comment.then_some(FoldingRangeKind::Comment),
+                collapsed_text: None,
+            }
+        };
+        // Editors fold whole lines: of two that begin on one line the larger counts.
+        let mut folds: Vec<FoldingRange> = ranges::folds(&text.tree()).into_iter().take(MOST).map(fold).collect();
+        folds.dedup_by_key(|fold| fold.start_line);
+        folds
+    });
+    Ok(Some(folds.await))
 }
 
 /// `textDocument/selectionRange`.
@@ -155,17 +225,23 @@ pub(super) async fn selection_range(
     connection: &Connection,
     params: SelectionRangeParams,
 ) -> Result<Option<Vec<SelectionRange>>> {
-    let text = Text::of(connection, &params.text_document.uri).await?;
-    let tree = text.tree();
-    let around = |position: Position| {
-        let outermost_first = ranges::selections(&tree, text.byte(position)).into_iter().rev();
-        let chain = outermost_first.fold(None, |parent: Option<SelectionRange>, range| {
-            Some(SelectionRange { range: text.range(&range), parent: parent.map(Box::new) })
-        });
-        // Every position has its answer (LSP 3.17).
-        chain.unwrap_or(SelectionRange { range: lsp_types::Range { start: position, end: position }, parent: None })
-    };
-    Ok(Some(params.positions.into_iter().map(around).collect()))
+    let source = Source::of(connection, &params.text_document.uri).await?;
+    let positions = params.positions.clone();
+    let found = source.compute(connection, SELECTIONS, move |text| {
+        let bytes: Vec<usize> = positions.iter().map(|position| text.byte(*position)).collect();
+        let around = ranges::all_selections(&text.tree(), &bytes);
+        let chain = |ranges: Vec<Range<usize>>| {
+            ranges.into_iter().rev().fold(None, |parent: Option<SelectionRange>, range| {
+                Some(SelectionRange { range: text.range(&range), parent: parent.map(Box::new) })
+            })
+        };
+        around.into_iter().map(chain).collect::<Vec<_>>()
+    });
+    // Every position has its answer (LSP 3.17).
+    let itself = |at| SelectionRange { range: lsp_types::Range { start: at, end: at }, parent: None };
+    let mut found = found.await.into_iter();
+    let answer = |at| found.next().flatten().unwrap_or_else(|| itself(at));
+    Ok(Some(params.positions.into_iter().map(answer).collect()))
 }
 
 /// The selection in the text after edits, in the client's units.

@@ -7,9 +7,10 @@ use tower_lsp::jsonrpc::Result;
 
 use super::connection::Connection;
 use super::formatting::{by_package, kinds};
-use super::texts::Text;
+use super::texts::{Feature, Source, Text};
 use crate::ide::format::rules::Bodies;
 use crate::ide::semantic::{self, LEGEND, MODIFIERS, Token};
+use crate::text::position::Walk;
 
 /// What is advertised.
 pub(super) fn capability() -> SemanticTokensServerCapabilities {
@@ -55,43 +56,55 @@ pub(super) async fn range(
     Ok(Some(SemanticTokens { result_id: None, data: tokens }.into()))
 }
 
+const COLOURS: Feature = Feature { name: "what each word is", most: 4 << 20 };
+
 async fn tokens(connection: &Connection, uri: &Url, range: Option<Range>) -> Result<Vec<SemanticToken>> {
-    let text = Text::of(connection, uri).await?;
-    let asked = by_package(&text, &text.tree(), |written| !written.starts_with([':', '&', '#']));
-    let known: HashMap<_, _> = kinds(connection, asked).await.into_iter().collect();
-    let tree = text.tree();
-    let mut tokens = semantic::tokens(&tree, &Bodies::of(&tree), &known);
-    if let Some(range) = range {
-        let wanted = text.bytes(range);
-        tokens.retain(|token| token.range.start < wanted.end && wanted.start < token.range.end);
+    let source = Source::of(connection, uri).await?;
+    let asked = source.compute(connection, COLOURS, |text| {
+        by_package(text, &text.tree(), |written| !written.starts_with([':', '&', '#']))
+    });
+    let known: HashMap<_, _> = kinds(connection, asked.await).await.into_iter().collect();
+    let tokens = source.compute(connection, COLOURS, move |text| {
+        let tree = text.tree();
+        let mut tokens = semantic::tokens(&tree, &Bodies::of(&tree), &known);
+        let cut = tokens.len() >= semantic::MOST;
+        if let Some(range) = range {
+            let wanted = text.bytes(range);
+            tokens.retain(|token| token.range.start < wanted.end && wanted.start < token.range.end);
+        }
+        (relative(text, &tokens), cut)
+    });
+    let (tokens, cut) = tokens.await;
+    if cut {
+        let why = format!("has more than {} words to tell of: the first ones are told", semantic::MOST);
+        connection.limited(uri, "the words at its end", &why);
     }
-    Ok(relative(&text, &tokens))
+    Ok(tokens)
 }
 
 /// Each token where it is behind the one before, one for each line (LSP 3.17, "Semantic Tokens").
 fn relative(text: &Text, tokens: &[Token]) -> Vec<SemanticToken> {
     let mut data = Vec::new();
-    let mut last = Position::default();
+    let mut last = crate::text::position::Position::default();
+    let mut walk = Walk::new(&text.string, text.encoding);
     for token in tokens {
-        let mut start = token.range.start;
+        let mut at = token.range.start;
         for line in text.string[token.range.clone()].split_inclusive('\n') {
             let content = line.trim_end_matches(['\n', '\r']);
-            let range = text.range(&(start..start + content.len()));
-            start += line.len();
-            if range.start.line != range.end.line || range.start == range.end {
+            let (start, end) = (walk.go_to(at), walk.go_to(at + content.len()));
+            at += line.len();
+            if start.line != end.line || start == end {
                 continue;
             }
-            let delta_line = range.start.line - last.line;
-            let delta_start =
-                if delta_line == 0 { range.start.character - last.character } else { range.start.character };
+            let delta_line = start.line - last.line;
             data.push(SemanticToken {
                 delta_line,
-                delta_start,
-                length: range.end.character - range.start.character,
+                delta_start: if delta_line == 0 { start.column - last.column } else { start.column },
+                length: end.column - start.column,
                 token_type: token.kind as u32,
                 token_modifiers_bitset: token.modifiers,
             });
-            last = range.start;
+            last = start;
         }
     }
     data

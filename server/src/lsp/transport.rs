@@ -27,6 +27,7 @@ use tower_lsp::{LanguageServer, LspService};
 use tower_service::Service;
 
 use super::frames::{Frame, Frames};
+use crate::session::requests;
 
 /// Bytes that may wait for a client that does not read; past it the client is given up.
 const MAX_QUEUED: usize = 64 << 20;
@@ -280,20 +281,26 @@ struct Handlers {
 }
 
 impl Handlers {
-    /// Call the handler and poll it once; what is not done then goes on in a task of its own.
+    /// Call the handler and poll it once; what is not done then goes on in a task of its own, on the handlers' threads.
     fn start<S: LanguageServer>(&mut self, service: &mut LspService<S>, request: Request) {
         let id = request.id().cloned();
         let method = request.method().to_owned();
+        // What must be answered whatever other requests do.
+        let always = request.params().is_some_and(|params| {
+            matches!(params["command"].as_str(), Some("consort.status" | "consort.interrupt" | "consort.restartImage"))
+        });
         let mut handler = service.call(request);
         let first = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(&mut Context::from_waker(Waker::noop()))));
         match first {
             Ok(Poll::Ready(result)) => answer(&self.peer, id, &method, result.ok().flatten()),
             Ok(Poll::Pending) => {
                 let (peer, request) = (self.peer.clone(), id.clone());
-                let task = self.running.spawn(async move {
+                let rest = async move {
                     let result = handler.await;
                     answer(&peer, request, &method, result.ok().flatten());
-                });
+                };
+                let task =
+                    if always { self.running.spawn(rest) } else { self.running.spawn_on(rest, &requests::handle()) };
                 if let Some(id) = id {
                     self.ids.insert(task.id(), id);
                 }

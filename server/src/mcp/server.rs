@@ -22,6 +22,7 @@ use super::kept::Kept;
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
+use crate::session::requests;
 use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 
 /// What an agent reads first.
@@ -374,12 +375,15 @@ impl ServerHandler for Handler {
         let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
         let kept = client.kept.clone();
         let call = Call { session: self.session.clone(), client: client.id, progress, asker, kept, permit: None };
+        // Status, interrupts and restarts must be answered whatever other calls do.
+        let always = entry.definition.name == "image";
         let work = async {
             if entry.needs_image() {
                 self.session.first_start().await;
             }
             entry.call(call, request.arguments.unwrap_or_default()).await
         };
+        let work = async move { if always { work.await } else { requests::run(work).await } };
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the image's state.
         let result = tokio::select! {
             response = work => match response {

@@ -22,6 +22,7 @@ use super::event::{Event, Reply};
 use super::jobs::{Job, Jobs, Kind};
 use super::log::Log;
 use super::provenance::ProvenanceStore;
+use super::requests::in_place;
 use super::workspace_systems::SystemsTold;
 use super::{ClientId, ClientInfo, Feedback, Frontend, Level};
 use crate::checker::Checker;
@@ -175,7 +176,7 @@ impl Actor {
             }
             Event::Note { about, text } => self.note_host(about, text),
             Event::Open { client, uri, version, text } => {
-                let open = Open::new(&uri, Document::new(&text, version));
+                let open = in_place(text.len(), || Open::new(&uri, Document::new(&text, version)));
                 self.documents.insert((client, uri), open);
                 // Its diagnostics come from the image.
                 self.image.need();

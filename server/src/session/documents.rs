@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
+use super::requests::in_place;
 use super::saved::Saved;
 use super::{ClientId, OpenDocument, Snapshot, path_of_uri};
 use crate::ide::diagnostics::Findings;
+use crate::ide::structure::{self, Structure};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
 
@@ -53,6 +56,10 @@ pub(super) struct Open {
     told: Vec<Diagnostic>,
     result_id: u64,
     waiting: Vec<oneshot::Sender<Option<Snapshot>>>,
+    /// How often the text was changed.
+    edits: u64,
+    /// What is wrong with the text, after so many changes.
+    structure: Mutex<Option<(u64, Structure)>>,
 }
 
 fn is_asd(path: Option<&Path>) -> bool {
@@ -82,6 +89,8 @@ impl Open {
             told: Vec::new(),
             result_id: 0,
             waiting: Vec::new(),
+            edits: 0,
+            structure: Mutex::default(),
         }
     }
 
@@ -114,6 +123,7 @@ impl Open {
     /// The text changed: a running check is of a text that is gone.
     pub(super) fn changed(&mut self, due: Instant) {
         self.dirty = true;
+        self.edits += 1;
         self.saved.changed();
         self.due = Some(due);
         if let Some(running) = &self.running {
@@ -126,7 +136,7 @@ impl Open {
         if !std::mem::take(&mut self.dirty) {
             return None;
         }
-        let now = (self.document.version(), self.findings.merged(&self.document));
+        let now = (self.document.version(), self.merged());
         if self.published.as_ref() == Some(&now) {
             return None;
         }
@@ -136,6 +146,24 @@ impl Open {
         }
         self.published = Some(now.clone());
         Some(now)
+    }
+
+    fn merged(&self) -> Vec<Diagnostic> {
+        let structure = self.structure();
+        in_place(self.document.text().len_bytes(), || self.findings.merged_with(&self.document, structure))
+    }
+
+    /// What is wrong with the text as it is now: looked at once.
+    pub(super) fn structure(&self) -> Structure {
+        let mut known = self.structure.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((version, structure)) = known.as_ref()
+            && *version == self.edits
+        {
+            return structure.clone();
+        }
+        let found = in_place(self.document.text().len_bytes(), || structure::check(&self.document));
+        *known = Some((self.edits, found.clone()));
+        found
     }
 
     /// Its check begins: of the text and the image as they are now.
@@ -158,8 +186,7 @@ impl Open {
     }
 
     fn snapshot(&self, uri: &str) -> Snapshot {
-        let (version, items) =
-            self.published.clone().unwrap_or_else(|| (self.document.version(), self.findings.merged(&self.document)));
+        let (version, items) = self.published.clone().unwrap_or_else(|| (self.document.version(), self.merged()));
         Snapshot { uri: uri.into(), version, text: self.document.text().clone(), items, result_id: self.result_id }
     }
 }

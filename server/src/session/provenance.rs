@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use super::approval::timestamp;
 use super::loaded_texts::{LoadedTexts, is_older};
 use super::others_work::OthersWork;
+use super::requests::compute_all;
 use super::{ClientInfo, Frontend};
 use crate::bounded_file;
 use crate::image::Image;
@@ -147,7 +148,8 @@ impl ProvenanceStore {
 
     /// Note what a text defined that was evaluated or compiled. Asks the image where the names are at home.
     pub(super) async fn made(&self, image: &Image, text: &str, making: ProvenanceEntry) {
-        let found = definitions(text);
+        let text = text.to_owned();
+        let found = compute_all(move || definitions(&text)).await;
         self.note(image, found, &making).await;
     }
 
@@ -174,15 +176,15 @@ impl ProvenanceStore {
         for file in files {
             let Ok(bytes) = bounded_file::read_aside(file.clone(), bounded_file::SOURCE_LIMIT).await else { continue };
             let (store, path) = (self.clone(), file.clone());
-            let read = tokio::task::spawn_blocking(move || {
+            let found = compute_all(move || {
                 let text = decode(bytes);
                 if is_older(&path, until) {
                     let real = path.canonicalize().unwrap_or(path);
                     store.table().loaded.loaded(real, &text);
                 }
                 definitions(&text)
-            });
-            let found = read.await.unwrap_or_default();
+            })
+            .await;
             let origin = Some(Origin { file, line: 1, column: 1 });
             let package = "COMMON-LISP-USER".to_owned();
             let making = ProvenanceEntry { client: client.clone(), how: how.to_owned(), package, origin, file: None };

@@ -7,11 +7,13 @@ use ropey::Rope;
 use tokio::sync::oneshot;
 
 use super::event::{Event, Place, Reply};
+use super::requests::in_place;
 use super::{ClientId, EvalRequest, Session, actor::Actor};
 use crate::ide::evaluate_part;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 use crate::text::Span;
+use crate::text::document::Document;
 use crate::text::forms::toplevel_form;
 use crate::text::position::{Position, to_offset, to_position};
 use crate::text::tree::Tree;
@@ -94,12 +96,7 @@ impl Actor {
         let text = document.text();
         let offset = |position| to_offset(text, position, encoding);
         let span = match part {
-            Part::Form(at) => {
-                let string = text.to_string();
-                let tree = Tree::of(&string, document.scan());
-                evaluate_part::form(&tree, text.char_to_byte(offset(at)))
-                    .map(|bytes| Span { start: text.byte_to_char(bytes.start), end: text.byte_to_char(bytes.end) })
-            }
+            Part::Form(at) => in_place(text.len_bytes(), || form_at(&document, offset(at))),
             Part::TopLevel(at) => toplevel_form(&document, offset(at)),
             Part::Region(start, end) => Some(Span { start: offset(start), end: offset(end).max(offset(start)) }),
             Part::Buffer => Some(Span { start: 0, end: text.len_chars() }),
@@ -112,4 +109,24 @@ impl Actor {
         }
         drop(selected.send(found));
     }
+}
+
+/// The form that is meant at a place: see [`evaluate_part::form`]. Only the top-level forms nearby are looked into.
+fn form_at(document: &Document, at: usize) -> Option<Span> {
+    const LARGEST: usize = 4 << 20;
+    let forms = document.scan().forms();
+    let after = forms.partition_point(|form| form.span.start <= at);
+    let near = &forms[after.saturating_sub(2)..(after + 1).min(forms.len())];
+    let (first, last) = (near.first()?, near.last()?);
+    if last.bytes.end - first.bytes.start > LARGEST {
+        return toplevel_form(document, at);
+    }
+    // The white space around them too, for a place in it.
+    let text = document.text();
+    let end = last.span.end.max(at).min(text.len_chars());
+    let string = text.slice(first.span.start..end).to_string();
+    let byte = text.char_to_byte(at.min(end)).checked_sub(first.bytes.start)?;
+    let found = evaluate_part::form(&Tree::parse(&string), byte)?;
+    let char = |byte: usize| text.byte_to_char(first.bytes.start + byte);
+    Some(Span { start: char(found.start), end: char(found.end) })
 }

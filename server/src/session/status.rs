@@ -13,6 +13,9 @@ use crate::model::image::ImageState;
 /// How long the image may take to tell its facts; its dispatcher answers while Lisp loops.
 const FACTS: Duration = Duration::from_millis(500);
 
+/// How long the session may take to tell of its clients and its work; then the rest is told without.
+pub(super) const PATIENCE: Duration = Duration::from_millis(1_200);
+
 impl Status {
     /// Of a session that is no more.
     pub(super) fn ended(workspace: PathBuf) -> Status {

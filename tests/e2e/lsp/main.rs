@@ -8,3 +8,4 @@ mod image;
 mod macroexpand;
 mod texts;
 mod tools;
+mod watchdog;

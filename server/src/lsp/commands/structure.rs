@@ -8,7 +8,9 @@ use tower_lsp::jsonrpc::{Error, Result};
 use super::Command;
 use crate::ide::structural::{Action, act, applied};
 use crate::lsp::connection::Connection;
-use crate::lsp::texts::{Text, range_in};
+use crate::lsp::texts::{Feature, Source, range_in};
+
+const STRUCTURE: Feature = Feature { name: "structural editing", most: 4 << 20 };
 
 /// Edit by structure.
 pub(super) struct Structure;
@@ -31,16 +33,16 @@ impl Command for Structure {
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"} or "selection": {"start", "end"}, "action": "slurpForward", ...}]"#;
 
     async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
-        let text = Text::of(connection, &argument.uri).await?;
+        let source = Source::of(connection, &argument.uri).await?;
         let Some(selection) = argument.selection.or(argument.position.map(|at| Range { start: at, end: at })) else {
             return Err(Error::invalid_params(format!("{}: neither `position` nor `selection` is given.", Self::NAME)));
         };
-        let version = text.document.version();
-        let Some(outcome) = act(&text.string, text.bytes(selection), argument.action) else {
-            return Ok(json!({"edits": [], "selection": selection, "version": version}));
-        };
-        let new = applied(&text.string, &outcome.edits);
-        let selection = range_in(&new, &outcome.selection, text.encoding);
-        Ok(json!({"edits": text.edits(&outcome.edits), "selection": selection, "version": version}))
+        let done = source.compute(connection, STRUCTURE, move |text| {
+            let outcome = act(&text.string, text.bytes(selection), argument.action)?;
+            let new = applied(&text.string, &outcome.edits);
+            Some((text.edits(&outcome.edits), range_in(&new, &outcome.selection, text.encoding)))
+        });
+        let (edits, selection) = done.await.unwrap_or_else(|| (Vec::new(), selection));
+        Ok(json!({"edits": edits, "selection": selection, "version": source.document.version()}))
     }
 }

@@ -11,9 +11,9 @@ use crate::ide::edit_form::Operation;
 use crate::ide::edit_forms::{Edits, FormEdit, edit_all};
 use crate::ide::reload;
 use crate::image::api::symbols::{Symbol, Want};
-use crate::session::SourceFile;
 use crate::session::approval::{Class, Subject};
 use crate::session::reload::Reload;
+use crate::session::{SourceFile, requests};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 
@@ -191,8 +191,7 @@ async fn plan(call: &Call, input: &Input) -> Result<(SourceFile, Edits), Failure
     let file = call.session.source_file(&input.path).await.map_err(|error| failed(error.kind, error.message))?;
     // Time by the size of the file, which may be large.
     let text = file.text.clone();
-    let planned = tokio::task::spawn_blocking(move || edit_all(&text, &forms)).await;
-    let planned = planned.map_err(|error| failed("failed", format!("The edit could not be made: {error}")))?;
+    let planned = requests::compute_all(move || edit_all(&text, &forms)).await;
     Ok((file, planned.map_err(|refusal| failed(refusal.kind, refusal.message))?))
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use crate::session::requests;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,8 @@ pub(crate) struct LispReadFile;
 
 /// Lines of a file that are shown when no limit is given.
 const LINES: usize = 2000;
+/// Forms that are told at most; the rest is behind `offset`.
+const MOST: usize = 10_000;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -79,15 +82,19 @@ each, those you name in full, with the names that lisp-edit-form takes.";
         let note = if unsaved { " (an editor's text, with changes that are not saved)" } else { "" };
         let mut text;
         if input.collapsed.unwrap_or(true) {
-            let limit = input.limit.unwrap_or(usize::MAX);
-            let (forms, total) = read_file::collapsed(&file.text, input.name_pattern.as_deref(), offset, limit);
+            let limit = input.limit.unwrap_or(usize::MAX).min(MOST);
+            let (all, pattern) = (file.text, input.name_pattern.clone());
+            let found = requests::compute_all(move || {
+                let (forms, total) = read_file::collapsed(&all, pattern.as_deref(), offset, limit);
+                let named = pattern.is_none_or(|pattern| read_file::names_any(&all, &pattern));
+                (forms, total, named)
+            });
+            let (forms, total, named) = found.await;
             text = format!("{}{note}: {}\n", file.relative, counted("top-level form", offset, forms.len(), total));
             for form in &forms {
                 let _ = write!(text, "\nL{}-{} {}", form.line, form.end_line, form.text);
             }
-            if let Some(pattern) =
-                input.name_pattern.as_deref().filter(|pattern| !read_file::names_any(&file.text, pattern))
-            {
+            if let Some(pattern) = input.name_pattern.as_deref().filter(|_| !named) {
                 let _ = write!(
                     text,
                     "\n\n(`{pattern}` names no form. `*` stands for anything, `^` and `$` for the ends of a name, `|` for or.)"
@@ -95,7 +102,8 @@ each, those you name in full, with the names that lisp-edit-form takes.";
             }
             (facts.total, facts.forms) = (Some(total), forms);
         } else {
-            let (shown, total) = read_file::lines(&file.text, offset, input.limit.unwrap_or(LINES));
+            let (all, limit) = (file.text, input.limit.unwrap_or(LINES));
+            let (shown, total) = requests::compute_all(move || read_file::lines(&all, offset, limit)).await;
             let count = if shown.is_empty() { 0 } else { shown.split('\n').count() };
             text = format!("{}{note}: {}\n\n{shown}", file.relative, counted("line", offset, count, total));
             (facts.total, facts.text) = (Some(total), Some(shown));

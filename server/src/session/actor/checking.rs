@@ -16,6 +16,7 @@ use crate::model::image::{ImageError, ImageState, Progress};
 use crate::session::documents::{Key, Running, first_package};
 use crate::session::event::Reply;
 use crate::session::jobs::{Job, Kind, Report};
+use crate::session::requests::compute_all;
 use crate::session::{CheckRequest, CheckSystemRequest, ClientId, Feedback, Level, SystemReport, systems};
 use crate::text::document::Document;
 
@@ -56,7 +57,7 @@ impl Actor {
                 package: Some(open.first_package().into()),
                 timeout: None,
             };
-            let withheld = structure::check(&open.document).withheld;
+            let withheld = open.structure().withheld;
             let last_form = last_form(&open.document, &withheld);
             let what = format!("checking {}", path.map_or_else(|| key.1.clone(), |path| path.display().to_string()));
             let (checker, asd) = (self.checker.clone(), self.asd.clone());
@@ -130,9 +131,14 @@ impl Actor {
         request.package.get_or_insert_with(|| first_package(request.path.as_deref()).into());
         let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
         self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
-            let document = Document::new(&request.text, 0);
-            let structure = structure::check(&document);
-            let last_form = last_form(&document, &structure.withheld);
+            let text = request.text.clone();
+            let (structure, last_form) = compute_all(move || {
+                let document = Document::new(&text, 0);
+                let structure = structure::check(&document);
+                let last_form = last_form(&document, &structure.withheld);
+                (structure, last_form)
+            })
+            .await;
             let params = check_params(&config, request, (structure.withheld.clone(), last_form), &asd);
             let mut report = match params.mode {
                 // Agents try one form after another.

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use super::Actor;
 use crate::session::documents::Key;
+use crate::session::requests::in_place;
 use crate::session::saved::Saved;
 use crate::session::{Feedback, Level};
-use crate::text::document::{Document, Edit};
+use crate::text::document::{Document, Edit, EditError};
 use crate::text::position::{Position, PositionEncoding, to_position};
 
 impl Actor {
@@ -17,14 +18,17 @@ impl Actor {
             let text = format!("{} was changed but never opened: the change was ignored", key.1);
             return self.tell(key.0, Feedback::Log { level: Level::Warning, text });
         };
-        if let [Edit { range: range @ None, text }] = edits.as_mut_slice() {
-            *range = Some(narrow(&open.document, text, encoding));
-        }
-        match open.document.apply(version, encoding, &edits) {
-            Ok(applied) => {
-                open.findings.change(&applied);
-                open.changed(Instant::now() + debounce);
+        let size = open.document.text().len_bytes() + edits.iter().map(|edit| edit.text.len()).sum::<usize>();
+        let applied = in_place(size, || {
+            if let [Edit { range: range @ None, text }] = edits.as_mut_slice() {
+                *range = Some(narrow(&open.document, text, encoding));
             }
+            let applied = open.document.apply(version, encoding, &edits)?;
+            open.findings.change(&applied);
+            Ok::<_, EditError>(())
+        });
+        match applied {
+            Ok(()) => open.changed(Instant::now() + debounce),
             Err(error) => {
                 let text = format!("{}: {error}", key.1);
                 self.tell(key.0, Feedback::Message { level: Level::Error, text });

@@ -1,0 +1,405 @@
+//! Every feature of a text takes time by the length of the text: of each hostile shape, n against 4n.
+//!
+//! The only test that measures time: the processor's time of this thread, so that a busy machine does not matter, the least of several runs,
+//! and one against the other.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use consort::ide::diagnostics::Findings;
+use consort::ide::format::rules::Bodies;
+use consort::ide::format::{self, Options, Wanted};
+use consort::ide::initargs;
+use consort::ide::texts::Texts;
+use consort::ide::{
+    completion, edit_form, evaluate_part, hints, outline, places, ranges, read_file, semantic, signature, structural,
+    structure, symbols, testing, types,
+};
+use consort::model::diagnostic::{Diagnostic, Severity};
+use consort::text::datum::Form;
+use consort::text::definitions::{self, Hint};
+use consort::text::document::{Document, Edit};
+use consort::text::position::{Position, PositionEncoding, Walk, to_offset, to_position};
+use consort::text::scopes::Scopes;
+use consort::text::toplevel::Scan;
+use consort::text::tree::Tree;
+use consort::text::{Span, forms, made};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Time that can be told from none.
+const MEASURABLE: Duration = Duration::from_millis(5);
+/// What four times the text may take, in times of the text. Linear is 4, quadratic 16.
+const MOST: f64 = 7.0;
+const SMALLEST: usize = 1_000;
+const LARGEST: usize = 64_000;
+
+fn repeated(n: usize, one: impl Fn(usize) -> String) -> String {
+    (0..n).map(one).collect()
+}
+
+type Shape = (&'static str, fn(usize) -> String);
+
+const SHAPES: &[Shape] = &[
+    ("a list", |n| format!("({})", "a ".repeat(n))),
+    ("a list of numbers on lines", |n| format!("(list{})", "\n 1".repeat(n))),
+    ("data on lines", |n| format!("'(a{})", "\n b".repeat(n))),
+    ("nested lists", |n| "(".repeat(n) + &")".repeat(n)),
+    ("nested lists on lines", |n| "(a\n".repeat(n) + &")".repeat(n)),
+    ("nested calls", |n| "(f x ".repeat(n) + &")".repeat(n)),
+    ("definitions", |n| repeated(n, |i| format!("(defun f{i} (x) x)\n"))),
+    ("definitions on one line", |n| repeated(n, |i| format!("(defun f{i} (x) x) "))),
+    ("definitions in a progn", |n| format!("(progn {})", repeated(n, |i| format!("(defun f{i} (x) (f{i} 1 2))\n")))),
+    ("duplicates", |n| "(defun f (x) x)\n".repeat(n)),
+    ("methods", |n| repeated(n, |i| format!("(defmethod m ((x c{i})) x)\n"))),
+    ("calls", |n| "(f 1 2)\n".repeat(n)),
+    ("comments", |n| "; c\n".repeat(n)),
+    ("headings", |n| "(a)\n;;;; b\n".repeat(n)),
+    ("comments in a list", |n| format!("(a{}\n b)", "\n ; c".repeat(n))),
+    ("comments before an operator", |n| format!("({}f{})", ";c\n".repeat(n), " 1".repeat(n))),
+    ("comments behind code", |n| format!("(a\n{})", " b ; c\n".repeat(n))),
+    ("strings", |n| format!("(f{})", " \"s\"".repeat(n))),
+    ("a string", |n| format!("(f \"{}\")", "x(\n".repeat(n))),
+    ("a symbol", |n| format!("(f {})", "x".repeat(n))),
+    ("a long operator of a long list", |n| format!("({}{})", "f".repeat(n), " 1".repeat(n))),
+    ("conditionals", |n| "#+a b\n".repeat(n)),
+    ("nested conditionals", |n| "#+(a) ".repeat(n) + "(b)"),
+    ("a nested feature", |n| format!("#+{}{} x", "(or ".repeat(n), ")".repeat(n))),
+    ("nested block comments", |n| "#|".repeat(n) + &"|#".repeat(n)),
+    ("block comments", |n| "#| a |# ".repeat(n)),
+    ("quotes", |n| "'".repeat(n) + "x"),
+    ("backquotes and commas", |n| "`,".repeat(n) + "(x)"),
+    ("packages", |n| repeated(n, |i| format!("(in-package :p{i})\n(f x)\n"))),
+    ("bindings", |n| {
+        let (bound, used) = (repeated(n, |i| format!("(x{i} 1)")), repeated(n, |i| format!("x{i} ")));
+        format!("(defun f () (let ({bound}) {used}))")
+    }),
+    ("bindings of one name", |n| format!("(defun f () {})", "(let ((x 1)) (g x)) ".repeat(n))),
+    ("serial bindings", |n| format!("(defun f () (let* ({}) x))", "(x (g x)) ".repeat(n))),
+    ("variables of do", |n| format!("(do* ({}) ((g x1)) x1)", repeated(n, |i| format!("(x{i} 0 (+ x{i} x1)) ")))),
+    ("local functions", |n| {
+        let (bound, used) = (repeated(n, |i| format!("(f{i} (a b) a)")), repeated(n, |i| format!("(f{i} 1 2)")));
+        format!("(flet ({bound}) {used})")
+    }),
+    ("calls of a function of many parameters", |n| {
+        format!("(flet ((f ({}) x0)) {})", repeated(n, |i| format!("x{i} ")), "(f 1 2) ".repeat(n))
+    }),
+    ("clauses of loop", |n| format!("(loop{})", repeated(n, |i| format!("\n for x{i} in y collect x{i} into z{i}")))),
+    ("clauses of loop on one line", |n| format!("(loop for a in b {}\n{})", "do (f) ".repeat(n), "end\n".repeat(n))),
+    ("clauses of case", |n| format!("(case x\n{})", "(a 1)\n".repeat(n))),
+    ("parameters", |n| format!("(defun f (a &key{}) 1)", repeated(n, |i| format!("\n (b{i} 1)")))),
+    ("qualifiers", |n| format!("(defmethod m{} ((x c)) 1)", "\n :a".repeat(n))),
+    ("slots", |n| format!("(defclass c () ({}))", repeated(n, |i| format!("(s{i} :initarg :s{i} :initform x)\n")))),
+    ("carriage returns", |n| "(a)\r".repeat(n)),
+    ("unclosed lists", |n| "(a ".repeat(n)),
+    ("unclosed definitions", |n| "(defun f (\n".repeat(n)),
+    ("parentheses too many", |n| "(a))\n".repeat(n)),
+    ("parentheses too many in a row", |n| ")".repeat(n)),
+    ("unclosed strings", |n| "(a \"\n(defun f ()\n".repeat(n)),
+    ("unclosed bars", |n| "(a |\n(defun f ()\n".repeat(n)),
+    ("prefixes of nothing", |n| "(') ".repeat(n)),
+    ("dots", |n| format!("(a{} b)", " .".repeat(n))),
+    ("beyond the first plane", |n| "(𝄞 \"𝄞\") ".repeat(n)),
+    ("tabs", |n| format!("(f{} (g{}))", "\ta".repeat(n), "\n1".repeat(n))),
+    ("lists that end below one line", |n| format!("(f {}{}", "(g ".repeat(n), "\n a)".repeat(n))),
+    ("blank lines", |n| format!("(a{})", "\n".repeat(n))),
+];
+
+fn place(text: &Document) -> usize {
+    text.text().len_chars() * 2 / 3
+}
+
+fn spread(text: &Document, every: usize) -> impl Iterator<Item = usize> {
+    (0..text.text().len_chars()).step_by(every)
+}
+
+fn finding(start: usize) -> Diagnostic {
+    Diagnostic {
+        span: Span { start, end: start + 1 },
+        severity: Severity::Warning,
+        code: "undefined-function".into(),
+        message: format!("Undefined function: F{start}"),
+        condition: None,
+        form: None,
+        toplevel: None,
+        tags: Vec::new(),
+        related: Vec::new(),
+        data: serde_json::Value::Null,
+    }
+}
+
+fn insertions(document: &Document, every: usize) -> Vec<Edit> {
+    let at = |offset| to_position(document.text(), offset, PositionEncoding::Utf16);
+    spread(document, every).map(|offset| Edit { range: Some((at(offset), at(offset))), text: "x".into() }).collect()
+}
+
+fn texts(document: &Document) -> Texts {
+    Texts::new([("file:///a.lisp".to_owned(), PathBuf::from("/no/a.lisp"), document.clone())].into_iter(), |path| {
+        path.display().to_string()
+    })
+}
+
+type Feature = (&'static str, fn(&Document, &str));
+
+/// What is measured is given the document that a client opened, and its text.
+const FEATURES: &[Feature] = &[
+    ("scanning", |_, text| drop(Scan::of(text))),
+    ("the tree", |_, text| drop(Tree::parse(text))),
+    ("outline", |_, text| drop(symbols::symbols(text))),
+    ("colours", |document, text| {
+        let tree = Tree::of(text, document.scan());
+        let mut walk = Walk::new(text, PositionEncoding::Utf16);
+        for token in semantic::tokens(&tree, &Bodies::of(&tree), &HashMap::new()) {
+            walk.go_to(token.range.start);
+        }
+    }),
+    ("indentation", |_, text| {
+        let tree = Tree::parse(text);
+        let wanted = Wanted { lines: 0..usize::MAX, typing: false };
+        let bodies = Bodies::of(&tree);
+        bodies.unknown(&tree);
+        format::format(&tree, &wanted, &bodies, Options { tab_size: 8, tabs: false });
+    }),
+    ("folding", |_, text| drop(ranges::folds(&Tree::parse(text)))),
+    ("selections at many places", |document, text| {
+        let tree = Tree::parse(text);
+        let bytes: Vec<usize> = spread(document, 5).map(|at| document.text().char_to_byte(at)).collect();
+        ranges::all_selections(&tree, &bytes);
+    }),
+    ("occurrences", |document, text| {
+        let tree = Tree::parse(text);
+        for at in [2, 8, text.len() / 2] {
+            let package = |byte| forms::package_at(document, document.text().byte_to_char(byte));
+            ranges::occurrences(&tree, at, package);
+        }
+    }),
+    ("reading a file", |_, text| drop(read_file::collapsed(text, Some("f1|x"), 0, usize::MAX))),
+    ("looking for a name", |_, text| assert!(!read_file::names_any(text, "no*such$"))),
+    ("editing a form", |_, text| {
+        for name in ["f", "f7", "nothing"] {
+            let _ = edit_form::edit(text, "defun", name, edit_form::Operation::InsertBefore, "(defun g () 1)");
+        }
+        let _ = edit_form::edit("(defun f () 1)", "defun", "f", edit_form::Operation::Replace, text);
+    }),
+    ("selectors", |_, text| {
+        let tree = Tree::parse(text);
+        outline::selectors(&outline::definitions(&tree), &tree);
+    }),
+    ("structural editing", |document, text| {
+        let at = document.text().char_to_byte(place(document));
+        use structural::Action::*;
+        for action in [
+            Select,
+            SelectContract,
+            SlurpForward,
+            SlurpBackward,
+            BarfForward,
+            BarfBackward,
+            Raise,
+            Wrap,
+            Splice,
+            DragForward,
+            KillSexp,
+            Transpose,
+            MoveForward,
+            MoveBackward,
+            MoveUp,
+            MoveDown,
+        ] {
+            structural::act(text, at..at, action);
+        }
+    }),
+    ("the form to evaluate", |document, text| {
+        let tree = Tree::of(text, document.scan());
+        let found = evaluate_part::form(&tree, document.text().char_to_byte(place(document)));
+        found.map(|form| evaluate_part::comment(text, &form, &["1".into()]));
+    }),
+    ("what is at a place", |document, _| {
+        let at = place(document);
+        forms::toplevel_form(document, at);
+        forms::innermost_form(document, at);
+        forms::symbol_at(document, at);
+        forms::operator_at(document, at);
+    }),
+    ("packages of many places", |document, _| {
+        for at in spread(document, 7) {
+            forms::package_at(document, at);
+        }
+    }),
+    ("completion", |document, _| {
+        let at = place(document);
+        if let Some(context) = completion::context(document, at) {
+            completion::locals(document, at, &context);
+        }
+        let wide = completion::Context {
+            typed: String::new(),
+            replace: Span { start: at, end: at },
+            package: None,
+            operator: true,
+            packages: false,
+        };
+        completion::locals(document, at, &wide);
+    }),
+    ("signatures", |document, _| {
+        for site in signature::call_sites(document, place(document)) {
+            signature::signature(&site.operator, &site.arguments, &site);
+        }
+    }),
+    ("hints", |document, _| {
+        for call in hints::calls(document, Span { start: 0, end: document.text().len_chars() }) {
+            hints::hints(&call, call.parameters.as_deref().unwrap_or_default());
+        }
+    }),
+    ("local bindings", |document, _| {
+        for form in document.scan().forms() {
+            let scopes = Scopes::of(&Form::of(document, form.span));
+            for at in (form.span.start..form.span.end).step_by(5) {
+                scopes.resolve(at);
+            }
+            scopes.visible(form.span.end - 1);
+            scopes.occurrences(0);
+        }
+    }),
+    ("types of variables", |document, _| drop(types::of_local(document, place(document)))),
+    ("definitions", |document, text| {
+        definitions::all(document);
+        for name in ["f", "x1", "m"] {
+            definitions::named(document, name);
+            let hint = Hint { kind: "function", key: name.into(), form: Some(3), offset: Some(9), ..Hint::default() };
+            definitions::locate(document, &hint);
+        }
+        let features = ["SBCL".to_owned()];
+        let hint =
+            Hint { kind: "method", key: "m".into(), form: Some(usize::MAX), features: &features, ..Hint::default() };
+        definitions::locate(document, &hint);
+        made::definitions(text);
+    }),
+    ("places of definitions", |document, _| {
+        let texts = texts(document);
+        for name in ["f", "m", "c"] {
+            places::defined_in_texts(name, Some("P1"), &texts);
+            initargs::in_texts(name, &texts);
+        }
+    }),
+    ("mentions", |document, _| {
+        for form in document.scan().forms() {
+            definitions::mentions(document, form.span, "x");
+        }
+    }),
+    ("tests and lenses", |document, _| {
+        for form in document.scan().forms() {
+            testing::definition(document, form.span);
+            forms::package_at(document, form.span.start);
+        }
+    }),
+    ("structure", |document, _| drop(structure::check(document))),
+    ("positions", |document, _| {
+        for at in spread(document, 3) {
+            let position = to_position(document.text(), at, PositionEncoding::Utf16);
+            to_offset(document.text(), position, PositionEncoding::Utf16);
+        }
+    }),
+    ("one change", |document, _| {
+        let mut document = document.clone();
+        let edits = insertions(&document, place(&document).max(1));
+        document.apply(1, PositionEncoding::Utf16, &edits).unwrap();
+    }),
+    ("many changes at once", |document, _| {
+        let mut findings = Findings::default();
+        findings.check_begins(document);
+        let found = spread(document, 11).map(finding).collect();
+        let mut document = document.clone();
+        let edits = insertions(&document, 9);
+        let applied = document.apply(1, PositionEncoding::Utf16, &edits).unwrap();
+        findings.change(&applied);
+        findings.check_ends(found);
+        findings.merged(&document);
+    }),
+    ("many findings", |document, _| {
+        let mut findings = Findings::default();
+        findings.check_begins(document);
+        findings.check_ends(spread(document, 3).map(finding).collect());
+        let edit = Edit { range: Some((Position::default(), Position::default())), text: "\n".into() };
+        let mut document = document.clone();
+        findings.change(&document.apply(1, PositionEncoding::Utf16, &[edit]).unwrap());
+        findings.merged(&document);
+    }),
+];
+
+fn spent(work: impl FnOnce()) -> Duration {
+    let now = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
+    };
+    let before = now();
+    work();
+    now() - before
+}
+
+/// The least time of some runs.
+fn least((_, feature): Feature, text: &str) -> Duration {
+    let document = Document::new(text, 0);
+    (0..3).map(|_| spent(|| feature(&document.clone(), text))).min().unwrap()
+}
+
+/// Times of the text that four times the text takes; `None` when all is too quick to tell.
+fn ratio(feature: Feature, (_, shape): Shape) -> Option<f64> {
+    let mut n = SMALLEST;
+    let mut quick = least(feature, &shape(n));
+    while quick < MEASURABLE {
+        if n >= LARGEST {
+            return None;
+        }
+        n *= 4;
+        quick = least(feature, &shape(n));
+    }
+    let slow = least(feature, &shape(4 * n));
+    let found = slow.as_secs_f64() / quick.as_secs_f64();
+    if found < MOST {
+        return Some(found);
+    }
+    // What no longer fits into a cache is slower once; what is quadratic is slower at every step.
+    let slower = least(feature, &shape(16 * n));
+    Some(found.min(slower.as_secs_f64() / slow.as_secs_f64()))
+}
+
+fn holds(features: &[Feature]) {
+    let wanted = std::env::var("LINEAR").unwrap_or_default();
+    let mut measured = 0;
+    let mut wrong = Vec::new();
+    for feature in features.iter().filter(|(name, _)| name.contains(&wanted)) {
+        for shape in SHAPES {
+            let found = ratio(*feature, *shape);
+            measured += usize::from(found.is_some());
+            if let Some(ratio) = found.filter(|ratio| *ratio >= MOST) {
+                wrong.push(format!("{} of {}: {ratio:.1}", feature.0, shape.0));
+            }
+        }
+    }
+    assert!(measured > 0 || !wanted.is_empty(), "nothing took long enough to be measured");
+    assert!(wrong.is_empty(), "four times the text takes more than {MOST} times as long:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_first_half_of_the_features_is_linear() {
+    holds(&FEATURES[..FEATURES.len() / 2]);
+}
+
+#[test]
+fn the_second_half_of_the_features_is_linear() {
+    holds(&FEATURES[FEATURES.len() / 2..]);
+}
+
+#[test]
+fn a_depth_that_nobody_writes_needs_no_deep_stack() {
+    const DEEP: usize = 1_000_000;
+    for text in ["(".repeat(DEEP), "(".repeat(DEEP) + &")".repeat(DEEP), "'".repeat(DEEP) + "x", "#+(a) ".repeat(DEEP)]
+    {
+        let document = Document::new(&text, 0);
+        for (_, feature) in FEATURES {
+            feature(&document, &text);
+        }
+    }
+}
