@@ -14,6 +14,9 @@ use crate::text::document::{Applied, Document};
 /// The code of the one diagnostic of a file whose system is not loaded; its `data` is `{"system": name}`.
 pub const SYSTEM_NOT_LOADED: &str = "system-not-loaded";
 
+/// The code of the one diagnostic that says why the others are not up to date.
+pub const NOT_CHECKED: &str = "not-checked";
+
 /// LSP's number of a severity, also in `consort check --json`. The only place that says it.
 pub fn severity_number(severity: Severity) -> u8 {
     match severity {
@@ -88,6 +91,8 @@ struct Checking {
 pub struct Findings {
     compiled: Vec<Found>,
     checking: Option<Checking>,
+    /// Why no check can be made: what is known may be true no more.
+    outdated: Option<String>,
 }
 
 impl Findings {
@@ -110,8 +115,21 @@ impl Findings {
         self.checking = None;
     }
 
+    /// No check can be made, and why; the next that can be made takes it back. Whether that is new.
+    pub fn set_outdated(&mut self, why: &str) -> bool {
+        let new = self.outdated.as_deref() != Some(why);
+        self.outdated = Some(why.to_owned());
+        new
+    }
+
+    /// Whether no check could be made of late.
+    pub fn is_outdated(&self) -> bool {
+        self.outdated.is_some()
+    }
+
     /// The running check is done. Its findings are carried over whatever changed since it began.
     pub fn check_ends(&mut self, diagnostics: Vec<Diagnostic>) {
+        self.outdated = None;
         let Some(Checking { forms, since }) = self.checking.take() else { return };
         self.compiled = diagnostics
             .into_iter()
@@ -125,7 +143,19 @@ impl Findings {
         let forms = forms(document);
         let shown = |found: &&Found| found.form.is_none_or(|form| forms.binary_search(&form).is_ok());
         let compiled = self.compiled.iter().filter(shown).map(|found| found.diagnostic.clone());
-        merge(structure::check(document), compiled.collect())
+        let outdated = self.outdated.iter().map(|why| Diagnostic {
+            span: head(document, &forms),
+            severity: Severity::Information,
+            code: NOT_CHECKED.into(),
+            message: format!("What is shown here may be out of date: {why}"),
+            condition: None,
+            form: None,
+            toplevel: None,
+            tags: Vec::new(),
+            related: Vec::new(),
+            data: serde_json::Value::Null,
+        });
+        merge(structure::check(document), compiled.chain(outdated).collect())
     }
 }
 
