@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
-use super::excerpt::{excerpt, heap_fault};
+use super::excerpt::{clock_advice, clock_fault, excerpt, heap_fault};
 use super::probe::version;
 use super::process::{describe, kill_group, start_helper};
 use super::program::Program;
@@ -275,6 +275,9 @@ async fn run_build(program: &Program, workspace: &Path, boot: &Path, output: &Pa
         }
     };
     let mut last = excerpt(&printed);
+    if clock_fault(&String::from_utf8_lossy(&printed)) {
+        last = clock_advice();
+    }
     if heap_fault(&last).is_some() {
         last.push_str(
             "\nSBCL cannot map its heap: raise the limit of this process's memory (`ulimit -v`), then restart the image.",

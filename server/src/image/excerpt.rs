@@ -53,6 +53,23 @@ pub(super) fn heap_fault(printed: &str) -> Option<&str> {
     printed.lines().find(|line| SAYS.iter().any(|says| line.contains(says))).map(str::trim)
 }
 
+/// Whether SBCL says that its clock goes backward, with which it can neither compile nor load.
+pub(super) fn clock_fault(printed: &str) -> bool {
+    printed.contains("Negative times?") || (printed.contains("REAL-TIME") && printed.contains("UNSIGNED-BYTE"))
+}
+
+/// What is to be done about that.
+pub(super) fn clock_advice() -> String {
+    let faker = match std::env::var("LD_PRELOAD") {
+        Ok(preload) if !preload.is_empty() => format!(" (LD_PRELOAD is {})", clean(&preload)),
+        _ => String::new(),
+    };
+    format!(
+        "The monotonic clock goes backward for SBCL, which cannot work with that. Something fakes the time{faker}: start Consort \
+         without it (`consort stop` first)."
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,5 +98,7 @@ mod tests {
         ] {
             assert_eq!(heap_fault(says).is_some(), heap, "{says}");
         }
+        let says = "The value\n  -4000\nis not of type\n  UNSIGNED-BYTE\nwhen setting slot SB-C::START-REAL-TIME";
+        assert!(clock_fault(says) && clock_fault("GC: Negative times?") && !clock_fault("UNSIGNED-BYTE"));
     }
 }

@@ -10,7 +10,7 @@ use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot};
 
 use super::core::Start;
-use super::excerpt::{clean, excerpt, heap_fault};
+use super::excerpt::{clean, clock_advice, clock_fault, excerpt, heap_fault};
 use super::frames::{CopyEnd, HeapFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
 use super::instance::Instance;
 use super::link::{Link, Volunteered, lock};
@@ -47,8 +47,8 @@ pub(super) enum Fault {
     Left,
     /// It was there and did not become ready.
     Mute,
-    /// It cannot have the heap that is configured; the next one cannot either.
-    Heap,
+    /// It cannot have the heap that is configured, or has no clock to go by; the next one cannot and has not either.
+    Surroundings,
 }
 
 /// A process that was started.
@@ -165,8 +165,11 @@ impl Running {
                     heap >> 20,
                     clean(says)
                 ),
-                fault: Fault::Heap,
+                fault: Fault::Surroundings,
             },
+            None if clock_fault(&printed) => {
+                NotReady { reason: format!("{what}. {}", clock_advice()), fault: Fault::Surroundings }
+            }
             None => NotReady { reason: self.explain(what), fault: Fault::Left },
         }
     }

@@ -264,7 +264,7 @@ impl Supervisor {
                     self.finish(running.take(), &reason, Duration::ZERO).await;
                     shared.cache.discard(&start);
                 }
-                Err(NotReady { reason, fault: Fault::Heap }) => {
+                Err(NotReady { reason, fault: Fault::Surroundings }) => {
                     self.finish(running.take(), &reason, Duration::ZERO).await;
                     return Ended::CannotStart(reason);
                 }

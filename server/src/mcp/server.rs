@@ -24,11 +24,17 @@ use super::{prompts, resources};
 use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 
 /// What an agent reads first.
-const INSTRUCTIONS: &str = "Consort is one live Common Lisp image that you share with the user's editor: what you define they see \
-at once, and what they define you can use. Definitions, variables and the current package persist across calls.
+pub(crate) const INSTRUCTIONS: &str = "Consort is one live Common Lisp image that you share with the user's editor: what you define \
+they see at once, and what they define you can use. Definitions, variables and the current package persist across calls.
 Write code, check it with compile-form (it finds errors, warnings and unbalanced parentheses and changes nothing), correct it, then \
 run it with evaluate-lisp. Evaluating changes the image only: also save what shall last to its file. A long or endless evaluation is \
-interrupted at its `timeout` (30 s unless given) and keeps what it had defined.";
+interrupted at its `timeout` (30 s unless given) and keeps what it had defined.
+Files: lisp-read-file has the user's unsaved text, which the disk has not; change them with lisp-edit-form, then have the image \
+follow with code_reload_system (code_undo takes the last reload back), see what is wrong with diagnostics, and run the tests with \
+run-tests.
+Edits of files, reloads, and loading a system ask the user unless they allowed it: say what you want in one call, not in many. When \
+something is refused, nothing was changed: do not try another way to the same; tell the user what you wanted and why, or go on \
+without.";
 
 /// Who we are, for `initialize` and `server/discover`.
 pub(crate) fn info() -> ServerConfig {
