@@ -54,6 +54,7 @@ pub use provenance::Provenance;
 use provenance::{ProvenanceEntry, ProvenanceStore};
 use record::outcome_line;
 pub use selection::{Part, Selected};
+pub(crate) use source_files::outside;
 pub use source_files::{FileError, SourceFile, Unsaved};
 pub use status::describe as describe_image;
 pub use types::{

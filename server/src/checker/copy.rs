@@ -1,6 +1,6 @@
 //! A check: a copy of the image is asked for, followed and, when it passes a limit or nobody wants it any more, killed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +53,8 @@ impl Default for Waits {
 
 /// No deadline is later than this, so that it can be added to the time of day.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+/// Descriptors that a copy needs for its work.
+const SPARE_DESCRIPTORS: usize = 8;
 /// How often limits are looked at.
 const WATCH: Duration = Duration::from_millis(50);
 
@@ -442,7 +444,7 @@ impl ForkedCheck {
             // Killed because the image is being ended.
             None if self.instance.ending().is_some() => return Err(Failed::Gone(self.instance.clone())),
             None => {
-                let (limit, reason) = explain(end.as_ref());
+                let (limit, reason) = explain(end.as_ref(), || hindrance(Some(&self.shared.private), &self.instance));
                 findings.stopped(limit, reason)
             }
         };
@@ -512,7 +514,7 @@ fn no_socket(error: std::io::Error) -> Failed {
 fn early(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -> Failed {
     match end {
         Ok(_) if instance.ending().is_some() => Failed::Gone(instance.clone()),
-        Ok(end) => Failed::Mute(explain(Some(&end)).1),
+        Ok(end) => Failed::Mute(explain(Some(&end), || hindrance(None, instance)).1),
         Err(CallError::Refused(ImageError::Busy(message))) => Failed::Busy(message),
         Err(CallError::Refused(ImageError::Refused { kind, message })) if kind == "cannot-fork" => {
             Failed::Unforkable(message)
@@ -528,7 +530,7 @@ fn left_well(end: Option<&CopyEnd>) -> bool {
 }
 
 /// Why a copy ended that did not say that it was done.
-fn explain(end: Option<&CopyEnd>) -> (Limit, String) {
+fn explain(end: Option<&CopyEnd>, hindrance: impl FnOnce() -> Option<String>) -> (Limit, String) {
     match end {
         Some(CopyEnd { signal: Some(signal), .. }) if *signal == Signal::XCPU.as_raw() => {
             (Limit::Time, "It used up the processor time that a check may take.".into())
@@ -536,11 +538,40 @@ fn explain(end: Option<&CopyEnd>) -> (Limit, String) {
         Some(CopyEnd { signal: Some(signal), .. }) => {
             (Limit::Other, format!("The copy of the image was killed by {}.", describe_signal(*signal)))
         }
-        Some(CopyEnd { exit: Some(code), .. }) => {
-            (Limit::Other, format!("The copy of the image left with code {code} before it was done."))
-        }
+        Some(CopyEnd { exit: Some(code), .. }) => (Limit::Other, gave_up(*code, hindrance())),
         _ => (Limit::Other, "The copy of the image ended before it was done.".into()),
     }
+}
+
+/// What is said of a copy that gave up, which has no way left to tell why.
+fn gave_up(code: i32, hindrance: Option<String>) -> String {
+    let why = hindrance.unwrap_or_else(|| {
+        "Code under check, or a method of yours on PRINT-OBJECT or on another function of the Lisp itself, may fail in every copy; \
+         restart the image if that goes on."
+            .into()
+    });
+    format!("The copy of the image gave up before it was done (exit code {code}). {why}")
+}
+
+/// What commonly keeps a copy from working, if it is there now: a full disk, no more descriptors.
+fn hindrance(private: Option<&Path>, instance: &Instance) -> Option<String> {
+    if let Some(private) = private
+        && let Ok(facts) = rustix::fs::statvfs(private)
+        && (facts.f_bavail == 0 || (facts.f_files > 0 && facts.f_favail == 0))
+    {
+        return Some(format!("The file system of {} is full: make room there.", private.display()));
+    }
+    let pid = instance.ready.pid;
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count();
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let most: usize =
+        limits.lines().find_map(|line| line.strip_prefix("Max open files"))?.split_whitespace().next()?.parse().ok()?;
+    (open + SPARE_DESCRIPTORS > most).then(|| {
+        format!(
+            "The image has {open} of at most {most} file descriptors open: close the streams that code left open, restart the image, \
+             or raise the limit (`ulimit -n`)."
+        )
+    })
 }
 
 impl Drop for ForkedCheck {

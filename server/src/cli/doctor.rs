@@ -1,7 +1,7 @@
 //! `consort doctor`: every prerequisite, what was found, and what to do.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use consort::config::{self, Config, InitFile};
@@ -9,6 +9,8 @@ use consort::host::control::{Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
 use consort::host::runtime_dir::RuntimeDir;
+use consort::image::excerpt::excerpt;
+use consort::image::probe::version as version_of;
 use consort::shown;
 use serde_json::Value;
 
@@ -110,17 +112,17 @@ fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<
             return Ok(false);
         }
     };
-    let rest = settings.lisp.command.iter().skip(1);
-    let asked = Command::new(program).args(rest).arg("--version").current_dir(workspace).stdin(Stdio::null()).output();
+    let asked = version_of(&program, &settings.lisp.command[1..], workspace);
     let output = match asked {
-        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_string(),
-        Ok(output) => {
-            let error = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("no reason").to_string();
+        Ok((printed, status)) if status.success() => excerpt(&printed),
+        Ok((printed, _)) => {
+            let error = excerpt(&printed);
+            let error = if error.is_empty() { "no reason" } else { &error };
             findings.tell(Mark::Bad, "lisp", &format!("`{command} --version` failed: {error}"), advice)?;
             return Ok(false);
         }
-        Err(error) => {
-            findings.tell(Mark::Bad, "lisp", &format!("`{command}`: {error}"), advice)?;
+        Err(how) => {
+            findings.tell(Mark::Bad, "lisp", &format!("`{command} --version` {how}"), advice)?;
             return Ok(false);
         }
     };
@@ -134,12 +136,12 @@ fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<
             &format!("{output} (`{command}`)"),
             "older than 2.2.6, with which Consort is not tested; a newer one is better",
         )?,
-        None => findings.tell(
-            Mark::Bad,
-            "lisp",
-            &format!("`{command} --version` says {output:?}"),
-            "Consort needs SBCL (https://www.sbcl.org)",
-        )?,
+        None => {
+            let says = format!("`{command} --version` says: {output}");
+            findings.tell(Mark::Bad, "lisp", &says, "Consort needs SBCL (https://www.sbcl.org)")?;
+            // Started as an image, it would only be waited for.
+            return Ok(false);
+        }
     }
     if let InitFile::File(file) = &settings.lisp.init_file
         && !file.is_file()

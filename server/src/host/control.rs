@@ -194,7 +194,9 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
         Request::Status => result(Ok::<_, String>(session.status().await)),
         Request::Stop => Reply::Error("stop is not work".into()),
         work => {
-            let (client, _feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "consort".into() });
+            let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "consort".into() });
+            // Nobody here would take it, and a long evaluation would keep all of it.
+            drop(feedback);
             let _attached = Attached { session, client };
             match work {
                 Request::Eval { code, package, timeout } => {

@@ -15,7 +15,7 @@ use crate::text::toplevel::Scan;
 /// The code of the one diagnostic of a file whose system is not loaded; its `data` is `{"system": name}`.
 pub const SYSTEM_NOT_LOADED: &str = "system-not-loaded";
 
-/// The code of the diagnostic of a text that could not be checked now.
+/// The code of the one diagnostic that says why the others are not up to date.
 pub const NOT_CHECKED: &str = "not-checked";
 
 /// LSP's number of a severity, also in `consort check --json`. The only place that says it.
@@ -99,8 +99,8 @@ struct Checking {
 pub struct Findings {
     compiled: Vec<Found>,
     checking: Option<Checking>,
-    /// Why no check can be made, once one could not: what is known is of an earlier one.
-    blocked: Option<String>,
+    /// Why no check can be made: what is known may be true no more.
+    outdated: Option<String>,
 }
 
 impl Findings {
@@ -123,21 +123,22 @@ impl Findings {
         self.checking = None;
     }
 
-    /// The check could not be made, and `why`: what was known stays, and is said to be of before.
-    pub fn check_blocked(&mut self, why: String) {
-        self.checking = None;
-        self.blocked = Some(why);
+    /// No check can be made, and why; the next that can be made takes it back. Whether that is new.
+    pub fn set_outdated(&mut self, why: &str) -> bool {
+        let new = self.outdated.as_deref() != Some(why);
+        self.outdated = Some(why.to_owned());
+        new
     }
 
-    /// Whether what is known is of a check before one that could not be made.
-    pub fn is_blocked(&self) -> bool {
-        self.blocked.is_some()
+    /// Whether no check could be made of late.
+    pub fn is_outdated(&self) -> bool {
+        self.outdated.is_some()
     }
 
     /// The running check is done. Its findings are carried over whatever changed since it began.
     pub fn check_ends(&mut self, diagnostics: Vec<Diagnostic>) {
+        self.outdated = None;
         let Some(Checking { scan, since }) = self.checking.take() else { return };
-        self.blocked = None;
         self.compiled = diagnostics
             .into_iter()
             .map(|diagnostic| Found::new(diagnostic, &scan))
@@ -156,25 +157,19 @@ impl Findings {
         let is_form = |form: Span| forms.binary_search_by(|one| one.span.cmp(&form)).is_ok();
         let shown = |found: &&Found| found.form.is_none_or(is_form);
         let compiled = self.compiled.iter().filter(shown).map(|found| found.diagnostic.clone());
-        let first = forms.first().map(|form| form.span);
-        let compiled = compiled.chain(self.blocked.as_deref().map(|why| not_checked(head(document, first), why)));
-        merge(structure, compiled.collect())
-    }
-}
-
-/// The finding that the others are of an earlier check.
-fn not_checked(span: Span, why: &str) -> Diagnostic {
-    Diagnostic {
-        span,
-        severity: Severity::Information,
-        code: NOT_CHECKED.into(),
-        message: format!("This text could not be checked, and what else is shown here is of an earlier check. {why}"),
-        condition: None,
-        form: None,
-        toplevel: None,
-        tags: Vec::new(),
-        related: Vec::new(),
-        data: serde_json::Value::Null,
+        let outdated = self.outdated.iter().map(|why| Diagnostic {
+            span: head(document, forms.first().map(|form| form.span)),
+            severity: Severity::Information,
+            code: NOT_CHECKED.into(),
+            message: format!("What is shown here may be out of date: {why}"),
+            condition: None,
+            form: None,
+            toplevel: None,
+            tags: Vec::new(),
+            related: Vec::new(),
+            data: serde_json::Value::Null,
+        });
+        merge(structure, compiled.chain(outdated).collect())
     }
 }
 

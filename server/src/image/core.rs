@@ -15,6 +15,8 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
+use super::excerpt::{clock_advice, clock_fault, excerpt, heap_fault};
+use super::probe::version;
 use super::process::{describe, kill_group, start_helper};
 use super::program::Program;
 
@@ -25,8 +27,6 @@ static LISP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lisp");
 pub(crate) const BUILD_LIMIT: Duration = Duration::from_secs(600);
 /// An entry that was not used for so long is removed.
 const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Lines of SBCL's own words in a build's error.
-const LAST_LINES: usize = 25;
 
 /// Why there is nothing to start from.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -40,6 +40,14 @@ pub(crate) enum CoreError {
         directory: String,
         /// Why.
         error: String,
+    },
+    /// The program does not behave as one that runs SBCL.
+    #[error("{question} {how}.\nSet `lisp.command` to a program that runs SBCL, and restart the image.")]
+    Program {
+        /// What was asked.
+        question: String,
+        /// What came of it.
+        how: String,
     },
     /// SBCL did not build it.
     #[error("{program} could not build the image: it {how}.\n{last}")]
@@ -157,6 +165,7 @@ impl Cache {
         if let Some(built) = self.lookup(program) {
             return Ok(built);
         }
+        ask_version(program, workspace).await?;
         let entry = self.entry(program);
         let scratch = tempfile::Builder::new().prefix("build-").tempdir_in(&self.directory).map_err(cannot)?;
         let sources = scratch.path().join("lisp");
@@ -321,10 +330,32 @@ async fn run_build(program: &Program, workspace: &Path, boot: &Path, output: &Pa
             format!("did not end within {} s", BUILD_LIMIT.as_secs())
         }
     };
-    let text = String::from_utf8_lossy(&printed);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+    let mut last = excerpt(&printed);
+    if clock_fault(&String::from_utf8_lossy(&printed)) {
+        last = clock_advice();
+    }
+    if heap_fault(&last).is_some() {
+        last.push_str(
+            "\nSBCL cannot map its heap: raise the limit of this process's memory (`ulimit -v`), then restart the image.",
+        );
+    }
     Err(failed(how, last))
+}
+
+/// See [`probe`](super::probe). A command that does not know the question may answer it as it likes.
+async fn ask_version(program: &Program, workspace: &Path) -> Result<(), CoreError> {
+    let (asked, directory) = (program.clone(), workspace.to_owned());
+    let asked = move || version(&asked.path, &asked.arguments, &directory);
+    let answer = tokio::task::spawn_blocking(asked).await.unwrap_or_else(|error| Err(error.to_string()));
+    let question = || {
+        format!(
+            "`{}`",
+            [&[program.path.display().to_string()], program.arguments.as_slice(), &["--version".into()]]
+                .concat()
+                .join(" ")
+        )
+    };
+    answer.map(drop).map_err(|how| CoreError::Program { question: question(), how })
 }
 
 #[cfg(test)]

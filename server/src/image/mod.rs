@@ -6,6 +6,7 @@
 pub mod api;
 mod core;
 mod evaluate;
+pub mod excerpt;
 pub(crate) mod frames;
 mod handle;
 pub(crate) mod instance;
@@ -13,6 +14,7 @@ pub(crate) mod lines;
 pub(crate) mod link;
 pub(crate) mod pipes;
 mod plan;
+pub mod probe;
 pub(crate) mod process;
 pub(crate) mod program;
 mod rate;

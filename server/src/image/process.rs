@@ -18,6 +18,11 @@ use super::link::lock;
 /// Held while a descriptor is inheritable, so that no other child of ours gets it.
 static SPAWNING: Mutex<()> = Mutex::new(());
 
+/// Held while a process is started that has nothing to do with the image.
+pub(crate) fn spawning() -> std::sync::MutexGuard<'static, ()> {
+    lock(&SPAWNING)
+}
+
 /// What to start.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {

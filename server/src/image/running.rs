@@ -10,6 +10,7 @@ use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot};
 
 use super::core::Start;
+use super::excerpt::{clean, clock_advice, clock_fault, excerpt, heap_fault};
 use super::frames::{CopyEnd, HeapFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
 use super::instance::Instance;
 use super::link::{Link, Volunteered, lock};
@@ -26,12 +27,28 @@ const READY: Duration = Duration::from_secs(60);
 /// How long copies may take to be gone.
 const COPIES_GONE: Duration = Duration::from_secs(2);
 
+/// Where the reason begins in what SBCL's runtime prints when it gives up, and how many lines it has.
+const CAUSES: [&str; 5] =
+    ["Heap exhausted", "fatal error", "Unhandled ", "INFO: Control stack guard page", "debugger invoked on"];
+const CAUSE_LINES: usize = 4;
+
 /// Why an image did not become ready.
 pub(crate) struct NotReady {
     /// For a person.
     pub(crate) reason: String,
-    /// The process left by itself.
-    pub(crate) left: bool,
+    /// What it tells of the next try.
+    pub(crate) fault: Fault,
+}
+
+/// What a start that failed tells of the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The process left by itself: what it was started from may be damaged.
+    Left,
+    /// It was there and did not become ready.
+    Mute,
+    /// It cannot have the heap that is configured, or has no clock to go by; the next one cannot and has not either.
+    Surroundings,
 }
 
 /// A process that was started.
@@ -60,7 +77,7 @@ impl Running {
         let (ready_sender, mut ready) = oneshot::channel();
         let running = Running::spawn(runtime, program, start, events, ready_sender).map_err(|error| NotReady {
             reason: format!("{} could not be started: {error}", program.path.display()),
-            left: true,
+            fault: Fault::Left,
         })?;
         let running = slot.insert(running);
         let name = program.path.display();
@@ -69,7 +86,7 @@ impl Running {
             Ok(ready) = &mut ready => ready,
             status = running.child.wait() => {
                 let how = status.map_or_else(|error| error.to_string(), describe);
-                return Err(NotReady { reason: running.explain(&format!("{name} {how} before it was ready")), left: true });
+                return Err(running.left(&format!("{name} {how} before it was ready"), shared.config.heap));
             }
             () = running.link.closed() => {
                 // It usually exits right after; its exit says more than its link.
@@ -77,11 +94,11 @@ impl Running {
                     Ok(Ok(status)) => describe(status),
                     _ => running.link.why_closed().unwrap_or_default(),
                 };
-                return Err(NotReady { reason: running.explain(&format!("{name} {how} before it was ready")), left: true });
+                return Err(running.left(&format!("{name} {how} before it was ready"), shared.config.heap));
             }
             () = tokio::time::sleep(READY) => {
                 let reason = running.explain(&format!("{name} was not ready after {} s", READY.as_secs()));
-                return Err(NotReady { reason, left: false });
+                return Err(NotReady { reason, fault: Fault::Mute });
             }
         };
         if ready.protocol != PROTOCOL {
@@ -90,10 +107,10 @@ impl Running {
                  Is another copy of Consort loaded by the init file?",
                 ready.protocol
             );
-            return Err(NotReady { reason, left: false });
+            return Err(NotReady { reason, fault: Fault::Mute });
         }
         let Some(pipes) = running.pipes.take() else {
-            return Err(NotReady { reason: "The image said twice that it is ready.".into(), left: false });
+            return Err(NotReady { reason: "The image said twice that it is ready.".into(), fault: Fault::Mute });
         };
         let instance = Arc::new(Instance::new(generation, running.link.clone(), pipes, ready));
         running.instance = Some(instance.clone());
@@ -138,13 +155,44 @@ impl Running {
         Ok(CopyEnd { exit: status.code(), signal: status.signal() })
     }
 
-    fn explain(&self, what: &str) -> String {
+    /// Why it left before it was ready.
+    fn left(&self, what: &str, heap: u64) -> NotReady {
+        let printed = self.last_printed();
+        match heap_fault(&printed) {
+            Some(says) => NotReady {
+                reason: format!(
+                    "SBCL cannot have a Lisp heap of {} MB, which `lisp.heap` says: {}. Configure a smaller one (`heap = \"1GB\"` in the table [lisp]), or raise the limit of this process's memory (`ulimit -v`), and restart the image.",
+                    heap >> 20,
+                    clean(says)
+                ),
+                fault: Fault::Surroundings,
+            },
+            None if clock_fault(&printed) => {
+                NotReady { reason: format!("{what}. {}", clock_advice()), fault: Fault::Surroundings }
+            }
+            None => NotReady { reason: self.explain(what), fault: Fault::Left },
+        }
+    }
+
+    fn last_printed(&self) -> String {
         let lines = match (&self.instance, &self.pipes) {
             (Some(instance), _) => instance.pipes.last_lines(),
             (None, Some(pipes)) => pipes.last_lines(),
             (None, None) => Vec::new(),
         };
-        if lines.is_empty() { format!("{what}.") } else { format!("{what}. Its last words:\n{}", lines.join("\n")) }
+        lines.join("\n")
+    }
+
+    fn explain(&self, what: &str) -> String {
+        let printed = self.last_printed();
+        // SBCL's runtime writes tables of its heap and its threads behind the reason.
+        let cause = printed.lines().position(|line| CAUSES.iter().any(|cause| line.contains(cause)));
+        let told = match cause {
+            Some(at) => printed.lines().skip(at).take(CAUSE_LINES).collect::<Vec<_>>().join("\n"),
+            None => printed,
+        };
+        let told = excerpt(told.as_bytes());
+        if told.is_empty() { format!("{what}.") } else { format!("{what}. It printed:\n{told}") }
     }
 
     /// End the process and its copies, after `patience` for leaving by itself. How it ended, to be read after its name.

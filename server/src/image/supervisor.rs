@@ -11,7 +11,7 @@ use super::link::lock;
 use super::plan::Restoration;
 use super::program::{self, Program};
 use super::restore::restore;
-use super::running::{NotReady, Running};
+use super::running::{Fault, NotReady, Running};
 use super::runtime::{Command, Phase, Runtime};
 use crate::config::InitFile;
 use crate::model::image::ImageEvent;
@@ -22,6 +22,8 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::fr
 const HEALTHY: Duration = Duration::from_secs(30);
 /// Images in a row that did not become ready, after which no further try is made.
 const TRIES: u32 = 5;
+/// The same of those that were there and said nothing.
+const MUTE_TRIES: u32 = 2;
 /// What an image may take to leave by itself when it is asked to.
 const LEAVE: Duration = Duration::from_secs(1);
 /// A request that waits longer has the image looked at.
@@ -145,12 +147,21 @@ impl Supervisor {
                 }
                 // What does not start is made again, once: a core may be damaged, and behind a command that runs some sbcl of its own choice
                 // there may be another one now.
-                Err(NotReady { reason, left: true }) if !built => {
+                Err(NotReady { reason, fault: Fault::Left }) if !built => {
                     tracing::warn!(reason, "what was cached does not start: it is built again");
                     self.finish(running.take(), &reason, Duration::ZERO).await;
                     runtime.cache.discard(&start);
                 }
-                Err(NotReady { reason, .. }) => return Ended::NotReady(reason),
+                Err(NotReady { reason, fault: Fault::Surroundings }) => {
+                    self.finish(running.take(), &reason, Duration::ZERO).await;
+                    return Ended::CannotStart(reason);
+                }
+                // One that hangs does so again: each try costs a minute.
+                Err(NotReady { reason, fault: Fault::Mute }) => {
+                    self.failures = self.failures.max(TRIES - MUTE_TRIES);
+                    return Ended::NotReady(reason);
+                }
+                Err(NotReady { reason, fault: Fault::Left }) => return Ended::NotReady(reason),
             }
         };
         // A command that is not the plain executable has loaded its own init files: it knows which (docs/wire.md).

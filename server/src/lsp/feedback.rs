@@ -65,7 +65,8 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
                 } else {
                     let diagnostics = Diagnostics::new(&notifier.negotiated, &uri, &text).all(items).await;
                     let params = PublishDiagnosticsParams { uri, diagnostics, version };
-                    notifier.peer.notify("textDocument/publishDiagnostics", params);
+                    let about = params.uri.to_string();
+                    notifier.peer.notify_newest("textDocument/publishDiagnostics", &about, params);
                 }
             }
             Some(Feedback::Ask(asked)) => questions.ask(&notifier, *asked),
@@ -108,7 +109,7 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
                         start = None;
                     }
                 }
-                notifier.peer.notify(ext::IMAGE_STATE, describe_image(&state));
+                notifier.peer.notify_newest(ext::IMAGE_STATE, "", describe_image(&state));
             }
         }
     }

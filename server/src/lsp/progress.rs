@@ -14,6 +14,9 @@ use super::transport::Peer;
 use crate::model::image::Progress;
 use crate::shown;
 
+/// Reports that wait until the client has accepted a bar.
+const REPORTS: usize = 16;
+
 /// Those of our own that a person may cancel.
 type Cancellable = Arc<Mutex<HashMap<ProgressToken, CancellationToken>>>;
 
@@ -40,7 +43,7 @@ enum Shown {
     /// The client's token: it may be used until the request is answered.
     Given(Peer),
     /// One of our own: the client has to accept it first.
-    Own(mpsc::UnboundedSender<Value>),
+    Own(mpsc::Sender<Value>),
     Not,
 }
 
@@ -68,7 +71,7 @@ impl Bars {
             None if own => {
                 let number = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let token = ProgressToken::String(format!("consort-{number}"));
-                let (values, receiver) = mpsc::unbounded_channel();
+                let (values, receiver) = mpsc::channel(REPORTS);
                 tokio::spawn(show(self.peer.clone(), token.clone(), begin, receiver));
                 (Shown::Own(values), token)
             }
@@ -111,9 +114,9 @@ impl Bar {
 
     fn send(&self, value: Value) {
         match &self.shown {
-            Shown::Given(peer) => peer.notify("$/progress", json!({"token": self.token, "value": value})),
-            // Fails when the client would not have it.
-            Shown::Own(values) => drop(values.send(value)),
+            Shown::Given(peer) => report(peer, &self.token, &value),
+            // Fails when the client would not have it, or has not taken those before: the next says how far it is by then.
+            Shown::Own(values) => drop(values.try_send(value)),
             Shown::Not => {}
         }
     }
@@ -121,7 +124,9 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.send(json!({"kind": "end"}));
+        if let Shown::Given(peer) = &self.shown {
+            report(peer, &self.token, &json!({"kind": "end"}));
+        }
         lock(&self.cancellable).remove(&self.token);
     }
 }
@@ -132,14 +137,25 @@ fn per_cent(step: &Progress) -> Option<u32> {
 }
 
 /// Show one of our own, from its creation to its end.
-async fn show(peer: Peer, token: ProgressToken, begin: Value, mut values: mpsc::UnboundedReceiver<Value>) {
+async fn show(peer: Peer, token: ProgressToken, begin: Value, mut values: mpsc::Receiver<Value>) {
     if peer.request("window/workDoneProgress/create", json!({"token": token})).await.is_err() {
         return;
     }
-    let progress = |value: Value| peer.notify("$/progress", json!({"token": token, "value": value}));
-    progress(begin);
+    report(&peer, &token, &begin);
     while let Some(value) = values.recv().await {
-        progress(value);
+        report(&peer, &token, &value);
+    }
+    // The bar is gone.
+    report(&peer, &token, &json!({"kind": "end"}));
+}
+
+/// One step to the client. Of the reports between begin and end, a client that does not read finds the newest.
+fn report(peer: &Peer, token: &ProgressToken, value: &Value) {
+    let params = json!({"token": token, "value": value});
+    if value["kind"] == "report" {
+        peer.notify_newest("$/progress", &json!(token).to_string(), params);
+    } else {
+        peer.notify("$/progress", params);
     }
 }
 

@@ -55,12 +55,25 @@ pub(super) struct Peer {
 #[derive(Debug)]
 struct Inner {
     /// `None` ends the writer.
-    out: mpsc::UnboundedSender<Option<Vec<u8>>>,
+    out: mpsc::UnboundedSender<Option<Queued>>,
+    latest: Latest,
     backlog: Backlog,
     closed: CancellationToken,
     next: AtomicI64,
     waiting: Mutex<HashMap<i64, oneshot::Sender<Result<Value>>>>,
 }
+
+/// What waits to be written.
+#[derive(Debug)]
+enum Queued {
+    /// A frame.
+    Frame(Vec<u8>),
+    /// The newest frame of those that replace each other, in [`Latest`].
+    Newest(String),
+}
+
+/// Frames that are queued and of which only the newest is worth anything: a client that does not read finds one a document.
+type Latest = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 
 /// Bytes that were sent and not yet written.
 type Backlog = Arc<AtomicUsize>;
@@ -68,7 +81,8 @@ type Backlog = Arc<AtomicUsize>;
 /// The other end of a [`Peer`]: what the writer takes from.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    frames: mpsc::UnboundedReceiver<Option<Vec<u8>>>,
+    frames: mpsc::UnboundedReceiver<Option<Queued>>,
+    latest: Latest,
     backlog: Backlog,
     closed: CancellationToken,
 }
@@ -77,14 +91,32 @@ impl Peer {
     pub(super) fn new() -> (Peer, Outgoing) {
         let (out, frames) = mpsc::unbounded_channel();
         let (backlog, closed) = (Backlog::default(), CancellationToken::new());
-        let outgoing = Outgoing { frames, backlog: backlog.clone(), closed: closed.clone() };
-        let inner = Inner { out, backlog, closed, next: AtomicI64::new(1), waiting: Mutex::new(HashMap::new()) };
+        let latest = Latest::default();
+        let outgoing = Outgoing { frames, latest: latest.clone(), backlog: backlog.clone(), closed: closed.clone() };
+        let inner =
+            Inner { out, latest, backlog, closed, next: AtomicI64::new(1), waiting: Mutex::new(HashMap::new()) };
         (Peer { inner: Arc::new(inner) }, outgoing)
     }
 
     /// Send a notification.
     pub(super) fn notify(&self, method: &str, params: impl Serialize) {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": to_value(params)}));
+    }
+
+    /// [`Peer::notify`] of a state: one of the same method `about` the same that was not yet written is replaced.
+    pub(super) fn notify_newest(&self, method: &str, about: &str, params: impl Serialize) {
+        let Some(frame) = framed(&json!({"jsonrpc": "2.0", "method": method, "params": to_value(params)})) else {
+            return;
+        };
+        let (key, length) = (format!("{method} {about}"), frame.len());
+        let replaced = self.inner.latest.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), frame);
+        match replaced {
+            Some(old) => {
+                self.inner.backlog.fetch_add(length, Ordering::Relaxed);
+                self.inner.backlog.fetch_sub(old.len(), Ordering::Relaxed);
+            }
+            None => self.queue(Queued::Newest(key), length),
+        }
     }
 
     /// Ask the client something. It may never answer: the future then ends with the connection.
@@ -107,19 +139,21 @@ impl Peer {
     }
 
     fn send(&self, message: &impl Serialize) {
-        let Ok(body) = serde_json::to_vec(message) else {
-            tracing::error!("a message could not be written as JSON");
-            return;
-        };
-        let mut frame = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
-        frame.extend_from_slice(&body);
-        let backlog = self.inner.backlog.fetch_add(frame.len(), Ordering::Relaxed) + frame.len();
+        if let Some(frame) = framed(message) {
+            let length = frame.len();
+            self.queue(Queued::Frame(frame), length);
+        }
+    }
+
+    fn queue(&self, queued: Queued, length: usize) {
+        let backlog = self.inner.backlog.fetch_add(length, Ordering::Relaxed) + length;
         if backlog > MAX_QUEUED {
             tracing::warn!("the client has not read {backlog} bytes: giving it up");
             self.inner.closed.cancel();
+            return;
         }
         // Fails only after the writer has ended, and then nobody is there to read it.
-        let _ = self.inner.out.send(Some(frame));
+        let _ = self.inner.out.send(Some(queued));
     }
 
     /// The client's answer to a request of ours.
@@ -157,6 +191,16 @@ impl Drop for GivenUp<'_> {
             self.peer.notify("$/cancelRequest", json!({"id": self.id}));
         }
     }
+}
+
+fn framed(message: &impl Serialize) -> Option<Vec<u8>> {
+    let Ok(body) = serde_json::to_vec(message) else {
+        tracing::error!("a message could not be written as JSON");
+        return None;
+    };
+    let mut frame = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
+    frame.extend_from_slice(&body);
+    Some(frame)
 }
 
 fn to_value(params: impl Serialize) -> Value {
@@ -218,7 +262,13 @@ where
 }
 
 async fn write_out<W: AsyncWrite + Unpin>(mut write: W, mut out: Outgoing) {
-    while let Some(Some(frame)) = out.frames.recv().await {
+    while let Some(Some(queued)) = out.frames.recv().await {
+        let frame = match queued {
+            Queued::Frame(frame) => frame,
+            Queued::Newest(key) => {
+                out.latest.lock().unwrap_or_else(PoisonError::into_inner).remove(&key).unwrap_or_default()
+            }
+        };
         let written = async {
             write.write_all(&frame).await?;
             write.flush().await

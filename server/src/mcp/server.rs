@@ -26,8 +26,8 @@ use crate::session::requests;
 use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 
 /// What an agent reads first.
-const INSTRUCTIONS: &str = "Consort is one live Common Lisp image that you share with the user's editor: what you define they see \
-at once, and what they define you can use. Definitions, variables and the current package persist across calls.
+pub(crate) const INSTRUCTIONS: &str = "Consort is one live Common Lisp image that you share with the user's editor: what you define \
+they see at once, and what they define you can use. Definitions, variables and the current package persist across calls.
 Write code, check it with compile-form (it finds errors, warnings and unbalanced parentheses and changes nothing), correct it, then \
 run it with evaluate-lisp. Evaluating changes the image only: also save what shall last to its file, with lisp-edit-form or your own \
 tools. After editing files: diagnostics checks those that changed together, code_reload_system loads them, run-tests runs the tests. \

@@ -356,6 +356,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_instructions_name_tools_that_there_are() {
+        let names: Vec<&str> = all().iter().map(|entry| entry.definition.name).collect();
+        for tool in [
+            "compile-form",
+            "evaluate-lisp",
+            "lisp-read-file",
+            "lisp-edit-form",
+            "code_reload_system",
+            "code_undo",
+            "diagnostics",
+            "run-tests",
+        ] {
+            assert!(names.contains(&tool) && crate::mcp::server::INSTRUCTIONS.contains(tool), "{tool}");
+        }
+    }
+
+    #[test]
     fn the_list_is_small_and_every_tool_declares_all_there_is_to_declare() {
         let definitions: Vec<&Definition> = all().iter().map(|entry| &entry.definition).collect();
         let bytes = serde_json::to_string(&definitions).unwrap().len();

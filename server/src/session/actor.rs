@@ -5,9 +5,10 @@ mod checking;
 mod editing;
 mod image_events;
 mod trusting;
+mod unchecked;
 mod work;
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -87,8 +88,8 @@ pub(super) struct Actor {
     /// When all documents are checked again because the image changed.
     sweep: Option<Instant>,
     swept: Instant,
-    /// Failures of checks that were told already.
-    told: HashSet<String>,
+    /// Since when checks have failed, each of them.
+    hindered: Option<Instant>,
     /// What everybody should know of the host.
     notes: BTreeMap<&'static str, String>,
     approvals: ApprovalState,
@@ -122,7 +123,7 @@ impl Actor {
             busy_until: None,
             sweep: None,
             swept: Instant::now(),
-            told: HashSet::new(),
+            hindered: None,
             notes: BTreeMap::new(),
             approvals,
             trust: TrustState::default(),

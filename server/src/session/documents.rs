@@ -285,7 +285,7 @@ impl Documents {
     /// Answer with the state of a document, once it is settled if `settled`.
     pub(super) fn ask(&mut self, key: &Key, settled: bool, reply: oneshot::Sender<Option<Snapshot>>) {
         match self.open.get_mut(key) {
-            Some(open) if settled && !open.is_settled() => {
+            Some(open) if settled && !open.is_settled() && !open.findings.is_outdated() => {
                 open.waiting.push(reply);
                 open.hurry();
             }
@@ -301,7 +301,7 @@ impl Documents {
     /// Answer those who wait for documents that are settled, or for all when nothing can be checked now.
     pub(super) fn answer_waiting(&mut self, can_check: bool) {
         for ((_, uri), open) in &mut self.open {
-            if open.is_settled() || !can_check || open.findings.is_blocked() {
+            if open.is_settled() || !can_check || open.findings.is_outdated() {
                 for reply in std::mem::take(&mut open.waiting) {
                     // Whoever cancelled does not listen.
                     let _ = reply.send(Some(open.snapshot(uri)));

@@ -2,7 +2,7 @@
 
 use std::process::{Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::Services;
 
@@ -152,4 +152,46 @@ fn help_teaches() {
     assert!(out(&house.run(&["--help"])).contains("Examples:"));
     assert_eq!(out(&house.run(&["--version"])), format!("consort {}\n", consort::host::VERSION));
     assert_eq!(house.run(&[]).status.code(), Some(2));
+}
+
+/// A program named `sbcl` that comes first on PATH.
+fn with_sbcl(house: &Services, script: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let sbcl = house.file("bin/sbcl", &format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(&sbcl, std::fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{}", sbcl.parent().unwrap().display(), std::env::var("PATH").unwrap())
+}
+
+#[test]
+fn an_sbcl_that_hangs_or_prints_rubbish_is_told_of_and_its_bytes_are_not_shown() {
+    for (script, told) in [
+        ("exec sleep 1000", "did not end within"),
+        ("exec cat /dev/urandom", "printed without end"),
+        ("printf '\\033[31m\\007\\033]0;title\\007'; exit 3", "exited with code 3"),
+    ] {
+        let house = Services::new();
+        let path = with_sbcl(&house, script);
+        for arguments in [&["doctor"][..], &["eval", "1"]] {
+            let output =
+                house.command(arguments).env("PATH", &path).stdin(std::process::Stdio::null()).output().unwrap();
+            assert!(!output.status.success(), "{script}: {output:?}");
+            let said = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+            let text = String::from_utf8(said).expect("no bytes that are no text");
+            assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{script}: {text:?}");
+            assert!(text.len() < 8000, "{script}: {text}");
+            // `doctor` tells what the program answers; how it ended is seen when an image is built by it.
+            assert!(text.contains(told) || text.contains("--version` failed"), "{script}, {arguments:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_heap_that_cannot_be_had_is_named() {
+    let house = Services::new();
+    house.file("consort.toml", "[host]\nlinger_s = 60\n[lisp]\nheap = \"2000000GB\"\n");
+    let output = house.run(&["eval", "1"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(err(&output).contains("`lisp.heap`"), "{output:?}");
+    let status = house.status().unwrap();
+    assert_eq!((&status["image"]["state"], &status["image"]["final"]), (&json!("dead"), &json!(true)), "{status}");
 }

@@ -237,3 +237,20 @@ async fn our_own_requests_get_their_answers_and_end_with_the_connection() {
     client.send(json!({"method": "exit"})).await;
     assert!(crate::patience::soon(asking).await.unwrap().is_err());
 }
+
+#[tokio::test]
+async fn of_states_that_a_client_has_not_read_the_newest_is_kept() {
+    let mut client = Client::start().await;
+    let text = "x".repeat(1 << 16);
+    // More than may wait for a client in all.
+    for number in 0..2000 {
+        client.peer.notify_newest("state", "one", json!({"number": number, "text": text}));
+        client.peer.notify_newest("state", "other", json!({"number": -number}));
+    }
+    let mut seen = Vec::new();
+    while seen.last() != Some(&json!(-1999)) {
+        seen.push(client.receive().await["params"]["number"].take());
+    }
+    assert!(seen.contains(&json!(1999)) && seen.len() < 10, "{seen:?}");
+    assert_eq!(client.command(1, "fine").await["result"], "fine");
+}

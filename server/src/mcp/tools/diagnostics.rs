@@ -10,11 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::bounded_file;
 use crate::ide::compile_form::Refusal;
+use crate::ide::diagnostics::NOT_CHECKED;
 use crate::ide::{files, fixes};
 use crate::model::check::CheckMode;
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::image::ImageError;
 use crate::session::approval::BoundFile;
+use crate::session::outside;
 use crate::session::{CheckRequest, ClientId, Session};
 use crate::text::decode;
 use crate::text::position::line_column;
@@ -134,7 +136,7 @@ async fn wanted(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathB
         let file = BoundFile::of(&workspace, &path)?;
         let real = file.path().to_owned();
         if !file.is_within(&workspace) && !open.contains(&real) {
-            return Err(format!("{} is not in the workspace {}", path.display(), workspace.display()));
+            return Err(outside(&path, &real, &workspace));
         }
         if real.is_dir() {
             wanted.extend(files::below(&real).0);
@@ -204,7 +206,11 @@ async fn check(
             (Some(document), None) => {
                 file.unsaved = document.unsaved;
                 match session.snapshot(document.client, &document.uri, true).await {
-                    Some(snapshot) => (snapshot.text, snapshot.items),
+                    Some(snapshot) => {
+                        let outdated = snapshot.items.iter().find(|item| item.code == NOT_CHECKED);
+                        file.problem = outdated.map(|item| item.message.clone());
+                        (snapshot.text, snapshot.items)
+                    }
                     None => continue,
                 }
             }

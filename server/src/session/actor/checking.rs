@@ -12,16 +12,14 @@ use crate::ide::structure;
 use crate::image::api::CheckParams;
 use crate::image::api::expand::{ExpandAnswer, ExpandParams, ExpandRequest};
 use crate::model::check::CheckMode;
-use crate::model::image::{ImageError, ImageState, Progress};
+use crate::model::image::{ImageState, Progress};
 use crate::session::documents::{Key, Running, first_package};
 use crate::session::event::Reply;
 use crate::session::jobs::{Job, Kind, Report};
 use crate::session::requests::compute_all;
-use crate::session::{CheckRequest, CheckSystemRequest, ClientId, Feedback, Level, SystemReport, systems};
+use crate::session::{CheckRequest, CheckSystemRequest, ClientId, Feedback, SystemReport, systems};
 use crate::text::document::Document;
 
-/// How long until a check is tried again that met a busy image; a load that ends makes it at once.
-const BUSY: Duration = Duration::from_millis(500);
 /// How long to wait at least from one re-check of every document to the next, since evaluations may come thick and fast.
 const SWEEP: Duration = Duration::from_secs(1);
 
@@ -75,14 +73,10 @@ impl Actor {
     pub(super) fn checked(&mut self, key: Key, since: Instant, report: Option<Report>) {
         let Some(open) = self.documents.get_mut(&key) else { return };
         let announced = open.running.take().is_some_and(|running| running.announced);
-        let mut failure = None;
+        let (mut failure, mut done) = (None, false);
         match report {
-            Some(Err(ImageError::Busy(why))) => {
-                tracing::info!(why, uri = key.1, "not checked");
-                open.blocked(why.clone());
-                failure = Some(ImageError::Busy(why));
-            }
             Some(Ok(report)) => {
+                done = true;
                 open.took = since.elapsed();
                 open.findings.check_ends(report.diagnostics);
                 open.checked();
@@ -97,24 +91,9 @@ impl Actor {
             self.tell(key.0, Feedback::Checking { uri: key.1.clone(), running: false });
         }
         match failure {
+            None if done => self.check_succeeded(),
             None => {}
-            Some(ImageError::Busy(_)) => {
-                let later = Instant::now() + BUSY;
-                self.busy_until = Some(later);
-                if let Some(open) = self.documents.get_mut(&key) {
-                    open.due.get_or_insert(later);
-                }
-            }
-            // When the image is ready again, every document is due.
-            Some(ImageError::Unavailable(_) | ImageError::Lost { .. }) => {}
-            Some(error @ ImageError::Refused { .. }) => {
-                let text = format!("{} could not be checked: {error}", key.1);
-                if self.told.insert(error.to_string()) {
-                    self.tell(key.0, Feedback::Message { level: Level::Warning, text });
-                } else {
-                    self.tell(key.0, Feedback::Log { level: Level::Warning, text });
-                }
-            }
+            Some(error) => self.check_failed(&key, &error),
         }
     }
 

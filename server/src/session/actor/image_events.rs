@@ -19,11 +19,14 @@ impl Actor {
                         let again = if *is_final { "" } else { " A new one is being started." };
                         let text = format!("{reason}{again}");
                         self.tell_all(&Feedback::Message { level: Level::Error, text });
+                        if *is_final {
+                            self.nothing_is_checked(reason);
+                        }
                     }
                     ImageState::Ready { image, .. } => {
                         self.provenance.image_is(image);
                         self.busy_until = None;
-                        self.told.clear();
+                        self.hindered = None;
                         self.documents.all_due(Instant::now());
                     }
                     ImageState::Idle | ImageState::Starting { .. } => {}

@@ -28,11 +28,8 @@ impl BoundRequest {
         };
         if let Some(outside) = file.as_ref().filter(|file| wish.class == Class::EditFile && !file.is_within(workspace))
         {
-            impossible = Some(format!(
-                "{} is not in the workspace {} (links resolved), so it cannot be written",
-                outside.path.display(),
-                workspace.display()
-            ));
+            let why = super::super::source_files::outside(&outside.named, &outside.path, workspace);
+            impossible = Some(format!("{why} It cannot be written"));
         }
         BoundRequest { wish, digest, written, file, impossible }
     }

@@ -1,0 +1,97 @@
+//! A program asked for its version: shows in a moment that it hangs or prints without end, which a build or a start would take minutes to show.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Pid;
+
+use super::excerpt::excerpt;
+use super::process::{kill_group, spawning};
+
+/// What a program may take to tell its version, and print for it.
+const LIMIT: Duration = Duration::from_secs(20);
+const BYTES: usize = 64 << 10;
+/// How often it is looked whether the program has ended while something of it holds the pipe.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What `PROGRAM ARGUMENTS --version` printed, and how it ended. Blocks, for 20 s at most. Everything that it started is ended.
+///
+/// # Errors
+/// It could not be started, did not end, or printed without end: in words to be read after its name.
+pub fn version(program: &Path, arguments: &[String], directory: &Path) -> Result<(Vec<u8>, ExitStatus), String> {
+    let cannot = |error: io::Error| format!("could not be started: {error}");
+    let (mut read, write) = io::pipe().map_err(cannot)?;
+    let mut command = Command::new(program);
+    command.args(arguments).arg("--version").current_dir(directory).stdin(Stdio::null()).process_group(0);
+    let mut child = {
+        let _alone = spawning();
+        let started = write.try_clone().and_then(|copy| command.stdout(copy).stderr(write).spawn());
+        started.map_err(cannot)?
+    };
+    // Our ends of the pipe.
+    drop(command);
+    let deadline = Instant::now() + LIMIT;
+    let mut printed = Vec::new();
+    let mut bytes = [0; 8192];
+    let mut open = true;
+    let ended = loop {
+        if open {
+            let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+            let ready = poll(&mut [PollFd::from_borrowed_fd(read.as_fd(), PollFlags::IN)], Some(&wait));
+            if ready.is_ok_and(|ready| ready > 0) {
+                match read.read(&mut bytes) {
+                    Ok(0) | Err(_) => open = false,
+                    Ok(count) => printed.extend_from_slice(&bytes[..count]),
+                }
+                if printed.len() <= BYTES && open {
+                    continue;
+                }
+            }
+        } else {
+            std::thread::sleep(LOOK);
+        }
+        match child.try_wait() {
+            _ if printed.len() > BYTES => break Err("printed without end".to_owned()),
+            Ok(Some(status)) => break Ok(status),
+            Err(error) => break Err(format!("cannot be waited for: {error}")),
+            Ok(None) if Instant::now() > deadline => {
+                break Err(format!("did not end within {} s", LIMIT.as_secs()));
+            }
+            Ok(None) => {}
+        }
+    };
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        kill_group(group);
+    }
+    let _ = child.wait(); // killed, or has ended
+    match ended {
+        Ok(status) => Ok((printed, status)),
+        Err(how) if printed.is_empty() => Err(how),
+        Err(how) => Err(format!("{how}; it printed:\n{}", excerpt(&printed))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Result<(Vec<u8>, ExitStatus), String> {
+        version(Path::new("/bin/sh"), &["-c".into(), script.into()], Path::new("/"))
+    }
+
+    #[test]
+    fn a_program_is_waited_for_and_bounded() {
+        let (printed, status) = shell("echo SBCL 2.2.9; exit 3").unwrap();
+        assert_eq!((printed.as_slice(), status.code()), (&b"SBCL 2.2.9\n"[..], Some(3)));
+        // Something of it stays and holds the pipe.
+        let (printed, _) = shell("echo SBCL; sleep 1000 &").unwrap();
+        assert_eq!(printed, b"SBCL\n");
+        assert!(shell("cat /dev/urandom").unwrap_err().starts_with("printed without end; it printed:\n("));
+        assert!(version(Path::new("/no/such"), &[], Path::new("/")).unwrap_err().contains("could not be started"));
+    }
+}
