@@ -144,7 +144,7 @@ fn status_says_that_none_runs() {
 #[test]
 fn help_teaches() {
     let house = Services::new();
-    for command in ["lsp", "mcp", "serve", "status", "stop", "eval", "check", "doctor"] {
+    for command in ["lsp", "mcp", "serve", "status", "stop", "eval", "check", "doctor", "trust"] {
         let output = house.run(&[command, "--help"]);
         assert!(output.status.success());
         assert!(out(&output).len() > 300, "{command}: {}", out(&output));

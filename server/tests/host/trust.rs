@@ -8,23 +8,32 @@ use serde_json::{Value, json};
 
 use crate::support::{Process, Services, agent_params, file_uri, wait_until};
 
-/// A workspace whose consort.toml runs a program of its own, which leaves a mark and is a Lisp.
+/// A workspace whose consort.toml loads a file of its own, which leaves a mark. It also has a program that does, and is no Lisp: what a
+/// program of one's own starts is compiled anew, which takes long.
 struct Hostile {
     house: Services,
     mark: PathBuf,
 }
 
+/// What loads it.
+const INIT: &str = "[lisp]\ninit_file = \"init.lisp\"\n";
+/// The same in other words, to which other trust belongs.
+const OTHER: &str = "[lisp]\ninit_file = \"./init.lisp\"\n";
+
 impl Hostile {
     fn new() -> Hostile {
         let house = Services::new();
         let mark = house.workspace().join("ran");
-        let script = format!("#!/bin/sh\necho x >> {}\nexec sbcl \"$@\"\n", mark.display());
+        let script = format!("#!/bin/sh\necho x >> {}\nexit 1\n", mark.display());
         let program = house.file("lisp.sh", &script);
         std::fs::set_permissions(program, PermissionsExt::from_mode(0o755)).unwrap();
-        house.file("init.lisp", &format!("(open {:?} :direction :probe :if-does-not-exist :create)", mark));
+        let init = format!(
+            "(with-open-file (s {mark:?} :direction :output :if-exists :append :if-does-not-exist :create) (write-line \"x\" s))"
+        );
+        house.file("init.lisp", &init);
         house.file("a.lisp", "(defun a () (undefined-thing))\n");
         let hostile = Hostile { house, mark };
-        hostile.wants("[lisp]\ncommand = [\"./lisp.sh\"]\n");
+        hostile.wants(INIT);
         hostile
     }
 
@@ -114,7 +123,7 @@ fn nothing_that_a_workspace_wants_runs_before_it_is_trusted() {
     for wants in [
         "[lisp]\ncommand = [\"./lisp.sh\"]\n",
         "[lisp]\ncommand = [\"sh\", \"-c\", \"echo x >> ran; exec sbcl \\\"$@\\\"\", \"x\"]\n",
-        "[lisp]\ninit_file = \"init.lisp\"\n",
+        INIT,
         "lisp.command = [\"./lisp.sh\"]\n",
     ] {
         hostile.wants(wants);
@@ -127,6 +136,10 @@ fn nothing_that_a_workspace_wants_runs_before_it_is_trusted() {
         hostile.house.run(&["stop"]);
         assert!(!hostile.ran(), "{wants}");
     }
+    // It would have run: this is what trust is about.
+    assert_eq!(hostile.house.run(&["trust"]).status.code(), Some(0));
+    let eval = hostile.house.run(&["eval", "1"]);
+    assert!(hostile.ran() && eval.status.code() == Some(2), "{eval:?}");
 }
 
 #[test]
@@ -152,8 +165,8 @@ fn a_terminal_trusts_exactly_what_is_there_and_takes_it_back() {
     let house = &hostile.house;
     let trusted = house.run(&["trust"]);
     assert_eq!(trusted.status.code(), Some(0), "{trusted:?}");
-    assert!(said(&trusted).contains("lisp.command = [\"./lisp.sh\"]"), "{trusted:?}");
-    assert!(said(&house.run(&["trust", "--list"])).contains("./lisp.sh"));
+    assert!(said(&trusted).contains("lisp.init_file = \"init.lisp\""), "{trusted:?}");
+    assert!(said(&house.run(&["trust", "--list"])).contains("init.lisp"));
     assert!(!hostile.ran(), "trusting runs nothing");
     let eval = house.run(&["eval", "(+ 1 2)"]);
     assert_eq!((text(&eval.stdout).as_str(), text(&eval.stderr).as_str()), ("=> 3\n", ""), "{eval:?}");
@@ -173,11 +186,11 @@ fn a_terminal_trusts_exactly_what_is_there_and_takes_it_back() {
     // Another value asks again, and the one before is not in force either.
     house.run(&["stop"]);
     std::fs::remove_file(&hostile.mark).unwrap();
-    hostile.wants("[lisp]\ncommand = [\"./lisp.sh\", \"--merge-core-pages\"]\n");
+    hostile.wants(OTHER);
     hostile.opened_in_every_way();
     assert!(!hostile.ran());
     // A value that only stands elsewhere in the file is the same.
-    hostile.wants("# moved\n[check]\nnotes = true\n[lisp]\ncommand = [ './lisp.sh' ]\n");
+    hostile.wants("# moved\n[check]\nnotes = true\n[lisp]\ninit_file = 'init.lisp'\n");
     assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(hostile.ran());
     assert_eq!(house.run(&["trust", "--revoke"]).status.code(), Some(0));
@@ -191,7 +204,7 @@ fn an_editor_asks_once_and_trust_is_in_force_at_once() {
     let mut first = editor(house);
     let asked = question(&mut first);
     let message = asked["params"]["message"].as_str().unwrap();
-    assert!(message.contains("lisp.command = [\"./lisp.sh\"]"), "{message}");
+    assert!(message.contains("lisp.init_file = \"init.lisp\""), "{message}");
     answer(&mut first, &asked, "Not now");
     let (again, _) = diagnostics(&mut first, &house.workspace().join("a.lisp"));
     assert!(again.is_none() && !hostile.ran());
@@ -238,7 +251,7 @@ fn an_agent_is_told_and_cannot_answer() {
         agent.request("tools/call", json!({"name": name, "arguments": arguments}))["result"].to_string()
     };
     let status = call(&mut agent, "image", json!({"action": "status"}));
-    assert!(status.contains("consort trust") && status.contains("./lisp.sh"), "{status}");
+    assert!(status.contains("consort trust") && status.contains("init.lisp"), "{status}");
     let tools = agent.request("tools/list", json!({})).to_string();
     assert!(!tools.contains("trust"), "{tools}");
     call(&mut agent, "image", json!({"action": "restart"}));
@@ -328,7 +341,7 @@ fn a_link_to_settings_elsewhere_is_trusted_by_its_content() {
     assert!(hostile.ran());
     house.run(&["stop"]);
     std::fs::remove_file(&hostile.mark).unwrap();
-    std::fs::write(&elsewhere, "[lisp]\ncommand = [\"./lisp.sh\", \"--merge-core-pages\"]\n").unwrap();
+    std::fs::write(&elsewhere, OTHER).unwrap();
     assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(!hostile.ran());
 }

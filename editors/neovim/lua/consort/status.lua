@@ -17,9 +17,11 @@ function M.lines(status)
     local heap = facts.dynamic_usage and (', %s of %s used'):format(megabytes(facts.dynamic_usage), megabytes(facts.dynamic_space_size)) or ''
     add('Lisp', ('%s, process %d%s'):format(image.lisp, image.pid, heap))
   else
-    add('Lisp', image.state .. ': ' .. (image.what or image.reason or ''))
+    local why = image.what or image.reason or (image.state == 'idle' and 'not started yet' or '')
+    add('Lisp', image.state .. ': ' .. why)
   end
   add('Consort', ('%s, process %d, %s'):format(status.version, status.host_pid, megabytes(status.host_memory)))
+  if status.untrusted then add('Trust', status.untrusted) end
   for i, client in ipairs(status.clients or {}) do
     add(i == 1 and 'Connected' or '', ('%s (%s)'):format(client.name, client.door == 'mcp' and 'agent' or 'editor'))
   end
