@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::checker::Checker;
 use crate::config::Config;
 use crate::image::Image;
 use crate::image::api::Operation;
@@ -73,6 +74,7 @@ struct Inner {
     events: mpsc::UnboundedSender<Event>,
     workspace: PathBuf,
     image: Image,
+    checker: Checker,
     next_client: AtomicU64,
     log: Log,
     provenance: ProvenanceStore,
@@ -91,13 +93,16 @@ impl Session {
         let (log, provenance) = (Log::new(), ProvenanceStore::default());
         let contexts = Contexts::default();
         let record = (log.clone(), provenance.clone(), contexts.clone());
-        let actor = actor::Actor::new(config, workspace.clone(), image.clone(), sender.downgrade(), record);
+        let checker = Checker::new(&image);
+        let actor =
+            actor::Actor::new(config, workspace.clone(), (image.clone(), checker.clone()), sender.downgrade(), record);
         tokio::spawn(actor.run(receiver, events));
         Session {
             inner: Arc::new(Inner {
                 events: sender,
                 workspace,
                 image,
+                checker,
                 next_client: AtomicU64::new(1),
                 log,
                 provenance,
@@ -380,14 +385,15 @@ impl Session {
     /// Everything `consort status` shows; answers while Lisp loops, and while the session is at work on a large text.
     pub fn status(&self) -> impl Future<Output = Status> + Send + use<> {
         let answer = self.ask(|reply| Event::Status { reply });
-        let (workspace, image) = (self.inner.workspace.clone(), self.inner.image.clone());
+        let workspace = self.inner.workspace.clone();
+        let image = (self.inner.image.clone(), self.inner.checker.clone());
         async move {
             match tokio::time::timeout(status::PATIENCE, answer).await {
                 Ok(answer) => answer.unwrap_or_else(|_| Status::ended(workspace)),
                 Err(_) => {
-                    let state = image.state();
+                    let state = image.0.state();
                     let work = vec!["working on a large text, and not answering just now".to_owned()];
-                    status::gather(workspace, image, state, Vec::new(), work).await
+                    status::gather(workspace, image, state, None, Vec::new(), (work, Vec::new())).await
                 }
             }
         }

@@ -437,14 +437,16 @@ impl ForkedCheck {
         let reports = match passed {
             Some((limit, reason)) => findings.stopped(limit, reason),
             None if findings.is_done() && awaits_exit(&findings) && !left_well(end.as_ref()) => {
-                let (limit, reason) = explain(end.as_ref());
+                let why = || hindrance(Some(&self.shared.runtime.private), &self.instance);
+                let (limit, reason) = explain(end.as_ref(), why);
                 findings.stopped(limit, reason)
             }
             None if findings.is_done() => findings.complete(),
             // Killed because the image is being ended.
             None if self.instance.ending().is_some() => return Err(Failed::Gone(self.instance.clone())),
             None => {
-                let (limit, reason) = explain(end.as_ref(), || hindrance(Some(&self.shared.private), &self.instance));
+                let why = || hindrance(Some(&self.shared.runtime.private), &self.instance);
+                let (limit, reason) = explain(end.as_ref(), why);
                 findings.stopped(limit, reason)
             }
         };

@@ -191,3 +191,42 @@ fn list(names: &[String]) -> String {
         _ => names.join(", "),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replay(what: &str, names: &[&str]) -> Replay {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Replay { operation: "compile-form", params: serde_json::Value::Null, what: what.into(), names }
+    }
+
+    fn replayed(plan: &Plan) -> Vec<String> {
+        plan.replays().into_iter().map(|replay| replay.what).collect()
+    }
+
+    #[test]
+    fn the_newest_of_each_name_is_replayed() {
+        let mut plan = Plan::default();
+        plan.replay(replay("f and g", &["F", "G"]));
+        for count in 0..400 {
+            plan.replay(replay(&format!("f {count}"), &["F"]));
+        }
+        plan.replay(replay("nothing by name", &[]));
+        assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
+        plan.replay(replay("g", &["G"]));
+        assert_eq!(replayed(&plan), ["f 399", "nothing by name", "g"]);
+        // The one before counts again.
+        plan.undone();
+        assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
+        plan.begin(Vec::new());
+        assert_eq!(plan.reloads.len(), 3);
+    }
+
+    #[test]
+    fn a_long_restoration_is_told_briefly() {
+        let restored = (0..1000).map(|count| format!("function-{count}")).collect();
+        let told = Restoration { restored, failed: Vec::new() }.describe();
+        assert!(told.contains("function-0, function-1,") && told.contains("and 980 more"), "{told}");
+    }
+}

@@ -86,7 +86,7 @@ impl Running {
             Ok(ready) = &mut ready => ready,
             status = running.child.wait() => {
                 let how = status.map_or_else(|error| error.to_string(), describe);
-                return Err(running.left(&format!("{name} {how} before it was ready"), shared.config.heap));
+                return Err(running.left(&format!("{name} {how} before it was ready"), runtime.config().heap));
             }
             () = running.link.closed() => {
                 // It usually exits right after; its exit says more than its link.
@@ -94,7 +94,7 @@ impl Running {
                     Ok(Ok(status)) => describe(status),
                     _ => running.link.why_closed().unwrap_or_default(),
                 };
-                return Err(running.left(&format!("{name} {how} before it was ready"), shared.config.heap));
+                return Err(running.left(&format!("{name} {how} before it was ready"), runtime.config().heap));
             }
             () = tokio::time::sleep(READY) => {
                 let reason = running.explain(&format!("{name} was not ready after {} s", READY.as_secs()));

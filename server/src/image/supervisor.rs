@@ -101,7 +101,7 @@ impl Supervisor {
             };
             match command {
                 Some(Command::Restart(reply)) => {
-                    self.shared.need();
+                    self.runtime.need();
                     self.waiting.push(reply);
                     self.why = Some(RESTARTED.into());
                     (self.pause, self.failures) = (BACK_OFF.0, 0);

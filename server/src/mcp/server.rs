@@ -377,9 +377,10 @@ impl ServerHandler for Handler {
         let call = Call { session: self.session.clone(), client: client.id, progress, asker, kept, permit: None };
         // Status, interrupts and restarts must be answered whatever other calls do.
         let always = entry.definition.name == "image";
-        let work = async {
-            if entry.needs_image() {
-                self.session.first_start().await;
+        let (needs_image, session) = (entry.needs_image(), self.session.clone());
+        let work = async move {
+            if needs_image {
+                session.first_start().await;
             }
             entry.call(call, request.arguments.unwrap_or_default()).await
         };

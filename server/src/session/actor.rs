@@ -103,7 +103,7 @@ impl Actor {
     pub(super) fn new(
         config: Config,
         workspace: PathBuf,
-        image: Image,
+        (image, checker): (Image, Checker),
         events: mpsc::WeakUnboundedSender<Event>,
         (log, provenance, contexts): (Log, ProvenanceStore, Contexts),
     ) -> Actor {
@@ -111,7 +111,7 @@ impl Actor {
         let approvals = ApprovalState::new(Audit::start(config.approval.audit.clone()), events);
         Actor {
             config,
-            checker: Checker::new(&image),
+            checker,
             state: image.state(),
             image,
             systems: SystemsTold::new(asd.clone()),

@@ -48,7 +48,7 @@ impl Session {
         texts: &HashMap<PathBuf, String>,
     ) -> Result<Vec<CheckSystemRequest>, ImageError> {
         let workspace = self.workspace().canonicalize().unwrap_or_else(|_| self.workspace().to_owned());
-        let mut systems = self.look(LoadedFiles { within: workspace.join("") }).await?.systems;
+        let mut systems = self.query(LoadedFiles { within: workspace.join("") }).await?.systems;
         let (session, unsaved) = (self.clone(), texts.clone());
         let compared = tokio::task::spawn_blocking(move || {
             for file in systems.iter_mut().flat_map(|system| &mut system.files) {

@@ -114,12 +114,6 @@ impl Open {
         }
     }
 
-    /// It could not be checked, and `why`: that is told, and who waits is answered.
-    pub(super) fn blocked(&mut self, why: String) {
-        self.findings.check_blocked(why);
-        self.dirty = true;
-    }
-
     /// The text changed: a running check is of a text that is gone.
     pub(super) fn changed(&mut self, due: Instant) {
         self.dirty = true;

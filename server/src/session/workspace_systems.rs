@@ -69,7 +69,7 @@ impl SystemsTold {
         if again && self.knows(image) && self.lock().files.as_ref() == Some(&asd_files) {
             return Vec::new();
         }
-        match image.look(&WorkspaceSystems { asd_files: asd_files.clone() }).await {
+        match image.query(&WorkspaceSystems { asd_files: asd_files.clone() }).await {
             Ok(answer) => {
                 if let ImageState::Ready { image: id, .. } = image.state() {
                     let mut told = self.lock();
