@@ -249,12 +249,22 @@ def the_repl_takes_several_lines(desk):
     see.command("bwipeout!")
 
 
+def asked(desk, answer, *wanted):
+    """Wait until the question stands on the screen; a call that is answered without it says how."""
+    def there():
+        if not answer.empty():
+            raise AssertionError(f"answered before the person was asked: {desk.agent.result(answer)}")
+        return all(one in desk.screen.text() for one in wanted)
+
+    desk.screen.until(f"asked {wanted!r}", there)
+
+
 def ask(desk):
     """The agent wants to replace a function; the person sees it, and the code."""
     answer = desk.agent.call(
         "code_replace_function", function="shop:price",
         new_code='(defun price (item)\n  "What ITEM costs, with tax."\n  (* 1119/1000 (ecase item (:tea 3) (:cake 4))))')
-    desk.screen.see("Claude Code 2.1 asks, until ", "Replace the function shop:price", "(* 1119/1000 (ecase item", "1: Allow", "2: Allow for this session", "3: Deny")
+    asked(desk, answer, "Claude Code 2.1 asks, until ", "Replace the function shop:price", "(* 1119/1000 (ecase item", "1: Allow", "2: Allow for this session", "3: Deny")
     return answer
 
 
@@ -279,8 +289,9 @@ def an_agent_that_asks_while_the_person_types_waits(desk):
     see = desk.screen
     desk.edit("scratch.lisp")
     see.type("Go;; 1")
+    see.see(";; 1", "-- INSERT --")
     answer = desk.agent.call("code_replace_function", function="shop:price", new_code="(defun price (item) item)")
-    see.see("Claude Code 2.1 asks, until ", "(defun price (item) item)", ";; 1", "-- INSERT --")
+    asked(desk, answer, "Claude Code 2.1 asks, until ", "(defun price (item) item)", ";; 1", "-- INSERT --")
     see.press("Enter")
     see.type("2")
     see.see("\n2", without=["1: Allow"])  # a key that was meant for the text
