@@ -1,11 +1,11 @@
 #!/bin/sh
 # Build a core and a fasl with the given SBCL (default: sbcl) in a temporary directory, test both, then the checker; and clean up.
 # The last line counts: the checker's parts, each a script of its own, count as one test each.
-#   lisp/tests/run.sh [SBCL [PART...]]      parts: image programs kinds loaded systems confined copies expand real-files
+#   lisp/tests/run.sh [SBCL [PART...]]      parts: image programs kinds loaded systems dependencies confined copies expand real-files
 set -eu
 sbcl=${1:-sbcl}
 [ $# = 0 ] || shift
-[ $# -gt 0 ] || set -- image programs kinds loaded systems confined copies expand real-files
+[ $# -gt 0 ] || set -- image programs kinds loaded systems dependencies confined copies expand real-files
 lisp=$(cd "$(dirname "$0")/.." && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/consort-lisp-test.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT

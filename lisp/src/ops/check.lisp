@@ -112,6 +112,7 @@ diagnostic has its file too."
          (only (map 'list #'sb-ext:parse-native-namestring (field params "only" #())))
          (asd-files (map 'list #'sb-ext:parse-native-namestring (field params "asd_files" #())))
          (asd (field params "asd"))
+         (incomplete nil)               ; a file could not be loaded: what the next ones lack is no fault of theirs
          (numbers 0))
     (unless (confine-copy params report)
       (send-line report (object "file" (if (stringp asd) asd (sb-ext:native-namestring (first only)))
@@ -126,6 +127,7 @@ diagnostic has its file too."
              (send-finding (path finding)
                (send-line report (object "file" path "diagnostic" (finding-json finding))))
              (problem (path words &optional (code "system-failed"))
+               (when (string= code "load-failed") (setf incomplete t))
                ;; Why a file that nobody asked about does not load is its own check's to say.
                (unless (and path (string= code "load-failed") (silent-p path))
                  (tell-problem path words code)))
@@ -136,13 +138,18 @@ diagnostic has its file too."
                (let* ((name (sb-ext:native-namestring path))
                       (silent (silent-p path))
                       (withheld (begin-file name silent))
+                      (lacking incomplete)
                       (scratch (merge-pathnames (format nil "~D/" (incf numbers)) (scratch-directory params))))
                  (ensure-directories-exist scratch)
                  (handler-case
                      ;; That its system is not loaded is no excuse: it is being loaded.
                      (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name (read-source-file path)
                                       :scratch scratch
-                                      :emit (if silent #'identity (lambda (finding) (send-finding name finding)))
+                                      :emit (if silent
+                                                #'identity
+                                                (lambda (finding)
+                                                  (unless (and lacking (or (name-finding-p finding) (doubtful-finding-p finding)))
+                                                    (send-finding name finding))))
                                       :at (if silent (constantly nil) (place-sender report)))
                    (file-error (condition) (problem path (say condition)) nil)))))
       (let ((checks (call-with-asd-files
