@@ -15,6 +15,8 @@
                 collect (format nil "~A ~A" (file-namestring (field line "file")) (field diagnostic "code")))
         #'string<))
 
+(defun path-code (line) (field (field line "diagnostic") "code"))
+
 (defun write-files (directory &rest files)
   "Write FILES, names and texts, below DIRECTORY."
   (loop for (name text) on files by #'cddr
@@ -63,5 +65,30 @@
        (expect (equal (codes-told (check-tree (in-root "top.asd"))) '("top.lisp undefined-function")) "a loaded dependency is not compiled again"))
      (expect (equal (codes-told (check-tree (in-root "own.asd"))) '("main.lisp undefined-function")) "a system's own methods")
      (expect (equal (codes-told (check-tree (in-root "bad.asd"))) '("one.lisp load-failed")) "what follows a file that cannot be loaded"))))
+
+;;; One file, in a workspace with many definitions
+
+(call-with-scratch
+ (lambda (root)
+   (flet ((in-root (name) (concatenate 'string root name))
+          (codes (lines) (loop for line in lines when (field line "diagnostic") collect (path-code line))))
+     (write-files root
+                  "mine.asd" "(defsystem \"mine\" :components ((:file \"mine\") (:file \"for-others\" :if-feature :no-such-lisp)))"
+                  "mine.lisp" "(in-package :mine-package) (f)"
+                  "for-others.lisp" "(in-package :no-such-lisp-package) (f)"
+                  "alone.lisp" "(in-package :package-of-no-system) (f)")
+     (dotimes (i 20)
+       (write-files root
+                    (format nil "d~D/other~D.asd" i i)
+                    (format nil "(with-open-file (out ~S :direction :output :if-exists :append :if-does-not-exist :create) (write-line \"~D\" out))
+                                 (error \"read\")"
+                            (in-root "read") i)))
+     (let ((asd-files (append (loop for i below 20 collect (in-root (format nil "d~D/other~D.asd" i i))) (list (in-root "mine.asd")))))
+       (flet ((check (name)
+                (codes (check-lines (slurp (in-root name)) :path (in-root name) :asd-files asd-files :confine nil))))
+         (expect (equal (check "mine.lisp") '("system-not-loaded")) "a file of a system that is not loaded")
+         (expect (equal (check "for-others.lisp") '("not-for-this-lisp")) "a file for another Lisp")
+         (expect (equal (check "alone.lisp") '("no-system")) "a file of no system")
+         (expect (not (probe-file (in-root "read"))) "definitions that cannot have the file are not loaded"))))))
 
 (finish-tests "dependencies")

@@ -21,7 +21,7 @@
 
 (defun load-definition (asd)
   "Have ASDF read the system definitions in the file ASD; the names of the systems it defines, or NIL and why, in words."
-  (let ((why nil))
+  (let ((why nil) (*keep-asdf* t))
     (values (call-silently (lambda ()
                              (asdf:load-asd asd)
                              (loop for name in (asdf:registered-systems)
@@ -69,6 +69,27 @@
                (and system (component-with-file system path))))
            names))
 
+(defun may-define-p (asd path)
+  "Whether a system that the file ASD defines may have the file PATH: the file is below the definition, and its text has the name. To load a
+definition takes ten times as long as to read it, and a workspace may have hundreds. What computes its components, or looks elsewhere, may have any."
+  (let ((text (handler-case (string-downcase (read-source-file asd)) (error () nil))))
+    (and text
+         (or (search "package-inferred" text)
+             (search "#." text)
+             (and (search (string-downcase (pathname-name path)) text)
+                  (or (search ".." text)
+                      (search "#p" text)
+                      (let ((directory (pathname-directory (or (ignore-errors (truename asd)) asd)))
+                            (file (pathname-directory (or (ignore-errors (truename path)) path))))
+                        (member (mismatch directory file) (list nil (length directory))))))))))
+
+(defun component-for-this-lisp-p (component)
+  "Whether neither COMPONENT nor what it is in is for other features than there are."
+  (loop for part = component then (asdf:component-parent part)
+        while part
+        always (or (null (asdf/component:component-if-feature part))
+                   (uiop:featurep (asdf/component:component-if-feature part)))))
+
 (defun system-of-file (path asd-files)
   "The name of the system that the file PATH belongs to, and whether it is loaded. NIL when none of ASDF's, nor of those in ASD-FILES, has it."
   (let* ((loaded (asdf:already-loaded-systems))
@@ -79,7 +100,7 @@
         (call-with-asd-files
          asd-files
          (lambda ()
-           (loop for asd in asd-files
+           (loop for asd in (remove-if-not (lambda (asd) (may-define-p asd path)) asd-files)
                  for name = (system-with-file (load-definition asd) path)
                  when name return (values name (and (member name loaded :test #'string=) t))))))))
 
