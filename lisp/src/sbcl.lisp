@@ -226,6 +226,19 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
 
 (define-internal policy-name :symbol "sessions with a compilation policy of their own" ("SB-C" "*POLICY*"))
 
+;;; SBCL's own systems
+
+(define-internal sbcl-directory :function "preferring SBCL's own contribs" ("SB-INT" "SBCL-HOMEDIR-PATHNAME"))
+
+(defun contrib-p (name)
+  "Whether this SBCL comes with a system NAME of its own, which none of that name in a workspace takes the place of."
+  (and (internal-p 'sbcl-directory)
+       (eql 0 (search "sb-" name))
+       (let ((directory (sbcl-directory)))
+         (and directory
+              (probe-file (merge-pathnames (format nil "contrib/~A.fasl" name) directory))
+              t))))
+
 ;;; What came with the core
 
 (define-internal generation-of :function "telling the system's own objects" ("SB-KERNEL" "GENERATION-OF"))

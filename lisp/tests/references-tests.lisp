@@ -42,3 +42,21 @@
       (is equal '("unknown-keyword" "wrong-argument-count") (sort (codes-of image text) #'string<))
       (evaluated image text)
       (is equal '("unknown-keyword" "wrong-argument-count") (sort (codes-of image text) #'string<)))))
+
+(deftest a-macro-with-the-name-of-a-type
+  (with-image (image)
+    (let ((text "(defpackage :rd (:use :cl)) (in-package :rd)
+(defclass point () ()) (defmacro point (x) x)
+(define-condition oops (error) ()) (defmacro oops (x) x)
+(defstruct st a) (defmacro st (x) x)
+(deftype ty () 'integer) (defmacro ty (x) x)
+(defmacro early (x) x) (defclass early () ())
+(defmacro early2 (x) x) (deftype early2 () 'integer)
+(defvar *v* 1) (defmacro *v* (x) x)
+(defmacro early3 (x) x) (defstruct early3 a)"))
+      (is equal '() (codes-of image text))
+      (evaluated image text)
+      (is equal '() (codes-of image text))
+      ;; What is there twice is told all the same.
+      (let ((twice (concatenate 'string text " (defmacro point (y) y)")))
+        (is equal '("duplicate-definition") (codes-of image twice))))))

@@ -2,7 +2,7 @@
 # Build a core and a fasl with the given SBCL (default: sbcl) in a temporary directory, test both, then the checker; and clean up.
 # The last line counts: the checker's parts, each a script of its own, count as one test each.
 #
-#   lisp/tests/run.sh [SBCL [PART [NAME...]]...]    parts: image programs kinds loaded systems confined copies expand real-files
+#   lisp/tests/run.sh [SBCL [PART [NAME...]]...]    parts: image programs kinds loaded systems dependencies confined copies expand real-files
 #
 # The parts `image` and `programs` have tests with names: of NAMEs behind a part, only these are run, or those that have them in their name.
 #   lisp/tests/run.sh sbcl image profile-a-hot-spot
@@ -13,7 +13,7 @@
 set -eu
 LC_ALL=C
 export LC_ALL
-parts='image programs kinds loaded systems confined copies expand real-files'
+parts='image programs kinds loaded systems dependencies confined copies expand real-files'
 name=${1:-sbcl}
 [ $# = 0 ] || shift
 # shellcheck disable=SC2086

@@ -168,6 +168,21 @@ the system tens of milliseconds. In the image itself NAME does what it always di
   (when (find-restart 'muffle-warning condition)
     (funcall original condition)))
 
+;; What ASDF's operations would have compiled, and what a system's own methods on them do not.
+(defvar *compile-instead* nil "A function without arguments that is called instead of compiling a file for ASDF; NIL for none.")
+
+(hook 'uiop:compile-file* (original file &rest more)
+  (if *compile-instead*
+      (funcall *compile-instead*)
+      (apply original file more)))
+
+;; To read a definition ASDF first compiles a newer ASDF that it finds, which takes seconds and is lost with the copy.
+(defvar *keep-asdf* nil "Whether ASDF stays as it is.")
+
+(hook 'asdf:upgrade-asdf (original &rest more)
+  (unless *keep-asdf*
+    (apply original more)))
+
 ;; It would look for the threads that a copy does not have before the system could refuse it.
 (hook 'sb-posix:fork (original)
   (error 'sb-posix:syscall-error :errno sb-posix:eperm :name 'sb-posix:fork))
@@ -219,6 +234,12 @@ still be opened."
         do (handler-case (rename-package package (symbol-name (gensym "STAND-IN-")))
              (error () nil))))
 
+(defun tell-held-back (check code message)
+  "Tell, instead of the held findings of CHECK, why nothing can be said of names."
+  (let ((place (or (check-in-package-span check) (check-first-span check) (cons 0 1))))
+    (funcall (check-emit check)
+             (make-finding :start (car place) :end (cdr place) :severity :information :code code :message message :toplevel place))))
+
 (defun settle-names (check)
   "Tell the held findings; or, when names are unknown because the file's system is not loaded, that alone."
   (let ((held (sort (shiftf (check-held check) '()) #'< :key #'finding-start)))
@@ -226,7 +247,14 @@ still be opened."
       (forget-stand-ins check)
       (multiple-value-bind (system loaded)
           (and (check-path check) (some #'name-finding-p held) (system-of-file (check-path check) (check-asd-files check)))
-        (cond ((and system (not loaded))
+        (cond ((and system (not (component-for-this-lisp-p (component-with-file (asdf:registered-system system) (check-path check)))))
+               (tell-held-back check "not-for-this-lisp"
+                               (format nil "The system ~S has this file for other Lisps or features only (:IF-FEATURE), so it is not checked here." system)))
+              ((and (null system) (find "unknown-package" held :key #'finding-code :test #'string=))
+               (tell-held-back check "no-system"
+                               (format nil "~A This file is of no system that is known here, so what its names mean is not known either: ~
+                                            load what defines its package." (finding-message (find "unknown-package" held :key #'finding-code :test #'string=)))))
+              ((and system (not loaded))
                (setf (check-unloaded-system check) system)
                (let ((place (or (check-in-package-span check) (check-first-span check) (cons 0 1))))
                  (funcall (check-emit check)

@@ -105,7 +105,7 @@ If it must, load the file's system first.)" message))
 (defun related-places (check code condition)
   "Other places that explain CONDITION."
   (when (string= code "duplicate-definition")
-    (let ((first (first-definition check (duplicate-name condition))))
+    (let ((first (first-definition check (duplicate-name condition) (namespace-of (check-form check)))))
       (when first (list (list (car first) (cdr first) "First defined here."))))))
 
 (defun told-twice-p (check code)

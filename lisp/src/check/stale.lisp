@@ -16,11 +16,21 @@
         (setf name (intern (string name) :keyword)))
       (values name t))))
 
+(defun namespace-of (form)
+  "What the top-level FORM defines its name as. A class and a macro of one name are two things; what an operator of the user's defines is not known."
+  (case (and (consp form) (car form))
+    ((defun defmacro defgeneric defmethod) :operator)
+    ((defclass defstruct define-condition deftype) :type)
+    ((defvar defparameter defconstant define-symbol-macro) :variable)
+    (defpackage :package)
+    (define-compiler-macro :compiler-macro)
+    (t :unknown)))
+
 (defun note-definition (check form)
   "Remember what FORM, which the compiler comes to now, defines."
   (multiple-value-bind (name named) (defined-name form)
     (when named
-      (dolist (key (list (list (car form) name) name))
+      (dolist (key (list (list (car form) name) (list (namespace-of form) name)))
         (unless (gethash key (check-definitions check))
           (setf (gethash key (check-definitions check)) (check-form-start check)))))))
 
@@ -42,10 +52,14 @@
   (multiple-value-bind (token start end) (definition-name (check-text check) form-start)
     (if token (cons start end) (cons form-start (1+ form-start)))))
 
-(defun first-definition (check name)
-  "The span of the name where the text first defines NAME, or NIL."
-  (let ((start (gethash name (check-definitions check))))
-    (and start (/= start (check-form-start check)) (name-place check start))))
+(defun first-definition (check name namespace)
+  "The span of the name where the text first defines NAME in NAMESPACE, or in one that is not known; NIL when it does not before the current form."
+  (let ((starts (loop for space in (if (eq namespace :unknown) '(:operator :type :variable :package :compiler-macro :unknown) (list namespace :unknown))
+                      for start = (gethash (list space name) (check-definitions check))
+                      when start collect start)))
+    (when starts
+      (let ((start (reduce #'min starts)))
+        (and (/= start (check-form-start check)) (name-place check start))))))
 
 (defun duplicate-name (condition)
   "The name that a condition about a second definition is about."
@@ -63,12 +77,12 @@
 
 (defun stale-p (check code condition)
   "Whether CONDITION is one only because an earlier state of the text is in the image."
-  (flet ((new-p (name) (not (first-definition check name))))
+  (flet ((new-p (name &optional (namespace (namespace-of (check-form check)))) (not (first-definition check name namespace))))
     ;; What a user's own macro says has no arguments to be told by.
     (let ((words (and (or (condition-arguments condition) (not (typep condition 'simple-condition))) (say condition))))
-      (cond ((typep condition redefinition-warning-type) (new-p (redefinition-name condition)))
+      (cond ((typep condition redefinition-warning-type) (new-p (redefinition-name condition) :operator))
             ((typep condition package-variance-type) (new-p (defined-name (check-form check))))
-            ((string= code "redefinition") (new-p (duplicate-name condition)))
+            ((string= code "redefinition") (new-p (duplicate-name condition) :operator))
             ((and words (search "The new " words) (search " proclamation for " words))
              ;; The first that differs replaces what the image knew; another in the same text is a conflict of its own.
              (let ((key (subseq words 0 (position #\Space words :start (+ (search "for " words) 4)))))
@@ -112,5 +126,5 @@ before their definitions are not measured by what an earlier state of the text d
         (name (if (typep condition 'sb-ext:defconstant-uneql)
                   (ignore-errors (sb-ext:defconstant-uneql-name condition))
                   (second (condition-arguments condition)))))
-    (when (and restart (not (first-definition check name)))
+    (when (and restart (not (first-definition check name (namespace-of (check-form check)))))
       (invoke-restart restart))))

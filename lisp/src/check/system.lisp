@@ -21,7 +21,7 @@
 
 (defun load-definition (asd)
   "Have ASDF read the system definitions in the file ASD; the names of the systems it defines, or NIL and why, in words."
-  (let ((why nil))
+  (let ((why nil) (*keep-asdf* t))
     (values (call-silently (lambda ()
                              (asdf:load-asd asd)
                              (loop for name in (asdf:registered-systems)
@@ -69,6 +69,27 @@
                (and system (component-with-file system path))))
            names))
 
+(defun may-define-p (asd path)
+  "Whether a system that the file ASD defines may have the file PATH: the file is below the definition, and its text has the name. To load a
+definition takes ten times as long as to read it, and a workspace may have hundreds. What computes its components, or looks elsewhere, may have any."
+  (let ((text (handler-case (string-downcase (read-source-file asd)) (error () nil))))
+    (and text
+         (or (search "package-inferred" text)
+             (search "#." text)
+             (and (search (string-downcase (pathname-name path)) text)
+                  (or (search ".." text)
+                      (search "#p" text)
+                      (let ((directory (pathname-directory (or (ignore-errors (truename asd)) asd)))
+                            (file (pathname-directory (or (ignore-errors (truename path)) path))))
+                        (member (mismatch directory file) (list nil (length directory))))))))))
+
+(defun component-for-this-lisp-p (component)
+  "Whether neither COMPONENT nor what it is in is for other features than there are."
+  (loop for part = component then (asdf:component-parent part)
+        while part
+        always (or (null (asdf/component:component-if-feature part))
+                   (uiop:featurep (asdf/component:component-if-feature part)))))
+
 (defun system-of-file (path asd-files)
   "The name of the system that the file PATH belongs to, and whether it is loaded. NIL when none of ASDF's, nor of those in ASD-FILES, has it."
   (let* ((loaded (asdf:already-loaded-systems))
@@ -79,7 +100,7 @@
         (call-with-asd-files
          asd-files
          (lambda ()
-           (loop for asd in asd-files
+           (loop for asd in (remove-if-not (lambda (asd) (may-define-p asd path)) asd-files)
                  for name = (system-with-file (load-definition asd) path)
                  when name return (values name (and (member name loaded :test #'string=) t))))))))
 
@@ -127,17 +148,71 @@
       (stream-error () (text :latin-1))
       (error () (text :latin-1)))))
 
-(defun call-around-compile (component function)
-  "Call FUNCTION as ASDF would have COMPONENT compiled: within its :AROUND-COMPILE."
-  (let ((hook (asdf/component:around-compile-hook component)))
-    (if hook
-        (funcall (uiop:ensure-function hook) (lambda (&rest arguments) (declare (ignore arguments)) (funcall function)))
-        (funcall function))))
+(defun run-check-as-compiled (component check)
+  "Run CHECK where ASDF has COMPONENT compiled: within its :AROUND-COMPILE and the system's own methods on PERFORM, which may leave it alone. The
+fasl, or NIL, and whether it was compiled."
+  (let ((fasl nil) (compiled nil))
+    (flet ((compile-it ()
+             (setf compiled t
+                   fasl (run-check check))
+             (values fasl nil nil)))
+      (call-silently (lambda ()
+                       (let ((*compile-instead* #'compile-it))
+                         (asdf:perform (asdf:make-operation 'asdf:compile-op) component)))
+                     #'identity))       ; what is wrong with the file was found
+    (values fasl compiled)))
+
+(defun own-load-p (component)
+  "Whether the system of COMPONENT has a method of its own for loading it."
+  (flet ((asdfs-p (specializer)
+           (and (typep specializer 'class)
+                (let ((package (symbol-package (class-name specializer))))
+                  (and package (or (eq package (load-time-value (find-package "COMMON-LISP")))
+                                   (eql 0 (search "ASDF" (package-name package)))))))))
+    (notevery (lambda (method) (every #'asdfs-p (sb-mop:method-specializers method)))
+              (compute-applicable-methods #'asdf:perform (list (asdf:make-operation 'asdf:load-op) component)))))
 
 (defun definition-problem (path message code)
   "A finding about the file PATH as a whole."
   (make-finding :start 0 :end 1 :severity :error :code code :message message
                 :file (uiop:native-namestring path)))
+
+(defun load-by-own-method (component fasl)
+  "Load COMPONENT by the system's own method. Where ASDF looks for its fasl there is then FASL, if there is one."
+  (let ((expected (first (ignore-errors (asdf:output-files (asdf:make-operation 'asdf:compile-op) component)))))
+    (when (and fasl expected (probe-file fasl))
+      (ensure-directories-exist expected)
+      (uiop:copy-file fasl expected)))
+  (asdf:perform (asdf:make-operation 'asdf:load-op) component))
+
+;;; What a system depends on
+
+(defun call-with-the-persons-fasls (function)
+  "Call FUNCTION where ASDF has fasls as the person configured it, to read them."
+  (let ((mine (asdf/output-translations::output-translations)))
+    (unwind-protect (progn (asdf:clear-output-translations)
+                           (asdf:initialize-output-translations)
+                           (funcall function))
+      (setf (asdf/output-translations::output-translations) mine))))
+
+(defun compiles-something-p (system)
+  "Whether loading SYSTEM would compile."
+  (let ((make-plan (find-symbol "MAKE-PLAN" "ASDF")) (plan-actions (find-symbol "PLAN-ACTIONS" "ASDF")))
+    (or (null make-plan) (null plan-actions)
+        (some (lambda (action) (typep (car action) 'asdf:compile-op))
+              (funcall plan-actions (funcall make-plan nil (asdf:make-operation 'asdf:load-op) system))))))
+
+(defun load-dependency (dependency)
+  "Load what the system that is checked depends on, unless it is loaded or is for another Lisp. What is loaded is not compiled again, and what
+the person has fasls of is not either."
+  (let ((system (asdf/find-component:resolve-dependency-spec nil dependency)))
+    (when (and system (not (asdf:component-loaded-p system)))
+      (flet ((load-it () (asdf:load-system system :force-not (asdf:already-loaded-systems))))
+        (dolist (other (remove system (asdf:required-components system :other-systems t :component-type 'asdf:system :goal-operation 'asdf:load-op)))
+          (unless (asdf:component-loaded-p other) (load-dependency other)))
+        (if (call-with-the-persons-fasls (lambda () (compiles-something-p system)))
+            (load-it)
+            (call-with-the-persons-fasls #'load-it))))))
 
 (defun check-component (component make-check problem)
   "Check the file of COMPONENT with what MAKE-CHECK makes of its path, then load it, so that the files after it see what it defines. The
@@ -145,9 +220,12 @@ CHECK, or NIL when the file cannot be read. PROBLEM is called with words when lo
   (let* ((path (asdf:component-pathname component))
          (check (funcall make-check path)))
     (when check
-      (let ((fasl (call-around-compile component (lambda () (run-check check)))))
-        (when fasl
-          (call-silently (lambda () (load (or (probe-file fasl) path)))
+      (multiple-value-bind (fasl compiled) (run-check-as-compiled component check)
+        (when (or fasl (and (not compiled) (own-load-p component)))
+          (call-silently (lambda ()
+                           (if (own-load-p component)
+                               (load-by-own-method component fasl)
+                               (load (or (probe-file fasl) path))))
                          (lambda (condition)
                            (funcall problem path (format nil "Loading it failed: ~A" (if condition (say condition) "it was left"))
                                   "load-failed")))))
@@ -209,7 +287,7 @@ image, and only components for which it is true are checked and loaded again. Th
                                          (lambda (condition) (funcall problem found (if condition (say condition) "It could not be loaded."))))))
                (dolist (dependency (if wanted-p '() (call-silently (lambda () (outer-dependencies parts)) (constantly '()))))
                  (funcall step (format nil "loading ~(~A~)" dependency))
-                 (call-silently (lambda () (asdf:load-system (asdf/find-component:resolve-dependency-spec nil dependency)))
+                 (call-silently (lambda () (load-dependency dependency))
                                 (lambda (condition)
                                   (funcall problem found (format nil "~(~S~), which it depends on, cannot be loaded: ~A" dependency
                                                                  (if condition (say condition) "loading was left"))))))

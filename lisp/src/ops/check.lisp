@@ -117,6 +117,7 @@ diagnostic has its file too."
                      (field params "texts" #())))
          (changed (let ((changed (field params "changed"))) ; null: all of the system
                     (and (vectorp changed) (list (map 'list #'sb-ext:parse-native-namestring changed)))))
+         (incomplete nil)               ; a file could not be loaded: what the next ones lack is no fault of theirs
          (numbers 0))
     (unless (confine-copy params report)
       (send-line report (object "file" (if (stringp asd) asd (sb-ext:native-namestring (first only)))
@@ -131,6 +132,7 @@ diagnostic has its file too."
              (send-finding (path finding)
                (send-line report (object "file" path "diagnostic" (finding-json finding))))
              (problem (path words &optional (code "system-failed"))
+               (when (string= code "load-failed") (setf incomplete t))
                ;; Why a file that nobody asked about does not load is its own check's to say.
                (unless (and path (string= code "load-failed") (silent-p path))
                  (tell-problem path words code)))
@@ -141,6 +143,7 @@ diagnostic has its file too."
                (let* ((name (sb-ext:native-namestring path))
                       (silent (silent-p path))
                       (withheld (begin-file name silent))
+                      (lacking incomplete)
                       (scratch (merge-pathnames (format nil "~D/" (incf numbers)) (scratch-directory params))))
                  (ensure-directories-exist scratch)
                  (handler-case
@@ -148,7 +151,11 @@ diagnostic has its file too."
                      (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name
                                       (or (cdr (assoc path texts :test #'same-file-p)) (read-source-file path))
                                       :scratch scratch
-                                      :emit (if silent #'identity (lambda (finding) (send-finding name finding)))
+                                      :emit (if silent
+                                                #'identity
+                                                (lambda (finding)
+                                                  (unless (and lacking (or (name-finding-p finding) (doubtful-finding-p finding)))
+                                                    (send-finding name finding))))
                                       :at (if silent (constantly nil) (place-sender report)))
                    (file-error (condition) (problem path (say condition)) nil)))))
       (let ((checks (call-with-asd-files

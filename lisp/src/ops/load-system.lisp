@@ -8,7 +8,8 @@
 (defun asd-file-for (name asd-files)
   "The one of ASD-FILES, pathnames, that by its name defines system NAME."
   (let ((primary (asdf:primary-system-name name)))
-    (find primary asd-files :key #'pathname-name :test #'equal)))
+    (and (not (contrib-p primary))
+         (find primary asd-files :key #'pathname-name :test #'equal))))
 
 (defun call-with-asd-files (asd-files function)
   "Call FUNCTION where ASDF finds the systems of ASD-FILES first."

@@ -1,0 +1,94 @@
+;;;; The check of a system goes by ASDF's own plan: what is loaded is not compiled again, a system's own methods count, parts for other
+;;;; Lisps are left out.
+;;;;
+;;;;   sbcl --noinform --non-interactive --no-userinit --load lisp/tests/check-dependencies.lisp
+
+(load (merge-pathnames "check-support.lisp" *load-truename*))
+
+(in-package :consort)
+
+(defun codes-told (lines)
+  "Lists of file and code of what LINES tell, sorted."
+  (sort (loop for line in lines
+              for diagnostic = (field line "diagnostic")
+              when diagnostic
+                collect (format nil "~A ~A" (file-namestring (field line "file")) (field diagnostic "code")))
+        #'string<))
+
+(defun path-code (line) (field (field line "diagnostic") "code"))
+
+(defun write-files (directory &rest files)
+  "Write FILES, names and texts, below DIRECTORY."
+  (loop for (name text) on files by #'cddr
+        for path = (merge-pathnames name directory)
+        do (ensure-directories-exist path)
+           (with-open-file (out path :direction :output) (write-string text out))))
+
+(defun check-tree (asd &optional system)
+  (check-lines "" :runner 'check-system-in-copy :asd-files (list asd)
+                  :more (append (list "asd" asd) (when system (list "system" system)))))
+
+(call-with-scratch
+ (lambda (root)
+   (write-files root
+                "dep/dep.asd" "(defsystem \"dep\" :components ((:file \"dep\")))"
+                "dep/dep.lisp" "(defpackage :dep (:use :cl) (:export #:of-dep)) (in-package :dep)
+                                (eval-when (:compile-toplevel) (when (find-symbol \"COMPILED-ONCE\" :keyword) (error \"compiled again\")))
+                                (defun of-dep (x) x)"
+                "top.asd" "(defsystem \"top\" :depends-on (\"dep\" (:feature :no-such-lisp \"no-such-system\") (:feature :sbcl \"sb-posix\"))
+                             :components ((:file \"top\")))"
+                "top.lisp" "(defpackage :top (:use :cl :dep)) (in-package :top) (defun g () (of-dep 1) (sb-posix:getpid) (nowhere))"
+                "sb-posix.asd" "(defsystem \"sb-posix\" :components ((:file \"not-there\")))"
+                "own.asd" "(defpackage :own-system (:use :cl :asdf)) (in-package :own-system)
+                           (defclass example (cl-source-file) ())
+                           (defmethod perform ((o compile-op) (c example)) nil)
+                           (defmethod perform ((o load-op) (c example)) nil)
+                           (defclass loud (cl-source-file) ())
+                           (defmethod perform :around ((o load-op) (c loud)) (let ((*features* (cons :loud *features*))) (call-next-method)))
+                           (defsystem \"own\" :serial t :components ((example \"demo\") (loud \"loud\") (:file \"main\")))"
+                "demo.lisp" "(in-package :no-package-at-all) (nothing)"
+                "loud.lisp" "(defpackage :loud (:use :cl)) (in-package :loud) (defun f () 1)
+                             (defvar *loud* (if (member :loud *features*) 1 (error \"not loaded by its method\")))"
+                "main.lisp" "(in-package :loud) (defun g () (f) (undefined-one))"
+                "bad.asd" "(defsystem \"bad\" :serial t :components ((:file \"one\") (:file \"two\")))"
+                "one.lisp" "(defpackage :bad (:use :cl)) (in-package :bad) (defun early () 1) (error \"cannot be loaded\") (defmacro late (x) `(progn ,x))
+                            (defpackage :bad-two (:use :cl))"
+                "two.lisp" "(in-package :bad-two) (defun h () (late (1 2)))")
+   (flet ((in-root (name) (concatenate 'string root name)))
+     (let ((asdf:*central-registry* (list (uiop:ensure-directory-pathname (in-root "dep/")))))
+       (expect (equal (codes-told (check-tree (in-root "top.asd"))) '("top.lisp undefined-function")) "dependencies, other Lisps', a contrib's name"
+               )
+       (asdf:initialize-output-translations `(:output-translations (t (,(uiop:ensure-directory-pathname (in-root "fasls/")) :**/ :*.*.*))
+                                                                   :ignore-inherited-configuration))
+       (handler-bind ((warning #'muffle-warning)) (asdf:load-system "dep"))
+       (intern "COMPILED-ONCE" :keyword)
+       (expect (equal (codes-told (check-tree (in-root "top.asd"))) '("top.lisp undefined-function")) "a loaded dependency is not compiled again"))
+     (expect (equal (codes-told (check-tree (in-root "own.asd"))) '("main.lisp undefined-function")) "a system's own methods")
+     (expect (equal (codes-told (check-tree (in-root "bad.asd"))) '("one.lisp load-failed")) "what follows a file that cannot be loaded"))))
+
+;;; One file, in a workspace with many definitions
+
+(call-with-scratch
+ (lambda (root)
+   (flet ((in-root (name) (concatenate 'string root name))
+          (codes (lines) (loop for line in lines when (field line "diagnostic") collect (path-code line))))
+     (write-files root
+                  "mine.asd" "(defsystem \"mine\" :components ((:file \"mine\") (:file \"for-others\" :if-feature :no-such-lisp)))"
+                  "mine.lisp" "(in-package :mine-package) (f)"
+                  "for-others.lisp" "(in-package :no-such-lisp-package) (f)"
+                  "alone.lisp" "(in-package :package-of-no-system) (f)")
+     (dotimes (i 20)
+       (write-files root
+                    (format nil "d~D/other~D.asd" i i)
+                    (format nil "(with-open-file (out ~S :direction :output :if-exists :append :if-does-not-exist :create) (write-line \"~D\" out))
+                                 (error \"read\")"
+                            (in-root "read") i)))
+     (let ((asd-files (append (loop for i below 20 collect (in-root (format nil "d~D/other~D.asd" i i))) (list (in-root "mine.asd")))))
+       (flet ((check (name)
+                (codes (check-lines (slurp (in-root name)) :path (in-root name) :asd-files asd-files :confine nil))))
+         (expect (equal (check "mine.lisp") '("system-not-loaded")) "a file of a system that is not loaded")
+         (expect (equal (check "for-others.lisp") '("not-for-this-lisp")) "a file for another Lisp")
+         (expect (equal (check "alone.lisp") '("no-system")) "a file of no system")
+         (expect (not (probe-file (in-root "read"))) "definitions that cannot have the file are not loaded"))))))
+
+(finish-tests "dependencies")
