@@ -16,8 +16,8 @@ use consort::ide::format::{self, Options, Wanted};
 use consort::ide::initargs;
 use consort::ide::texts::Texts;
 use consort::ide::{
-    completion, edit_form, evaluate_part, hints, outline, places, ranges, read_file, semantic, signature, structural, structure,
-    symbols, testing, types,
+    completion, edit_form, evaluate_part, hints, outline, places, ranges, read_file, semantic, signature, structural,
+    structure, symbols, testing, types,
 };
 use consort::text::datum::Form;
 use consort::text::definitions::{self, Hint};
@@ -191,8 +191,22 @@ const FEATURES: &[Feature] = &[
         let at = document.text().char_to_byte(place(document));
         use structural::Action::*;
         for action in [
-            Select, SelectContract, SlurpForward, SlurpBackward, BarfForward, BarfBackward, Raise, Wrap, Splice, DragForward,
-            KillSexp, Transpose, MoveForward, MoveBackward, MoveUp, MoveDown,
+            Select,
+            SelectContract,
+            SlurpForward,
+            SlurpBackward,
+            BarfForward,
+            BarfBackward,
+            Raise,
+            Wrap,
+            Splice,
+            DragForward,
+            KillSexp,
+            Transpose,
+            MoveForward,
+            MoveBackward,
+            MoveUp,
+            MoveDown,
         ] {
             structural::act(text, at..at, action);
         }
@@ -219,7 +233,13 @@ const FEATURES: &[Feature] = &[
         if let Some(context) = completion::context(document, at) {
             completion::locals(document, at, &context);
         }
-        let wide = completion::Context { typed: String::new(), replace: Span { start: at, end: at }, package: None, operator: true, packages: false };
+        let wide = completion::Context {
+            typed: String::new(),
+            replace: Span { start: at, end: at },
+            package: None,
+            operator: true,
+            packages: false,
+        };
         completion::locals(document, at, &wide);
     }),
     ("signatures", |document, _| {
@@ -251,7 +271,8 @@ const FEATURES: &[Feature] = &[
             definitions::locate(document, &hint);
         }
         let features = ["SBCL".to_owned()];
-        let hint = Hint { kind: "method", key: "m".into(), form: Some(usize::MAX), features: &features, ..Hint::default() };
+        let hint =
+            Hint { kind: "method", key: "m".into(), form: Some(usize::MAX), features: &features, ..Hint::default() };
         definitions::locate(document, &hint);
         made::definitions(text);
     }),
@@ -374,7 +395,8 @@ fn the_second_half_of_the_features_is_linear() {
 #[test]
 fn a_depth_that_nobody_writes_needs_no_deep_stack() {
     const DEEP: usize = 1_000_000;
-    for text in ["(".repeat(DEEP), "(".repeat(DEEP) + &")".repeat(DEEP), "'".repeat(DEEP) + "x", "#+(a) ".repeat(DEEP)] {
+    for text in ["(".repeat(DEEP), "(".repeat(DEEP) + &")".repeat(DEEP), "'".repeat(DEEP) + "x", "#+(a) ".repeat(DEEP)]
+    {
         let document = Document::new(&text, 0);
         for (_, feature) in FEATURES {
             feature(&document, &text);

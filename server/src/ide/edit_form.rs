@@ -280,8 +280,7 @@ fn replacement(tree: &Tree, target: NodeId, content: String) -> Change {
 /// The content with a line break behind it where it ends in a comment that would swallow what follows.
 fn guarded_end(tree: &Tree, content: String, at: usize) -> String {
     let parsed = Tree::parse(&content);
-    let ends_in_comment =
-        parsed.children(ROOT).last().is_some_and(|last| parsed.node(*last).kind == Kind::LineComment);
+    let ends_in_comment = parsed.children(ROOT).last().is_some_and(|last| parsed.node(*last).kind == Kind::LineComment);
     let rest = tree.text[at..].split('\n').next().unwrap_or_default();
     if ends_in_comment && !rest.trim().is_empty() { content + line_break(tree.text) } else { content }
 }

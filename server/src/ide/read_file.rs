@@ -45,11 +45,8 @@ pub fn collapsed(text: &str, pattern: Option<&str>, offset: usize, limit: usize)
         };
         let whole = pattern.as_ref().is_some_and(|pattern| accepted(pattern, &one));
         let (definition, form_name) = one;
-        let text = if whole {
-            tree.text_of(definition.outer).replace("\r\n", "\n")
-        } else {
-            head(&tree, definition.outer)
-        };
+        let text =
+            if whole { tree.text_of(definition.outer).replace("\r\n", "\n") } else { head(&tree, definition.outer) };
         Form { form_type: definition.operator.clone(), form_name, line: from, end_line: to, text }
     };
     (shown.into_iter().skip(offset).take(limit).map(form).collect(), count)

@@ -198,7 +198,13 @@ fn is_based(tree: &Tree, parent: NodeId) -> bool {
     }
 }
 
-fn word(tree: &Tree, roles: &Roles, id: NodeId, bodies: &Bodies, known: &HashMap<String, SymbolKind>) -> Option<(Kind, u32)> {
+fn word(
+    tree: &Tree,
+    roles: &Roles,
+    id: NodeId,
+    bodies: &Bodies,
+    known: &HashMap<String, SymbolKind>,
+) -> Option<(Kind, u32)> {
     let symbol = tree.symbol(id)?;
     let text = tree.text_of(id);
     if symbol.package.as_deref() == Some("") {

@@ -45,7 +45,8 @@ pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
         if form.name(head).is_none() {
             continue;
         }
-        let inner = lists[index + 1..].iter().take(DEEPEST).map(|inner| elements(&form, &inner.children, offset)).collect();
+        let inner =
+            lists[index + 1..].iter().take(DEEPEST).map(|inner| elements(&form, &inner.children, offset)).collect();
         sites.push(CallSite {
             operator: form.text(head).to_owned(),
             span: head.span,

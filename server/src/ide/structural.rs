@@ -305,12 +305,13 @@ impl Editor<'_> {
         let opening = self.span(outer).start..node.inner;
         let text = self.tree.text[opening.clone()].to_owned();
         let at = self.span(previous).start;
-        let removed =
-            if self.tree.children(list).is_empty() && self.tree.text[self.span(previous).end..opening.start].trim().is_empty() {
-                (self.span(previous).end..opening.end, String::new())
-            } else {
-                self.delete(opening)
-            };
+        let removed = if self.tree.children(list).is_empty()
+            && self.tree.text[self.span(previous).end..opening.start].trim().is_empty()
+        {
+            (self.span(previous).end..opening.end, String::new())
+        } else {
+            self.delete(opening)
+        };
         let moved = (at..at, text);
         let selection = if self.at() < node.inner { Wanted::At(at..at) } else { Wanted::Keep };
         Some((vec![moved, removed], selection))
@@ -400,7 +401,8 @@ impl Editor<'_> {
         let node = self.tree.node(list);
         let (open, close) = (node.start..node.inner, node.end - 1..node.end);
         let prefixed = self.outer(list) != list;
-        let before = if self.blank_before(open.start) || prefixed || self.tree.children(list).is_empty() { "" } else { " " };
+        let before =
+            if self.blank_before(open.start) || prefixed || self.tree.children(list).is_empty() { "" } else { " " };
         let after = if self.blank_after(close.end) { "" } else { " " };
         Some((vec![(open, before.to_owned()), (close, after.to_owned())], Wanted::Keep))
     }

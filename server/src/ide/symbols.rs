@@ -202,7 +202,8 @@ fn headings(text: &str, scan: &Scan) -> Vec<(String, Range<usize>)> {
 /// The same of what is between two forms.
 fn headings_in(whole: &str, from: usize, between: &str, headings: &mut Vec<(String, Range<usize>)>) {
     for token in Scanner::of_part(between).filter(|token| token.kind == TokenKind::LineComment) {
-        let range = from + token.start..from + token.start + between[token.start..token.end].trim_end_matches('\r').len();
+        let range =
+            from + token.start..from + token.start + between[token.start..token.end].trim_end_matches('\r').len();
         let text = &whole[range.clone()];
         if !text.starts_with(";;;;") {
             continue;

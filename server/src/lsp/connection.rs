@@ -86,7 +86,10 @@ impl Connection {
     pub(super) fn limited(&self, uri: &Url, what: &'static str, why: &str) {
         let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
         if limits.insert((uri.clone(), what)) {
-            self.show(Level::Info, &format!("{} {why}.", path(uri).map_or_else(|| uri.to_string(), |path| path.display().to_string())));
+            self.show(
+                Level::Info,
+                &format!("{} {why}.", path(uri).map_or_else(|| uri.to_string(), |path| path.display().to_string())),
+            );
         }
     }
 

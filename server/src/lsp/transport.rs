@@ -299,7 +299,8 @@ impl Handlers {
                     let result = handler.await;
                     answer(&peer, request, &method, result.ok().flatten());
                 };
-                let task = if always { self.running.spawn(rest) } else { self.running.spawn_on(rest, &requests::handle()) };
+                let task =
+                    if always { self.running.spawn(rest) } else { self.running.spawn_on(rest, &requests::handle()) };
                 if let Some(id) = id {
                     self.ids.insert(task.id(), id);
                 }

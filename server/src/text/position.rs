@@ -152,9 +152,10 @@ impl<'a> Walk<'a> {
             None => part,
             Some((last, _)) => {
                 let broken = part[..=last].as_bytes();
-                let breaks = broken.iter().enumerate().filter(|(at, one)| {
-                    **one == b'\n' || **one == b'\r' && bytes.get(from + at + 1) != Some(&b'\n')
-                });
+                let breaks = broken
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, one)| **one == b'\n' || **one == b'\r' && bytes.get(from + at + 1) != Some(&b'\n'));
                 self.at.line = self.at.line.saturating_add(clamp_u32(breaks.count()));
                 self.at.column = 0;
                 &part[last + 1..]

@@ -40,10 +40,9 @@ async fn status_is_told_while_the_session_is_stuck() {
     let mut agent = Agent::named(&world.session, "an agent", json!({})).await;
     let (release, stuck) = mpsc::channel::<()>();
     let (begun, begins) = mpsc::channel::<()>();
-    let (client, _feedback) = world.session.attach(consort::session::ClientInfo {
-        frontend: consort::session::Frontend::Cli,
-        name: "a test".into(),
-    });
+    let (client, _feedback) = world
+        .session
+        .attach(consort::session::ClientInfo { frontend: consort::session::Frontend::Cli, name: "a test".into() });
     // The operation is made where the session takes its events.
     let operation = move |session: String| {
         begun.send(()).unwrap();
@@ -106,10 +105,8 @@ async fn what_is_not_told_of_a_large_text_is_said_once() {
     let uri = world.uri("large.lisp");
     editor.open(&uri, &"(defun f (x) x)\n".repeat(300_000)).await;
     for _ in 0..2 {
-        let tokens = editor
-            .request("textDocument/semanticTokens/full", json!({"textDocument": {"uri": uri}}))
-            .await
-            .unwrap();
+        let tokens =
+            editor.request("textDocument/semanticTokens/full", json!({"textDocument": {"uri": uri}})).await.unwrap();
         assert_eq!(tokens["data"], json!([]));
     }
     let symbols = editor.request("textDocument/documentSymbol", json!({"textDocument": {"uri": uri}})).await.unwrap();

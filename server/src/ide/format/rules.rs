@@ -110,7 +110,9 @@ impl Bodies {
     /// Names that only the image may know, by the elements of lists they head, as written.
     pub fn unknown(&self, tree: &Tree) -> Vec<String> {
         let is_known = |name: &str| {
-            self.own.contains_key(name) || STANDARD.binary_search_by(|(known, _)| (*known).cmp(name)).is_ok() || special(name)
+            self.own.contains_key(name)
+                || STANDARD.binary_search_by(|(known, _)| (*known).cmp(name)).is_ok()
+                || special(name)
         };
         let mut heads: HashSet<&str> = HashSet::new();
         for id in tree.ids().filter(|id| *id != ROOT && tree.node(*id).kind == Kind::List) {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::edit_form::{self, Edit, Operation};
-use crate::session::{SourceFile, requests};
 use crate::session::approval::{Class, Subject};
+use crate::session::{SourceFile, requests};
 
 /// The tool.
 pub(crate) struct LispEditForm;

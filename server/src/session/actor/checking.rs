@@ -14,8 +14,8 @@ use crate::image::api::{CheckMode, CheckParams};
 use crate::image::{ImageError, ImageState, Progress};
 use crate::session::documents::{Key, Running, first_package};
 use crate::session::event::Reply;
-use crate::session::requests::compute_all;
 use crate::session::jobs::{Job, Kind, Report};
+use crate::session::requests::compute_all;
 use crate::session::{CheckRequest, CheckSystemRequest, ClientId, Feedback, Level, SystemReport, systems};
 use crate::text::document::Document;
 
