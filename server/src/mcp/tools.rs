@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_instructions_name_tools_that_there_are() {
-        let names: Vec<&str> = all().iter().map(|entry| entry.definition.name).collect();
+        let names: Vec<&str> = all().iter().map(|entry| entry.definition.name.as_ref()).collect();
         for tool in [
             "compile-form",
             "evaluate-lisp",
