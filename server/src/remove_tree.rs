@@ -74,7 +74,7 @@ mod tests {
         std::os::unix::fs::symlink(outside.path(), root.join("a/link")).unwrap();
         fs::create_dir(root.join(".consort-7")).unwrap();
         for name in ["a/b/c", "a/b", "a", ""] {
-            fs::set_permissions(root.join(name), Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(root.join(name), Permissions::from_mode(0o000)).unwrap();
         }
         remove_tree(&root).unwrap();
         assert!(!root.exists() && outside.path().join("kept").exists());

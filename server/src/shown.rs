@@ -54,12 +54,18 @@ pub fn terminal(text: &str) -> String {
     safe(text)
 }
 
-/// Text inside Markdown: shown as it is, whatever Markdown or HTML it looks like.
+/// A line of text inside Markdown: shown as it is, whatever Markdown or HTML it looks like. No more is escaped than has to be, since some
+/// editors show Markdown as it is written.
 pub fn markdown(text: &str) -> String {
+    let text = long_line(text);
+    // CommonMark 0.31, 5.2: a number and one of these begins a list.
+    let number = text.find(|char: char| !char.is_ascii_digit()).filter(|end| *end > 0);
     let mut shown = String::with_capacity(text.len());
-    for char in safe(text).chars() {
-        // CommonMark 0.31, 2.4: any ASCII punctuation character may be escaped.
-        if char.is_ascii_punctuation() {
+    for (at, char) in text.char_indices() {
+        let inline = matches!(char, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '~' | '|' | '!' | '#' | '$');
+        let begins = (at == 0 && matches!(char, '-' | '+' | '=')) || (Some(at) == number && matches!(char, '.' | ')'));
+        // 2.4: any ASCII punctuation character may be escaped.
+        if inline || begins {
             shown.push('\\');
         }
         shown.push(char);
@@ -222,13 +228,14 @@ mod tests {
             }
             assert!(!line(nasty).contains('\n'));
             assert!(!notification(nasty).contains("]("), "{nasty:?}");
-            // No punctuation without a backslash before it, which itself is not escaped.
+            // Nothing that Markdown acts on without a backslash before it, which itself is not escaped.
             let written = markdown(nasty);
+            assert!(!written.contains('\n'));
             let mut chars = written.chars();
             while let Some(char) = chars.next() {
                 match char {
                     '\\' => assert!(chars.next().is_some_and(|next| next.is_ascii_punctuation()), "{written}"),
-                    other => assert!(!other.is_ascii_punctuation(), "{written}"),
+                    other => assert!(!"`*_[]<>&~|!#$".contains(other), "{written}"),
                 }
             }
             let block = fenced("lisp", nasty);
@@ -249,6 +256,10 @@ mod tests {
         }
         assert_eq!(line(&"x".repeat(LINE + 3)), format!("{}... 3 CHARACTERS MORE", "x".repeat(LINE)));
         assert_eq!(notification("[Deny](command:x)"), "[Deny]\\u{28}command:x)");
+        assert_eq!(
+            (markdown("animals.lisp:9"), markdown("1. a"), markdown("- a")),
+            ("animals.lisp:9".into(), "1\\. a".into(), "\\- a".into())
+        );
         assert_eq!(fenced("text", "a\n```\n"), "````text\na\n```\n````");
         assert_eq!((code_span("CL-USER"), code_span("`")), ("`CL-USER`".into(), "`` ` ``".into()));
     }

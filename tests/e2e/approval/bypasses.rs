@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use consort::config::approval::{Class, Setting};
+use consort::config::trust::TrustStore;
 use consort::config::{Config, Source};
 use consort::session::approval::{ApprovalRequest, Subject, Verdict};
 use consort::session::{ClientInfo, Frontend};
@@ -236,7 +237,9 @@ eval = \\\"allow\\\"\" s))
     // Nor when a host reads it: the workspace only tightens.
     let mine = settings.with_file_name("config.toml");
     std::fs::write(&mine, "[approval]\neval = \"ask\"\n").expect("a file");
-    let config = Config::load_from(Some(&mine), &settings);
+    let workspace = settings.parent().expect("it is in the workspace");
+    let store = TrustStore::within(workspace.join("trust"));
+    let config = Config::load_from(Some(&mine), workspace, &store);
     assert_eq!(config.approval.in_force(Class::Eval, []).0, Setting::Ask);
     assert!(
         config.problems.iter().any(|problem| problem.to_string().contains("only make approval stricter")),
@@ -244,7 +247,7 @@ eval = \\\"allow\\\"\" s))
         config.problems
     );
     std::fs::write(&settings, "[approval]\neval = \"deny\"\n").expect("a file");
-    assert_eq!(Config::load_from(Some(&mine), &settings).approval.in_force(Class::Eval, []).0, Setting::Deny);
+    assert_eq!(Config::load_from(Some(&mine), workspace, &store).approval.in_force(Class::Eval, []).0, Setting::Deny);
     guarded.end().await;
 }
 
