@@ -4,8 +4,8 @@
 //! handled in order (tower-lsp applies edits in order only then). Dropping a returned future cancels the work.
 
 mod actor;
-mod changed_files;
 pub mod approval;
+mod changed_files;
 pub mod context;
 mod documents;
 mod event;

@@ -134,7 +134,14 @@ impl Run {
                 file.display().to_string(),
             );
         }
-        let request = CheckSystemRequest { system, asd, only: names.keys().cloned().collect(), changed: None, texts: Vec::new(), timeout: self.timeout };
+        let request = CheckSystemRequest {
+            system,
+            asd,
+            only: names.keys().cloned().collect(),
+            changed: None,
+            texts: Vec::new(),
+            timeout: self.timeout,
+        };
         let report: SystemReport = answer(place, &Request::CheckSystem(request))?;
         for (path, report) in report.files {
             let real = path.canonicalize().unwrap_or_else(|_| path.clone());

@@ -89,7 +89,10 @@ fn one(text: &str, wanted: &FormEdit) -> Result<(Edit, String, Option<String>), 
         (Some(content), None, None) => (wanted.operation.unwrap_or(Operation::Replace), content.clone()),
         (None, Some(old), Some(new)) => {
             if !matches!(wanted.operation, None | Some(Operation::Replace)) {
-                return refusal("bad-arguments", "`old` and `new` replace text within the form; leave `operation` out.".into());
+                return refusal(
+                    "bad-arguments",
+                    "`old` and `new` replace text within the form; leave `operation` out.".into(),
+                );
             }
             (Operation::Replace, patched(&form_text(text, &wanted.form_type, &wanted.form_name)?, old, new)?)
         }
@@ -120,11 +123,16 @@ fn patched(form: &str, old: &str, new: &str) -> Result<String, Refusal> {
         1 if !old.is_empty() => Ok(form.replacen(&old, new, 1)),
         0 | 1 => refusal(
             "old-not-found",
-            format!("The form does not have the text of `old`. Nothing was changed. It is:\n{}", super::clip::clip(&form, 2_000).text),
+            format!(
+                "The form does not have the text of `old`. Nothing was changed. It is:\n{}",
+                super::clip::clip(&form, 2_000).text
+            ),
         ),
         count => refusal(
             "old-ambiguous",
-            format!("The form has the text of `old` {count} times. Nothing was changed. Give more of what is around it."),
+            format!(
+                "The form has the text of `old` {count} times. Nothing was changed. Give more of what is around it."
+            ),
         ),
     }
 }
@@ -177,7 +185,12 @@ mod tests {
     const TEXT: &str = "(in-package :a)\n\n(defun f (x)\n  (list x x))\n\n(defun g (y)\n  (car y))\n";
 
     fn replace(name: &str, content: &str) -> FormEdit {
-        FormEdit { form_type: "defun".into(), form_name: name.into(), content: Some(content.into()), ..FormEdit::default() }
+        FormEdit {
+            form_type: "defun".into(),
+            form_name: name.into(),
+            content: Some(content.into()),
+            ..FormEdit::default()
+        }
     }
 
     fn patch(name: &str, old: &str, new: &str) -> FormEdit {

@@ -54,7 +54,9 @@ pub(crate) fn shorten(
     }
     let number = kept.lock().unwrap_or_else(PoisonError::into_inner).keep(store);
     let shown = if text.len() > limits.text {
-        ends(text, limits.text, &|left| format!("[... {left} bytes left out: full-output {{\"handle\": {number}}} ...]"))
+        ends(text, limits.text, &|left| {
+            format!("[... {left} bytes left out: full-output {{\"handle\": {number}}} ...]")
+        })
     } else if said_full {
         format!("{text}\n[full-output {{\"handle\": {number}}} has the compiler's output]")
     } else {
@@ -98,7 +100,8 @@ fn cut_strings(value: &mut Value, text: &str) -> bool {
             let probe = string[..start].lines().map(str::trim).max_by_key(|line| line.len()).unwrap_or_default();
             let shown = !probe.is_empty() && text.contains(probe);
             if shown {
-                *string = ends(string, STRING / 2, &|left| format!("[... {left} bytes: see the text or full-output ...]"));
+                *string =
+                    ends(string, STRING / 2, &|left| format!("[... {left} bytes: see the text or full-output ...]"));
             }
             shown
         }
@@ -181,7 +184,9 @@ mod tests {
         let printed: String = (0..2_000).map(|line| format!("line {line} of ä loop\n")).collect();
         let text = format!("[stdout]\n{printed}\n=> :DONE");
         let (shown, facts, mut kept) = shortened(&text, None, json!({"stdout": printed, "values": [":DONE"]}));
-        assert!(shown.starts_with("[stdout]\nline 0 of ä loop\n") && shown.ends_with("line 1999 of ä loop\n\n=> :DONE"));
+        assert!(
+            shown.starts_with("[stdout]\nline 0 of ä loop\n") && shown.ends_with("line 1999 of ä loop\n\n=> :DONE")
+        );
         assert!(shown.len() < TEXT + 200 && shown.contains("bytes left out: full-output {\"handle\": 1}"), "{shown}");
         assert!(facts.to_string().len() < 600 && facts["full_output"] == 1, "{facts}");
         assert_eq!(facts["values"][0], ":DONE");

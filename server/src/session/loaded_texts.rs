@@ -107,7 +107,8 @@ mod tests {
     #[test]
     fn only_what_differs_is_shown() {
         let lines: String = (1..100).map(|line| format!("(f {line})\n")).collect();
-        let file = |name: &str, loaded: Option<&str>, now: &str| (name.to_owned(), loaded.map(Arc::from), now.to_owned());
+        let file =
+            |name: &str, loaded: Option<&str>, now: &str| (name.to_owned(), loaded.map(Arc::from), now.to_owned());
         let files = [
             file("same.lisp", Some(&lines), &lines),
             file("shop.lisp", Some(&lines), &lines.replace("(f 50)\n", "(delete-file \"x\")\n")),

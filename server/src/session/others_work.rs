@@ -99,7 +99,11 @@ mod tests {
         work.add(Frontend::Cli, "X::Y".into(), true, Some("loading the system x".into()));
         assert_eq!(
             work.told_since(0),
-            ["the editor redefined SHOP::DISCOUNT", "the editor defined SHOP::NEW", "the command line loaded the system x"]
+            [
+                "the editor redefined SHOP::DISCOUNT",
+                "the editor defined SHOP::NEW",
+                "the command line loaded the system x"
+            ]
         );
         assert_eq!(work.told_since(work.last()), Vec::<String>::new());
     }

@@ -194,7 +194,9 @@ fn render(description: &Description, known: &Known) -> String {
 
 fn class_text(class: &ClassDetails) -> String {
     let mut out = format!("\n\nClass ({}):", class.metaclass);
-    for (heading, names) in [("Superclasses", &class.supers), ("Subclasses", &class.subclasses), ("Initargs", &class.initargs)] {
+    for (heading, names) in
+        [("Superclasses", &class.supers), ("Subclasses", &class.subclasses), ("Initargs", &class.initargs)]
+    {
         if !names.is_empty() {
             out.push_str(&format!("\n  {heading}: {}", names.join(" ")));
         }

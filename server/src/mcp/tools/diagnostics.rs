@@ -180,7 +180,10 @@ async fn check(
     for request in session.joint_checks(&wanted, &texts).await.unwrap_or_default() {
         match session.check_system(client, request, None).await {
             Ok(checked) => together.extend(
-                checked.files.into_iter().map(|(path, report)| (path.canonicalize().unwrap_or(path), report.diagnostics)),
+                checked
+                    .files
+                    .into_iter()
+                    .map(|(path, report)| (path.canonicalize().unwrap_or(path), report.diagnostics)),
             ),
             // Each file is checked by itself then.
             Err(error) => tracing::debug!(%error, "changed files could not be checked together"),

@@ -75,7 +75,8 @@ impl Tool for FullOutput {
 
     const NAME: &'static str = "full-output";
     const TITLE: &'static str = "Read the rest of an answer";
-    const DESCRIPTION: &'static str = "The rest of an answer that was shown in part, by its handle: a page, or the lines with a text.";
+    const DESCRIPTION: &'static str =
+        "The rest of an answer that was shown in part, by its handle: a page, or the lines with a text.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const LIMITS: Limits = Limits::NONE;
 
@@ -87,8 +88,10 @@ impl Tool for FullOutput {
                 (Some(first), Some(last)) => format!("Kept are {first} to {last}."),
                 _ => "None is kept.".into(),
             };
-            let message =
-                format!("No output {} is kept any more (16, for 30 minutes). {there} Call the tool again.", input.handle);
+            let message = format!(
+                "No output {} is kept any more (16, for 30 minutes). {there} Call the tool again.",
+                input.handle
+            );
             return Failure { kind: "not-found".into(), message }.into();
         };
         let limit = input.limit.unwrap_or(PAGE).min(LARGEST);

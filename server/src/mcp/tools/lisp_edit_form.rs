@@ -308,7 +308,8 @@ async fn image_has(call: &Call, edits: &Edits) -> String {
             none.push(made.name);
             continue;
         };
-        let by_us = facts.package.as_deref().map(|package| call.session.provenance(package, &facts.name)).unwrap_or_default();
+        let by_us =
+            facts.package.as_deref().map(|package| call.session.provenance(package, &facts.name)).unwrap_or_default();
         let latest = by_us.iter().find(|one| one.kind == made.kind);
         if latest.is_some_and(|latest| squeezed(&latest.text) == squeezed(&made.text)) {
             same.push(made.name);
@@ -322,7 +323,9 @@ async fn image_has(call: &Call, edits: &Edits) -> String {
     }
     if !old.is_empty() {
         let names = old.join(", ");
-        text += &format!(" The image still has the old definition of {names} until it is loaded (`load`, or code_reload_system).");
+        text += &format!(
+            " The image still has the old definition of {names} until it is loaded (`load`, or code_reload_system)."
+        );
     }
     if !none.is_empty() {
         text += &format!(" The image has no {} until it is loaded.", none.join(", "));

@@ -35,7 +35,12 @@ pub(crate) struct Loaded {
 
 impl super::FromFailure for Loaded {
     fn from_failure(failure: Failure) -> Self {
-        Loaded { loaded: false, warnings: 0, style_warnings: 0, error: Some(format!("{}: {}", failure.kind, failure.message)) }
+        Loaded {
+            loaded: false,
+            warnings: 0,
+            style_warnings: 0,
+            error: Some(format!("{}: {}", failure.kind, failure.message)),
+        }
     }
 }
 
@@ -64,6 +69,8 @@ loaded again after an image restart. For edited code of a loaded one: code_reloa
                 let mut facts = Evaluation::from(outcome.outcome);
                 let whole = evaluate::render(&facts);
                 let (mut chatter, _) = facts.condense();
+                // ASDF's own words for what was counted already.
+                facts.warnings.retain(|warning| !warning.kind.ends_with("COMPILE-WARNED-WARNING"));
                 let (style, told): (Vec<_>, Vec<_>) =
                     facts.warnings.iter().partition(|warning| warning.kind == "STYLE-WARNING");
                 chatter.add(Chatter {
@@ -80,7 +87,7 @@ loaded again after an image restart. For edited code of a loaded one: code_reloa
                 if !chatter.is_empty() {
                     text += &format!(" {}", chatter.summary());
                 }
-                let printed = facts.stdout.len() + facts.stderr.len();
+                let printed = facts.stdout.trim().len() + facts.stderr.trim().len();
                 if printed > 0 {
                     text += &format!("\nIt printed {printed} bytes.");
                 }
@@ -89,7 +96,8 @@ loaded again after an image restart. For edited code of a loaded one: code_reloa
                     text += &format!("\n{}", evaluate::render(&facts));
                 }
                 let full = (printed > 0 || chatter.files > 0).then_some(whole);
-                let facts = Loaded { loaded, warnings: chatter.warnings, style_warnings: chatter.style_warnings, error };
+                let facts =
+                    Loaded { loaded, warnings: chatter.warnings, style_warnings: chatter.style_warnings, error };
                 Reply { text, facts, failed: !loaded, full }
             }
             Err(error) => Failure::of(error, None).into(),

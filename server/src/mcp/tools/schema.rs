@@ -33,7 +33,9 @@ pub(crate) fn output<T: JsonSchema + 'static>() -> JsonObject {
     let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let telling: JsonObject = fields
         .filter(|(name, _)| TELLING.contains(&name.as_str()))
-        .map(|(name, _)| (name.clone(), serde_json::json!({"type": if name == "status" { "string" } else { "boolean" }})))
+        .map(|(name, _)| {
+            (name.clone(), serde_json::json!({"type": if name == "status" { "string" } else { "boolean" }}))
+        })
         .collect();
     if !telling.is_empty() {
         flat.insert("properties".into(), Value::Object(telling));

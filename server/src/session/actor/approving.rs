@@ -129,6 +129,11 @@ impl Actor {
         self.config.approval.in_force(class, editors.map(|editor| &editor.config.approval))
     }
 
+    /// Whether a person would be asked before an agent may use a tool.
+    pub(super) fn would_ask(&self, client: ClientId, class: Class, tool: &'static str) -> bool {
+        self.setting(class).0 == Setting::Ask && !self.approvals.granted.contains(&(client, class, tool))
+    }
+
     pub(super) fn permit(
         &mut self,
         client: ClientId,
@@ -140,9 +145,9 @@ impl Actor {
         let also = bound.wish.subject.also;
         // One question may be for two things; the stricter rule holds for both.
         let (setting, rule) =
-            also.map(|also| self.setting(also)).into_iter().fold(self.setting(class), |one, other| {
-                if other.0 > one.0 { other } else { one }
-            });
+            also.map(|also| self.setting(also))
+                .into_iter()
+                .fold(self.setting(class), |one, other| if other.0 > one.0 { other } else { one });
         let session_wide = |class| self.approvals.granted.contains(&(client, class, tool));
         let granted = session_wide(class) && also.is_none_or(session_wide);
         if let Some(why) = &bound.impossible {

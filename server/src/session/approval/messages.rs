@@ -195,7 +195,8 @@ fn command(bound: &BoundRequest) -> Option<String> {
     let argument = |name: &str| bound.wish.arguments[name].as_str().map(str::to_owned);
     // What an agent wrote is quoted for the shell, and only a name of a plain kind is shown in a command.
     let plain = |name: &String| {
-        !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.' | '/' | '+'))
+        !name.is_empty()
+            && name.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.' | '/' | '+'))
     };
     match bound.wish.tool {
         "load-system" | "code_reload_system" => {
