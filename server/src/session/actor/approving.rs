@@ -144,10 +144,10 @@ impl Actor {
         let (class, tool) = (bound.wish.class, bound.wish.tool);
         let also = bound.wish.subject.also;
         // One question may be for two things; the stricter rule holds for both.
-        let (setting, rule) =
-            also.map(|also| self.setting(also))
-                .into_iter()
-                .fold(self.setting(class), |one, other| if other.0 > one.0 { other } else { one });
+        let (setting, rule) = also
+            .map(|also| self.setting(also))
+            .into_iter()
+            .fold(self.setting(class), |one, other| if other.0 > one.0 { other } else { one });
         let session_wide = |class| self.approvals.granted.contains(&(client, class, tool));
         let granted = session_wide(class) && also.is_none_or(session_wide);
         if let Some(why) = &bound.impossible {
