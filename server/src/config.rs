@@ -151,7 +151,7 @@ impl Config {
     pub fn load(workspace: &Path) -> Config {
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.into());
         let mut config = Config::load_from(user_file().as_deref(), &workspace, &TrustStore::of_user());
-        if let Some((file, fault)) = crate::host::workspace::ignored_above(&workspace) {
+        if let Some((file, fault)) = ownership::ignored_above(&workspace) {
             let message = format!("is ignored, and nothing is looked for above it: {fault}");
             config.problems.push(Problem { file: Some(file), line: None, message });
         }

@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::bounded_file;
 
@@ -122,6 +122,32 @@ fn is_private(users: &str, groups: &str, gid: u32, uid: u32) -> bool {
         number(fields.get(2)) == Some(gid)
             && fields.first() == Some(&name.as_str())
             && members.split(',').all(|member| member.is_empty() || member == name)
+    })
+}
+
+/// The settings file above `workspace` at which the search for one ended, and why it is not used.
+pub fn ignored_above(workspace: &Path) -> Option<(PathBuf, String)> {
+    if is_marked(workspace) || fault(workspace).is_some() {
+        return None;
+    }
+    for dir in workspace.ancestors().skip(1) {
+        if let Some(fault) = fault(dir) {
+            return Some((dir.join(NAME), fault));
+        }
+        if is_marked(dir) {
+            return None;
+        }
+    }
+    None
+}
+
+pub(crate) fn is_marked(dir: &Path) -> bool {
+    if dir.join(".git").exists() || dir.join("consort.toml").is_file() {
+        return true;
+    }
+    // A directory that cannot be listed has no marker that could be used.
+    std::fs::read_dir(dir).is_ok_and(|entries| {
+        entries.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "asd"))
     })
 }
 

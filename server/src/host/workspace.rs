@@ -14,24 +14,9 @@ use crate::config::ownership;
 /// When `start` does not exist or cannot be read.
 pub fn find(start: &Path) -> io::Result<PathBuf> {
     let start = directory(start)?;
-    let marked = start.ancestors().take_while(|dir| ownership::fault(dir).is_none()).find(|dir| is_marked(dir));
+    let marked =
+        start.ancestors().take_while(|dir| ownership::fault(dir).is_none()).find(|dir| ownership::is_marked(dir));
     Ok(marked.unwrap_or(&start).to_path_buf())
-}
-
-/// The settings file above `workspace` at which the search for one ended, and why it is not used.
-pub fn ignored_above(workspace: &Path) -> Option<(PathBuf, String)> {
-    if is_marked(workspace) || ownership::fault(workspace).is_some() {
-        return None;
-    }
-    for dir in workspace.ancestors().skip(1) {
-        if let Some(fault) = ownership::fault(dir) {
-            return Some((dir.join(ownership::NAME), fault));
-        }
-        if is_marked(dir) {
-            return None;
-        }
-    }
-    None
 }
 
 /// The workspace for a client that was given no root (an agent, the command line) and works in `start`: a host that already runs for `start`
@@ -66,16 +51,6 @@ pub fn directory(path: &Path) -> io::Result<PathBuf> {
         Some(parent) if !path.is_dir() => Ok(parent.to_path_buf()),
         _ => Ok(path),
     }
-}
-
-fn is_marked(dir: &Path) -> bool {
-    if dir.join(".git").exists() || dir.join("consort.toml").is_file() {
-        return true;
-    }
-    // A directory that cannot be listed has no marker that could be used.
-    std::fs::read_dir(dir).is_ok_and(|entries| {
-        entries.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "asd"))
-    })
 }
 
 /// The path of a `file:` URI; `None` when it is none, or names another machine.
@@ -121,14 +96,14 @@ mod tests {
         let set = |mode| std::fs::set_permissions(root.join("shared"), PermissionsExt::from_mode(mode)).unwrap();
         set(0o755);
         assert_eq!(find(&root.join("shared/mine/src")).unwrap(), root.join("shared"));
-        assert_eq!(ignored_above(&root.join("shared/mine/src")), None);
+        assert_eq!(ownership::ignored_above(&root.join("shared/mine/src")), None);
         set(0o1777);
         assert_eq!(find(&root.join("shared/mine/src")).unwrap(), root.join("shared/mine/src"));
         assert_eq!(find(&root.join("shared/own")).unwrap(), root.join("shared/own"));
-        let (file, fault) = ignored_above(&root.join("shared/mine/src")).unwrap();
+        let (file, fault) = ownership::ignored_above(&root.join("shared/mine/src")).unwrap();
         assert_eq!(file, root.join("shared/consort.toml"));
         assert!(fault.contains("every user"), "{fault}");
-        assert_eq!(ignored_above(&root.join("shared/own")), None);
+        assert_eq!(ownership::ignored_above(&root.join("shared/own")), None);
         // The person named it; what it says is ignored with a message of its own.
         assert_eq!(find(&root.join("shared")).unwrap(), root.join("shared"));
         set(0o755);

@@ -119,9 +119,9 @@ fn one(text: &str, wanted: &FormEdit) -> Result<(Edit, String, Option<String>), 
 fn patched(form: &str, old: &str, new: &str) -> Result<String, Refusal> {
     // A file's line breaks may be another system's.
     let (form, old) = (form.replace("\r\n", "\n"), old.replace("\r\n", "\n"));
-    match form.matches(&old).count() {
-        1 if !old.is_empty() => Ok(form.replacen(&old, new, 1)),
-        0 | 1 => refusal(
+    match if old.is_empty() { 0 } else { form.matches(&old).count() } {
+        1 => Ok(form.replacen(&old, new, 1)),
+        0 => refusal(
             "old-not-found",
             format!(
                 "The form does not have the text of `old`. Nothing was changed. It is:\n{}",
@@ -141,21 +141,25 @@ fn patched(form: &str, old: &str, new: &str) -> Result<String, Refusal> {
 fn mend(content: &str) -> Option<(String, String)> {
     let mut text = content.to_owned();
     let mut words = Vec::new();
-    for _ in 0..MENDED {
+    let mut parentheses = 0;
+    for _ in 0..=MENDED {
         let document = Document::new(&text, 0);
         let found = structure::check(&document).diagnostics;
         let Some(first) = found.first() else {
             return (!words.is_empty()).then(|| (text, words.join("; ")));
         };
-        let (changed, what) = mend_one(&document, first)?;
+        let (changed, count, what) = mend_one(&document, first)?;
+        parentheses += count;
+        if parentheses > MENDED {
+            return None;
+        }
         text = changed;
         words.push(what);
     }
-    let whole = structure::check(&Document::new(&text, 0)).diagnostics.is_empty();
-    whole.then(|| (text, words.join("; ")))
+    None
 }
 
-fn mend_one(document: &Document, item: &Diagnostic) -> Option<(String, String)> {
+fn mend_one(document: &Document, item: &Diagnostic) -> Option<(String, usize, String)> {
     if !matches!(item.code.as_str(), "unbalanced-list" | "unbalanced-close") {
         return None;
     }
@@ -174,7 +178,7 @@ fn mend_one(document: &Document, item: &Diagnostic) -> Option<(String, String)> 
     } else {
         format!("took the extra `{}` out on line {line} of the content", removed.trim())
     };
-    Some((text.to_string(), what))
+    Some((text.to_string(), change.text.len() + removed.trim().len(), what))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::text::position::line_column;
 
 /// Names of a list that the text shows; the data has them all.
-const SHOWN: usize = 30;
+const SHOWN: usize = 12;
 
 /// The contract's error object (hot-reload.md, "Error Handling").
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -102,6 +102,11 @@ pub(crate) trait Tool {
         std::future::ready(Ok(Self::asks(input)))
     }
 
+    /// The answer of a call that would be refused whatever a person says. Looked for when one would be asked.
+    fn foreseen(_: &Call, _: &Self::Input) -> impl Future<Output = Option<Reply<Self::Output>>> + Send {
+        std::future::ready(None)
+    }
+
     /// What is wrong with the arguments, where a contract has words of its own for that.
     fn refuses(_: &JsonObject) -> Option<Failure> {
         None
@@ -320,20 +325,27 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: Json
                     package: given["package"].as_str().map(str::to_owned),
                     file: subject.file.clone(),
                 });
+                let asks = match &asked {
+                    Some((class, _)) => call.session.would_ask(call.client, *class, T::NAME).await,
+                    None => false,
+                };
+                let foreseen = if asks { T::foreseen(&call, &input).await } else { None };
                 let consent = match asked {
+                    _ if foreseen.is_some() => Consent::Given(None),
                     Some((class, subject)) => consent::of(&mut call, T::NAME, class, subject, given).await,
                     None => Consent::Given(None),
                 };
-                match consent {
-                    Consent::Given(permit) => {
+                match (consent, foreseen) {
+                    (_, Some(reply)) => reply,
+                    (Consent::Given(permit), None) => {
                         call.permit = permit;
                         match doing {
                             Some(doing) => logged::<T>(doing, call, input).await,
                             None => T::call(call, input).await,
                         }
                     }
-                    Consent::Refused(message) => refused(message),
-                    Consent::AskFirst(question) => return CallToolResponse::InputRequired(*question),
+                    (Consent::Refused(message), None) => refused(message),
+                    (Consent::AskFirst(question), None) => return CallToolResponse::InputRequired(*question),
                 }
             }
         },
@@ -359,14 +371,9 @@ mod tests {
     fn the_instructions_name_tools_that_there_are() {
         let tools = all();
         let names: Vec<&str> = tools.iter().map(|entry| entry.definition.name.as_ref()).collect();
-        for tool in [
-            "compile-form",
-            "evaluate-lisp",
-            "lisp-edit-form",
-            "code_reload_system",
-            "diagnostics",
-            "run-tests",
-        ] {
+        for tool in
+            ["compile-form", "evaluate-lisp", "lisp-edit-form", "code_reload_system", "diagnostics", "run-tests"]
+        {
             assert!(names.contains(&tool) && crate::mcp::server::INSTRUCTIONS.contains(tool), "{tool}");
         }
     }

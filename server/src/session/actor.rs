@@ -220,6 +220,10 @@ impl Actor {
             }
             Event::Status { reply } => self.status(reply),
             Event::Grant { client, bound, retry, reply } => self.permit(client, bound, retry, reply),
+            Event::WouldAsk { client, class, tool, reply } => {
+                // Who asked may have gone.
+                let _ = reply.send(self.would_ask(client, class, tool));
+            }
             Event::Settle { client, bound, answer, reply } => self.settle(client, bound, answer, reply),
             Event::AwaitRetry { state, pending } => self.await_retry(state, pending),
             Event::Withdrawn { client, bound } => self.question_dropped(client, &bound),

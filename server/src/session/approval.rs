@@ -216,6 +216,12 @@ impl Session {
         }
     }
 
+    /// Whether a person would be asked before `client` may use a tool of this class, as far as the rules tell.
+    pub fn would_ask(&self, client: ClientId, class: Class, tool: &'static str) -> impl Future<Output = bool> + use<> {
+        let answer = self.ask(|reply| Event::WouldAsk { client, class, tool, reply });
+        async { answer.await.unwrap_or(false) }
+    }
+
     /// What the person behind an agent's client said to a question.
     pub fn settle(&self, mut question: Question, answer: Answer) -> impl Future<Output = Verdict> + Send + use<> {
         let client = question.client;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::approval::{Answer, BoundRequest, PendingApproval, Retry, Verdict};
+use super::approval::{Answer, BoundRequest, Class, PendingApproval, Retry, Verdict};
 use super::jobs::{Finished, Job, Jobs};
 use super::selection::Wanted;
 use super::trust::TrustAnswer;
@@ -185,6 +185,12 @@ pub(super) enum Event {
         bound: Box<BoundRequest>,
         retry: Option<Retry>,
         reply: oneshot::Sender<Verdict>,
+    },
+    WouldAsk {
+        client: ClientId,
+        class: Class,
+        tool: &'static str,
+        reply: oneshot::Sender<bool>,
     },
     Settle {
         client: ClientId,

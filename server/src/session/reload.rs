@@ -174,6 +174,22 @@ impl Session {
         Ok(outcome)
     }
 
+    /// What the compiler refuses of code that is to be loaded, so that nobody is asked about it.
+    ///
+    /// # Errors
+    /// The contract's error object, as [`Session::reload`] would answer.
+    pub async fn foresee(&self, client: ClientId, reload: &Reload) -> Result<(), Failure> {
+        let (code, package, file, line) = match reload {
+            Reload::Code { code, package, file, line } => (code, package.clone(), file, *line),
+            Reload::Function { function, code, package, file, line } => {
+                (code, package.clone().or_else(|| home_of(function)), file, *line)
+            }
+            _ => return Ok(()),
+        };
+        let file = file.as_ref().map(|file| self.absolute(file));
+        self.check_first(client, code, package.as_deref(), file.as_deref(), line).await
+    }
+
     /// Have it known who made what was reloaded.
     async fn note_makers(&self, client: ClientId, made: Made, outcome: &ReloadOutcome) {
         let (image, provenance, who) = (&self.inner.image, &self.inner.provenance, self.inner.log.who(client));

@@ -3,12 +3,16 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::ide::asd::AsdFiles;
 use crate::image::Image;
 use crate::image::api::contents::{ForeignSystem, WorkspaceSystems};
 use crate::model::evaluation::EvalWarning;
 use crate::model::image::ImageState;
+
+/// How long a starting image is waited for.
+const STARTING: Duration = Duration::from_secs(120);
 
 /// What an image was told, and what was said about it.
 #[derive(Debug, Clone)]
@@ -69,6 +73,11 @@ impl SystemsTold {
         if again && self.knows(image) && self.lock().files.as_ref() == Some(&asd_files) {
             return Vec::new();
         }
+        // The evaluation that follows waits for the image as well.
+        image.need();
+        let mut state = image.watch();
+        let settled = state.wait_for(|state| !matches!(state, ImageState::Starting { .. }));
+        let _ = tokio::time::timeout(STARTING, settled).await;
         match image.query(&WorkspaceSystems { asd_files: asd_files.clone() }).await {
             Ok(answer) => {
                 if let ImageState::Ready { image: id, .. } = image.state() {

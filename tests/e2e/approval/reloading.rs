@@ -13,6 +13,20 @@ fn replacement(value: &str) -> Value {
     json!({"function": "cl-user::core", "new_code": format!("(defun core () {value})"), "package": "CL-USER"})
 }
 
+#[test]
+fn code_that_does_not_compile_is_refused_without_a_question() {
+    let mut doors = Doors::open();
+    doors.eval("(defun cl-user::core () :old)");
+    for (tool, arguments) in [
+        ("code_compile_string", json!({"code": "(defun cl-user::core () (+ 1 unknwon-variable))"})),
+        ("code_compile_string", json!({"code": "(defun cl-user::core () (list 1)"})),
+        ("code_replace_function", replacement("(+ 1 unknwon-variable)")),
+    ] {
+        assert_eq!(kind(&doors.unasked(tool, arguments.clone())), "COMPILATION_ERROR", "{tool} {arguments}");
+    }
+    assert_eq!(doors.eval("(cl-user::core)"), ":OLD");
+}
+
 /// A function, and FASLs that would change it.
 fn with_fasls() -> Doors {
     let mut doors = Doors::open();

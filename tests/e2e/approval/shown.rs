@@ -95,13 +95,13 @@ async fn what_else_was_given_is_shown_too() {
         ),
         (
             "code_compile_string",
-            json!({"code": "(defun f ())", "package": "EVIL", "position": 7}),
-            &["With package: EVIL", "With position: 7"],
+            json!({"code": "(defun f ())", "package": "KEYWORD", "position": 7}),
+            &["With package: KEYWORD", "With position: 7"],
         ),
         (
             "code_replace_function",
-            json!({"function": "cl-user::f", "new_code": "(defun f ())", "package": "EVIL"}),
-            &["With package: EVIL", "With function: cl-user::f"],
+            json!({"function": "cl-user::f", "new_code": "(defun f ())", "package": "KEYWORD"}),
+            &["With package: KEYWORD", "With function: cl-user::f"],
         ),
     ] {
         let message = shown(&mut agent, &mut editor, tool, arguments).await;

@@ -9,6 +9,7 @@ import traceback
 import contract_symbols  # noqa: F401 (adds its checks to CHECKS, as the next ones do)
 import macroexpand_form  # noqa: F401
 import hot_reload  # noqa: F401 - its checks join those of the contract
+import working_agent  # noqa: F401
 import sentences  # noqa: F401
 from contract import CHECKS, PATIENCE
 

@@ -69,6 +69,8 @@ loaded again after an image restart. For edited code of a loaded one: code_reloa
                 let mut facts = Evaluation::from(outcome.outcome);
                 let whole = evaluate::render(&facts);
                 let (mut chatter, _) = facts.condense();
+                // ASDF's own words for what was counted already.
+                facts.warnings.retain(|warning| !warning.kind.ends_with("COMPILE-WARNED-WARNING"));
                 let (style, told): (Vec<_>, Vec<_>) =
                     facts.warnings.iter().partition(|warning| warning.kind == "STYLE-WARNING");
                 chatter.add(Chatter {
@@ -85,7 +87,7 @@ loaded again after an image restart. For edited code of a loaded one: code_reloa
                 if !chatter.is_empty() {
                     text += &format!(" {}", chatter.summary());
                 }
-                let printed = facts.stdout.len() + facts.stderr.len();
+                let printed = facts.stdout.trim().len() + facts.stderr.trim().len();
                 if printed > 0 {
                     text += &format!("\nIt printed {printed} bytes.");
                 }

@@ -80,6 +80,12 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
     }
 }
 
+/// The answer of a reload of code that the compiler refuses.
+async fn foresee(call: &Call, what: Reload) -> Option<Reply<Reloaded>> {
+    let failure = call.session.foresee(call.client, &what).await.err()?;
+    Some(Reply::new(failure.render(), Reloaded::failed(&failure), true))
+}
+
 fn asking(class: Class, what: String, file: Option<&str>, code: Option<&str>) -> Option<(Class, Subject)> {
     Some((class, Subject { what, file: file.map(PathBuf::from), code: code.map(str::to_owned), ..Subject::default() }))
 }
@@ -134,6 +140,12 @@ Reports what was redefined and which callers are stale. To check only: compile-f
 
     fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
         asking(Class::CompileFile, "compile and load code".into(), input.filename.as_deref(), Some(&input.code))
+    }
+
+    async fn foreseen(call: &Call, input: &Self::Input) -> Option<Reply<Reloaded>> {
+        let (code, package) = (input.code.clone(), input.package.clone());
+        let (file, line) = (input.filename.clone().map(PathBuf::from), input.position.unwrap_or(1).max(1));
+        foresee(call, Reload::Code { code, package, file, line }).await
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
@@ -312,6 +324,11 @@ code. Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it i
             None,
             Some(&input.new_code),
         )
+    }
+
+    async fn foreseen(call: &Call, input: &Self::Input) -> Option<Reply<Reloaded>> {
+        let (function, code) = (input.function.clone(), input.new_code.clone());
+        foresee(call, Reload::Function { function, code, package: input.package.clone(), file: None, line: 1 }).await
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {

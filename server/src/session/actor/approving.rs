@@ -134,6 +134,11 @@ impl Actor {
         self.config.approval.in_force(class, editors.map(|editor| &editor.config.approval))
     }
 
+    /// Whether a person would be asked before an agent may use a tool.
+    pub(super) fn would_ask(&self, client: ClientId, class: Class, tool: &'static str) -> bool {
+        self.setting(class).0 == Setting::Ask && !self.approvals.granted.contains(&(client, class, tool))
+    }
+
     pub(super) fn permit(
         &mut self,
         client: ClientId,

@@ -1,0 +1,196 @@
+"""What an agent that works on a system needs: little output, changed files checked together, edits by piece, what people did, threads."""
+
+import json
+import os
+import subprocess
+
+from contract import check, eventually, facts, text
+from hot_reload import WORKSPACE, write
+
+
+def system(name, files):
+    components = " ".join(f'(:file "{file}")' for file in files)
+    write(f"{name}/{name}.asd", f'(defsystem "{name}" :serial t :components ({components}))\n')
+    for file, content in files.items():
+        write(f"{name}/{file}.lisp", content)
+
+
+async def loaded(agent, name):
+    result = await agent.call("load-system", {"system": name})
+    assert not result.get("isError") and facts(result)["loaded"], text(result)
+    return result
+
+
+@check
+async def a_print_loop_costs_four_kilobytes_and_the_rest_can_be_read(agent):
+    result = await agent.call("evaluate-lisp", {"code": "(dotimes (i 5000 :done) (format t \"line ~D~%\" i))"})
+    whole = json.dumps(result)
+    assert len(whole) < 7_000, len(whole)
+    assert "line 0\n" in text(result) and "line 4999\n" in text(result) and text(result).endswith("=> :DONE"), text(result)
+    assert whole.count("line 1\\n") <= 2, "text and data do not carry the same bulk"
+    handle = facts(result)["full_output"]
+    assert f'full-output {{"handle": {handle}}}' in text(result), text(result)
+    found = await agent.call("full-output", {"handle": handle, "search": "line 2500"})
+    assert "line 2500" in text(found) and facts(found)["found"] == 1, text(found)
+    seen, line = "", 1
+    while line:
+        page = await agent.call("full-output", {"handle": handle, "line": line, "limit": 20_000})
+        seen, line = seen + text(page).split("\n", 1)[1] + "\n", facts(page).get("next_line")
+    assert all(f"line {number}\n" in seen for number in range(5000))
+    gone = await agent.call("full-output", {"handle": 10_000})
+    assert gone["isError"] and "Call the tool again" in text(gone), text(gone)
+
+
+@check
+async def loading_tells_warnings_and_counts(agent):
+    quiet = "".join(f"(defun wa-unused-{number} (x) (let ((y 1)) 2))\n" for number in range(200))
+    system("wa-chatty", {"chatty": f"(in-package :cl-user)\n{quiet}"})
+    result = await loaded(agent, "wa-chatty")
+    assert len(text(result)) < 600 and "style warnings" in text(result), text(result)
+    assert "caught STYLE-WARNING" not in text(result) and "1 file compiled" in text(result), text(result)
+    whole = await agent.call("full-output", {"handle": facts(result)["full_output"], "search": "caught STYLE-WARNING"})
+    assert facts(whole)["found"] >= 200, text(whole)
+
+
+@check
+async def plain_asdf_finds_the_workspace(agent):
+    system("wa-plain", {"plain": "(defpackage :wa-plain (:use :cl) (:export #:here))\n(in-package :wa-plain)\n(defun here () :workspace)\n"})
+    result = await agent.call("evaluate-lisp", {"code": '(asdf:load-system "wa-plain") (uiop:symbol-call :wa-plain :here)'})
+    assert not result.get("isError") and "=> :WORKSPACE" in text(result), text(result)
+    # One that was loaded from elsewhere is told of.
+    elsewhere = os.path.join(os.environ["TMPDIR"], "wa-elsewhere")
+    os.makedirs(elsewhere, exist_ok=True)
+    with open(os.path.join(elsewhere, "wa-other.asd"), "w") as file:
+        file.write('(defsystem "wa-other")\n')
+    await agent.call("evaluate-lisp", {"code": f'(asdf:load-asd "{elsewhere}/wa-other.asd") (asdf:load-system "wa-other")'})
+    system("wa-other", {"other": "(in-package :cl-user)\n"})
+    result = await agent.call("evaluate-lisp", {"code": "(asdf:already-loaded-systems)"})
+    assert "wa-elsewhere" in text(result) and "not the workspace's" in text(result), text(result)
+    os.remove(os.path.join(elsewhere, "wa-other.asd"))
+    os.rmdir(elsewhere)
+
+
+@check
+async def names_of_packages_follow_one_rule(agent):
+    await agent.call("evaluate-lisp", {"code": '(defpackage :wa-case (:use :cl)) (defpackage "wa-Lower" (:use :cl))'})
+    for tool, arguments in [
+        ("evaluate-lisp", {"code": "(package-name *package*)"}),
+        ("compile-form", {"code": "(car nil)"}),
+        ("macroexpand-form", {"form": "(when a b)"}),
+        ("describe-symbol", {"symbol": "car"}),
+        ("source_location", {"symbol": "car"}),
+        ("apropos", {"pattern": "ca"}),
+        ("profile-code", {"code": "(+ 1 2)"}),
+    ]:
+        for name in ["wa-case", "WA-CASE", ":wa-case", "#:wa-case", "wa-Lower", "|wa-Lower|"]:
+            result = await agent.call(tool, {**arguments, "package": name})
+            assert "not found" not in text(result), (tool, name, text(result))
+        missing = await agent.call(tool, {**arguments, "package": "wa-lower"})
+        assert missing["isError"] and text(missing).endswith("Package wa-lower not found"), (tool, text(missing))
+
+
+@check
+async def changed_files_are_checked_together(agent):
+    first = "(defpackage :wa-both (:use :cl))\n(in-package :wa-both)\n(defun price (x) x)\n"
+    second = "(in-package :wa-both)\n(defun total (x) (price x))\n"
+    system("wa-both", {"first": first, "second": second})
+    await loaded(agent, "wa-both")
+    write("wa-both/first.lisp", first.replace("(x) x", "(x rate) (* x rate)") + "(defun fee (x) x)\n")
+    result = await agent.call("diagnostics", {"path": "wa-both"})
+    assert "wrong-argument-count" in text(result), text(result)
+    write("wa-both/second.lisp", second.replace("(price x)", "(fee (price x 2))"))
+    result = await agent.call("diagnostics", {"paths": ["wa-both"]})
+    assert facts(result)["errors"] + facts(result)["warnings"] == 0, text(result)
+    # The image is as it was.
+    seen = await agent.call("evaluate-lisp", {"code": "(list (fboundp (quote wa-both::fee)) (wa-both::total 3))"})
+    assert "=> (NIL 3)" in text(seen), text(seen)
+
+
+@check
+async def forms_are_edited_by_pieces_several_at_once_and_into_the_image(agent):
+    path = write("wa-edit.lisp", "(in-package :cl-user)\n\n(defun wa-one (x)\n  (list x 1))\n\n(defun wa-two (y)\n  (list y 2))\n")
+    await agent.call("evaluate-lisp", {"code": f'(load "{path}")'})
+    both = {"edits": [{"form_type": "defun", "form_name": "wa-one", "old": "x 1", "new": "x 10"}, {"form_type": "defun", "form_name": "wa-two", "content": "(defun wa-two (y)\n  (list y 20)"}]}
+    result = await agent.call("lisp-edit-form", {"path": "wa-edit.lisp", **both, "load": True})
+    assert not result.get("isError") and "Mended: defun wa-two: put the missing `)` in on line 2" in text(result), text(result)
+    with open(path) as file:
+        assert file.read() == "(in-package :cl-user)\n\n(defun wa-one (x)\n  (list x 10))\n\n(defun wa-two (y)\n  (list y 20))\n"
+    seen = await agent.call("evaluate-lisp", {"code": "(list (wa-one 0) (wa-two 0))", "package": "cl-user"})
+    assert "=> ((0 10) (0 20))" in text(seen), text(seen)
+    missing = await agent.call("lisp-edit-form", {"path": "wa-edit.lisp", "form_type": "defun", "form_name": "wa-one", "old": "nothing", "new": "x"})
+    assert missing["isError"] and "(list x 10)" in text(missing), text(missing)
+    alone = {"path": "wa-edit.lisp", "form_type": "defun", "form_name": "wa-one"}
+    old = await agent.call("lisp-edit-form", {**alone, "old": "x 10", "new": "x 11"})
+    assert "The image still has the old definition of WA-ONE" in text(old), text(old)
+    await agent.call("evaluate-lisp", {"code": "(defun wa-one (x) (list x 12))", "package": "cl-user"})
+    same = await agent.call("lisp-edit-form", {**alone, "content": "(defun wa-one (x)\n  (list x 12))"})
+    assert "as it is in the file now" in text(same) and "old definition" not in text(same), text(same)
+    new = await agent.call("lisp-edit-form", {**alone, "operation": "insert_after", "content": "(defun wa-three () 3)"})
+    assert "The image has no WA-THREE" in text(new), text(new)
+
+
+@check
+async def what_people_did_is_told(agent):
+    await agent.call("evaluate-lisp", {"code": "(defun wa-discount (x) x)", "package": "cl-user"})
+    command = [os.environ["CONSORT_BIN"], "eval", "--workspace", WORKSPACE, "(defun cl-user::wa-discount (x) (* 2 x))"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    seen = await agent.call("describe-symbol", {"symbol": "cl-user::wa-discount"})
+    assert "; Note: the command line redefined COMMON-LISP-USER::WA-DISCOUNT" in text(seen), text(seen)
+    again = await agent.call("evaluate-lisp", {"code": "1"})
+    assert "Note" not in text(again), text(again)
+
+
+@check
+async def a_class_is_described_and_a_reload_of_the_same_text_changes_no_layout(agent):
+    source = "(in-package :cl-user)\n(define-condition wa-bad (error) ((why :initarg :why :reader wa-why)))\n(defclass wa-item () ((name :initarg :name :accessor wa-name) (price :initform 1)))\n"
+    source += "(defclass wa-book (wa-item) ((author :initarg :author)))\n(defmethod wa-show ((item wa-item)) item)\n(defstruct wa-point x y)\n"
+    system("wa-class", {"class": source})
+    await loaded(agent, "wa-class")
+    result = await agent.call("describe-symbol", {"symbol": "wa-item", "package": "cl-user"})
+    described = facts(result)["class"]
+    assert described["subclasses"] == ["wa-book"] and described["methods"] == ["wa-show (wa-item)"], described
+    assert [slot["name"] for slot in described["slots"]] == ["name", "price"] and ":name" in described["initargs"], described
+    for words in ["Slot name initargs :name accessors wa-name", "Method wa-show (wa-item)", "Subclasses: wa-book"]:
+        assert words in text(result), text(result)
+    assert "callers" not in facts(result)
+    callers = await agent.call("describe-symbol", {"symbol": "wa-item", "package": "cl-user", "callers": True})
+    assert "class.lisp:5" in text(callers), text(callers)
+    same = await agent.call("code_reload_system", {"system": "wa-class", "force": True})
+    assert facts(same)["report"]["layouts"] == [], text(same)
+    write("wa-class/class.lisp", source.replace("(price :initform 1)", "(price :initform 1) (size :initform 2)"))
+    changed = await agent.call("code_reload_system", {"system": "wa-class", "force": True})
+    layouts = facts(changed)["report"]["layouts"]
+    assert any("WA-ITEM" in one for one in layouts) and not any("WA-BAD" in one for one in layouts), text(changed)
+
+
+@check
+async def threads_tell_what_they_wait_for_and_end(agent):
+    code = (
+        '(defvar *wa-lock* (sb-thread:make-mutex :name "wa till")) (defun wa-hold () (sb-thread:with-mutex (*wa-lock*) (sleep 600)))'
+        '(sb-thread:make-thread (function wa-hold) :name "wa holder")'
+        "(loop until (sb-thread:mutex-owner *wa-lock*) do (sleep 0.01))"
+        '(sb-thread:make-thread (lambda () (sb-thread:with-mutex (*wa-lock*) 1)) :name "wa waiter") 1'
+    )
+    assert not (await agent.call("evaluate-lisp", {"code": code, "package": "cl-user"})).get("isError")
+
+    async def named(name):
+        threads = facts(await agent.call("threads", {}))["threads"]
+        return next((one for one in threads if one["name"] == name), None)
+
+    async def waits():
+        waiter = await named("wa waiter")
+        return waiter and waiter.get("waits_for") == "wa till" and waiter
+
+    await eventually(waits, "the second thread waits for the lock of the first")
+    waiter = await waits()
+    holder = await named("wa holder")
+    assert waiter["held_by"] == holder["number"] and waiter["state"] == "waits for a lock", (waiter, holder)
+    stack = await agent.call("threads", {"action": "stack", "number": holder["number"]})
+    assert "WA-HOLD" in text(stack), text(stack)
+    ended = await agent.call("threads", {"action": "end", "number": holder["number"]})
+    assert not ended.get("isError"), text(ended)
+
+    async def gone():
+        return await named("wa holder") is None and await named("wa waiter") is None
+
+    await eventually(gone, "both threads have ended")
