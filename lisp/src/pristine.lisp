@@ -64,7 +64,8 @@
 (defun foreign-print-methods (&optional (wanted-p #'system-class-p))
   "The methods on PRINT-OBJECT that users made for classes that are WANTED-P."
   (loop for method in (and *print-methods* (sb-mop:generic-function-methods #'print-object))
-        when (and (funcall wanted-p (first (sb-mop:method-specializers method)))
+        when (and (eq (second (sb-mop:method-specializers method)) (load-time-value (find-class 't))) ; whatever it is printed to
+                  (funcall wanted-p (first (sb-mop:method-specializers method)))
                   (not (member method *print-methods* :test #'eq)))
           collect method))
 
