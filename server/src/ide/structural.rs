@@ -465,10 +465,11 @@ impl Editor<'_> {
     }
 
     fn down(&self) -> Option<usize> {
+        let current = self.current();
         let lists = self
             .elements(self.container())
             .into_iter()
-            .filter(|id| self.span(*id).start >= self.at() || self.current() == Some(*id));
+            .filter(|id| self.span(*id).start >= self.at() || current == Some(*id));
         let datum = |id: NodeId| self.tree.datum(id);
         lists.map(datum).find(|id| self.tree.node(*id).kind == Kind::List).map(|id| self.tree.node(id).inner)
     }

@@ -123,8 +123,7 @@ fn large(text: &str, bytes: Range<usize>) -> Option<Symbol> {
         end -= 1;
     }
     let mut found = defined(&Tree::of_form(&text[bytes.start..end])).into_iter().next()?;
-    let at = |range: &Range<usize>| range.start + bytes.start..range.end + bytes.start;
-    found.name_range = at(&found.name_range);
+    found.name_range = found.name_range.start + bytes.start..found.name_range.end + bytes.start;
     found.range = bytes;
     found.children = Vec::new();
     Some(found)

@@ -151,7 +151,7 @@ impl<'a> Walk<'a> {
         let rest = match last {
             None => part,
             Some((last, _)) => {
-                let broken = part[..=last].as_bytes();
+                let broken = &part.as_bytes()[..=last];
                 let breaks = broken
                     .iter()
                     .enumerate()

@@ -140,7 +140,7 @@ impl Scopes {
     /// What each use means: of the bindings of its name that are in force there the one whose scope ends first, and of those that end
     /// together the one whose scope begins last. A walk along the text for each name, and one for the scopes that bindings share.
     fn find_meant(&self) -> Vec<Option<usize>> {
-        let mut named: HashMap<(&str, bool), (Vec<(Span, usize)>, Vec<usize>)> = HashMap::new();
+        let mut named: HashMap<(&str, bool), Named> = HashMap::new();
         for (index, binding) in self.bindings.iter().enumerate() {
             let (scopes, _) = named.entry((&binding.name, binding.kind.is_operator())).or_default();
             scopes.extend(binding.scopes.iter().map(|scope| (*scope, index)));
@@ -203,6 +203,11 @@ impl Scopes {
         }
     }
 }
+
+/// Where a binding is in force, and its index.
+type Scope = (Span, usize);
+/// Where a name is in force, and its uses.
+type Named = (Vec<Scope>, Vec<usize>);
 
 /// The end of a scope, and its beginning and the number of its binding, each so that the less is the further on.
 type Extent = (usize, usize, usize);

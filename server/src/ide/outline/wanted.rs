@@ -86,6 +86,9 @@ fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
     if lambda_list { specializers(tree, list) } else { tree.elements(list).map(|id| specializer(tree, id)).collect() }
 }
 
+/// Operator, name, qualifiers and specializers.
+type Method<'a> = (&'a str, &'a str, &'a [String], &'a [String]);
+
 /// Definitions by what finds them.
 struct Found<'a> {
     definitions: &'a [Definition],
@@ -96,7 +99,7 @@ struct Found<'a> {
     /// By operator, name and qualifiers.
     qualified: HashMap<(&'a str, &'a str, &'a [String]), Vec<usize>>,
     /// By operator, name, qualifiers and specializers.
-    specialized: HashMap<(&'a str, &'a str, &'a [String], &'a [String]), Vec<usize>>,
+    specialized: HashMap<Method<'a>, Vec<usize>>,
 }
 
 impl<'a> Found<'a> {
