@@ -445,8 +445,14 @@ impl ForkedCheck {
             // Killed because the image is being ended.
             None if self.instance.ending().is_some() => return Err(Failed::Gone(self.instance.clone())),
             None => {
-                let why = || hindrance(Some(&self.shared.runtime.private), &self.instance);
-                let (limit, reason) = explain(end.as_ref(), why);
+                // Not the text's fault: it can be checked when there is room again.
+                if end.as_ref().is_some_and(|end| end.exit.is_some())
+                    && let Some(why) = hindrance(Some(&self.shared.runtime.private), &self.instance)
+                {
+                    self.end = end;
+                    return Err(Failed::Error(ImageError::Unavailable(format!("Nothing can be checked: {why}"))));
+                }
+                let (limit, reason) = explain(end.as_ref(), || None);
                 findings.stopped(limit, reason)
             }
         };

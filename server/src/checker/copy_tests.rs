@@ -204,7 +204,7 @@ fn play(stream: StdUnixStream, scripts: &[&'static str], seen: &Arc<Seen>) {
 fn start_copy(script: &str, params: &Value) -> Child {
     let text = |name: &str| params[name].as_str().unwrap().to_owned();
     Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "image::copies::tests::act_as_copy"])
+        .args(["--ignored", "--exact", "checker::copy::tests::act_as_copy"])
         .env("CONSORT_TEST_SCRIPT", script)
         .env("CONSORT_TEST_SOCKET", text("socket"))
         .env("CONSORT_TEST_TOKEN", text("token"))

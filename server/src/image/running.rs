@@ -31,6 +31,8 @@ const COPIES_GONE: Duration = Duration::from_secs(2);
 const CAUSES: [&str; 5] =
     ["Heap exhausted", "fatal error", "Unhandled ", "INFO: Control stack guard page", "debugger invoked on"];
 const CAUSE_LINES: usize = 4;
+/// Lines before it, which may be of whatever brought it about.
+const BEFORE_LINES: usize = 6;
 
 /// Why an image did not become ready.
 pub(crate) struct NotReady {
@@ -188,7 +190,10 @@ impl Running {
         // SBCL's runtime writes tables of its heap and its threads behind the reason.
         let cause = printed.lines().position(|line| CAUSES.iter().any(|cause| line.contains(cause)));
         let told = match cause {
-            Some(at) => printed.lines().skip(at).take(CAUSE_LINES).collect::<Vec<_>>().join("\n"),
+            Some(at) => {
+                let from = at.saturating_sub(BEFORE_LINES);
+                printed.lines().skip(from).take(at - from + CAUSE_LINES).collect::<Vec<_>>().join("\n")
+            }
             None => printed,
         };
         let told = excerpt(told.as_bytes());
