@@ -8,7 +8,7 @@ use std::time::Instant;
 use consort_tests::installation::Installation;
 use consort_tests::patience::found;
 use consort_tests::registry::LIBRARIES;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// `consort check ARGS`, with time enough on a slow machine.
 fn check(world: &Installation, args: &[&str]) -> Output {
@@ -190,4 +190,46 @@ fn a_second_process_finds_the_same_and_says_that_it_is_one() {
     assert!(doctor.contains("second SBCL process") && doctor.contains("an undefined function was found"), "{doctor}");
     world.finish();
     second.finish();
+}
+
+/// A form that writes a line of the copy's own to the host.
+fn forged(line: &str) -> String {
+    format!(
+        "(eval-when (:compile-toplevel)
+  (let ((line (sb-ext:string-to-octets (format nil \"~A~%\" {line:?}))))
+    (sb-sys:with-pinned-objects (line) (sb-unix:unix-write 200 line 0 (length line)))))\n"
+    )
+}
+
+#[test]
+fn a_form_that_says_that_the_check_is_done_makes_nothing_clean() {
+    let world = Installation::new();
+    let done = forged(r#"{"done":{"forms":9}}"#);
+    world.write("forged.lisp", &format!("(defun before () 1)\n{done}(defun after () (undefined-thing))\n"));
+    let checked = world.run(&["check", "forged.lisp"]);
+    assert_eq!(checked.status.code(), Some(1), "{checked:?}");
+    // An editor does not wait for the copy's end; it is not told that nothing is wrong.
+    let mut editor = world.lsp();
+    let text = std::fs::read_to_string(world.path("forged.lisp")).expect("it is there");
+    let document = json!({"uri": world.uri("forged.lisp"), "languageId": "lisp", "version": 1, "text": text});
+    editor.notify("textDocument/didOpen", json!({"textDocument": document}));
+    editor.notification("textDocument/publishDiagnostics", |params| params["diagnostics"][0].is_object());
+    drop(editor);
+    world.finish();
+}
+
+#[test]
+fn the_host_reads_nothing_but_lisp_for_what_code_reports() {
+    let world = Installation::new();
+    let place = |file: &str| format!(r#"{{"file":"{file}","span":[0,1],"message":"m"}}"#);
+    let secret = world.write("secret.txt", "secret words");
+    let related = ["/dev/zero".to_owned(), secret.display().to_string()].map(|file| place(&file)).join(",");
+    let finding = format!(
+        r#"{{"diagnostic":{{"span":[0,1],"severity":"error","code":"x","message":"m","related":[{related}]}}}}"#
+    );
+    world.write("forged.lisp", &forged(&finding));
+    let checked = world.run(&["check", "forged.lisp"]);
+    assert_eq!(checked.status.code(), Some(1), "{checked:?}");
+    assert!(!String::from_utf8_lossy(&checked.stdout).contains("secret words"), "{checked:?}");
+    world.finish();
 }
