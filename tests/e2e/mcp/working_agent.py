@@ -166,7 +166,7 @@ async def a_class_is_described_and_a_reload_of_the_same_text_changes_no_layout(a
 @check
 async def threads_tell_what_they_wait_for_and_end(agent):
     code = (
-        '(defvar *wa-lock* (sb-thread:make-mutex :name "wa till")) (defun wa-hold () (sb-thread:with-mutex (*wa-lock*) (sleep 600)))'
+        '(defvar *wa-lock* (sb-thread:make-mutex :name "wa till")) (defun wa-hold () (sb-thread:with-mutex (*wa-lock*) (loop (list 1))))'
         '(sb-thread:make-thread (function wa-hold) :name "wa holder")'
         "(loop until (sb-thread:mutex-owner *wa-lock*) do (sleep 0.01))"
         '(sb-thread:make-thread (lambda () (sb-thread:with-mutex (*wa-lock*) 1)) :name "wa waiter") 1'
