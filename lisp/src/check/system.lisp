@@ -251,11 +251,11 @@ depends on that are defined in ASD-FILES."
     (nreverse parts)))
 
 (defun changed-since-load-p (component)
-  "Whether the file of COMPONENT is newer than what was loaded of it, as far as ASDF tells."
+  "Whether the file of COMPONENT may be newer than what was loaded of it, as far as ASDF tells, which counts seconds."
   (let ((loaded (ignore-errors (asdf/action:component-operation-time (asdf:make-operation 'asdf:load-op) component)))
         (written (ignore-errors (file-write-date (asdf:component-pathname component)))))
     (or (null loaded)
-        (and (realp loaded) written (> written loaded)))))
+        (and (realp loaded) written (>= written loaded)))))
 
 (defun loaded-file-facts (name)
   "The JSON of the files of the system NAME in their order, each with whether it changed since it was loaded."

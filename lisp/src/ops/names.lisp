@@ -89,7 +89,7 @@
 
 (defun home-of (package name)
   "Where the symbol NAME of PACKAGE is at home: its name and its package's; :NULL when there is no such symbol."
-  (let ((package (find-package package)))
+  (let ((package (package-called package)))
     (multiple-value-bind (symbol status) (if package (find-symbol name package) (values nil nil))
       (if (and status (symbol-package symbol))
           (list (package-name (symbol-package symbol)) (symbol-name symbol))

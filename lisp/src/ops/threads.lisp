@@ -85,7 +85,9 @@
   (let ((done (sb-thread:make-semaphore)) (frames '()))
     (handler-case
         (sb-thread:interrupt-thread thread (lambda ()
-                                             (setf frames (current-frames))
+                                             (setf frames (or (current-frames)
+                                                              ;; Nothing of a program's: all there is.
+                                                              (ignore-errors (first-frames (sb-debug:list-backtrace :count 60)))))
                                              (sb-thread:signal-semaphore done)))
       (sb-thread:interrupt-thread-error () (refuse "not-found" "The thread has ended")))
     (unless (sb-thread:wait-on-semaphore done :timeout +stack-time+)

@@ -22,13 +22,15 @@ pub(crate) struct Limits {
     pub(crate) text: usize,
     /// Bytes of data.
     pub(crate) data: usize,
+    /// Bytes of a string in the data that the text shows too.
+    pub(crate) string: usize,
 }
 
 impl Limits {
     /// For a tool whose output an agent need not read whole.
-    pub(crate) const DEFAULT: Limits = Limits { text: TEXT, data: DATA };
+    pub(crate) const DEFAULT: Limits = Limits { text: TEXT, data: DATA, string: STRING };
     /// For a tool whose caller says how much it wants.
-    pub(crate) const NONE: Limits = Limits { text: usize::MAX, data: usize::MAX };
+    pub(crate) const NONE: Limits = Limits { text: usize::MAX, data: usize::MAX, string: STRING };
 }
 
 /// The text and the data of an answer within the limits. `full`: the text before something was taken out of it that is to be found again.
@@ -41,7 +43,7 @@ pub(crate) fn shorten(
 ) -> (String, Value) {
     let long = limits.data < usize::MAX && facts.to_string().len() > limits.data;
     let before = long.then(|| facts.clone());
-    let cut_strings = cut_strings(&mut facts, text);
+    let cut_strings = cut_strings(&mut facts, text, limits.string);
     let cut_lists = long && cut_lists(&mut facts, limits.data);
     if full.is_none() && !cut_strings && !cut_lists && text.len() <= limits.text {
         return (text.to_owned(), facts);
@@ -89,9 +91,9 @@ pub(crate) fn ends(text: &str, limit: usize, between: &dyn Fn(usize) -> String) 
 }
 
 /// Shortens strings of length that the text shows as well; whether there were any.
-fn cut_strings(value: &mut Value, text: &str) -> bool {
+fn cut_strings(value: &mut Value, text: &str, most: usize) -> bool {
     match value {
-        Value::String(string) if string.len() > STRING => {
+        Value::String(string) if string.len() > most => {
             let mut start = 80;
             while !string.is_char_boundary(start) {
                 start -= 1;
@@ -105,8 +107,8 @@ fn cut_strings(value: &mut Value, text: &str) -> bool {
             }
             shown
         }
-        Value::Array(items) => items.iter_mut().fold(false, |cut, item| cut_strings(item, text) | cut),
-        Value::Object(fields) => fields.values_mut().fold(false, |cut, field| cut_strings(field, text) | cut),
+        Value::Array(items) => items.iter_mut().fold(false, |cut, item| cut_strings(item, text, most) | cut),
+        Value::Object(fields) => fields.values_mut().fold(false, |cut, field| cut_strings(field, text, most) | cut),
         _ => false,
     }
 }

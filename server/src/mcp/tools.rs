@@ -299,19 +299,26 @@ async fn logged<T: Tool>(doing: LogContext, call: Call, input: T::Input) -> Repl
 }
 
 async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: JsonObject) -> CallToolResponse {
+    let mut other_names = Vec::new();
     for (other, name) in T::ALIASES {
         if !arguments.contains_key(*name)
             && let Some(value) = arguments.remove(*other)
         {
             arguments.insert((*name).to_owned(), value);
+            other_names.push((*other, *name));
         }
     }
     let given = Value::Object(arguments.clone());
     let kept = call.kept.clone();
     let input = match T::refuses(&arguments) {
         Some(failure) => Err(failure),
-        None => arguments::parse(T::NAME, &entry.accepts, arguments)
-            .map_err(|message| Failure { kind: "bad-arguments".into(), message }),
+        None => arguments::parse(T::NAME, &entry.accepts, arguments).map_err(|message| {
+            // An argument is called what the agent called it.
+            let message = other_names
+                .iter()
+                .fold(message, |message, (other, name)| message.replace(&format!("`{name}` "), &format!("`{other}` ")));
+            Failure { kind: "bad-arguments".into(), message }
+        }),
     };
     let refused = |message| Reply::from(Failure { kind: "refused".into(), message });
     let reply = match input {

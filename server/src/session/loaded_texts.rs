@@ -14,6 +14,9 @@ const SHOWN: usize = 6_000;
 /// What comparing two texts may take.
 const COMPARING: Duration = Duration::from_millis(500);
 
+/// How far a file's time may be behind the clock: the kernel's ticks.
+const COARSE: Duration = Duration::from_millis(50);
+
 /// The table.
 #[derive(Debug, Default)]
 pub(super) struct LoadedTexts {
@@ -52,7 +55,7 @@ impl LoadedTexts {
 
 /// Whether a file was last written before a time, so that what is in it now is what was loaded then.
 pub(super) fn is_older(path: &Path, than: SystemTime) -> bool {
-    std::fs::metadata(path).and_then(|facts| facts.modified()).is_ok_and(|written| written <= than)
+    std::fs::metadata(path).and_then(|facts| facts.modified()).is_ok_and(|written| written + COARSE <= than)
 }
 
 /// The changes of files since they were loaded, as a person reads them: for each its name and the lines that differ.

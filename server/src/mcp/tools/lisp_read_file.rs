@@ -66,7 +66,8 @@ impl Tool for LispReadFile {
     const TITLE: &'static str = "Read a Lisp file";
     const DESCRIPTION: &'static str = "Read a Lisp file of the workspace, an editor's unsaved text too: its top-level forms in a line \
 each, those you name in full, with the names that lisp-edit-form takes.";
-    const LIMITS: crate::mcp::answer::Limits = crate::mcp::answer::Limits { text: 100_000, data: usize::MAX };
+    const LIMITS: crate::mcp::answer::Limits =
+        crate::mcp::answer::Limits { text: 100_000, data: usize::MAX, ..crate::mcp::answer::Limits::DEFAULT };
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path"), ("filename", "path")];
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const NEEDS_IMAGE: bool = false;

@@ -37,6 +37,9 @@ impl Tool for MacroexpandForm {
     const TITLE: &'static str = "Expand macros";
     const DESCRIPTION: &'static str = "Expand a macro form to see the generated code. Useful for understanding what macros like DEFUN, \
 LOOP, or WITH-* generate. Whatever the macros do leaves no trace.";
+    // The contract has the expansion in the data, too.
+    const LIMITS: crate::mcp::answer::Limits =
+        crate::mcp::answer::Limits { string: crate::mcp::answer::TEXT, ..crate::mcp::answer::Limits::DEFAULT };
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {

@@ -74,8 +74,11 @@ impl Tool for ProfileCode {
     const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it in the image and shows its hot spots (CPU \
 time, wall-clock time or allocation). It should run 0.5 s or more.";
     // Data from which a viewer can draw a flame graph (contract).
-    const LIMITS: crate::mcp::answer::Limits =
-        crate::mcp::answer::Limits { text: crate::mcp::answer::TEXT, data: usize::MAX };
+    const LIMITS: crate::mcp::answer::Limits = crate::mcp::answer::Limits {
+        text: crate::mcp::answer::TEXT,
+        data: usize::MAX,
+        ..crate::mcp::answer::Limits::DEFAULT
+    };
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
     fn asks(input: &Input) -> Option<(Class, Subject)> {
