@@ -448,6 +448,8 @@ mod tests {
         let page = include_str!("../../../docs/configuration.md");
         let documented: Vec<(String, String)> = page
             .lines()
+            .skip_while(|line| !line.starts_with("| key |"))
+            .take_while(|line| line.starts_with('|'))
             .filter_map(|line| {
                 let mut cells =
                     line.strip_prefix("| `")?.split('|').map(|cell| cell.trim().trim_matches('`').to_string());
