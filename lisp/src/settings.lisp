@@ -27,10 +27,13 @@
 ;;; CL-USER. SBCL and all of ours hold the very package, so it is neither deleted nor renamed (REFUSE-PACKAGE-LOSS); should it be all the same,
 ;;; there is another.
 
+(defparameter *user-package-uses* (mapcar #'package-name (package-use-list "COMMON-LISP-USER"))
+  "The names of the packages that SBCL's CL-USER uses.")
+
 (defun make-user-package ()
   "A package that is called CL-USER and is as a new one."
   (let ((package (make-package "COMMON-LISP-USER" :nicknames '("CL-USER")
-                                                  :use (remove-if-not #'find-package '("COMMON-LISP" "SB-ALIEN" "SB-DEBUG" "SB-EXT" "SB-GRAY" "SB-PROFILE")))))
+                                                  :use (remove-if-not #'find-package *user-package-uses*))))
     (shadow "DOUBLE" package)
     package))
 
