@@ -136,7 +136,8 @@ an_interrupted_run_leaves_nothing() {
     for signal in TERM INT; do
         rm -f "$scratch/ready" "$scratch/interrupted"
         set -m
-        leaks bash -c 'setsid sleep 7004 >/dev/null 2>&1 </dev/null &
+        # A caller may have had SIGINT ignored, which a shell cannot undo.
+        env --default-signal=INT,TERM "$root/scripts/isolated" env CONSORT_LEAKS_PATIENCE=1 tests/support/leaks bash -c 'setsid sleep 7004 >/dev/null 2>&1 </dev/null &
             echo "$! $CONSORT_TEST_PLACE" >'"$scratch/interrupted"'; mv '"$scratch/interrupted $scratch/ready"'; sleep 7005' >"$scratch/out" 2>&1 &
         group=$!
         set +m
