@@ -67,3 +67,18 @@
       (release-in image)
       (is equal "4" (path (answer image other) "result" "values" 0 "text"))
       (ok (object-p (path (answer image complete) "result"))))))
+
+(deftest answers-that-wait-while-no-thread-can-be-made
+  (with-image (image)
+    (evaluated image "1")
+    (hold-in image "(sb-thread::with-recursive-lock (sb-thread::*make-thread-lock*) (hold))")
+    (let* ((mark (concatenate 'string *scratch* "link-is-held"))
+           (holding (eval-id image (format nil "(sb-thread:with-mutex (consort::*link-lock*)
+                                                  (close (open ~S :direction :output))
+                                                  (loop until consort::*outbox* do (sb-thread:thread-yield)))" mark))))
+      (eventually (probe-file mark))
+      (delete-file mark)
+      ;; The dispatcher cannot write this at once, and leaves it to another thread.
+      (ok (integerp (path (call image "status") "result" "pid")))
+      (is equal "ok" (path (answer image holding) "result" "status")))
+    (release-in image)))
