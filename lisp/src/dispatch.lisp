@@ -221,4 +221,5 @@
   (send-event "ready" "protocol" +protocol+ "pid" (sb-posix:getpid) "image" *image-id* "lisp" (lisp-version)
                       "features" (image-features))
   (start-thread "consort starter" #'start-all)
+  (start-thread "consort poster" #'post-all)
   (with-own-settings () (serve *link*)))

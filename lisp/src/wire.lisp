@@ -92,10 +92,8 @@
   "Held while the outbox changes.")
 (define-global *outbox-filled* (sb-thread:make-semaphore :name "consort outbox")
   "Counts what is in the outbox.")
-(define-global *poster* nil "The thread that empties the outbox, once there was need for it.")
-
 (defun post-all ()
-  "The poster's work."
+  "Sends what is put into the outbox. The poster is started with the image: once a frame waits, it may be impossible to make a thread."
   (loop
     (sb-thread:wait-on-semaphore *outbox-filled*)
     (destructuring-bind (octets . end)
@@ -119,9 +117,7 @@
       (unless sent
         (with-lock (*outbox-lock*)
           (push (cons octets end) *outbox*))
-        (sb-thread:signal-semaphore *outbox-filled*)
-        (unless *poster*
-          (setf *poster* (start-thread-soon "consort poster" #'post-all)))))))
+        (sb-thread:signal-semaphore *outbox-filled*)))))
 
 ;;; Lines in
 

@@ -52,6 +52,13 @@ the test cannot go on."
                  (let ((expected ,expected) (actual ,actual))
                    (values (,test expected actual) (format nil "expected ~S, got ~S" expected (clipped-text actual)))))))
 
+(defmacro is-when (circumstance test expected actual)
+  "Checks as IS does. A failure also shows CIRCUMSTANCE, a text: for a check that is made in several of them."
+  `(call-check (list ,circumstance ',actual)
+               (lambda ()
+                 (let ((expected ,expected) (actual ,actual))
+                   (values (,test expected actual) (format nil "expected ~S, got ~S" expected (clipped-text actual)))))))
+
 (defmacro ok (form)
   "Checks that FORM is true."
   `(call-check ',form (lambda () (values ,form "is false"))))

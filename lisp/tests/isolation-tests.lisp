@@ -5,24 +5,34 @@
 ;;; A check, as the host asks for one
 
 (defun call-with-check-directory (function)
-  "Call FUNCTION with the name of a fresh directory below the scratch directory, which is deleted afterwards."
+  "Calls FUNCTION with the name of a fresh directory below the scratch directory, which is deleted afterwards."
   (let ((name (format nil "~Acheck-~36R/" *scratch* (random (expt 36 8) (make-random-state t)))))
     (ensure-directories-exist name)
     (unwind-protect (funcall function name)
       (uiop:delete-directory-tree (uiop:ensure-directory-pathname name) :validate t))))
 
 (defun lines-of-copy (listener)
-  "Each line that the copy sends which connects to LISTENER, read; NIL when none connects."
-  (when (sb-sys:wait-until-fd-usable (sb-bsd-sockets:socket-file-descriptor listener) :input 60 nil)
-    (let* ((socket (sb-bsd-sockets:socket-accept listener))
-           (stream (sb-bsd-sockets:socket-make-stream socket :input t :external-format :utf-8 :timeout 120)))
-      (unwind-protect (loop for line = (read-line stream nil)
-                            while line
-                            collect (parse-json (sb-ext:string-to-octets line :external-format :utf-8)))
-        (close stream)))))
+  "Returns each line, read, that the copy sends which connects to LISTENER."
+  (unless (sb-sys:wait-until-fd-usable (sb-bsd-sockets:socket-file-descriptor listener) :input *patience* nil)
+    (abort-test "No copy connected in ~D s" *patience*))
+  (let* ((socket (sb-bsd-sockets:socket-accept listener))
+         (stream (sb-bsd-sockets:socket-make-stream socket :input t :external-format :utf-8 :timeout *patience*)))
+    (unwind-protect (loop for line = (read-line stream nil)
+                          while line
+                          collect (parse-json (sb-ext:string-to-octets line :external-format :utf-8)))
+      (close stream))))
+
+(defun answer-or-copy (image id)
+  "Waits until request ID is answered or its copy is made. Returns the answer; NIL when there is a copy."
+  (loop
+    (when (events image "copy" :id id)
+      (return nil))
+    (when (find id (image-answers image) :key (lambda (frame) (field frame "id")) :test #'equal)
+      (return (answer image id)))
+    (receive image (format nil "the copy of request ~A (~A) or its answer" id (operation-of image id)))))
 
 (defun checked-with (image operation &rest more)
-  "The lines of the copy that OPERATION makes of IMAGE; the answer when it makes none."
+  "Returns the lines of the copy that OPERATION makes of IMAGE; the answer when it makes none."
   (call-with-check-directory
    (lambda (directory)
      (let ((listener (make-instance 'sb-bsd-sockets:local-socket :type :stream))
@@ -30,18 +40,14 @@
        (sb-bsd-sockets:socket-bind listener name)
        (sb-bsd-sockets:socket-listen listener 1)
        (unwind-protect
-            (let ((id (apply #'send image operation "socket" name "token" "t" "scratch" directory "deadline" 60 more)))
-              (loop for frame = (receive image)
-                    do (cond ((and (equal (field frame "event") "copy") (equal (field frame "id") id))
-                              (let ((lines (lines-of-copy listener)))
-                                (wait-for image id)
-                                (return lines)))
-                             ((equal (field frame "id") id) (return frame))
-                             (t (push frame (image-events image))))))
+            (let ((id (apply #'send image operation "socket" name "token" "t" "scratch" directory "deadline" *patience* more)))
+              (or (answer-or-copy image id)
+                  (prog1 (lines-of-copy listener)
+                    (answer image id))))
          (sb-bsd-sockets:socket-close listener))))))
 
 (defun codes-of (image text &rest more)
-  "The codes of what a check of TEXT finds, or the kind of the error that was the answer."
+  "Returns the codes of the findings of a check of TEXT, or the kind of the error that was the answer."
   (let ((lines (apply #'checked-with image "check" "text" text more)))
     (if (object-p lines)
         (path lines "error" "kind")
@@ -61,28 +67,27 @@
   "A text with two.")
 
 (defun everything-works (image code)
-  "Check that sessions, lookups and checks go on as before after CODE was evaluated in the session `bad`."
-  (flet ((note (form actual expected) (note-check (equal actual expected) form "after ~A: expected ~S, got ~S" code expected actual)))
-    (note 'evaluating (first-value image "(list 1.5 10 'abc \"s\" (read-from-string \"(a . 10)\") *read-base* (not (not (member :sbcl *features*))))" :session "good")
-          "(1.5 10 ABC \"s\" (A . 10) 10 T)")
-    (note 'an-error (error-type image "(error \"on purpose ~A\" 10)" :session "good") "SIMPLE-ERROR")
-    (note 'an-error-says (path (evaluated image "(error \"on purpose ~A\" 10)" :session "good") "error" "message") "on purpose 10")
-    (note 'printing (path (evaluated image "(print 10) (format t \"~A\" 'x)" :session "good") "stdout" "text") (format nil "~%10 X"))
-    (note 'defining (first-value image "(defun good-function (x) (when x (list x)))" :session "good") "GOOD-FUNCTION")
-    (note 'a-new-session (first-value image "(list 1.5 10 'abc)" :session "fresh") "(1.5 10 ABC)")
-    (note 'the-session-itself (stringp (path (evaluated image "(+ 1 2)" :session "bad") "status")) t)
-    (note 'symbol (path (call image "symbol" "name" "mapcar" "want" #("facts" "definitions" "elsewhere")) "result" "printed") "mapcar")
-    (note 'complete (not (not (find "MAPCAR" (path (call image "complete" "text" "mapca" "limit" 10) "result" "items")
-                                    :key (lambda (item) (field item "name")) :test #'equal)))
-          t)
-    (note 'kinds (path (call image "symbol-kinds" "symbols" (vector (vector :null "CAR"))) "result" "kinds" 0 "operator") "function")
-    (note 'expanding (path (call image "macroexpand-plain" "text" "(when a b)") "result" "answer" "expanded") :true)
-    (note 'status (integerp (path (call image "status") "result" "pid")) t)
-    (note 'a-sound-text (codes-of image *sound-text*) '())
-    (note 'an-unsound-text (sort (codes-of image *unsound-text*) #'string<) '("undefined-function" "unused-variable"))))
+  "Checks that sessions, lookups and checks go on as before after CODE was evaluated in the session `bad`."
+  (macrolet ((works (expected actual) `(is-when (format nil "after ~A" code) equal ,expected ,actual)))
+    (works "(1.5 10 ABC \"s\" (A . 10) 10 T)"
+           (first-value image "(list 1.5 10 'abc \"s\" (read-from-string \"(a . 10)\") *read-base* (not (not (member :sbcl *features*))))" :session "good"))
+    (works "SIMPLE-ERROR" (error-type image "(error \"on purpose ~A\" 10)" :session "good"))
+    (works "on purpose 10" (path (evaluated image "(error \"on purpose ~A\" 10)" :session "good") "error" "message"))
+    (works (format nil "~%10 X") (path (evaluated image "(print 10) (format t \"~A\" 'x)" :session "good") "stdout" "text"))
+    (works "GOOD-FUNCTION" (first-value image "(defun good-function (x) (when x (list x)))" :session "good"))
+    (works "(1.5 10 ABC)" (first-value image "(list 1.5 10 'abc)" :session "fresh"))
+    (works t (stringp (path (evaluated image "(+ 1 2)" :session "bad") "status")))
+    (works "mapcar" (path (call image "symbol" "name" "mapcar" "want" #("facts" "definitions" "elsewhere")) "result" "printed"))
+    (works t (not (not (find "MAPCAR" (path (call image "complete" "text" "mapca" "limit" 10) "result" "items")
+                             :key (lambda (item) (field item "name")) :test #'equal))))
+    (works "function" (path (call image "symbol-kinds" "symbols" (vector (vector :null "CAR"))) "result" "kinds" 0 "operator"))
+    (works :true (path (call image "macroexpand-plain" "text" "(when a b)") "result" "answer" "expanded"))
+    (works t (integerp (path (call image "status") "result" "pid")))
+    (works '() (codes-of image *sound-text*))
+    (works '("undefined-function" "unused-variable") (sort (codes-of image *unsound-text*) #'string<))))
 
 (defun breaks-nothing (&rest codes)
-  "Check for each of CODES, in an image of its own, that nothing else breaks."
+  "Checks for each of CODES, in an image of its own, that nothing else breaks."
   (dolist (code codes)
     (with-image (image)
       (evaluated image code :session "bad" :timeout 5) ; one that ends the evaluation itself is as good

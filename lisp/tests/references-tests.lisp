@@ -26,8 +26,9 @@
 (deftest lambda-lists-without-the-systems-packages
   (with-image (image)
     (dolist (name '("make-hash-table" "open" "make-array" "sort" "read" "compile-file" "sb-ext:run-program" "sb-thread:make-thread" "print-object" "with-open-file"))
-      (let ((parts (path (call image "symbol" "name" name "want" #("facts")) "result" "facts" "lambda_list")))
-        (note-check (notany (lambda (part) (search "::" part)) parts) name "shows ~S" parts)))))
+      (is-when name equal '()
+               (remove-if-not (lambda (part) (search "::" part))
+                              (coerce (path (call image "symbol" "name" name "want" #("facts")) "result" "facts" "lambda_list") 'list))))))
 
 (deftest keywords-of-generic-functions
   (with-image (image)
