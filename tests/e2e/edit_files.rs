@@ -31,8 +31,12 @@ fn an_agent_reads_and_edits_forms_and_nothing_else() {
     assert_eq!(ambiguous["isError"], true);
     assert!(text(&ambiguous).contains("form_name m (b) (line 7)"), "{ambiguous}");
     assert_eq!(ambiguous["structuredContent"]["error"]["data"]["type"], "FORM_AMBIGUOUS");
-    for broken in ["(defmethod m ((x a)) 3", "(a) (b)", "(a))", ""] {
+    for broken in ["(defmethod m ((x a)) \"3", "(a) (b)", ""] {
         assert_eq!(call("lisp-edit-form", edit("m (a)", broken, false))["isError"], true, "{broken}");
+    }
+    for mended in ["(defmethod m ((x a)) 3", "(defmethod m ((x a)) 3))"] {
+        let dry = call("lisp-edit-form", edit("m (a)", mended, true));
+        assert!(text(&dry).contains("By:\n(defmethod m ((x a)) 3)") && text(&dry).contains("Mended: "), "{dry}");
     }
     let dry = call("lisp-edit-form", edit("m (a)", "(defmethod m ((x a))\n  3)", true));
     assert!(text(&dry).starts_with("Dry run"), "{dry}");

@@ -105,7 +105,7 @@ async fn a_missing_system_is_an_outcome_and_the_image_ends_with_its_last_handle(
     assert!(!outcome.loaded);
     assert!(outcome.outcome.error.is_some(), "{outcome:?}");
     let mut watch = house.image.watch();
-    drop(house.image);
+    drop((house.image, house.checker));
     soon(watch.wait_for(|state| matches!(state, ImageState::Dead { is_final: true, .. }))).await.unwrap();
     assert!(!lives(pid));
 }

@@ -36,6 +36,10 @@ impl Questions {
                 let params = json!({"type": 2, "message": asked.message, "actions": actions});
                 peer.request("window/showMessageRequest", params).await.map(|answer| chosen(answer["title"].as_str()))
             };
+            // The session answers for an editor that has gone: it could have asked.
+            if answer.is_err() && peer.is_closed() {
+                return;
+            }
             let answer = answer.unwrap_or_else(|error| {
                 tracing::info!("the editor could not ask: {error}");
                 Answer::Cannot

@@ -133,6 +133,11 @@ impl Peer {
         result.unwrap_or_else(|| Err(Error { message: "the client went away".into(), ..Error::internal_error() }))
     }
 
+    /// Whether the connection is over.
+    pub(super) fn is_closed(&self) -> bool {
+        self.inner.closed.is_cancelled()
+    }
+
     /// Resolves when the connection is over.
     pub(super) async fn closed(&self) {
         self.inner.closed.cancelled().await;

@@ -106,6 +106,12 @@ async fn through_agent(call: &Call, question: Question) -> Result<Verdict, Conse
             let answer = match asked.await {
                 Ok(result) => meaning(&result),
                 Err(ServiceError::Timeout { .. }) => Answer::Late,
+                // The question is withdrawn by being dropped, and the call with it.
+                Err(
+                    ServiceError::TransportClosed | ServiceError::TransportSend(_) | ServiceError::Cancelled { .. },
+                ) => {
+                    return Err(Consent::Refused("Refused: the agent's client went away.".into()));
+                }
                 Err(error) => {
                     tracing::info!(%error, "the agent's client could not ask");
                     Answer::Cannot

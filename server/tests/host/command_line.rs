@@ -189,6 +189,7 @@ fn an_sbcl_that_hangs_or_prints_rubbish_is_told_of_and_its_bytes_are_not_shown()
 fn a_heap_that_cannot_be_had_is_named() {
     let house = Services::new();
     house.file("consort.toml", "[host]\nlinger_s = 60\n[lisp]\nheap = \"2000000GB\"\n");
+    assert_eq!(house.run(&["trust"]).status.code(), Some(0));
     let output = house.run(&["eval", "1"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(err(&output).contains("`lisp.heap`"), "{output:?}");
