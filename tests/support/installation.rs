@@ -185,13 +185,22 @@ impl Default for Installation {
 
 impl Drop for Installation {
     fn drop(&mut self) {
-        // A failed test must not leave its host either.
-        for line in self.processes() {
-            if let Some(pid) =
-                line.split(' ').next().and_then(|pid| pid.parse().ok()).and_then(rustix::process::Pid::from_raw)
-            {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        // A failed test must not leave its host either. A bridge that outlives its host for a moment starts another one, so
+        // this goes on until none is left.
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = self.processes();
+            if left.is_empty() || Instant::now() > deadline {
+                return;
             }
+            for line in left {
+                if let Some(pid) =
+                    line.split(' ').next().and_then(|pid| pid.parse().ok()).and_then(rustix::process::Pid::from_raw)
+                {
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 }
