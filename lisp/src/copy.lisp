@@ -55,7 +55,7 @@
 
 (defun c-variables (names)
   "The addresses of those C variables of the runtime that it has. Never called with the world stopped: the linker has locks too."
-  (remove nil (mapcar #'find-foreign-symbol-address names)))
+  (remove nil (mapcar #'foreign-address names)))
 
 (defun c-lock-held-p (locks)
   "Whether one of the C LOCKS, addresses, is held: with glibc the first word of a mutex is the lock."

@@ -213,6 +213,7 @@
 
 (defun main ()
   "Serve the host over CONSORT_FD until it closes the link. Never returns."
+  (look-up-foreign-addresses)
   (setf *link* (take-link)
         *work-directory* (take-work-directory)
         *image-id* (random-id)

@@ -302,13 +302,30 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
 (define-internal find-foreign-symbol-address :function "surviving the exhaustion of stacks" ("SB-SYS" "FIND-FOREIGN-SYMBOL-ADDRESS"))
 (define-internal int-sap :macro "surviving the exhaustion of stacks" ("SB-SYS" "INT-SAP"))
 
+(define-global *foreign-addresses* '() "The addresses of foreign symbols that were looked up in this process, by name.")
+
+(defun foreign-address (name)
+  "The address of the foreign symbol NAME, or NIL. It is looked up once: the dynamic linker takes a lock for that, and a copy of the image
+that was made while another thread held it would wait for ever."
+  (let ((known (assoc name *foreign-addresses* :test #'string=)))
+    (if known
+        (cdr known)
+        (let ((address (find-foreign-symbol-address name)))
+          (setf *foreign-addresses* (acons name address *foreign-addresses*)) ; one that is lost is looked up again
+          address))))
+
+(defun look-up-foreign-addresses ()
+  "Look up what threads of ours and copies need. To be called when the process begins: addresses in a saved core are of another one."
+  (setf *foreign-addresses* '())
+  (mapc #'foreign-address '("auto_gc_trigger" "protect_control_stack_return_guard_page" "protect_control_stack_guard_page")))
+
 (defun restore-stack-guards ()
   "Put the guard pages of this thread's stack as they are in a new one. To be called where a thread of ours begins and where it ends, at
 little depth. When a stack is exhausted SBCL opens the guard page, closes the one before it, and undoes this when the stack is as deep again.
 If the thread ends before, the next thread on that memory has neither guard nor room: the runtime ends the process, or a stack grows past its
 end (runtime: interrupt.c, handle_guard_page_triggered; thread.c, init_new_thread)."
   (flet ((protect (page protected)
-           (let ((address (find-foreign-symbol-address page)))
+           (let ((address (foreign-address page)))
              (when address
                (sb-alien:alien-funcall (sb-alien:sap-alien (int-sap address)
                                                            (function sb-alien:void sb-alien:int sb-alien:unsigned-long))

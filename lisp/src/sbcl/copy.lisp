@@ -24,6 +24,6 @@
 
 (defun defer-collection (octets)
   "Have the next collection wait until OCTETS more are allocated, where this runtime lets itself be told (gencgc.c: set after each collection)."
-  (let ((address (find-foreign-symbol-address "auto_gc_trigger")))
+  (let ((address (foreign-address "auto_gc_trigger")))
     (when (and address (internal-p 'dynamic-usage))
       (setf (sb-sys:sap-ref-64 (sb-sys:int-sap address) 0) (+ (dynamic-usage) octets)))))
