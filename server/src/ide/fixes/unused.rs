@@ -6,7 +6,7 @@ use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::forms::toplevel_form;
 
-/// Where a variable is bound.
+/// The binding of a variable.
 struct Binder<'a> {
     /// The list whose body the variable is known in.
     list: &'a Node,
@@ -14,7 +14,7 @@ struct Binder<'a> {
     body: usize,
     /// A string at the beginning of the body is documentation.
     documented: bool,
-    /// What to declare.
+    /// The declaration to add.
     declaration: &'static str,
     /// The list of bindings and the binding, when that can be taken away.
     binding: Option<(&'a Node, &'a Node)>,
@@ -109,7 +109,7 @@ fn declare(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
     let at = |byte: usize, text: String| {
         Fix::new(title.clone(), vec![Change { span: form.span_of(byte, byte), text }]).preferred()
     };
-    // One that says the same of others.
+    // An existing declaration of the same kind for other variables.
     let mut specifiers = before[binder.body..].iter().flat_map(Node::elements);
     if let Some(same) =
         specifiers.find(|list| list.is_list() && form.operator(list).as_deref() == Some(binder.declaration))
@@ -180,7 +180,7 @@ pub(super) fn is_inert(form: &Form, node: &Node) -> bool {
     }
 }
 
-/// Whether a node has the symbol in it.
+/// Returns true if a node contains the symbol.
 pub(super) fn mentions(form: &Form, node: &Node, name: &str) -> bool {
     match node.kind {
         _ if node.guarded => true,
