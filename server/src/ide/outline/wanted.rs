@@ -1,4 +1,5 @@
-//! Names by which people and agents find the definitions of a text: what is meant by one, and by which each is found alone.
+//! Names by which people and agents select the definitions of a text: parses a name, and
+//! computes one that selects each definition alone.
 
 use std::collections::HashMap;
 
@@ -18,8 +19,9 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Read `area`, `(setf area)`, `area (square t)`, `area ((shape square) x)`, `area :after (square)`, `:after area (square)`, each with
-    /// `[2]` behind it for the second that matches.
+    /// Parses `area`, `(setf area)`, `area (square t)`, `area ((shape square) x)`,
+    /// `area :after (square)`, `:after area (square)`, each with an optional `[2]` behind it for
+    /// the second match.
     pub fn new(written: &str) -> Wanted {
         let trimmed = written.trim();
         let numbered = trimmed.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
@@ -63,7 +65,7 @@ impl Wanted {
         self.specializers.is_none() && self.qualifiers.is_none() && written.is_some_and(|written| written == self.name)
     }
 
-    /// Those of an operator (in any case, with or without package) that match.
+    /// The matching definitions of an operator (in any case, with or without package).
     pub fn among<'a>(&self, definitions: &'a [Definition], operator: &str, tree: &Tree) -> Vec<&'a Definition> {
         let operator = operator.rsplit(':').next().unwrap_or(operator).to_lowercase();
         let mut found: Vec<&Definition> = definitions
@@ -174,7 +176,8 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains(['(', '[', '"', '|', ' ', ':', '\\', '#', ';', '\''])
 }
 
-/// By what name each definition is found alone, with its operator: its name, the name with specializers, or a number behind it.
+/// A name for each definition that, with its operator, selects it alone: its name, the name with
+/// specializers, or with a number behind it.
 pub fn selectors(definitions: &[Definition], tree: &Tree) -> Vec<String> {
     let found = Found::new(definitions, tree);
     (0..definitions.len()).map(|index| if stop::now() { String::new() } else { found.selector(index) }).collect()
