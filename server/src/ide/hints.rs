@@ -1,4 +1,4 @@
-//! Parameter names beside the literal arguments of calls with too many to tell apart.
+//! Parameter names beside the literal arguments of calls with too many arguments to tell apart.
 
 use std::collections::HashMap;
 

@@ -55,8 +55,8 @@ impl Texts {
         if let Some(known) = self.known.get(self.links.get(path).map_or(path, PathBuf::as_path)) {
             return known.clone();
         }
-        // One thread does all file system queries: each change of threads takes longer than
-        // most of them.
+        // A single thread does all file system queries: switching threads takes longer than most
+        // queries.
         let wanted = path.to_owned();
         let found = tokio::task::spawn_blocking(move || {
             let real = std::fs::canonicalize(&wanted).unwrap_or(wanted);
