@@ -20,7 +20,7 @@ const LISP: [&str; 5] = ["lisp", "lsp", "cl", "l", "asd"];
 const ABOVE: usize = 4;
 /// How long a listing is believed unless [`AsdFiles::forget`] says otherwise.
 const BELIEVED: Duration = Duration::from_secs(10);
-/// Directories in which other people's systems or build products lie.
+/// Directories of third-party systems or build products.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "build", "quicklisp", "vendor"];
 
 /// Advice about a system that ASDF did not find, if an error of this type reports one. `files` are
@@ -59,7 +59,7 @@ impl AsdFiles {
         AsdFiles { state: Mutex::new(State { roots: vec![root], listed: None }) }
     }
 
-    /// Look below `folder` too (an editor's further workspace folders).
+    /// Adds `folder` as a root (an editor's further workspace folders).
     pub fn add_root(&self, folder: PathBuf) {
         let mut state = self.lock();
         if !state.roots.iter().any(|root| folder.starts_with(root)) {
@@ -68,7 +68,7 @@ impl AsdFiles {
         }
     }
 
-    /// A file was made, changed or deleted: look again.
+    /// Drops the list after a file was created, changed or deleted.
     pub fn forget(&self) {
         self.lock().listed = None;
     }

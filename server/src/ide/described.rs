@@ -31,7 +31,7 @@ pub fn signature(operator: &str, lambda_list: &[String]) -> String {
 pub fn markdown(described: &Described<'_>) -> Option<String> {
     let known = described.known?;
     let mut parts = Vec::new();
-    // A keyword that names a package stands for it.
+    // A keyword that names a package denotes the package.
     let means = |facts: &&Facts| match facts.kinds.as_slice() {
         [] => false,
         [only] => only != "keyword" || known.package.is_none(),

@@ -102,7 +102,7 @@ struct Checking {
 pub struct Findings {
     compiled: Vec<Found>,
     checking: Option<Checking>,
-    /// Why no check can be made: what is known may be true no more.
+    /// The reason why no check can be made: the findings may be outdated.
     outdated: Option<String>,
 }
 
@@ -121,7 +121,7 @@ impl Findings {
         self.checking = Some(Checking { scan: document.scan().clone(), since: Vec::new() });
     }
 
-    /// The running check gave up or was cancelled; what was known stays.
+    /// The running check failed or was cancelled; earlier findings are kept.
     pub fn check_fails(&mut self) {
         self.checking = None;
     }
@@ -154,7 +154,7 @@ impl Findings {
         self.merged_with(document, structure::check(document))
     }
 
-    /// The same, with what [`structure::check`] says of the text.
+    /// The same, with the result of [`structure::check`] for the text.
     pub fn merged_with(&self, document: &Document, structure: structure::Structure) -> Vec<Diagnostic> {
         let forms = document.scan().forms();
         let is_form = |form: Span| forms.binary_search_by(|one| one.span.cmp(&form)).is_ok();
@@ -265,7 +265,7 @@ mod tests {
             case
         }
 
-        /// Replace `what` by `by`.
+        /// Replaces `what` by `by`.
         fn replace(&mut self, what: &str, by: &str) -> &mut Case {
             let rope = self.document.text().clone();
             let span = find(&rope.to_string(), what);

@@ -21,7 +21,7 @@ pub enum Operation {
     InsertAfter,
 }
 
-/// Why nothing was edited: a stable kind, and words that say what to do.
+/// The reason why nothing was edited: a stable kind, and a message with advice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -38,7 +38,7 @@ pub struct Edit {
     pub start: usize,
     /// The end of the replaced range.
     pub end: usize,
-    /// By what.
+    /// The replacement text.
     pub by: String,
     /// The text afterwards.
     pub text: String,
@@ -303,7 +303,7 @@ fn line_break(text: &str) -> &'static str {
     if is_crlf(text) { "\r\n" } else { "\n" }
 }
 
-/// The white space between the start of a line and a place in it; none when code stands there.
+/// The white space between the start of a line and a place in it; empty if code precedes.
 fn indentation(text: &str, at: usize) -> &str {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let before = &text[start..at];

@@ -7,7 +7,7 @@ use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
 use crate::text::position::line_of;
 
-/// Parentheses that are mended in one content.
+/// The maximum number of parentheses repaired in one content.
 const MENDED: usize = 4;
 
 /// An edit of one form.
@@ -41,7 +41,7 @@ pub struct Edits {
 }
 
 impl Edits {
-    /// The one range of the old text that becomes another, and by what.
+    /// The single changed range of the old text, and its replacement.
     pub fn change<'a>(&'a self, old: &str) -> (std::ops::Range<usize>, &'a str) {
         let new = self.text.as_str();
         let mut start = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();

@@ -40,7 +40,7 @@ pub struct Warned {
 /// Why there is no value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Fault {
-    /// The condition's type, or what kind of refusal it was.
+    /// The condition's type, or the kind of refusal.
     #[serde(rename = "type")]
     pub kind: String,
     /// The text of the condition.

@@ -8,7 +8,7 @@ use crate::text::decode;
 
 /// File extensions of Common Lisp sources.
 const EXTENSIONS: [&str; 4] = ["lisp", "lsp", "cl", "asd"];
-/// Directories of build output and of other people's code, which are not looked into unless named.
+/// Directories of build output and third-party code, skipped unless named.
 const SKIPPED: [&str; 5] = ["target", "node_modules", "build", "dist", "_build"];
 
 /// The Lisp files below a directory, sorted, without hidden and build directories. Links are not

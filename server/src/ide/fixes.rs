@@ -14,12 +14,12 @@ use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 use crate::text::document::Document;
 
-/// A piece of a text and what takes its place.
+/// A span of a text and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The replaced span; empty for an insertion.
     pub span: Span,
-    /// By what.
+    /// The replacement text.
     pub text: String,
 }
 
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::model::diagnostic::Severity;
 
-    /// The text without its `«»`, and a diagnostic with this code on what they enclose.
+    /// The text without its `«»`, and a diagnostic with this code on the enclosed span.
     pub(super) fn marked(source: &str, code: &str) -> (Document, Diagnostic) {
         let start = source.chars().position(|char| char == '«').unwrap();
         let end = source.chars().position(|char| char == '»').unwrap() - 1;

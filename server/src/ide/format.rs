@@ -22,7 +22,7 @@ use rules::Bodies;
 pub struct Options {
     /// Columns of a tab.
     pub tab_size: usize,
-    /// Indent with tabs.
+    /// Indents with tabs.
     pub tabs: bool,
 }
 
@@ -31,14 +31,14 @@ pub struct Options {
 pub struct Wanted {
     /// The lines.
     pub lines: Range<usize>,
-    /// Also blank lines (somebody is about to type there), and lines of forms that do not balance.
+    /// Also blank lines (for typing there), and lines of forms that do not balance.
     pub typing: bool,
 }
 
-/// White space at the start of a line (in bytes of the text), and by what it is to be replaced.
+/// White space at the start of a line (in bytes of the text), and its replacement.
 pub type Change = (Range<usize>, String);
 
-/// A comment that stands this far to the right is where somebody put it.
+/// A comment in this column or further to the right is not moved.
 const FAR: usize = 32;
 /// A line that would begin further to the right is left unchanged. No real code does so, and the
 /// white space of many such lines would far exceed their text.
@@ -205,7 +205,7 @@ impl<'a> Lines<'a> {
             let children = self.tree.children(container);
             let at = children.partition_point(|id| self.tree.node(*id).start < self.first[line]);
             let mut before = *children.get(at.checked_sub(1)?)?;
-            // The comment may be within what ended on the line above.
+            // The comment may be inside a datum that ended on the line above.
             while self.tree.node(before).kind != Kind::LineComment {
                 before = *self.tree.children(before).last()?;
             }

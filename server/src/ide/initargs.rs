@@ -17,7 +17,7 @@ pub fn class(site: &CallSite) -> Option<(String, Vec<String>)> {
     };
     let (_, before) = site.arguments.split_last()?;
     let (class, given) = before.get(at..)?.split_first()?;
-    // A name stands where a value has just ended.
+    // A name is expected only after complete pairs of name and value.
     if given.len() % 2 != 0 {
         return None;
     }

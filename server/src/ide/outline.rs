@@ -23,7 +23,7 @@ pub struct Definition {
     pub specializers: Option<Vec<String>>,
     /// The node of the name.
     pub name_node: Option<NodeId>,
-    /// The form, without what guards it.
+    /// The form, without its guards.
     pub node: NodeId,
     /// The form with its guards (`#+sbcl (defun ...)`).
     pub outer: NodeId,

@@ -10,14 +10,14 @@ use crate::text::Span;
 use crate::text::definitions::{self, Hint, Place};
 use crate::text::position::{LineColumn, line_column};
 
-/// A definition and where it stands.
+/// A definition and its location.
 #[derive(Debug, Clone)]
 pub struct Defined {
     /// `function`, `method`, `macro`, `variable`, ...
     pub kind: String,
-    /// How people name it.
+    /// The display name.
     pub name: String,
-    /// The text it stands in; `None` when its file cannot be read.
+    /// The text of its file; `None` if the file cannot be read.
     pub text: Option<Arc<Text>>,
     /// The file of the definition.
     pub file: PathBuf,
@@ -103,7 +103,8 @@ pub async fn defined_anywhere(
     defined_where(known, written, package, texts, |_| true).await
 }
 
-/// The same, of those that are meant: where the image knows none of these, the texts are asked.
+/// The same, restricted to definitions that `meant` accepts. If the image knows none of them, the
+/// texts are searched.
 pub async fn defined_where(
     known: Option<&Known>,
     written: &str,
@@ -147,7 +148,7 @@ pub fn defined_in_texts(written: &str, package: Option<&str>, texts: &Texts) -> 
     found.into_iter().filter(|(elsewhere, _)| !here || !elsewhere).map(|(_, one)| one).collect()
 }
 
-/// The whole first line of a text, for what has no form of its own.
+/// The whole first line of a text, for a definition without a form.
 pub fn beginning() -> Span {
     Span { start: 0, end: 0 }
 }

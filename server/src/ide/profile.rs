@@ -49,16 +49,16 @@ pub struct ProfileSettings {
 pub struct Row {
     /// The name of the function.
     pub function: String,
-    /// Samples in which it ran itself, or what the compiler calls for its arithmetic.
+    /// Samples in the function itself, or in the compiler's arithmetic functions it calls.
     pub samples: u64,
-    /// Samples in which it ran itself, as in the call tree.
+    /// Samples in the function itself, as in the call tree.
     #[serde(skip)]
     pub own: u64,
-    /// `samples` of a hundred.
+    /// `samples` as a percentage.
     pub self_percent: f64,
     /// `self_percent` summed over this row and those before it.
     pub cumulative_percent: f64,
-    /// Samples in which it or what it called ran, of a hundred.
+    /// Samples in the function and its callees, as a percentage.
     pub inclusive_percent: f64,
     /// Bytes it allocated, in mode alloc.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,11 +70,11 @@ pub struct Row {
 pub struct Node {
     /// The name of the function.
     pub function: String,
-    /// Samples in it and in what it called.
+    /// Samples in the function and its callees.
     pub samples: u64,
     /// `samples` as a percentage.
     pub percent: f64,
-    /// Samples in which it ran itself.
+    /// Samples in the function itself.
     pub own: u64,
     /// The callees, the most frequent first. The sum of their samples and `own` is `samples`.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -61,7 +61,7 @@ pub fn names_any(text: &str, pattern: &str) -> bool {
     all.iter().zip(selectors(&all, &tree)).any(|(form, name)| pattern.accepts(&name) || pattern.accepts(&form.name))
 }
 
-/// A form in one line: as much as says what it is, `...` for the rest.
+/// A form in one line: enough to identify it, and `...` for the rest.
 fn head(tree: &Tree, outer: NodeId) -> String {
     const WIDE: usize = 100;
     let node = tree.node(tree.unguarded(outer));
@@ -79,7 +79,7 @@ fn head(tree: &Tree, outer: NodeId) -> String {
     }
     shown.push('(');
     let operator = tree.operator(tree.unguarded(outer)).unwrap_or_default();
-    // The name and the lambda list (behind the qualifiers); of anything else what fits.
+    // The name and the lambda list (behind the qualifiers); for others the part that fits.
     let most = if operator == "defmethod" { 6 } else { 3 };
     for (index, id) in tree.elements(tree.unguarded(outer)).enumerate() {
         let text = tree.text_of(id).split_whitespace().collect::<Vec<_>>().join(" ");

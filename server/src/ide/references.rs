@@ -19,11 +19,11 @@ use crate::text::scopes::Scopes;
 pub struct Referred {
     /// `calls`, `macroexpands`, ...; `mentions` for references found only in the text.
     pub kind: String,
-    /// In what.
+    /// The referring definition.
     pub by: String,
     /// The text.
     pub text: Arc<Text>,
-    /// The name in it; the name of what refers to it when a macro wrote it.
+    /// The span of the name, or of the referring definition's name if a macro wrote the reference.
     pub span: Span,
 }
 

@@ -57,7 +57,7 @@ impl Failure {
         Failure { code: -32000, message: "Compilation failed".into(), data }
     }
 
-    /// For a reader: the message, what the compiler said, and where.
+    /// For a person: the message, the compiler's output, and the location.
     pub fn render(&self) -> String {
         let mut text = self.message.clone();
         if let Some(said) = self.data["message"].as_str() {

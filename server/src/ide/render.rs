@@ -80,7 +80,7 @@ impl<'a> Terminal<'a> {
     }
 }
 
-/// A message's first line is its headline; what follows explains.
+/// The first line of a message is its headline; the others explain it.
 fn headline(message: &str) -> (&str, &str) {
     match message.split_once('\n') {
         Some((first, rest)) => (first.trim_end(), rest.trim()),

@@ -15,7 +15,7 @@ use crate::text::tree::{Kind as Node, NodeId, Tree};
 /// The kind of a word, in the order of [`LEGEND`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Also what a false `#+` leaves out.
+    /// Also code skipped by a false `#+`.
     Comment,
     /// A character too.
     String,
@@ -132,7 +132,7 @@ const MACROS: [&str; 26] = [
 /// The maximum number of words reported of a text; later words are omitted.
 pub const MOST: usize = 400_000;
 
-/// All words of a text, in order. `known`: what the image knows, by symbols as written.
+/// All words of a text, in order. `known`: the image's data, by symbols as written.
 pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut left_out = 0;

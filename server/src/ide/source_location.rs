@@ -11,7 +11,7 @@ use crate::image::api::symbols::Known;
 /// Lines of a definition that are shown.
 const SNIPPET: usize = 8;
 
-/// The kinds one may ask for, each with what it takes in.
+/// The valid kinds of a request, each with the kinds it includes.
 const KINDS: [(&str, &[&str]); 11] = [
     ("function", &["function", "generic function", "setf function"]),
     ("method", &["method"]),
@@ -33,7 +33,7 @@ pub struct Locations {
     pub symbol: String,
     /// `kind`, `name`, `file`, `line`, `column`, `snippet`.
     pub definitions: Vec<Map<String, Value>>,
-    /// Why there are none, or what else there is.
+    /// The reason for an empty result, or further definitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The contract's error object.

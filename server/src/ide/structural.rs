@@ -17,41 +17,41 @@ use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
-    /// Select what is around the selection.
+    /// Expands the selection to the node around it.
     Select,
-    /// Select what is first in the selection.
+    /// Shrinks the selection to the first node in it.
     SelectContract,
-    /// Take the datum behind the list into it.
+    /// Moves the datum behind the list into it.
     SlurpForward,
-    /// Take the datum before the list into it.
+    /// Moves the datum before the list into it.
     SlurpBackward,
-    /// Put the last datum of the list behind it.
+    /// Moves the last datum of the list behind it.
     BarfForward,
-    /// Put the first datum of the list before it.
+    /// Moves the first datum of the list before it.
     BarfBackward,
-    /// Put the datum in the place of the list around it.
+    /// Replaces the list around the datum by the datum.
     Raise,
-    /// Put parentheses around the datum, or around what is selected.
+    /// Wraps the datum or the selection in parentheses.
     Wrap,
-    /// Put square brackets around it.
+    /// Wraps the datum or the selection in square brackets.
     WrapSquare,
-    /// Take the parentheses around away.
+    /// Removes the surrounding parentheses.
     Splice,
     /// Change places with the next datum.
     DragForward,
     /// Change places with the datum before.
     DragBackward,
-    /// Delete to the end of the datum at or behind the cursor.
+    /// Deletes to the end of the datum at or behind the cursor.
     KillSexp,
     /// Change the places of the datums before and behind the cursor.
     Transpose,
-    /// Go behind the datum at or behind the cursor, or out of the list.
+    /// Moves behind the datum at or behind the cursor, or out of the list.
     MoveForward,
-    /// Go before the datum at or before the cursor, or out of the list.
+    /// Moves before the datum at or before the cursor, or out of the list.
     MoveBackward,
-    /// Go before the list around.
+    /// Moves before the surrounding list.
     MoveUp,
-    /// Go into the next list.
+    /// Moves into the next list.
     MoveDown,
 }
 

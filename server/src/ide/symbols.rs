@@ -39,7 +39,7 @@ pub enum Kind {
     System,
     /// Begun by a `;;;;` comment.
     Section,
-    /// By a macro of somebody's.
+    /// By a macro that is not of the standard.
     Other,
 }
 
@@ -202,7 +202,7 @@ fn headings(text: &str, scan: &Scan) -> Vec<(String, Range<usize>)> {
     headings
 }
 
-/// The same of what is between two forms.
+/// Adds the headings between two forms.
 fn headings_in(whole: &str, from: usize, between: &str, headings: &mut Vec<(String, Range<usize>)>) {
     for token in Scanner::of_part(between).filter(|token| token.kind == TokenKind::LineComment) {
         let range =

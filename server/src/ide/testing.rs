@@ -116,7 +116,7 @@ pub fn summary(facts: &Tested) -> String {
     text
 }
 
-/// The text: what failed first, with where it is.
+/// The text: failures first, with their locations.
 pub fn render(facts: &Tested) -> String {
     let mut blocks = Vec::new();
     if let Some(error) = &facts.error {

@@ -45,7 +45,7 @@ impl Texts {
         Texts { known, links: HashMap::new(), uri_of }
     }
 
-    /// All that is known so far: what is open, to begin with.
+    /// All texts known so far: at first the open ones.
     pub fn known(&self) -> impl Iterator<Item = &Arc<Text>> {
         self.known.values().flatten()
     }

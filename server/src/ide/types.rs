@@ -100,7 +100,7 @@ fn bound(form: &Form, binding: &Binding) -> Option<TypeOf> {
     }
 }
 
-/// The type of what a form makes.
+/// The type of the value of a form.
 fn made(form: &Form, value: &Node) -> Option<TypeOf> {
     let operator = form.operator(value).filter(|_| value.prefix == Prefix::None)?;
     let first = value.children.get(1);

@@ -44,7 +44,7 @@ pub enum Prefix {
     Other,
 }
 
-/// A datum and what is in it.
+/// A datum and its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Without its prefixes, in characters of the document.
@@ -53,7 +53,7 @@ pub struct Node {
     pub kind: Kind,
     /// The prefix nearest to it. Of ``'`x`` that is the backquote.
     pub prefix: Prefix,
-    /// `#+` or `#-` stands before it: the reader may see it, or not.
+    /// True if `#+` or `#-` precedes: the reader may skip the datum.
     pub guarded: bool,
     /// The children of a list or vector.
     pub children: Vec<Node>,
@@ -216,7 +216,7 @@ pub fn symbol_name(written: &str) -> Option<String> {
     (!number && !name.is_empty() && name != ".").then(|| name.to_lowercase())
 }
 
-/// From the tree of a form to what the reader makes of it.
+/// Converts the tree of a form to the data that the reader returns.
 struct View<'a> {
     tree: Tree<'a>,
     chars: Counter<'a>,

@@ -8,7 +8,7 @@ use super::forms::package_at;
 use super::scanner::{Scanner, Token, TokenKind};
 use super::toplevel::TopForm;
 
-/// Operators whose bodies are top-level forms when they are, or that people wrap definitions in.
+/// Operators whose bodies are top-level forms when they are, or commonly hold definitions.
 const WRAPPERS: [&str; 12] = [
     "progn",
     "eval-when",
@@ -73,7 +73,7 @@ pub struct Hint<'a> {
     pub qualifiers: Vec<String>,
     /// A character of the top-level form, or of the white space before it.
     pub offset: Option<usize>,
-    /// The number of the top-level form among those that the reader gives.
+    /// The number of the top-level form among the forms that the reader returns.
     pub form: Option<usize>,
     /// The features that `#+` accepts, upper-case.
     pub features: &'a [String],
@@ -119,7 +119,7 @@ pub fn named(document: &Document, key: &str) -> Vec<Defined> {
     found
 }
 
-/// The package in which a definition of the text stands.
+/// The package in force at a definition of the text.
 pub fn package(document: &Document, defined: &Defined) -> Option<String> {
     package_at(document, defined.span.start)
 }
@@ -286,7 +286,7 @@ pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
         })
 }
 
-/// All definitions in what is entered of a form, however deep.
+/// All definitions in the traversed parts of a form, at any depth.
 pub(super) fn everywhere(form: &Form, node: &Node, enter: impl Fn(&Node) -> bool + Copy, found: &mut Vec<Defined>) {
     if !enter(node) {
         return;
@@ -396,7 +396,7 @@ fn guards_hold(text: &str, features: &[String]) -> bool {
     true
 }
 
-/// `None` for what is no feature expression, and for one of a depth that nobody writes.
+/// `None` if the text is no feature expression, or one nested unrealistically deep.
 fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[String], depth: usize) -> Option<bool> {
     const DEEPEST: usize = 100;
     if depth > DEEPEST {

@@ -15,7 +15,7 @@ use super::toplevel::{Damage, Scan};
 pub struct Edit {
     /// The start and end of the replaced range; `None`: the whole text.
     pub range: Option<(Position, Position)>,
-    /// By what.
+    /// The replacement text.
     pub text: String,
 }
 

@@ -206,7 +206,7 @@ fn string(written: &str) -> String {
     string
 }
 
-/// The string that a string designator as written stands for.
+/// The string that a string designator denotes as written.
 pub(super) fn designated(written: &str, kind: TokenKind) -> Option<String> {
     let symbol = match kind {
         TokenKind::String => {

@@ -50,7 +50,7 @@ fn colon(written: &str) -> Option<usize> {
     None
 }
 
-/// Without its escapes; what was not escaped is upper-case.
+/// The text without its escapes; unescaped characters are upper-case.
 pub(super) fn unescaped(written: &str) -> String {
     let mut name = String::with_capacity(written.len());
     let mut in_bars = false;

@@ -94,7 +94,7 @@ enum Step {
     /// No form is left.
     End,
     Form(Found),
-    /// The form is cut: what follows begins at `resume`.
+    /// The form is cut: the following text begins at `resume`.
     Cut {
         form: Found,
         resume: usize,
@@ -200,7 +200,7 @@ impl<'a> Pass<'a> {
         Found { start, end, fault: Some(fault), suspect: None }
     }
 
-    /// Find one form. `strict`: cut it at the first mark or suspect.
+    /// Finds one form. `strict`: cuts it at the first mark or suspect.
     fn step(&mut self, strict: bool) -> Step {
         self.frames.clear();
         let mut depth = 0usize;

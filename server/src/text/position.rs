@@ -12,7 +12,7 @@ pub enum PositionEncoding {
     /// `utf-8`: bytes.
     #[serde(rename = "utf-8")]
     Utf8,
-    /// `utf-16`: code units; what LSP speaks when nothing was agreed.
+    /// `utf-16`: code units; the default of LSP without negotiation.
     #[default]
     #[serde(rename = "utf-16")]
     Utf16,
@@ -30,7 +30,7 @@ pub struct Position {
     pub column: u32,
 }
 
-/// A place as people count: line and column 1-based, columns in characters.
+/// A place for people: line and column 1-based, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineColumn {
     /// The line, 1-based.
@@ -69,7 +69,7 @@ pub fn to_position(text: &Rope, offset: usize, encoding: PositionEncoding) -> Po
     Position { line: clamp_u32(line), column: clamp_u32(column) }
 }
 
-/// The place of an offset as people count. O(log n).
+/// The 1-based line and column of an offset. O(log n).
 pub fn line_column(text: &Rope, offset: usize) -> LineColumn {
     let (line, column) = line_and_chars(text, offset);
     LineColumn { line: line + 1, column: column + 1 }

@@ -123,7 +123,7 @@ fn find(text: &[u8], mut at: usize, stop: impl Fn(u8) -> bool) -> usize {
 }
 
 impl<'a> Scanner<'a> {
-    /// Scan a text from its start.
+    /// Scans a text from its start.
     pub fn new(text: &'a str) -> Self {
         Self::within(text, None)
     }
@@ -145,7 +145,7 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// Go back (or on) to a byte at which a token begins.
+    /// Moves back (or forward) to a byte at which a token begins.
     pub(super) fn seek(&mut self, at: usize) {
         self.at = at;
         self.suspect = None;

@@ -229,7 +229,7 @@ fn by_place<T>(all: &[T], span: impl Fn(&T) -> Span) -> Vec<usize> {
     order
 }
 
-/// The first in the list of those that touch an offset. Names do not overlap.
+/// The first in the list that touches an offset. Names do not overlap.
 fn touching(by_place: &[usize], offset: usize, span: impl Fn(usize) -> Span) -> Option<usize> {
     let after = by_place.partition_point(|index| span(*index).start <= offset);
     by_place[..after].iter().rev().copied().take_while(|index| offset <= span(*index).end).min()
@@ -253,7 +253,7 @@ struct Walk<'a> {
     scopes: Scopes,
     /// The variables of each `loop` that `into` names.
     into: HashSet<(String, Span)>,
-    /// The scopes that the bindings of the form at hand share.
+    /// The scopes that the bindings of the current form share.
     shared: Option<Arc<[Span]>>,
 }
 
@@ -516,7 +516,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `(declare (ignore x) (type fixnum y))`: the names in it are those of variables.
+    /// `(declare (ignore x) (type fixnum y))`: the names in it are variables.
     fn declarations(&mut self, rest: &[Node]) {
         for declaration in rest {
             let skipped = match self.form.operator(declaration).as_deref() {

@@ -19,7 +19,7 @@ impl Stop {
         Stop { asked: Arc::default(), deadline }
     }
 
-    /// End the computation.
+    /// Ends the computation.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }

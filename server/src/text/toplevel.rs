@@ -62,11 +62,11 @@ pub(super) struct Damage {
     pub(super) new_end: usize,
 }
 
-/// How far beyond the damage an update looks before it takes the whole rest of the text, in bytes.
+/// The number of bytes an update scans beyond the damage before it scans the rest of the text.
 const WINDOW: usize = 16 * 1024;
 
 impl Scan {
-    /// Scan a text. Linear in its length.
+    /// Scans a text, in time linear in its length.
     pub fn of(text: &str) -> Scan {
         let mut pass = Pass::new(text, None, None);
         pass.run(false);

@@ -99,7 +99,7 @@ impl Within {
             within[*next as usize] = number(id);
             *next += 1;
         }
-        // Each now says where the nodes end; they begin where those before them end.
+        // Each entry now gives the end of the nodes; the start is the end of the previous ones.
         from.rotate_right(1);
         if let Some(first) = from.first_mut() {
             *first = 0;
@@ -146,7 +146,7 @@ impl<'a> Tree<'a> {
         Tree::of(text, &Scan::of(text))
     }
 
-    /// The tree of one top-level form, or of what else is parsed by itself.
+    /// The tree of one top-level form, or of another part parsed by itself.
     pub fn of_form(text: &'a str) -> Tree<'a> {
         let mut builder = Builder::new(text);
         builder.tokens(0, text.len(), Some(b'\n'));
@@ -215,7 +215,7 @@ impl<'a> Tree<'a> {
         self.nodes.len() <= 1
     }
 
-    /// All nodes, each before what is in it.
+    /// All nodes, each before its contents.
     pub fn ids(&self) -> std::ops::Range<NodeId> {
         0..number(self.nodes.len())
     }
@@ -326,7 +326,7 @@ impl Default for Path {
 }
 
 impl Path {
-    /// Become what [`Tree::path`] is of a place.
+    /// Sets the path to the result of [`Tree::path`] for a place.
     pub fn go_to(&mut self, tree: &Tree<'_>, at: usize, touching: bool) {
         let inside = |id: NodeId| {
             let node = tree.node(id);
@@ -433,7 +433,7 @@ impl<'a> Builder<'a> {
         self.open.push(Open { id, datums: 0, elements: 0, last: None });
     }
 
-    /// Ends what was begun last, without all it needs.
+    /// Ends the innermost open node, which is incomplete.
     fn abandon(&mut self, end: usize) {
         if let Some(Open { id, .. }) = self.open.pop() {
             self.tree.nodes[id as usize].end = number(end);
@@ -460,7 +460,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A datum is complete: so is what needed just that.
+    /// A datum is complete, and so are the open nodes that needed only this datum.
     fn datum(&mut self) {
         while let Some(open) = self.open.last_mut() {
             open.datums += 1;

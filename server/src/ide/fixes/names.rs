@@ -1,4 +1,4 @@
-//! A name that is not known where it stands: take it from a package that has it.
+//! Fixes for an unknown name: use it from a package that has it.
 
 use super::packages::{Clause, Definition, add};
 use super::{Change, Fix};

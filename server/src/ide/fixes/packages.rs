@@ -42,7 +42,7 @@ impl Definition {
     }
 }
 
-/// The name that a string designator as written stands for; `None` where it has escapes.
+/// The name that a string designator denotes as written; `None` if it has escapes.
 fn designated(written: &str) -> Option<String> {
     if let Some(inner) = written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         return (!inner.contains('\\')).then(|| inner.to_owned());

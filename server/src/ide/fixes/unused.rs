@@ -8,7 +8,7 @@ use crate::text::forms::toplevel_form;
 
 /// The binding of a variable.
 struct Binder<'a> {
-    /// The list whose body the variable is known in.
+    /// The list in whose body the variable is in force.
     list: &'a Node,
     /// The element of it where the body begins.
     body: usize,
@@ -153,7 +153,7 @@ fn remove(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
     Some(Fix::new(format!("Remove the variable {name}"), vec![change]))
 }
 
-/// Take an element out of a list, with the white space that belongs to it.
+/// Removes an element from a list, with the white space that belongs to it.
 pub(super) fn without(form: &Form, list: &Node, element: &Node) -> Option<Change> {
     let siblings = list.elements();
     let index = siblings.iter().position(|sibling| sibling == element)?;
@@ -196,7 +196,7 @@ mod tests {
     use super::super::tests::{applied, marked};
     use super::*;
 
-    /// The text after the first fix whose title begins so; the titles there are when there is none.
+    /// The text after the first fix with this title prefix; without a match, all titles.
     fn after(source: &str, title: &str) -> String {
         let (document, item) = marked(source, "unused-variable");
         let all = fixes(&document, &item);

@@ -14,7 +14,7 @@ pub struct Wanted {
     name: String,
     qualifiers: Option<Vec<String>>,
     specializers: Option<Vec<String>>,
-    /// The how manieth of those that match, 1-based.
+    /// The index among the matches, 1-based.
     number: Option<usize>,
 }
 
@@ -91,7 +91,7 @@ fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
 /// Operator, name, qualifiers and specializers.
 type Method<'a> = (&'a str, &'a str, &'a [String], &'a [String]);
 
-/// Definitions by what finds them.
+/// Definitions by their search keys.
 struct Found<'a> {
     definitions: &'a [Definition],
     /// By operator.
@@ -124,7 +124,7 @@ impl<'a> Found<'a> {
         Found { definitions, all, named, qualified, specialized }
     }
 
-    /// The indices of those that [`Wanted::among`] finds, without regard to a number.
+    /// The indices of the matches of [`Wanted::among`], ignoring a number.
     fn by<'s>(&'s self, wanted: &'s Wanted, operator: &'s str) -> &'s [usize] {
         let found = match (&wanted.qualifiers, &wanted.specializers) {
             _ if wanted.name.is_empty() => self.all.get(operator),
@@ -138,7 +138,7 @@ impl<'a> Found<'a> {
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// By what name the definition of that index is found alone.
+    /// The name that selects only the definition with this index.
     fn selector(&self, index: usize) -> String {
         let Some(definition) = self.definitions.get(index) else { return String::new() };
         let operator = definition.operator.as_str();
