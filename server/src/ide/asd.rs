@@ -1,4 +1,5 @@
-//! The workspace's `.asd` files: which of them may hold a given file's system. Bounded, and remembered for a short time.
+//! Finds the workspace's `.asd` files and those that may hold a given file's system. The search is
+//! bounded and cached for a short time.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -13,16 +14,17 @@ const DIRECTORIES: usize = 2_000;
 const FILES: usize = 200;
 /// How many sources of a system.
 const SOURCES: usize = 5_000;
-/// Their types.
+/// File extensions of Common Lisp sources.
 const LISP: [&str; 5] = ["lisp", "lsp", "cl", "l", "asd"];
 /// How far above a file that lies outside the workspace its `.asd` is looked for.
 const ABOVE: usize = 4;
 /// How long a listing is believed unless [`AsdFiles::forget`] says otherwise.
 const BELIEVED: Duration = Duration::from_secs(10);
-/// Directories in which other people's systems or build products lie.
+/// Directories of third-party systems or build products.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "build", "quicklisp", "vendor"];
 
-/// What to do about a system that ASDF did not find, if that is what an error of this type says. `files`: those of the workspace.
+/// Advice about a system that ASDF did not find, if an error of this type reports one. `files` are
+/// the workspace's `.asd` files.
 pub fn missing(kind: &str, files: &[PathBuf]) -> Option<String> {
     const NAMED: usize = 20;
     if !kind.contains("ASDF/FIND-COMPONENT:MISSING-") {
@@ -52,12 +54,12 @@ struct State {
 }
 
 impl AsdFiles {
-    /// Of the workspace's directory.
+    /// Creates the list for the workspace's directory.
     pub fn new(root: PathBuf) -> AsdFiles {
         AsdFiles { state: Mutex::new(State { roots: vec![root], listed: None }) }
     }
 
-    /// Look below `folder` too (an editor's further workspace folders).
+    /// Adds `folder` as a root (an editor's further workspace folders).
     pub fn add_root(&self, folder: PathBuf) {
         let mut state = self.lock();
         if !state.roots.iter().any(|root| folder.starts_with(root)) {
@@ -66,12 +68,13 @@ impl AsdFiles {
         }
     }
 
-    /// A file was made, changed or deleted: look again.
+    /// Drops the list after a file was created, changed or deleted.
     pub fn forget(&self) {
         self.lock().listed = None;
     }
 
-    /// All of them, those nearest to a root first. Reads directories: not for a task that must not wait for a disk.
+    /// All `.asd` files, those nearest to a root first. Reads directories: do not call from a
+    /// task that must not block on a disk.
     pub fn all(&self) -> Vec<PathBuf> {
         let mut state = self.lock();
         match &state.listed {
@@ -84,7 +87,8 @@ impl AsdFiles {
         }
     }
 
-    /// Those that may hold `file`'s system: in its directory, then in each above up to the workspace's, then the others.
+    /// The `.asd` files that may hold `file`'s system: in its directory, then in each above up to
+    /// the workspace's, then the others.
     pub fn nearest(&self, file: &Path) -> Vec<PathBuf> {
         let root = self
             .lock()
@@ -113,7 +117,7 @@ impl AsdFiles {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // The state is whole between any two statements, so a panic elsewhere while it was locked spoils nothing.
+        // The state is consistent between any two statements, so a poisoned lock is safe to use.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -137,8 +141,8 @@ fn list(roots: &[PathBuf]) -> Vec<PathBuf> {
     files
 }
 
-/// A directory's `.asd` files, shortest name first (`foo.asd` before `foo-tests.asd`), and the directories in it worth looking into. One that
-/// cannot be read has none.
+/// A directory's `.asd` files, shortest name first (`foo.asd` before `foo-tests.asd`), and the
+/// subdirectories worth searching. Both are empty for a directory that cannot be read.
 fn in_directory(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut files, mut directories) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -159,8 +163,9 @@ fn in_directory(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (files, directories)
 }
 
-/// Lisp files that could be a system's: those below the directories of its `.asd` in the workspace, which is one of `known`, or one of `all` that is called
-/// after it, or else all of them. Bounded. Reads directories.
+/// Lisp files that may belong to a system: those below the directories of its `.asd` in the
+/// workspace, which is one of `known`, or one of `all` named after the system, or else
+/// all of them. Bounded. Reads directories.
 pub fn sources_below(workspace: &Path, system: &str, all: &[PathBuf], known: &[PathBuf]) -> Vec<PathBuf> {
     let primary = system.split('/').next().unwrap_or(system);
     let called = |file: &&PathBuf| file.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case(primary));

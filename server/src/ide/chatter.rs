@@ -1,4 +1,5 @@
-//! The compiler's own output in what code printed: only warnings, errors and counts of it are for an agent.
+//! Filters the compiler's own output from printed text. An agent needs only its warnings, errors
+//! and counts.
 
 use std::fmt::Write as _;
 
@@ -7,7 +8,7 @@ const KEPT: usize = 20;
 /// Characters of one message that are kept.
 const MESSAGE: usize = 600;
 
-/// The conditions that a compiler told of in its output.
+/// The conditions that a compiler reported in its output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Chatter {
     /// Files that were compiled.
@@ -77,7 +78,7 @@ enum Line<'a> {
     /// A condition begins: its kind.
     Caught(&'a str),
     Note,
-    /// Where the next conditions are: the form.
+    /// The form in which the next conditions occur.
     Form(&'a str),
     /// A summary or another line that carries nothing of its own.
     Other,
@@ -111,7 +112,7 @@ fn kind(line: &str) -> Option<Line<'_>> {
     other.iter().any(|start| rest.starts_with(start)).then_some(Line::Other)
 }
 
-/// The text without the compiler's own lines, and what they told.
+/// The text without the compiler's own lines, and the conditions they reported.
 pub fn condense(text: &str) -> (String, Chatter) {
     let mut chatter = Chatter::default();
     if !text.contains("; ") {

@@ -5,7 +5,8 @@ use crate::model::evaluation::Clipped;
 /// Characters of output that an answer keeps (contracts: "For every tool").
 pub const LIMIT: usize = 100_000;
 
-/// At most about `limit` characters of `text`, cut in the middle, with a line that says how many were left out.
+/// At most about `limit` characters of `text`, cut in the middle, with a line that gives the
+/// number of characters left out.
 pub fn clip(text: &str, limit: usize) -> Clipped {
     // Bytes are never fewer than characters.
     if text.len() <= limit {

@@ -16,29 +16,30 @@ pub struct Refusal {
     /// `package-not-found`, `bad-arguments`, `image-lost`, ...
     #[serde(rename = "type")]
     pub kind: String,
-    /// What to do about it.
+    /// How to resolve the error.
     pub message: String,
 }
 
-/// One condition of the compiler or the reader. Lines and columns count from 1, columns in characters.
+/// A condition of the compiler or the reader. Lines and columns count from 1, columns in
+/// characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// ERROR, WARNING, STYLE-WARNING or NOTE.
     pub severity: String,
     /// The compiler's words.
     pub message: String,
-    /// What kind, for machines.
+    /// The machine-readable kind.
     pub code: String,
     /// The top-level form, abbreviated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<String>,
-    /// Where it begins.
+    /// The line of the start.
     pub line: usize,
-    /// Where it begins.
+    /// The column of the start.
     pub column: usize,
-    /// Where it ends, exclusive.
+    /// The line of the end, exclusive.
     pub end_line: usize,
-    /// Where it ends, exclusive.
+    /// The column of the end, exclusive.
     pub end_column: usize,
     /// The form could not be read.
     #[serde(skip_serializing_if = "is_false")]
@@ -77,7 +78,7 @@ pub struct Compilation {
     /// Why there was no check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Refusal>,
-    /// What happened since the last call.
+    /// Events since the last call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
@@ -115,7 +116,7 @@ impl Compilation {
         }
     }
 
-    /// One that checked nothing.
+    /// A compilation that checked nothing.
     pub fn without_work(kind: String, message: String) -> Compilation {
         Compilation {
             success: false,
@@ -132,8 +133,8 @@ impl Compilation {
         }
     }
 
-    /// Whether the tool's own work failed: a form could not be read, or the check was stopped. Errors in code that was compiled are
-    /// what the tool is for.
+    /// Returns true if the tool's own work failed: a form could not be read, or the check was
+    /// stopped. Errors in compiled code do not count, as the tool exists to report them.
     pub fn work_failed(&self) -> bool {
         self.error.is_some() || self.stopped.is_some() || self.conditions.iter().any(|finding| finding.unreadable)
     }
@@ -171,7 +172,8 @@ fn line_column(text: &Rope, offset: usize) -> (usize, usize) {
     (line + 1, offset - text.line_to_char(line) + 1)
 }
 
-/// Whether it says that a form could not be read: the scanner's own findings, which no condition of Lisp's made, and the reader's.
+/// Returns true if the diagnostic reports an unreadable form: a finding of the scanner, not caused
+/// by a Lisp condition, or of the reader.
 fn is_unreadable(diagnostic: &Diagnostic) -> bool {
     diagnostic.severity == Severity::Error
         && match &diagnostic.condition {
@@ -180,7 +182,7 @@ fn is_unreadable(diagnostic: &Diagnostic) -> bool {
         }
 }
 
-/// Whether the text ended before the form did.
+/// Returns true if the text ended before the form did.
 fn is_cut_off(diagnostic: &Diagnostic) -> bool {
     is_unreadable(diagnostic)
         && (diagnostic.code != "unbalanced-close" && diagnostic.condition.is_none()

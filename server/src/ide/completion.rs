@@ -1,4 +1,5 @@
-//! What a name that was begun may become, as far as the text tells: where it stands, local bindings, names the text defines.
+//! Completion from the text alone: the context of a partial name, local bindings, names the text
+//! defines.
 
 use crate::text::Span;
 use crate::text::datum::Form;
@@ -7,12 +8,12 @@ use crate::text::forms::{operator_at, package_at, symbol_at};
 use crate::text::scanner::{Scanner, TokenKind};
 use crate::text::scopes::Scopes;
 
-/// Where a name is begun.
+/// The context of a partial name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
-    /// What is typed of it.
+    /// The part typed so far.
     pub typed: String,
-    /// What a completion replaces.
+    /// The span that a completion replaces.
     pub replace: Span,
     /// The package in force.
     pub package: Option<String>,
@@ -25,15 +26,15 @@ pub struct Context {
 /// A completion that the text knows of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Local {
-    /// What to write.
+    /// The text to insert.
     pub label: String,
-    /// It is called, not read.
+    /// True if the name is called, not read.
     pub operator: bool,
-    /// What it is.
+    /// The kind of the name.
     pub detail: String,
 }
 
-/// Where `offset` is, for completing; `None` in strings and comments.
+/// The completion context at `offset`; `None` in strings and comments.
 pub fn context(document: &Document, offset: usize) -> Option<Context> {
     if in_text(document, offset) {
         return None;
@@ -65,7 +66,7 @@ pub fn context(document: &Document, offset: usize) -> Option<Context> {
     })
 }
 
-/// Whether `offset` is inside a string, a comment or a character.
+/// Returns true if `offset` is inside a string, a comment or a character.
 fn in_text(document: &Document, offset: usize) -> bool {
     let text = document.text();
     let (start, part) = match document.scan().form_at(offset) {
@@ -84,7 +85,7 @@ fn in_text(document: &Document, offset: usize) -> bool {
     })
 }
 
-/// Local bindings in force, and names that this text defines, that what was typed may become; best first.
+/// Local bindings in force and names defined in this text that match the typed part, best first.
 pub fn locals(document: &Document, offset: usize, context: &Context) -> Vec<Local> {
     let mut found = Vec::new();
     if context.typed.contains(':') {
@@ -109,7 +110,7 @@ pub fn locals(document: &Document, offset: usize, context: &Context) -> Vec<Loca
     found
 }
 
-/// Whether a name begins with what was typed, or each of its words with a word of it.
+/// Returns true if a name begins with the typed text, or each of its words with a typed word.
 pub fn fits(typed: &str, name: &str) -> bool {
     let (typed, name) = (typed.to_lowercase(), name.to_lowercase());
     if name.starts_with(&typed) {
@@ -119,7 +120,7 @@ pub fn fits(typed: &str, name: &str) -> bool {
     typed.contains('-') && typed.split('-').all(|part| words.next().is_some_and(|word| word.starts_with(part)))
 }
 
-/// What the text's top-level forms define: operator and name. Looks at the beginning of each only.
+/// Operator and name of the definitions at top level. Reads only the beginning of each form.
 fn toplevel_names(document: &Document) -> Vec<(String, String)> {
     const BEGINNING: usize = 160;
     let text = document.text();

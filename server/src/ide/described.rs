@@ -1,4 +1,4 @@
-//! What is known of a name, for a person: markdown for a hover.
+//! Describes a name for a person: markdown for a hover.
 
 use super::places::Defined;
 use crate::image::api::symbols::{Facts, Known, PackageFacts};
@@ -7,11 +7,12 @@ use crate::shown;
 /// All that there is to say of a name.
 #[derive(Debug, Default)]
 pub struct Described<'a> {
-    /// What the image knows.
+    /// The image's knowledge of the name.
     pub known: Option<&'a Known>,
-    /// Where it is defined.
+    /// The locations of its definitions.
     pub defined: &'a [Defined],
-    /// Who made it through Consort, and when, in one line: what `Session::provenance` says.
+    /// The author and the time of a definition made through Consort, in one line, from
+    /// `Session::provenance`.
     pub made_by: Option<&'a str>,
 }
 
@@ -30,7 +31,7 @@ pub fn signature(operator: &str, lambda_list: &[String]) -> String {
 pub fn markdown(described: &Described<'_>) -> Option<String> {
     let known = described.known?;
     let mut parts = Vec::new();
-    // A keyword that names a package stands for it.
+    // A keyword that names a package denotes the package.
     let means = |facts: &&Facts| match facts.kinds.as_slice() {
         [] => false,
         [only] => only != "keyword" || known.package.is_none(),
@@ -130,7 +131,7 @@ fn target(uri: &str) -> String {
         .collect()
 }
 
-/// Where: each file once with its lines.
+/// The locations: each file once with its lines.
 fn places(defined: &[Defined]) -> String {
     const SHOWN: usize = 4;
     let line = |one: &Defined| {

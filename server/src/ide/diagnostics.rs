@@ -1,8 +1,10 @@
-//! What is known to be wrong with one text while it changes: the scanner's findings, which are always true for the text as it is now, and
-//! the compiler's, which come later and are carried over the changes made since. No image, no clock, no protocol: a state and its steps.
+//! The diagnostics of one text while it changes: the scanner's findings, always valid for the
+//! current text, and the compiler's, which come later and are carried over the changes made since.
+//! A pure state machine without image, clock or protocol.
 //!
-//! The rule that keeps what is published from being stale: a compiler's finding is shown only while the top-level form it was found in is
-//! still a top-level form, untouched, wherever it may have moved.
+//! A rule keeps published diagnostics from being stale: a compiler's finding is shown only while
+//! the top-level form it was found in is still a top-level form and untouched, though it may have
+//! moved.
 
 use std::collections::HashSet;
 
@@ -12,7 +14,8 @@ use crate::text::Span;
 use crate::text::document::{Applied, Document};
 use crate::text::toplevel::Scan;
 
-/// The code of the one diagnostic of a file whose system is not loaded; its `data` is `{"system": name}`.
+/// The code of the single diagnostic of a file whose system is not loaded; its `data` is
+/// `{"system": name}`.
 pub const SYSTEM_NOT_LOADED: &str = "system-not-loaded";
 
 /// The code of the one diagnostic that says why the others are not up to date.
@@ -28,8 +31,8 @@ pub fn severity_number(severity: Severity) -> u8 {
     }
 }
 
-/// A compiler's finding, and the top-level form it is in as the scanner sees it (with its `#+` and prefixes); `None`: in none, so it is
-/// about the text as a whole.
+/// A compiler's finding, and the scanner's top-level form around it (with its `#+` and prefixes).
+/// `None` if it is in no form and so concerns the whole text.
 #[derive(Debug, Clone)]
 struct Found {
     diagnostic: Diagnostic,
@@ -68,7 +71,7 @@ impl Found {
     }
 }
 
-/// Where `span` is when the form around it moved.
+/// The new position of `span` after the form around it moved.
 fn along(span: Span, form: Span, moved: Span) -> Span {
     let at = |offset: usize| offset + moved.start - form.start;
     Span { start: at(span.start), end: at(span.end) }
@@ -80,7 +83,7 @@ fn containing(forms: &[Span], span: Span) -> Option<Span> {
     forms[..after].last().copied().filter(|form| holds(form, span))
 }
 
-/// Whether a form that does not begin behind a span holds it.
+/// Returns true if a form that does not begin behind a span contains the span.
 fn holds(form: &Span, span: Span) -> bool {
     span.end <= form.end && span.start < form.end
 }
@@ -99,7 +102,7 @@ struct Checking {
 pub struct Findings {
     compiled: Vec<Found>,
     checking: Option<Checking>,
-    /// Why no check can be made: what is known may be true no more.
+    /// The reason why no check can be made: the findings may be outdated.
     outdated: Option<String>,
 }
 
@@ -118,7 +121,7 @@ impl Findings {
         self.checking = Some(Checking { scan: document.scan().clone(), since: Vec::new() });
     }
 
-    /// The running check gave up or was cancelled; what was known stays.
+    /// The running check failed or was cancelled; earlier findings are kept.
     pub fn check_fails(&mut self) {
         self.checking = None;
     }
@@ -130,7 +133,7 @@ impl Findings {
         new
     }
 
-    /// Whether no check could be made of late.
+    /// Returns true if recent checks could not be made.
     pub fn is_outdated(&self) -> bool {
         self.outdated.is_some()
     }
@@ -151,7 +154,7 @@ impl Findings {
         self.merged_with(document, structure::check(document))
     }
 
-    /// The same, with what [`structure::check`] says of the text.
+    /// The same, with the result of [`structure::check`] for the text.
     pub fn merged_with(&self, document: &Document, structure: structure::Structure) -> Vec<Diagnostic> {
         let forms = document.scan().forms();
         let is_form = |form: Span| forms.binary_search_by(|one| one.span.cmp(&form)).is_ok();
@@ -173,7 +176,7 @@ impl Findings {
     }
 }
 
-/// Where findings about a file as a whole are shown: the first line of its first form.
+/// The span for findings about a whole file: the first line of its first form.
 pub fn head_of(document: &Document) -> Span {
     head(document, document.scan().forms().first().map(|form| form.span))
 }
@@ -185,8 +188,8 @@ fn head(document: &Document, first: Option<Span>) -> Span {
     Span { start: first.start, end: first.end.min(first.start + length) }
 }
 
-/// The scanner's and the compiler's findings of one text: in order, without duplicates, and without what the compiler said of a form that is
-/// broken now.
+/// The scanner's and the compiler's findings of one text: in order, without duplicates, and
+/// without the compiler's findings about a form that is now broken.
 pub fn merge(structure: structure::Structure, compiled: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let broken = |diagnostic: &Diagnostic| containing(&structure.withheld, diagnostic.span).is_some();
     let mut all = structure.diagnostics;
@@ -221,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Where `what` is in `text`.
+    /// The span of `what` in `text`.
     fn find(text: &str, what: &str) -> Span {
         let start = text[..text.find(what).unwrap()].chars().count();
         Span { start, end: start + what.chars().count() }
@@ -262,7 +265,7 @@ mod tests {
             case
         }
 
-        /// Replace `what` by `by`.
+        /// Replaces `what` by `by`.
         fn replace(&mut self, what: &str, by: &str) -> &mut Case {
             let rope = self.document.text().clone();
             let span = find(&rope.to_string(), what);
@@ -274,7 +277,7 @@ mod tests {
             self
         }
 
-        /// What is marked now, and how often a structural error is.
+        /// The texts marked now, and the number of structural errors.
         fn marked(&self) -> (Vec<String>, usize) {
             let text: Vec<char> = self.document.text().chars().collect();
             let merged = self.findings.merged(&self.document);

@@ -1,4 +1,5 @@
-//! `lisp-edit-form` on a text: one top-level form replaced, or a form put before or behind it, and every other byte kept.
+//! `lisp-edit-form` on a text: replaces one top-level form, or inserts a form before or behind it,
+//! and keeps every other byte.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use crate::text::names;
 use crate::text::toplevel::Scan;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
-/// What is done at the form.
+/// The operation on the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -20,7 +21,7 @@ pub enum Operation {
     InsertAfter,
 }
 
-/// Why nothing was edited: a stable kind, and words that say what to do.
+/// The reason why nothing was edited: a stable kind, and a message with advice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -33,11 +34,11 @@ pub struct Refusal {
 /// An edit of a text, in bytes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// What is replaced.
+    /// The start of the replaced range.
     pub start: usize,
-    /// Where that ends.
+    /// The end of the replaced range.
     pub end: usize,
-    /// By what.
+    /// The replacement text.
     pub by: String,
     /// The text afterwards.
     pub text: String,
@@ -51,10 +52,11 @@ fn refusal<T>(kind: &'static str, message: impl Into<String>) -> Result<T, Refus
     Err(Refusal { kind, message: message.into() })
 }
 
-/// Edit `text` at the one form that `operator` and `name` tell.
+/// Edits `text` at the one form that `operator` and `name` select.
 ///
 /// # Errors
-/// The content is not one form; no form, or more than one, is meant; what surrounds it does not balance.
+/// The content is not one form; no form, or more than one, is selected; the surrounding text does
+/// not balance.
 pub fn edit(text: &str, operator: &str, name: &str, operation: Operation, content: &str) -> Result<Edit, Refusal> {
     let content = one_form(content)?;
     let scan = Scan::of(text);
@@ -90,10 +92,10 @@ pub fn edit(text: &str, operator: &str, name: &str, operation: Operation, conten
     Ok(Edit { start, end, by, text: edited, title: target.title(), lines })
 }
 
-/// The text of the one form that `operator` and `name` tell.
+/// The text of the one form that `operator` and `name` select.
 ///
 /// # Errors
-/// No form, or more than one, is meant.
+/// No form, or more than one, is selected.
 pub fn form_text(text: &str, operator: &str, name: &str) -> Result<String, Refusal> {
     let scan = Scan::of(text);
     let tree = Tree::of(text, &scan);
@@ -145,7 +147,7 @@ fn words(fault: Option<crate::text::toplevel::Fault>) -> &'static str {
     }
 }
 
-/// What the reader refuses though everything balances.
+/// A balanced construct that the reader refuses.
 fn unreadable(tree: &Tree) -> Option<String> {
     // How many backquotes without a comma each node is within, itself too.
     let mut backquotes: Vec<i32> = Vec::with_capacity(tree.len());
@@ -262,7 +264,7 @@ fn listed(definitions: &[&Definition], all: &[Definition], tree: &Tree) -> Strin
     lines.join("\n")
 }
 
-/// Whether lines end in CRLF, by what most of them do.
+/// Returns true if most lines end in CRLF.
 fn is_crlf(text: &str) -> bool {
     let all = text.matches('\n').count();
     let crlf = text.matches("\r\n").count();
@@ -288,7 +290,8 @@ fn replacement(tree: &Tree, target: NodeId, content: String) -> Change {
     (node.start, node.end, content, (0, 0))
 }
 
-/// The content with a line break behind it where it ends in a comment that would swallow what follows.
+/// The content, with a line break appended if it ends in a comment that would include the
+/// following text.
 fn guarded_end(tree: &Tree, content: String, at: usize) -> String {
     let parsed = Tree::parse(&content);
     let ends_in_comment = parsed.children(ROOT).last().is_some_and(|last| parsed.node(*last).kind == Kind::LineComment);
@@ -300,7 +303,7 @@ fn line_break(text: &str) -> &'static str {
     if is_crlf(text) { "\r\n" } else { "\n" }
 }
 
-/// The white space between the start of a line and a place in it; none when code stands there.
+/// The white space between the start of a line and a place in it; empty if code precedes.
 fn indentation(text: &str, at: usize) -> &str {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let before = &text[start..at];
@@ -344,7 +347,8 @@ fn after(tree: &Tree, outer: NodeId, content: &str) -> Change {
     (at, at, format!("{gap}{content}"), (gap.len(), 0))
 }
 
-/// The last guard: in the new text every other form is there as it was, and all is as balanced as before.
+/// The final check: in the new text every other form is unchanged, and the text is as balanced as
+/// before.
 fn keeps_the_rest(scan: &Scan, old: &str, new: &str, operation: Operation, target: &Definition) -> Result<(), Refusal> {
     fn forms<'a>(scan: &Scan, text: &'a str) -> Vec<&'a str> {
         scan.forms().iter().map(|form| &text[form.bytes.start..form.bytes.end]).collect()

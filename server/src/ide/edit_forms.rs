@@ -1,4 +1,5 @@
-//! Several edits by form of one text, and patches within a form; a missing or extra parenthesis of the new text is mended.
+//! Several edits by form of one text, and patches within a form. Repairs a missing or extra
+//! parenthesis of the new text.
 
 use super::edit_form::{Edit, Operation, Refusal, edit, form_text};
 use super::{fixes, structure};
@@ -6,23 +7,23 @@ use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
 use crate::text::position::line_of;
 
-/// Parentheses that are mended in one content.
+/// The maximum number of parentheses repaired in one content.
 const MENDED: usize = 4;
 
-/// What is to be done at one form.
+/// An edit of one form.
 #[derive(Debug, Clone, Default)]
 pub struct FormEdit {
-    /// Its operator.
+    /// The operator of the form.
     pub form_type: String,
-    /// Its name.
+    /// The name of the form.
     pub form_name: String,
-    /// What to do; not used for a patch.
+    /// The operation; not used for a patch.
     pub operation: Option<Operation>,
     /// The new form.
     pub content: Option<String>,
     /// Text within the form, to be found once.
     pub old: Option<String>,
-    /// What takes its place.
+    /// The replacement text.
     pub new: Option<String>,
 }
 
@@ -35,12 +36,12 @@ pub struct Edits {
     pub text: String,
     /// The new form of each edit, as it was written.
     pub contents: Vec<String>,
-    /// What was mended.
+    /// Descriptions of the repairs.
     pub mended: Vec<String>,
 }
 
 impl Edits {
-    /// The one range of the old text that becomes another, and by what.
+    /// The single changed range of the old text, and its replacement.
     pub fn change<'a>(&'a self, old: &str) -> (std::ops::Range<usize>, &'a str) {
         let new = self.text.as_str();
         let mut start = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
@@ -137,7 +138,8 @@ fn patched(form: &str, old: &str, new: &str) -> Result<String, Refusal> {
     }
 }
 
-/// The content with missing `)` put in and extra ones taken out, as the diagnostics of its structure say, and words about it.
+/// The content with missing `)` inserted and extra ones removed, as its structural diagnostics
+/// indicate, and a description of the repair.
 fn mend(content: &str) -> Option<(String, String)> {
     let mut text = content.to_owned();
     let mut words = Vec::new();

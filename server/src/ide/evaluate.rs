@@ -33,17 +33,17 @@ pub struct Warned {
     /// `STYLE-WARNING`, ...
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its text.
+    /// The text of the condition.
     pub message: String,
 }
 
 /// Why there is no value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Fault {
-    /// The condition's type, or what kind of refusal it was.
+    /// The condition's type, or the kind of refusal.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its text.
+    /// The text of the condition.
     pub message: String,
     /// Frames, innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -91,7 +91,7 @@ pub struct Evaluation {
     /// Characters of output and values that were left out.
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted: usize,
-    /// What happened since the last call.
+    /// Events since the last call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
@@ -101,7 +101,7 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl Evaluation {
-    /// One that evaluated nothing, or whose result is lost.
+    /// An evaluation that evaluated nothing, or whose result is lost.
     pub fn without_work(status: Ending, kind: String, message: String) -> Evaluation {
         Evaluation {
             status,
@@ -119,7 +119,8 @@ impl Evaluation {
 }
 
 impl Evaluation {
-    /// Takes the compiler's own output out of what was printed. Returns what it told, and the text as it was if anything went.
+    /// Removes the compiler's own output from the printed output. Returns the reported conditions,
+    /// and the original text if anything was removed.
     pub fn condense(&mut self) -> (Chatter, Option<String>) {
         let (stdout, mut chatter) = chatter::condense(&self.stdout);
         let (stderr, more) = chatter::condense(&self.stderr);
@@ -132,7 +133,7 @@ impl Evaluation {
         (chatter, Some(full))
     }
 
-    /// [`Evaluation::condense`], with what the compiler told in a few lines of error output.
+    /// [`Evaluation::condense`], with the compiler's reports as a few lines of error output.
     pub fn for_agent(&mut self) -> Option<String> {
         let (chatter, full) = self.condense();
         let summary = chatter.summary();
@@ -148,7 +149,7 @@ impl Evaluation {
 
 impl From<EvalOutcome> for Evaluation {
     fn from(outcome: EvalOutcome) -> Self {
-        // What is said when the image gave no words of its own.
+        // The message when the image gave none of its own.
         let (status, kind, message) = match outcome.status {
             EvalStatus::Ok => (Ending::Ok, "", ""),
             EvalStatus::Error => (Ending::Error, "ERROR", ""),

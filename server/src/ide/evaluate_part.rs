@@ -1,10 +1,12 @@
-//! Which form is meant at a place, and what is written below it when its value is put there as a comment. Offsets are bytes.
+//! Selects the form to evaluate at a place, and formats its value as a comment below it. Offsets
+//! are bytes.
 
 use std::ops::Range;
 
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
-/// The form that ends at a place; else the one that begins there or that the place is in; else the one before it, or the list around.
+/// The form that ends at a place; else the one that begins or lies around it; else the one
+/// before it, or the list around it.
 pub fn form(tree: &Tree, at: usize) -> Option<Range<usize>> {
     let path = tree.path(at, false);
     let container = *path.iter().rev().find(|id| matches!(tree.node(**id).kind, Kind::List | Kind::Root))?;
@@ -17,7 +19,8 @@ pub fn form(tree: &Tree, at: usize) -> Option<Range<usize>> {
     found.or((container != ROOT).then_some(container)).map(|id| span(&id))
 }
 
-/// What to replace by what, so that a comment below a form says its values. Such a comment that is there already is replaced.
+/// The edit that puts the values of a form into a comment below it. Replaces an existing such
+/// comment.
 pub fn comment(text: &str, form: &Range<usize>, values: &[String]) -> (Range<usize>, String) {
     let line_start = text[..form.start].rfind('\n').map_or(0, |at| at + 1);
     let column = text[line_start..form.start].chars().count();

@@ -14,7 +14,7 @@ pub struct Facts {
     /// The form, abbreviated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<String>,
-    /// What became of it.
+    /// The expansion, if it succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expansion: Option<String>,
     /// Why there is none.
@@ -24,13 +24,13 @@ pub struct Facts {
     /// Further forms follow, which were left alone.
     #[serde(skip)]
     more: bool,
-    /// Where it failed.
+    /// The stage that failed.
     #[serde(skip)]
     stage: Option<Stage>,
 }
 
 impl Facts {
-    /// One that expanded nothing.
+    /// A result that expanded nothing.
     pub fn without_work(kind: String, message: String) -> Facts {
         Facts { error: Some(Refusal { kind, message }), ..Facts::default() }
     }

@@ -1,4 +1,4 @@
-//! Which files of a directory are Common Lisp.
+//! Finds the Common Lisp files of a directory.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use crate::bounded_file;
 use crate::text::decode;
 
-/// What Common Lisp source is called.
+/// File extensions of Common Lisp sources.
 const EXTENSIONS: [&str; 4] = ["lisp", "lsp", "cl", "asd"];
-/// Directories of build output and of other people's code, which are not looked into unless named.
+/// Directories of build output and third-party code, skipped unless named.
 const SKIPPED: [&str; 5] = ["target", "node_modules", "build", "dist", "_build"];
 
-/// The Lisp files below a directory, sorted, hidden and build directories left out. Links are not followed. What cannot be read is given back
-/// as an error, after the rest.
+/// The Lisp files below a directory, sorted, without hidden and build directories. Links are not
+/// followed. Paths that cannot be read are returned as errors in the second list.
 pub fn below(dir: &Path) -> (Vec<PathBuf>, Vec<String>) {
     let (mut files, mut errors) = (Vec::new(), Vec::new());
     walk(dir, &mut files, &mut errors);
@@ -38,8 +38,9 @@ fn walk(dir: &Path, files: &mut Vec<PathBuf>, errors: &mut Vec<String>) {
     }
 }
 
-/// The text of a Lisp source that code under check named; `None` when it cannot be read or is something else by its name, links resolved. The
-/// host reads nothing for such code that the code could not show by itself.
+/// The text of a Lisp source named by code under check. `None` if it cannot be read or its name,
+/// with links resolved, is not a Lisp source's. The host reads nothing for such code that the code
+/// could not show by itself.
 pub fn source(path: &Path, limit: u64) -> Option<String> {
     let real = path.canonicalize().ok().filter(|real| is_lisp(real))?;
     bounded_file::read(&real, limit).ok().map(decode)

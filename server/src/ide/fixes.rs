@@ -1,5 +1,5 @@
-//! What can be done about a diagnostic, as edits: one file a family. An edit touches nothing but what it says; where a reader conditional makes it
-//! unclear what a form is, there is no fix.
+//! Quick fixes of diagnostics, as edits: one file a family. An edit changes only the parts it
+//! names. A form that is ambiguous because of a reader conditional gets no fix.
 
 mod balance;
 mod names;
@@ -14,16 +14,16 @@ use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 use crate::text::document::Document;
 
-/// A piece of a text and what takes its place.
+/// A span of a text and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What is replaced; empty: an insertion.
+    /// The replaced span; empty for an insertion.
     pub span: Span,
-    /// By what.
+    /// The replacement text.
     pub text: String,
 }
 
-/// One way to mend what a diagnostic tells.
+/// A fix of a diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fix {
     /// For a person.
@@ -46,7 +46,7 @@ impl Fix {
     }
 }
 
-/// The title of the fix that a diagnostic has by itself, if it has one: for those who cannot press it.
+/// The title of the diagnostic's own fix, if it has one: for clients that cannot apply it.
 pub fn title(item: &Diagnostic) -> Option<String> {
     if item.code == SYSTEM_NOT_LOADED {
         return Some(format!("Load the system {}", item.data["system"].as_str()?));
@@ -54,7 +54,7 @@ pub fn title(item: &Diagnostic) -> Option<String> {
     balance::fix(item).map(|fix| fix.title)
 }
 
-/// What can be done that the text alone tells.
+/// The fixes that the text alone determines.
 pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     let mut fixes = Vec::new();
     fixes.extend(balance::fix(item));
@@ -68,12 +68,13 @@ pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     fixes
 }
 
-/// What must be asked of the image before anything can be done about a name.
+/// The query to the image that is needed for fixes about a name.
 pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> Option<FindName> {
     names::question(document, item, first_package)
 }
 
-/// What can be done about a name, given the image's answer. `others`: documents that may define its package, with their names.
+/// The fixes for a name, given the image's answer. `others`: documents that may define its
+/// package, with their names.
 pub fn of_name(
     document: &Document,
     item: &Diagnostic,
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
     use crate::model::diagnostic::Severity;
 
-    /// The text without its `«»`, and a diagnostic with this code on what they enclose.
+    /// The text without its `«»`, and a diagnostic with this code on the enclosed span.
     pub(super) fn marked(source: &str, code: &str) -> (Document, Diagnostic) {
         let start = source.chars().position(|char| char == '«').unwrap();
         let end = source.chars().position(|char| char == '»').unwrap() - 1;

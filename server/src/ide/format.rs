@@ -1,5 +1,5 @@
-//! Indentation by the conventions of Common Lisp. Only white space at the start of lines is changed, and nowhere inside of a string, a
-//! comment or a symbol, so what the reader reads stays the same.
+//! Indentation by the conventions of Common Lisp. Changes only white space at the start of lines,
+//! and never inside a string, a comment or a symbol, so the reader reads the same data.
 
 mod columns;
 mod loops;
@@ -17,34 +17,34 @@ use loops::Clauses;
 use roles::{Role, Roles};
 use rules::Bodies;
 
-/// What the editor wants.
+/// The editor's formatting options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Columns of a tab.
     pub tab_size: usize,
-    /// Indent with tabs.
+    /// Indents with tabs.
     pub tabs: bool,
 }
 
-/// Which lines are indented, 0-based.
+/// The range of lines to indent, 0-based.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// These lines.
+    /// The lines.
     pub lines: Range<usize>,
-    /// Also blank lines (somebody is about to type there), and lines of forms that do not balance.
+    /// Also blank lines (for typing there), and lines of forms that do not balance.
     pub typing: bool,
 }
 
-/// White space at the start of a line (in bytes of the text), and by what it is to be replaced.
+/// White space at the start of a line (in bytes of the text), and its replacement.
 pub type Change = (Range<usize>, String);
 
-/// A comment that stands this far to the right is where somebody put it.
+/// A comment in this column or further to the right is not moved.
 const FAR: usize = 32;
-/// A line that would begin further to the right is left as it is: nobody writes this, and the white space of many such lines would be far
-/// more than their text.
+/// A line that would begin further to the right is left unchanged. No real code does so, and the
+/// white space of many such lines would far exceed their text.
 const FARTHEST: usize = 500;
 
-/// What has to change so that the lines are indented.
+/// The changes that indent the lines.
 pub fn format(tree: &Tree, wanted: &Wanted, bodies: &Bodies, options: Options) -> Vec<Change> {
     let roles = Roles::of(tree, bodies);
     let mut lines = Lines::new(tree, &roles, options.tab_size.max(1));
@@ -84,12 +84,12 @@ pub(super) struct Lines<'a> {
     tree: &'a Tree<'a>,
     roles: &'a Roles<'a>,
     columns: Columns<'a>,
-    /// What is known of lists whose elements stand on many lines.
+    /// Cached data of lists whose elements span many lines.
     data: RefCell<HashMap<NodeId, Keywords>>,
     clauses: RefCell<HashMap<NodeId, Clauses>>,
     /// The first byte of each line.
     starts: Vec<usize>,
-    /// Its first byte that is no space or tab.
+    /// The first byte of each line that is no space or tab.
     first: Vec<usize>,
     /// The column of that byte, as it will be.
     indent: Vec<usize>,
@@ -100,7 +100,7 @@ pub(super) struct Lines<'a> {
 /// The last `&key` or the like among the first elements of a list.
 #[derive(Debug, Clone, Copy, Default)]
 struct Keywords {
-    /// Of how many elements this is known.
+    /// The number of elements processed so far.
     seen: usize,
     last: Option<usize>,
 }
@@ -152,7 +152,7 @@ impl<'a> Lines<'a> {
         self.columns.width(self.starts[self.line(at)], at, 0)
     }
 
-    /// Whether the second begins on the line on which the first does.
+    /// Returns true if the second begins on the same line as the first.
     pub(super) fn same_line(&self, first: NodeId, second: NodeId) -> bool {
         self.line(self.tree.node(first).start) == self.line(self.tree.node(second).start)
     }
@@ -194,7 +194,8 @@ impl<'a> Lines<'a> {
         node.whole || self.tree.is_comment(top) || node.kind == Kind::Stray
     }
 
-    /// Of a comment with one semicolon: below the one it goes on, or where it is if that is far to the right.
+    /// The column of a comment with one semicolon: below the comment it continues, or unchanged
+    /// if it is far to the right.
     fn comment_column(&self, line: usize, container: NodeId, rest: &str) -> Option<usize> {
         if rest.starts_with(";;") {
             return None;
@@ -204,7 +205,7 @@ impl<'a> Lines<'a> {
             let children = self.tree.children(container);
             let at = children.partition_point(|id| self.tree.node(*id).start < self.first[line]);
             let mut before = *children.get(at.checked_sub(1)?)?;
-            // The comment may be within what ended on the line above.
+            // The comment may be inside a datum that ended on the line above.
             while self.tree.node(before).kind != Kind::LineComment {
                 before = *self.tree.children(before).last()?;
             }

@@ -1,4 +1,4 @@
-//! Names of parameters beside the literal arguments of a call, where there are so many that they are hard to tell apart.
+//! Parameter names beside the literal arguments of calls with too many arguments to tell apart.
 
 use std::collections::HashMap;
 
@@ -72,7 +72,8 @@ fn is_literal(form: &Form, node: &Node) -> bool {
     }
 }
 
-/// Before which characters of a call which names stand: of the literals that are for required and optional parameters.
+/// The names to show and the characters of the call to show them at, for literals of required and
+/// optional parameters.
 pub fn hints(call: &Call, parameters: &[String]) -> Vec<(usize, String)> {
     let positional = parameters.iter().take_while(|one| !one.starts_with('&') || one.eq_ignore_ascii_case("&optional"));
     let names = positional.filter(|one| !one.starts_with('&')).filter_map(|one| signature::keyword_name(one));

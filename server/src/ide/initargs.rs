@@ -1,12 +1,13 @@
-//! Initialization arguments: which class a call is about that takes them, and those of a class that a text defines.
+//! Initialization arguments: the class that a call passes them to, and those of a class that a
+//! text defines.
 
 use super::signature::CallSite;
 use super::texts::Texts;
 use crate::text::datum::{Form, Kind, Node, symbol_name};
 use crate::text::definitions;
 
-/// The class as written whose initialization arguments the argument under way may be, and those that are given already: of
-/// `(make-instance 'class ...)`, `(error 'condition ...)` and the like.
+/// The class as written whose initialization arguments the current argument may be, and those
+/// already given, for `(make-instance 'class ...)`, `(error 'condition ...)` and the like.
 pub fn class(site: &CallSite) -> Option<(String, Vec<String>)> {
     let operator = symbol_name(&site.operator)?;
     let at = match operator.as_str() {
@@ -16,7 +17,7 @@ pub fn class(site: &CallSite) -> Option<(String, Vec<String>)> {
     };
     let (_, before) = site.arguments.split_last()?;
     let (class, given) = before.get(at..)?.split_first()?;
-    // A name stands where a value has just ended.
+    // A name is expected only after complete pairs of name and value.
     if given.len() % 2 != 0 {
         return None;
     }
@@ -24,7 +25,8 @@ pub fn class(site: &CallSite) -> Option<(String, Vec<String>)> {
     Some((class.to_owned(), given.iter().step_by(2).cloned().collect()))
 }
 
-/// The initialization arguments of the slots of a class that the texts define, and its superclasses as written; `None` when they define none.
+/// The initialization arguments of the slots of a class that the texts define, and its
+/// superclasses as written; `None` when they define none.
 pub fn in_texts(class: &str, texts: &Texts) -> Option<(Vec<String>, Vec<String>)> {
     let key = definitions::key(class);
     texts.known().find_map(|text| {

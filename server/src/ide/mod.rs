@@ -1,4 +1,5 @@
-//! What the product does, one file a feature: plain data in, plain data out. Never names `lsp_types` or `rmcp`.
+//! The language features, one file each: plain data in, plain data out. Never names `lsp_types` or
+//! `rmcp`.
 
 pub mod asd;
 pub mod chatter;

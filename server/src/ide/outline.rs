@@ -1,5 +1,6 @@
-//! What a text defines: its top-level forms, and those within `progn`, `eval-when` and the like, each with its operator, its name and, of
-//! a method, its qualifiers and specializers. Offsets are bytes of the text.
+//! The definitions of a text: its top-level forms, and those within `progn`, `eval-when` and the
+//! like, each with its operator, its name and, for a method, its qualifiers and specializers.
+//! Offsets are bytes of the text.
 
 mod wanted;
 
@@ -11,17 +12,18 @@ use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 /// A top-level form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    /// Its operator in lower case, without its package: `defun`, `defmethod`, `in-package`, ...
+    /// The operator in lower case, without its package: `defun`, `defmethod`, `in-package`, ...
     pub operator: String,
-    /// What it defines or is about: its second element, in lower case where it is a symbol, without a package prefix: `foo`, `(setf foo)`.
+    /// The name or subject: the second element, in lower case if it is a symbol, without a package
+    /// prefix: `foo`, `(setf foo)`.
     pub name: String,
-    /// Of a method: `:after`, ...
+    /// For a method: `:after`, ...
     pub qualifiers: Vec<String>,
-    /// Of a method: the class of each required parameter, `t` where it has none.
+    /// For a method: the class of each required parameter, `t` if it has none.
     pub specializers: Option<Vec<String>>,
-    /// Where the name is written.
+    /// The node of the name.
     pub name_node: Option<NodeId>,
-    /// The form, without what guards it.
+    /// The form, without its guards.
     pub node: NodeId,
     /// The form with its guards (`#+sbcl (defun ...)`).
     pub outer: NodeId,
@@ -29,7 +31,8 @@ pub struct Definition {
     pub depth: usize,
 }
 
-/// Forms whose bodies are top-level forms too, or are commonly used as if they were; and how many arguments come before the body.
+/// Forms whose bodies are top-level forms too, or are commonly used so, and the number of
+/// arguments before the body.
 const WRAPPERS: [(&str, usize); 10] = [
     ("progn", 0),
     ("eval-when", 1),
@@ -160,7 +163,7 @@ fn specializer(tree: &Tree, id: NodeId) -> String {
 
 /// Names among which one finds it: `f`, and of a method also `f (c1 c2)` and `:after f (c1 c2)`.
 impl Definition {
-    /// Its name with, of a method, its qualifiers and specializers: `:after area (square t)`.
+    /// The name and, for a method, its qualifiers and specializers: `:after area (square t)`.
     pub fn full_name(&self) -> String {
         let mut words: Vec<String> = self.qualifiers.clone();
         words.push(self.name.clone());
@@ -170,7 +173,7 @@ impl Definition {
         words.join(" ")
     }
 
-    /// What heads it in a list of what a text has: `defmethod :after area (square t)`.
+    /// The heading of the definition in a list: `defmethod :after area (square t)`.
     pub fn title(&self) -> String {
         let name = self.full_name();
         if name.is_empty() { self.operator.clone() } else { format!("{} {name}", self.operator) }

@@ -1,4 +1,5 @@
-//! Where definitions are, exactly: what the image says, found in the texts as they are now; and what texts say without it.
+//! Exact locations of definitions: the image's answer, found in the current texts, or the texts
+//! alone without an image.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,18 +10,18 @@ use crate::text::Span;
 use crate::text::definitions::{self, Hint, Place};
 use crate::text::position::{LineColumn, line_column};
 
-/// A definition and where it stands.
+/// A definition and its location.
 #[derive(Debug, Clone)]
 pub struct Defined {
     /// `function`, `method`, `macro`, `variable`, ...
     pub kind: String,
-    /// How people name it.
+    /// The display name.
     pub name: String,
-    /// The text it stands in; `None` when its file cannot be read.
+    /// The text of its file; `None` if the file cannot be read.
     pub text: Option<Arc<Text>>,
-    /// Its file.
+    /// The file of the definition.
     pub file: PathBuf,
-    /// Where in the text.
+    /// The place in the text.
     pub place: Option<Place>,
 }
 
@@ -57,14 +58,15 @@ pub async fn defined(known: &Known, texts: &mut Texts) -> Vec<Defined> {
             }
         }
     }
-    // The image says of a name that declarations were made of it; that is worth showing only when there is nothing better.
+    // The image reports declarations of a name too. They are shown only if there is nothing
+    // better.
     if all.iter().any(|one| one.kind != "declaration") {
         all.retain(|one| one.kind != "declaration");
     }
     all
 }
 
-/// One definition in its text.
+/// The location of one definition in its text.
 pub async fn locate(definition: &Definition, features: &[String], texts: &mut Texts) -> Option<Defined> {
     let file = definition.place.file.clone()?;
     let text = texts.get(&file).await;
@@ -90,7 +92,8 @@ fn hint<'a>(definition: &'a Definition, features: &'a [String]) -> Hint<'a> {
     }
 }
 
-/// The definitions of a name as written: those the image knows of, or, without an image or when it knows none, those in the texts.
+/// The definitions of a name as written: those the image knows, or, without an image or if it
+/// knows none, those in the texts.
 pub async fn defined_anywhere(
     known: Option<&Known>,
     written: &str,
@@ -100,7 +103,8 @@ pub async fn defined_anywhere(
     defined_where(known, written, package, texts, |_| true).await
 }
 
-/// The same, of those that are meant: where the image knows none of these, the texts are asked.
+/// The same, restricted to definitions that `meant` accepts. If the image knows none of them, the
+/// texts are searched.
 pub async fn defined_where(
     known: Option<&Known>,
     written: &str,
@@ -120,7 +124,8 @@ pub async fn defined_where(
     found
 }
 
-/// The definitions of a name as written that the texts known so far have, those in `package` first. What there is to say without an image.
+/// The definitions of a name as written in the texts known so far, those in `package` first. Used
+/// without an image.
 pub fn defined_in_texts(written: &str, package: Option<&str>, texts: &Texts) -> Vec<Defined> {
     let key = definitions::key(written);
     let mut found: Vec<(bool, Defined)> = Vec::new();
@@ -143,7 +148,7 @@ pub fn defined_in_texts(written: &str, package: Option<&str>, texts: &Texts) -> 
     found.into_iter().filter(|(elsewhere, _)| !here || !elsewhere).map(|(_, one)| one).collect()
 }
 
-/// The whole first line of a text, for what has no form of its own.
+/// The whole first line of a text, for a definition without a form.
 pub fn beginning() -> Span {
     Span { start: 0, end: 0 }
 }

@@ -1,4 +1,5 @@
-//! The answer of `profile-code`: from stacks to rows, a call tree and folded stacks, and the contract's text.
+//! The answer of `profile-code`: from stacks to rows, a call tree and folded stacks, and the
+//! contract's text.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -15,11 +16,12 @@ pub use render::render;
 
 /// Rows that are shown; the rest is one row.
 const ROWS: usize = 25;
-/// Nodes of the call tree that are told; what is beneath is one node beside them.
+/// The maximum number of call tree nodes reported; the nodes beneath are summed in one node
+/// beside them.
 const NODES: usize = 300;
 /// Levels of it.
 const DEPTH: usize = 60;
-/// Folded stacks that are told, the most frequent.
+/// The maximum number of folded stacks reported, the most frequent first.
 const FOLDED: usize = 300;
 
 /// How a profile is shown.
@@ -31,10 +33,10 @@ pub enum Report {
     Graph,
 }
 
-/// What was asked for, as far as the report says it.
+/// The settings of the request that the report states.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProfileSettings {
-    /// What was counted.
+    /// The quantity sampled.
     pub mode: ProfileMode,
     /// Seconds between samples.
     pub interval: f64,
@@ -45,18 +47,18 @@ pub struct ProfileSettings {
 /// A function.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Its name.
+    /// The name of the function.
     pub function: String,
-    /// Samples in which it ran itself, or what the compiler calls for its arithmetic.
+    /// Samples in the function itself, or in the compiler's arithmetic functions it calls.
     pub samples: u64,
-    /// Samples in which it ran itself, as in the call tree.
+    /// Samples in the function itself, as in the call tree.
     #[serde(skip)]
     pub own: u64,
-    /// `samples` of a hundred.
+    /// `samples` as a percentage.
     pub self_percent: f64,
-    /// Of this row and those before it.
+    /// `self_percent` summed over this row and those before it.
     pub cumulative_percent: f64,
-    /// Samples in which it or what it called ran, of a hundred.
+    /// Samples in the function and its callees, as a percentage.
     pub inclusive_percent: f64,
     /// Bytes it allocated, in mode alloc.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,15 +68,15 @@ pub struct Row {
 /// A function in the call tree, by its callers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Node {
-    /// Its name.
+    /// The name of the function.
     pub function: String,
-    /// Samples in it and in what it called.
+    /// Samples in the function and its callees.
     pub samples: u64,
-    /// Those of a hundred.
+    /// `samples` as a percentage.
     pub percent: f64,
-    /// Samples in which it ran itself.
+    /// Samples in the function itself.
     pub own: u64,
-    /// What it called, the most frequent first. Their samples and `own` add up to `samples`.
+    /// The callees, the most frequent first. The sum of their samples and `own` is `samples`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Node>,
 }
@@ -121,7 +123,7 @@ pub struct Profiled {
 pub const FEW: u64 = 10;
 
 impl Profiled {
-    /// One that ran nothing, or whose result is lost.
+    /// A profile of code that did not run, or whose result is lost.
     pub fn without_work(status: Ending, kind: String, message: String) -> Profiled {
         Profiled {
             status,
@@ -140,7 +142,7 @@ impl Profiled {
         }
     }
 
-    /// What the image tells, as it was asked for.
+    /// Builds the report from the image's answer and the request's settings.
     pub fn new(answer: ProfileOutcome, asked: &ProfileSettings) -> Profiled {
         let ProfileOutcome { outcome, profile } = answer;
         let Evaluation { status, values, stdout, stderr, warnings, error, .. } = outcome.into();
@@ -172,7 +174,7 @@ fn mode_name(mode: ProfileMode) -> &'static str {
     }
 }
 
-/// Of a hundred, to one place.
+/// The percentage, rounded to one decimal place.
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (1000.0 * part as f64 / whole as f64).round() / 10.0 }
 }
@@ -181,8 +183,9 @@ fn name(profile: &Profile, index: usize) -> &str {
     profile.names.get(index).map_or("?", String::as_str)
 }
 
-/// Whether a function is what the compiler calls for arithmetic on numbers of unknown type. In the table that is the caller's own time: the
-/// call tree and the folded stacks have it under its name.
+/// Returns true if the function is called by the compiler for arithmetic on numbers of unknown
+/// type. The table counts its time as the caller's own; the call tree and the folded stacks
+/// list it by name.
 fn is_arithmetic(name: &str) -> bool {
     name.starts_with("SB-VM::GENERIC-") || name.starts_with("SB-KERNEL:TWO-ARG-")
 }
@@ -296,7 +299,7 @@ fn grown(node: &Growing, profile: &Profile, samples: u64, least: u64) -> Vec<Nod
 
 fn folded(profile: &Profile) -> Vec<String> {
     let line = |frames: &[usize], count: u64| {
-        // What a viewer splits at must not be in a name.
+        // Names must not contain the separators of the folded format.
         let names: Vec<String> = frames.iter().map(|frame| name(profile, *frame).replace([';', '\n'], ":")).collect();
         format!("{} {count}", names.join(";"))
     };

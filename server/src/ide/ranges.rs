@@ -1,4 +1,5 @@
-//! Ranges of a text that belong together: what is around a place, what can be folded, and where a symbol occurs. Offsets are bytes.
+//! Ranges of a text: selections around a place, foldable ranges, and the occurrences of a symbol.
+//! Offsets are bytes.
 
 use std::ops::Range;
 
@@ -7,15 +8,17 @@ use crate::text::position::Lines;
 use crate::text::stop;
 use crate::text::tree::{Kind, NodeId, Path, ROOT, Tree};
 
-/// A place has no more ranges around it than this: the smallest ones and the largest. Each is within the next when they are sent.
+/// The maximum number of ranges around a place: the smallest and the largest are kept. Each is
+/// nested in the next when they are sent.
 const MOST_AROUND: usize = 100;
 
-/// What is around a place, smallest first: the symbol or the string's text, the datum, the contents of the list, the list, ...
+/// The ranges around a place, smallest first: the symbol or the string's text, the datum, the
+/// contents of the list, the list, ...
 pub fn selections(tree: &Tree, at: usize) -> Vec<Range<usize>> {
     around(tree, at, &mut Path::default())
 }
 
-/// What is around each of some places.
+/// The ranges around each of several places.
 pub fn all_selections(tree: &Tree, places: &[usize]) -> Vec<Vec<Range<usize>>> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_unstable_by_key(|index| places[*index]);
@@ -79,9 +82,9 @@ fn atom_before(tree: &Tree, at: usize) -> Option<NodeId> {
 /// A range to fold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fold {
-    /// Where.
+    /// The range of bytes.
     pub range: Range<usize>,
-    /// It is of comments.
+    /// True for a range of comments.
     pub comment: bool,
 }
 
@@ -128,8 +131,9 @@ pub fn folds(tree: &Tree) -> Vec<Fold> {
     folds
 }
 
-/// Where the symbol at a place occurs, itself too, and whether it is defined there. Strings and comments are not looked into; a package
-/// prefix counts where both have one, or where the other's is the package in force (which `package` tells of a place).
+/// The occurrences of the symbol at a place, itself included, each with a flag for a definition.
+/// Strings and comments are skipped. A package prefix counts if both have one, or if the other's
+/// is the package in force, which `package` returns for a place.
 pub fn occurrences(tree: &Tree, at: usize, package: impl Fn(usize) -> Option<String>) -> Vec<(Range<usize>, bool)> {
     let Some(target) = atom_at(tree, at) else { return Vec::new() };
     let Some(symbol) = tree.symbol(target) else { return Vec::new() };

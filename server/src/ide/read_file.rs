@@ -1,4 +1,5 @@
-//! `lisp-read-file` on a text: its top-level forms in a line each, those that a pattern names in full; or its lines as they are.
+//! `lisp-read-file` on a text: its top-level forms in a line each, those matched by a pattern in
+//! full; or its lines unchanged.
 
 use serde::Serialize;
 
@@ -9,13 +10,13 @@ use crate::text::tree::{Kind, NodeId, Tree};
 /// A form of the collapsed view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Form {
-    /// Its operator; what lisp-edit-form takes for `form_type`.
+    /// The operator, as for `form_type` of lisp-edit-form.
     pub form_type: String,
-    /// What lisp-edit-form takes for `form_name`.
+    /// The name, as for `form_name` of lisp-edit-form.
     pub form_name: String,
-    /// Its first line, 1-based.
+    /// The first line, 1-based.
     pub line: usize,
-    /// Its last line, 1-based.
+    /// The last line, 1-based.
     pub end_line: usize,
     /// Whole where the pattern named it, otherwise its first line or so.
     pub text: String,
@@ -52,7 +53,7 @@ pub fn collapsed(text: &str, pattern: Option<&str>, offset: usize, limit: usize)
     (shown.into_iter().skip(offset).take(limit).map(form).collect(), count)
 }
 
-/// Whether the pattern names any form of the text.
+/// Returns true if the pattern matches the name of any form of the text.
 pub fn names_any(text: &str, pattern: &str) -> bool {
     let tree = Tree::parse(text);
     let all = definitions(&tree);
@@ -60,7 +61,7 @@ pub fn names_any(text: &str, pattern: &str) -> bool {
     all.iter().zip(selectors(&all, &tree)).any(|(form, name)| pattern.accepts(&name) || pattern.accepts(&form.name))
 }
 
-/// A form in one line: as much as says what it is, `...` for the rest.
+/// A form in one line: enough to identify it, and `...` for the rest.
 fn head(tree: &Tree, outer: NodeId) -> String {
     const WIDE: usize = 100;
     let node = tree.node(tree.unguarded(outer));
@@ -78,7 +79,7 @@ fn head(tree: &Tree, outer: NodeId) -> String {
     }
     shown.push('(');
     let operator = tree.operator(tree.unguarded(outer)).unwrap_or_default();
-    // The name and the lambda list (behind the qualifiers); of anything else what fits.
+    // The name and the lambda list (behind the qualifiers); for others the part that fits.
     let most = if operator == "defmethod" { 6 } else { 3 };
     for (index, id) in tree.elements(tree.unguarded(outer)).enumerate() {
         let text = tree.text_of(id).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -106,7 +107,8 @@ pub fn lines(text: &str, offset: usize, limit: usize) -> (String, usize) {
     (shown.join("\n"), all.len())
 }
 
-/// A pattern for names, without regard to case: `*` and `.*` stand for anything, `^` and `$` for the ends, `|` separates alternatives.
+/// A pattern for names, ignoring case: `*` and `.*` match anything, `^` and `$` the ends, `|`
+/// separates alternatives.
 struct Pattern {
     alternatives: Vec<(bool, bool, Vec<String>)>,
 }

@@ -1,4 +1,5 @@
-//! Who refers to a name: what the compiler noted, each place found in the text as it is now; and what open texts mention.
+//! The references to a name: those the compiler recorded, each located in the current text, and
+//! mentions in open texts.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,18 +17,19 @@ use crate::text::scopes::Scopes;
 /// A place that refers to a name.
 #[derive(Debug, Clone)]
 pub struct Referred {
-    /// `calls`, `macroexpands`, ...; `mentions` for what only the text tells.
+    /// `calls`, `macroexpands`, ...; `mentions` for references found only in the text.
     pub kind: String,
-    /// In what.
+    /// The referring definition.
     pub by: String,
     /// The text.
     pub text: Arc<Text>,
-    /// The name in it; the name of what refers to it when a macro wrote it.
+    /// The span of the name, or of the referring definition's name if a macro wrote the reference.
     pub span: Span,
 }
 
-/// The file and the 1-based line of each reference that the image tells of: of the first mention of `written` in it, else of
-/// what refers to it; `None` where the text does not have it.
+/// The file and the 1-based line of each reference reported by the image: the line of the first
+/// mention of `written` in the referring definition, else of that definition; `None` if the text
+/// does not contain it.
 pub async fn lines(
     written: &str,
     known: &[Reference],
@@ -65,7 +67,8 @@ async fn line_of_reference(
     Some((file.clone(), line_column(text.document.text(), at).line))
 }
 
-/// The places of the references that the image tells of, and of the mentions of `written`, which is read in `package`, in the open texts.
+/// The places of the references reported by the image, and of the mentions of `written`, which is
+/// read in `package`, in the open texts.
 pub async fn all(
     written: &str,
     package: Option<&str>,

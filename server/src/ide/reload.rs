@@ -18,14 +18,14 @@ const SHOWN: usize = 12;
 pub struct Failure {
     /// -32000.
     pub code: i32,
-    /// One sentence.
+    /// The message, one sentence.
     pub message: String,
-    /// `type`, and where they are known `message` and `location` with `file`, `line` and `column` (1-based).
+    /// `type`, and, if known, `message` and `location` with `file`, `line` and `column` (1-based).
     pub data: Value,
 }
 
 impl Failure {
-    /// One that has no place.
+    /// A failure without a location.
     pub fn new(kind: &str, message: impl Into<String>) -> Failure {
         Failure { code: -32000, message: message.into(), data: json!({"type": kind}) }
     }
@@ -57,7 +57,7 @@ impl Failure {
         Failure { code: -32000, message: "Compilation failed".into(), data }
     }
 
-    /// For a reader: the message, what the compiler said, and where.
+    /// For a person: the message, the compiler's output, and the location.
     pub fn render(&self) -> String {
         let mut text = self.message.clone();
         if let Some(said) = self.data["message"].as_str() {
@@ -74,7 +74,8 @@ impl Failure {
     }
 }
 
-/// The first finding of a check that makes the compilation fail: what `compile-file` would fail for, and not what only a confined check meets.
+/// The first finding of a check that makes the compilation fail: one that `compile-file` would
+/// fail for, not one that only a confined check meets.
 pub fn fatal(code: &str, items: &[Diagnostic], file: Option<&str>, line: usize) -> Option<ReloadFailure> {
     let fails = |item: &&Diagnostic| match item.severity {
         Severity::Error => !matches!(
@@ -102,7 +103,7 @@ pub fn fatal(code: &str, items: &[Diagnostic], file: Option<&str>, line: usize) 
     })
 }
 
-/// What became of a reload: the outcome, or why it did not take place.
+/// The result of a reload: the outcome, or the reason it did not take place.
 pub fn settle(outcome: ReloadOutcome) -> Result<ReloadOutcome, Failure> {
     if outcome.reloaded {
         return Ok(outcome);

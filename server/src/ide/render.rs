@@ -1,4 +1,5 @@
-//! Diagnostics for a terminal: the source line, carets under what is meant, and the places that explain it.
+//! Diagnostics for a terminal: the source line, carets under the marked span, and the related
+//! places.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,9 +16,9 @@ use crate::text::Span;
 /// A file as it is shown.
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
-    /// What it is called.
+    /// The display name of the source.
     pub name: &'a str,
-    /// Its text, for which the diagnostics are true.
+    /// The text for which the diagnostics are valid.
     pub text: &'a Rope,
 }
 
@@ -41,7 +42,7 @@ impl<'a> Terminal<'a> {
         Terminal { renderer, read }
     }
 
-    /// One diagnostic, several lines, without a line break at the end.
+    /// Renders one diagnostic as several lines, without a line break at the end.
     pub fn render(&self, source: &Source<'_>, diagnostic: &Diagnostic) -> String {
         let elsewhere: Vec<Option<(String, Rope)>> = diagnostic
             .related
@@ -79,7 +80,7 @@ impl<'a> Terminal<'a> {
     }
 }
 
-/// A message's first line is its headline; what follows explains.
+/// The first line of a message is its headline; the others explain it.
 fn headline(message: &str) -> (&str, &str) {
     match message.split_once('\n') {
         Some((first, rest)) => (first.trim_end(), rest.trim()),
@@ -106,7 +107,8 @@ fn context<'a>(
     snippet(name, text, related.span, AnnotationKind::Context, Some(label))
 }
 
-/// The lines a span lies on, with the span marked. Only these are handed over, so that the cost does not grow with the file.
+/// The lines that a span covers, with the span marked. Only these lines are passed on, so that the
+/// cost does not grow with the file.
 fn snippet<'a>(
     name: &'a str,
     text: &Rope,
@@ -122,7 +124,8 @@ fn snippet<'a>(
     Snippet::source(lines).path(name).line_start(first_line).annotation(annotation)
 }
 
-/// The text of a span's lines, the first one's number (1-based), and the span in bytes of that text.
+/// The text of a span's lines, the number of the first line (1-based), and the span in
+/// bytes of that text.
 fn cut(text: &Rope, span: Span) -> (String, usize, Range<usize>) {
     let start = span.start.min(text.len_chars());
     let end = span.end.clamp(start, text.len_chars());

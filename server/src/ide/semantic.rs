@@ -1,4 +1,5 @@
-//! What each word of a text is, for its colours. From the text, and from what the image knows of its symbols. Offsets are bytes.
+//! Semantic tokens: the kind of each word of a text, from the text and from the image's
+//! knowledge of its symbols. Offsets are bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,10 +12,10 @@ use crate::text::names;
 use crate::text::stop;
 use crate::text::tree::{Kind as Node, NodeId, Tree};
 
-/// What a word is; in the order of [`LEGEND`].
+/// The kind of a word, in the order of [`LEGEND`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Also what a false `#+` leaves out.
+    /// Also code skipped by a false `#+`.
     Comment,
     /// A character too.
     String,
@@ -62,9 +63,9 @@ pub const READONLY: u32 = 2;
 /// A word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Where.
+    /// The range of bytes.
     pub range: Range<usize>,
-    /// What.
+    /// The kind of the word.
     pub kind: Kind,
     /// [`DEFINITION`], [`READONLY`].
     pub modifiers: u32,
@@ -128,10 +129,10 @@ const MACROS: [&str; 26] = [
     "shiftf",
 ];
 
-/// A text has no more words than this: what is further down is not told.
+/// The maximum number of words reported of a text; later words are omitted.
 pub const MOST: usize = 400_000;
 
-/// All words of a text, in order. `known`: what the image knows, by symbols as written.
+/// All words of a text, in order. `known`: the image's data, by symbols as written.
 pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut left_out = 0;
@@ -275,7 +276,7 @@ fn operator_kind(name: &str, image: Option<&SymbolKind>, bodies: &Bodies) -> Kin
     }
 }
 
-/// Of an element of a lambda list, or of a `(parameter ...)` in one.
+/// The kind of an element of a lambda list, or of a `(parameter ...)` in one.
 fn in_lambda_list(tree: &Tree, roles: &Roles, list: NodeId, place: usize) -> Option<Kind> {
     if is_lambda_list(tree, roles, list) {
         return Some(Kind::Parameter);
@@ -306,7 +307,7 @@ fn is_lambda_list(tree: &Tree, roles: &Roles, list: NodeId) -> bool {
     }
 }
 
-/// Whether a list is a call, as far as the text tells.
+/// Returns true if a list is a call, as far as the text shows.
 fn is_call(tree: &Tree, roles: &Roles, list: NodeId) -> bool {
     if roles.role(list) != Role::Code {
         return false;

@@ -9,11 +9,13 @@ use crate::text::document::Document;
 pub struct CallSite {
     /// The operator as written.
     pub operator: String,
-    /// Where it is.
+    /// The span of the call.
     pub span: Span,
-    /// Its arguments up to the place, as written, of prefixes only with a quote; the last is the one under way, empty when it is not begun.
+    /// The arguments up to the place, as written, with no prefix but a quote. The last is the
+    /// current argument, empty if it is not begun.
     pub arguments: Vec<String>,
-    /// When the place is in a list that is the last of `arguments`: the elements of that list up to the place, and so on inwards.
+    /// The elements up to the place of the list that is the last of `arguments`, if the place is
+    /// in it, and so on inwards.
     pub inner: Vec<Vec<String>>,
 }
 
@@ -86,7 +88,8 @@ pub fn signature(operator: &str, parameters: &[String], site: &CallSite) -> Sign
     Signature { label: label.text, parameters: spans.into_iter().map(|(span, _)| span).collect(), active }
 }
 
-/// Whether the argument under way is for a parameter that is itself a list: a macro's `(var list)`.
+/// Returns true if the current argument is for a parameter that is itself a list: a macro's
+/// `(var list)`.
 pub fn destructures(parameters: &[String], site: &CallSite) -> bool {
     !site.inner.is_empty() && active(parameters, &site.arguments).is_some_and(|index| is_nested(parameters, index))
 }
@@ -172,7 +175,8 @@ pub fn active(parameters: &[String], arguments: &[String]) -> Option<usize> {
     None
 }
 
-/// Of the keyword parameters behind `&key` at `keys`, the one that the last argument names or is the value of.
+/// The keyword parameter behind `&key` at `keys` that the last argument names or gives the value
+/// for.
 fn keyword(parameters: &[String], keys: usize, arguments: &[String]) -> Option<usize> {
     let last = arguments.len().checked_sub(1)?;
     let named = if last % 2 == 0 { &arguments[last] } else { &arguments[last - 1] };
@@ -185,7 +189,8 @@ fn keyword(parameters: &[String], keys: usize, arguments: &[String]) -> Option<u
         .map(|(i, _)| i)
 }
 
-/// The keyword of a parameter behind `&key`, without its colon: of `start`, `(end 5)`, `((:key variable) default)`.
+/// The keyword of a parameter behind `&key`, without its colon: from `start`, `(end 5)`,
+/// `((:key variable) default)`.
 pub fn keyword_name(parameter: &str) -> Option<String> {
     if parameter.starts_with('&') {
         return None;
@@ -195,7 +200,8 @@ pub fn keyword_name(parameter: &str) -> Option<String> {
     Some(first.rsplit(':').next().unwrap_or(&first).to_lowercase())
 }
 
-/// The keywords that a call with these parameters takes, with their colons, as far as they are not given yet.
+/// The keywords that a call with these parameters accepts, with their colons, without those
+/// already given.
 pub fn keywords(parameters: &[String], given: &[String]) -> Vec<String> {
     let Some(keys) = parameters.iter().position(|one| one.eq_ignore_ascii_case("&key")) else { return Vec::new() };
     let all = parameters.iter().skip(keys + 1).take_while(|one| !one.eq_ignore_ascii_case("&aux"));

@@ -1,4 +1,5 @@
-//! `source_location` (contracts: hot-reload): every definition of a name, with file, line, column and a snippet.
+//! `source_location` (contracts: hot-reload): every definition of a name, with file, line, column
+//! and a snippet.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +11,7 @@ use crate::image::api::symbols::Known;
 /// Lines of a definition that are shown.
 const SNIPPET: usize = 8;
 
-/// The kinds one may ask for, each with what it takes in.
+/// The valid kinds of a request, each with the kinds it includes.
 const KINDS: [(&str, &[&str]); 11] = [
     ("function", &["function", "generic function", "setf function"]),
     ("method", &["method"]),
@@ -32,7 +33,7 @@ pub struct Locations {
     pub symbol: String,
     /// `kind`, `name`, `file`, `line`, `column`, `snippet`.
     pub definitions: Vec<Map<String, Value>>,
-    /// Why there are none, or what else there is.
+    /// The reason for an empty result, or further definitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The contract's error object.
@@ -40,10 +41,10 @@ pub struct Locations {
     pub error: Option<Map<String, Value>>,
 }
 
-/// What a kind that was asked for takes in.
+/// The kinds of definition that a requested kind includes.
 ///
 /// # Errors
-/// The kinds there are.
+/// The message lists the valid kinds.
 pub fn kinds(asked: Option<&str>) -> Result<Option<&'static [&'static str]>, String> {
     let Some(asked) = asked else { return Ok(None) };
     let plain = asked.trim_start_matches(':').to_lowercase().replace([' ', '_'], "-");
@@ -57,7 +58,7 @@ pub fn kinds(asked: Option<&str>) -> Result<Option<&'static [&'static str]>, Str
 }
 
 impl Locations {
-    /// Of what was found. `asked`: the name as it was asked for.
+    /// Builds the result from the definitions found. `asked`: the name as requested.
     pub fn new(asked: &str, known: Option<&Known>, defined: &[Defined], kinds: Option<&[&str]>) -> Locations {
         let symbol = known.and_then(|known| known.printed.clone()).unwrap_or_else(|| asked.to_owned());
         let wanted = |one: &&Defined| kinds.is_none_or(|kinds| kinds.contains(&one.kind.as_str()));
@@ -66,7 +67,7 @@ impl Locations {
         Locations { symbol, definitions, note, error: None }
     }
 
-    /// Of a call that failed.
+    /// The result of a failed call.
     pub fn failed(symbol: &str, kind: &str, message: String) -> Locations {
         let kind = kind.to_uppercase().replace('-', "_");
         let error = match json!({"code": -32000, "message": message, "data": {"type": kind}}) {

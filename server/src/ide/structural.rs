@@ -1,6 +1,8 @@
-//! Structural editing: what one command does to the lists around a place, as edits and the selection afterwards. Offsets are bytes.
+//! Structural editing: the effect of one command on the lists around a place, as edits and the
+//! selection afterwards. Offsets are bytes.
 //!
-//! An action that would leave the text less balanced, or would run two tokens into one, does nothing.
+//! An action that would leave the text less balanced, or would run two tokens into one, does
+//! nothing.
 
 use std::ops::Range;
 
@@ -11,52 +13,52 @@ use crate::text::scanner::{Scanner, TokenKind};
 use crate::text::toplevel::Scan;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
-/// What to do.
+/// The command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
-    /// Select what is around the selection.
+    /// Expands the selection to the node around it.
     Select,
-    /// Select what is first in the selection.
+    /// Shrinks the selection to the first node in it.
     SelectContract,
-    /// Take the datum behind the list into it.
+    /// Moves the datum behind the list into it.
     SlurpForward,
-    /// Take the datum before the list into it.
+    /// Moves the datum before the list into it.
     SlurpBackward,
-    /// Put the last datum of the list behind it.
+    /// Moves the last datum of the list behind it.
     BarfForward,
-    /// Put the first datum of the list before it.
+    /// Moves the first datum of the list before it.
     BarfBackward,
-    /// Put the datum in the place of the list around it.
+    /// Replaces the list around the datum by the datum.
     Raise,
-    /// Put parentheses around the datum, or around what is selected.
+    /// Wraps the datum or the selection in parentheses.
     Wrap,
-    /// Put square brackets around it.
+    /// Wraps the datum or the selection in square brackets.
     WrapSquare,
-    /// Take the parentheses around away.
+    /// Removes the surrounding parentheses.
     Splice,
     /// Change places with the next datum.
     DragForward,
     /// Change places with the datum before.
     DragBackward,
-    /// Delete to the end of the datum at or behind the cursor.
+    /// Deletes to the end of the datum at or behind the cursor.
     KillSexp,
     /// Change the places of the datums before and behind the cursor.
     Transpose,
-    /// Go behind the datum at or behind the cursor, or out of the list.
+    /// Moves behind the datum at or behind the cursor, or out of the list.
     MoveForward,
-    /// Go before the datum at or before the cursor, or out of the list.
+    /// Moves before the datum at or before the cursor, or out of the list.
     MoveBackward,
-    /// Go before the list around.
+    /// Moves before the surrounding list.
     MoveUp,
-    /// Go into the next list.
+    /// Moves into the next list.
     MoveDown,
 }
 
-/// What comes of it.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// What is replaced by what, in order, disjoint.
+    /// The replaced ranges and their new text, in order, disjoint.
     pub edits: Vec<(Range<usize>, String)>,
     /// The selection in the text afterwards.
     pub selection: Range<usize>,
@@ -89,7 +91,7 @@ pub fn applied(text: &str, edits: &[(Range<usize>, String)]) -> String {
     new
 }
 
-/// Where a place is after edits; what is put in right there comes behind it.
+/// The position of a place after edits; text inserted exactly there comes behind it.
 fn shifted(at: usize, edits: &[(Range<usize>, String)]) -> usize {
     let mut shifted = at;
     for (range, by) in edits.iter().rev() {
@@ -102,7 +104,8 @@ fn shifted(at: usize, edits: &[(Range<usize>, String)]) -> usize {
     shifted
 }
 
-/// Nothing is more broken than it was, and every token but parentheses is there still (unless some were meant to go).
+/// Returns true if nothing is more broken than before, and every token but parentheses is kept
+/// (unless `killed` allows a loss).
 fn is_sound(before: &Scan, old: &str, new: &str, killed: bool) -> bool {
     fn tokens(text: &str) -> Vec<&str> {
         let mut tokens: Vec<&str> = Scanner::new(text)
@@ -126,7 +129,7 @@ fn is_sound(before: &Scan, old: &str, new: &str, killed: bool) -> bool {
 enum Wanted {
     /// The selection as it was, moved with the text.
     Keep,
-    /// This one, of the new text.
+    /// A given range of the new text.
     At(Range<usize>),
 }
 
@@ -233,7 +236,7 @@ impl Editor<'_> {
         self.tree.text[at..].chars().next().is_none_or(|char| char.is_ascii_whitespace() || char == ')')
     }
 
-    /// What a deleted range leaves, so that its neighbours stay apart.
+    /// The replacement of a deleted range that keeps its neighbours separate tokens.
     fn gap(&self, range: &Range<usize>) -> String {
         let apart = self.blank_before(range.start) || self.blank_after(range.end);
         if apart { String::new() } else { " ".to_owned() }
@@ -344,7 +347,7 @@ impl Editor<'_> {
         let added = insert.1.len();
         let mut edits = vec![(opening, gap), insert];
         edits.sort_by_key(|(range, _)| range.start);
-        // One that was before the new opening parenthesis goes behind it, to stay in the list.
+        // A cursor before the new opening parenthesis moves behind it, to stay in the list.
         let kept = shifted(self.at(), &edits);
         let selection = if self.at() == at { kept + added } else { kept };
         Some((edits, Wanted::At(selection..selection)))

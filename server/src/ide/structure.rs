@@ -1,4 +1,5 @@
-//! What can be told of a text without Lisp: parentheses, strings, comments and `|` that do not balance.
+//! Structural checks of a text without Lisp: parentheses, strings, comments and `|` that do not
+//! balance.
 
 mod unclosed;
 
@@ -12,8 +13,9 @@ use crate::text::position::{line_column, line_content, line_of};
 use crate::text::scanner::{Cut, Scanner, Token, TokenKind};
 use crate::text::toplevel::{Fault, TopForm};
 
-/// The codes of the diagnostics of [`check`]; no other diagnostic has one of them. The `data` of a fix that can be told is
-/// `{"insert": {"at": offset, "text": ")"}}` or `{"delete": [start, end]}`, in characters.
+/// The codes of the diagnostics of [`check`]; no other diagnostic has one of them. The `data` of a
+/// fixable diagnostic is `{"insert": {"at": offset, "text": ")"}}` or `{"delete": [start, end]}`,
+/// in characters.
 pub const CODES: [&str; 7] = [
     "unbalanced-list",
     "unbalanced-close",
@@ -24,20 +26,21 @@ pub const CODES: [&str; 7] = [
     "unfinished-prefix",
 ];
 
-/// Of a text with more broken places the first ones are told.
+/// The maximum number of broken places reported in a text, the first ones.
 const MOST: usize = 1_000;
 
 /// The structure of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Structure {
-    /// What is wrong, in the order of the text; every one an error.
+    /// The structural errors, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
-    /// The top-level forms that cannot be read, in order and disjoint: the compiler takes them as white space.
+    /// The top-level forms that cannot be read, in order and disjoint: the compiler treats them as
+    /// white space.
     pub withheld: Vec<Span>,
 }
 
-/// Check a document's structure. Takes time by the number of forms and by the size of the broken ones. For a text that is no open
-/// document: `check(&Document::new(text, 0))`.
+/// Checks a document's structure. The time grows with the number of forms and the size of the
+/// broken ones. For a text that is no open document: `check(&Document::new(text, 0))`.
 pub fn check(document: &Document) -> Structure {
     let forms = document.scan().forms();
     let mut structure = Structure::default();
@@ -66,7 +69,8 @@ pub fn check(document: &Document) -> Structure {
     structure
 }
 
-/// A form that cannot be read, with what is needed to explain it. Its tokens' offsets are bytes of `source`.
+/// A form that cannot be read, with the data needed to explain it. The offsets of its tokens are
+/// bytes of `source`.
 struct Broken<'a> {
     text: &'a Rope,
     source: String,
@@ -160,13 +164,15 @@ impl<'a> Broken<'a> {
         }
     }
 
-    /// Whether text goes on right behind a string, as in `"a "b"`: then the string's end is another one's beginning.
+    /// Returns true if text follows directly behind a string, as in `"a "b"`: the string's end is
+    /// then the start of another.
     fn is_glued(&self, token: &Token) -> bool {
         let next = self.source.get(token.end..).and_then(|rest| rest.chars().next());
         token.kind == TokenKind::String && next.is_some_and(|next| next.is_alphanumeric() || "~.-:?!*+/".contains(next))
     }
 
-    /// A string or symbol that takes what follows with it: marked from its opening to its line's end.
+    /// The diagnostic of a string or symbol that includes the text behind it, marked from its
+    /// opening to its line's end.
     fn swallower(&self, code: &str, opening: usize, message: String, what: &str) -> Diagnostic {
         let start = self.offset(opening);
         let line = line_of(self.text, start);
@@ -186,7 +192,8 @@ impl<'a> Broken<'a> {
 
     /// The first prefix or guard without its form.
     fn dangling(&self) -> Option<Token> {
-        // What waits for a datum: (token, how many); a list is in it as its `(` with 0.
+        // The tokens that wait for a datum: (token, number of datums). A list is entered as its
+        // `(` with 0.
         let mut waiting: Vec<(Token, u8)> = Vec::new();
         for token in self.tokens() {
             match token.kind {
@@ -240,7 +247,8 @@ fn extra_close(text: &Rope, forms: &[TopForm], first: usize, end: usize) -> Diag
     }
 }
 
-/// If forms that are indented stand between the last definition and an extra `)`, the definition was closed too early.
+/// If forms that are indented stand between the last definition and an extra `)`, the definition
+/// was closed too early.
 fn ended_early(text: &Rope, before: &[TopForm]) -> Option<Related> {
     const FAR: usize = 50;
     let before = &before[before.len().saturating_sub(FAR)..];

@@ -1,4 +1,5 @@
-//! The outline of a document: what it defines, in sections by its `;;;;` comments. Offsets are bytes.
+//! The outline of a document: its definitions, in sections by its `;;;;` comments. Offsets are
+//! bytes.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use crate::text::stop;
 use crate::text::toplevel::{Scan, TopForm};
 use crate::text::tree::{Kind as Node, NodeId, Tree};
 
-/// What is defined.
+/// The kind of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// By `defun` and the like.
@@ -38,30 +39,31 @@ pub enum Kind {
     System,
     /// Begun by a `;;;;` comment.
     Section,
-    /// By a macro of somebody's.
+    /// By a macro that is not of the standard.
     Other,
 }
 
 /// Something in the outline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// Its name; of a method with qualifiers and specializers.
+    /// The name; for a method with qualifiers and specializers.
     pub name: String,
-    /// Its operator.
+    /// The operator.
     pub detail: String,
-    /// What it is.
+    /// The kind of the definition.
     pub kind: Kind,
     /// The whole form.
     pub range: Range<usize>,
-    /// Its name in it.
+    /// The range of the name in the form.
     pub name_range: Range<usize>,
-    /// What is in it.
+    /// The nested definitions.
     pub children: Vec<Symbol>,
 }
 
-/// An outline has no more definitions than this; nobody looks at more, and each takes some kilobytes on its way to an editor.
+/// The maximum number of definitions of an outline. Nobody reads more, and each takes some
+/// kilobytes on its way to an editor.
 pub const MOST: usize = 10_000;
-/// Of a larger top-level form, in bytes, only itself is told, and not what is in it.
+/// A top-level form larger than this number of bytes is reported without its contents.
 const LARGE: usize = 4 << 20;
 /// So much of a large form is looked at.
 const BEGINNING: usize = 4096;
@@ -71,13 +73,14 @@ const TOGETHER: usize = 256 << 10;
 /// The outline of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outline {
-    /// What it defines, in its sections.
+    /// The definitions, in their sections.
     pub symbols: Vec<Symbol>,
     /// There is more.
     pub cut: bool,
 }
 
-/// The outline of a text. Its forms are taken some at a time, so that of a large text never more than a part is a tree.
+/// The outline of a text. Forms are processed in groups, so that only a part of a large text is a
+/// tree at a time.
 pub fn outline(text: &str, scan: &Scan) -> Outline {
     let mut found: Vec<Symbol> = Vec::new();
     let mut cut = false;
@@ -116,7 +119,7 @@ fn defined(tree: &Tree) -> Vec<Symbol> {
     named.map(|definition| symbol(tree, definition)).collect()
 }
 
-/// What a large form defines, by its beginning.
+/// The definition of a large form, from its beginning.
 fn large(text: &str, bytes: Range<usize>) -> Option<Symbol> {
     let mut end = (bytes.start + BEGINNING).min(bytes.end);
     while !text.is_char_boundary(end) {
@@ -180,7 +183,8 @@ fn span(tree: &Tree, id: NodeId) -> Range<usize> {
     node.start..node.end
 }
 
-/// The `;;;;` comments between top-level forms that say something, one for each run of lines. What a text begins with is about all of it.
+/// The non-empty `;;;;` comments between top-level forms, one for each run of lines. A comment at
+/// the start of a text concerns the whole text and is left out.
 fn headings(text: &str, scan: &Scan) -> Vec<(String, Range<usize>)> {
     let mut headings: Vec<(String, Range<usize>)> = Vec::new();
     let ends = scan.forms().iter().map(|form| form.bytes.end);
@@ -198,7 +202,7 @@ fn headings(text: &str, scan: &Scan) -> Vec<(String, Range<usize>)> {
     headings
 }
 
-/// The same of what is between two forms.
+/// Adds the headings between two forms.
 fn headings_in(whole: &str, from: usize, between: &str, headings: &mut Vec<(String, Range<usize>)>) {
     for token in Scanner::of_part(between).filter(|token| token.kind == TokenKind::LineComment) {
         let range =

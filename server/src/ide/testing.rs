@@ -11,7 +11,7 @@ use crate::image::api::testing::{RunTestsOutcome, TestOutcome};
 use crate::text::Span;
 use crate::text::document::Document;
 
-/// Characters of a test's output that are told.
+/// The maximum number of characters of a test's output that are reported.
 const OUTPUT: usize = 4000;
 
 /// The facts of one run.
@@ -37,13 +37,13 @@ pub struct Tested {
     /// Why the run ended early.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
-    /// What was printed outside of tests.
+    /// The output printed outside of tests.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
 }
 
 impl Tested {
-    /// One that ran nothing.
+    /// A run without any test.
     pub fn without_work(status: Ending, kind: String, message: String) -> Tested {
         Tested {
             status,
@@ -101,7 +101,7 @@ fn facts(test: &TestOutcome) -> Value {
     facts
 }
 
-/// One line for a person.
+/// A summary of one line for a person.
 pub fn summary(facts: &Tested) -> String {
     let number = facts.tests.len();
     let mut text = format!("{number} test{}: {} passed", if number == 1 { "" } else { "s" }, facts.passed);
@@ -116,7 +116,7 @@ pub fn summary(facts: &Tested) -> String {
     text
 }
 
-/// The text: what failed first, with where it is.
+/// The text: failures first, with their locations.
 pub fn render(facts: &Tested) -> String {
     let mut blocks = Vec::new();
     if let Some(error) = &facts.error {
@@ -160,14 +160,14 @@ pub fn render(facts: &Tested) -> String {
     blocks.join("\n\n")
 }
 
-/// What a top-level form defines.
+/// A definition by a top-level form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
     /// The form.
     pub form: Span,
     /// The name, as written.
     pub name: String,
-    /// It is a test.
+    /// True for a test.
     pub test: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Texts of files as they are now: what is open in an editor as it is there, other files as they are on disk. Each is read once.
+//! Current texts of files: the editor's text for open files, the text on disk for others. Each is
+//! read once.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,11 @@ const LARGEST: u64 = 16 << 20;
 /// A text and how an editor calls it.
 #[derive(Debug)]
 pub struct Text {
-    /// Its URI: the client's own for what it has open.
+    /// The URI: the client's own for an open file.
     pub uri: String,
-    /// Its file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its text and forms.
+    /// The text and its forms.
     pub document: Document,
 }
 
@@ -33,7 +34,8 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// With what is open: URI, file and text. Of a file that is open more than once, the last text counts. `uri_of` names other files.
+    /// The texts with the open ones: URI, file and text. If a file is open more than once, its
+    /// last text counts. `uri_of` returns the URI of other files.
     pub fn new(open: impl Iterator<Item = (String, PathBuf, Document)>, uri_of: fn(&Path) -> String) -> Texts {
         let mut known: HashMap<PathBuf, Option<Arc<Text>>> = HashMap::new();
         for (uri, path, document) in open {
@@ -43,7 +45,7 @@ impl Texts {
         Texts { known, links: HashMap::new(), uri_of }
     }
 
-    /// All that is known so far: what is open, to begin with.
+    /// All texts known so far: at first the open ones.
     pub fn known(&self) -> impl Iterator<Item = &Arc<Text>> {
         self.known.values().flatten()
     }
@@ -53,7 +55,8 @@ impl Texts {
         if let Some(known) = self.known.get(self.links.get(path).map_or(path, PathBuf::as_path)) {
             return known.clone();
         }
-        // All that the file system is asked is asked by one thread: each change of threads takes longer than most of it.
+        // A single thread does all file system queries: switching threads takes longer than most
+        // queries.
         let wanted = path.to_owned();
         let found = tokio::task::spawn_blocking(move || {
             let real = std::fs::canonicalize(&wanted).unwrap_or(wanted);
@@ -72,7 +75,7 @@ impl Texts {
     }
 }
 
-/// Files that were read before, the last one last: who looks at names looks into the same files again.
+/// Files read before, the most recent last, as lookups of names read the same files again.
 static READ: Mutex<Vec<Remembered>> = Mutex::new(Vec::new());
 /// How many files are remembered.
 const REMEMBERED: usize = 16;

@@ -1,18 +1,18 @@
-//! Of which type a local variable is, as far as its text tells: by a declaration, a method's specializer, the condition of a handler's clause, or the
-//! form that makes its value.
+//! The type of a local variable, as far as its text shows: by a declaration, a method's
+//! specializer, the condition of a handler's clause, or the form of its value.
 
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
 use crate::text::scopes::{Binding, Scopes};
 
-/// What to look at for a name's type.
+/// The source of a name's type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TypeOf {
     /// The types of these names, as written.
     Named(Vec<String>),
-    /// What a call of this name, as written, returns.
+    /// The return type of a call of this name, as written.
     Returned(String),
-    /// It is a local name of which the text tells nothing.
+    /// A local name whose type the text does not show.
     Unknown,
 }
 
@@ -32,7 +32,7 @@ const NO_TYPES: [&str; 12] = [
     "unmuffle-conditions",
 ];
 
-/// Of the local variable at `offset`; `None` when the name there is no local one.
+/// The type of the local variable at `offset`; `None` if the name there is not local.
 pub fn of_local(document: &Document, offset: usize) -> Option<TypeOf> {
     let form = Form::at(document, offset)?;
     let scopes = Scopes::of(&form);
@@ -42,7 +42,7 @@ pub fn of_local(document: &Document, offset: usize) -> Option<TypeOf> {
     Some(found.unwrap_or(TypeOf::Unknown))
 }
 
-/// What `(declare (type T x))` or `(declare (T x))` says.
+/// The type by `(declare (type T x))` or `(declare (T x))`.
 fn declared(form: &Form, scopes: &Scopes, index: usize) -> Option<TypeOf> {
     let mut lists: Vec<&Node> = form.nodes.iter().collect();
     while let Some(list) = lists.pop() {
@@ -75,7 +75,7 @@ fn names_in(form: &Form, node: &Node) -> Vec<String> {
     }
 }
 
-/// What the place says where it is bound.
+/// The type by the place of the binding.
 fn bound(form: &Form, binding: &Binding) -> Option<TypeOf> {
     let path = form.path(binding.span.start);
     let (name, around) = path.split_last()?;
@@ -100,7 +100,7 @@ fn bound(form: &Form, binding: &Binding) -> Option<TypeOf> {
     }
 }
 
-/// The type of what a form makes.
+/// The type of the value of a form.
 fn made(form: &Form, value: &Node) -> Option<TypeOf> {
     let operator = form.operator(value).filter(|_| value.prefix == Prefix::None)?;
     let first = value.children.get(1);

@@ -1,17 +1,20 @@
-//! One top-level form as the reader sees it: data, without comments, prefixes and guards, for what must know its shape. A view of its [`Tree`].
-//! Never fails; what is not closed ends where the form does.
+//! A top-level form as the reader sees it: data, without comments, prefixes and guards, for
+//! code that needs its shape. A view of its [`Tree`]. Never fails; an unclosed datum ends at the
+//! end of the form.
 
 use super::Span;
 use super::document::Document;
 use super::tree::{self, NodeId, ROOT, Tree};
 
-/// How deep lists are told apart; what is deeper is left out. Nobody writes this, and a tree is walked by recursion.
+/// The maximum depth of lists; deeper ones are left out. No real code is so deep, and the
+/// traversal of a tree is recursive.
 const DEPTH: usize = 200;
 
-/// A larger form, in bytes, is not looked into: nobody writes it, and what it would take is many times its text.
+/// The maximum size of a form in bytes; a larger one is not parsed. No real code is so large, and
+/// the parsed form takes many times the memory of its text.
 const LARGEST: usize = 4 << 20;
 
-/// What a datum is.
+/// The kind of a datum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `(...)`.
@@ -41,18 +44,18 @@ pub enum Prefix {
     Other,
 }
 
-/// A datum and what is in it.
+/// A datum and its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Without its prefixes, in characters of the document.
     pub span: Span,
-    /// What it is.
+    /// The kind of the datum.
     pub kind: Kind,
     /// The prefix nearest to it. Of ``'`x`` that is the backquote.
     pub prefix: Prefix,
-    /// `#+` or `#-` stands before it: the reader may see it, or not.
+    /// True if `#+` or `#-` precedes: the reader may skip the datum.
     pub guarded: bool,
-    /// Of a list or vector.
+    /// The children of a list or vector.
     pub children: Vec<Node>,
     /// A list has its closing parenthesis.
     closed: bool,
@@ -63,7 +66,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// It has neither prefix nor guard.
+    /// Returns true if the datum has neither prefix nor guard.
     pub fn is_plain(&self) -> bool {
         self.prefix == Prefix::None && !self.guarded
     }
@@ -73,17 +76,17 @@ impl Node {
         self.kind == Kind::List && self.is_plain()
     }
 
-    /// Its elements, for edits, which leave alone what is guarded: that has none.
+    /// The elements, for edits, which leave guarded data alone: empty for a guarded list.
     pub fn elements(&self) -> &[Node] {
         if self.guarded { &[] } else { &self.children }
     }
 
-    /// Its first byte in the form's text, that of a prefix or guard if it has one.
+    /// The first byte in the form's text, including a prefix or guard.
     pub fn start(&self) -> usize {
         self.outer
     }
 
-    /// One past its last byte in the form's text.
+    /// The end in the form's text, one past the last byte.
     pub fn end(&self) -> usize {
         self.bytes.1
     }
@@ -94,9 +97,9 @@ impl Node {
 pub struct Form {
     /// As it is written.
     pub source: String,
-    /// What is in it: one datum, unless it is broken.
+    /// The data in the form: one datum, unless the form is broken.
     pub nodes: Vec<Node>,
-    /// Where it is in the document, in characters.
+    /// The span in the document, in characters.
     pub span: Span,
     /// No parenthesis is missing or too much.
     pub balanced: bool,
@@ -136,7 +139,8 @@ impl Form {
         Span { start: self.span.start + chars(start), end: self.span.start + chars(end) }
     }
 
-    /// The data around and at a place of the document, the outermost first; nothing inside of what is guarded.
+    /// The data around and at a place of the document, the outermost first, except inside guarded
+    /// data.
     pub fn around(&self, at: Span) -> Vec<&Node> {
         let byte = |offset: usize| {
             let chars = offset.saturating_sub(self.span.start);
@@ -157,7 +161,8 @@ impl Form {
         self.source.get(node.bytes.0..node.bytes.1).unwrap_or_default()
     }
 
-    /// The name of a symbol for comparing: without package, lower-case unless escaped. `None` for what is no symbol.
+    /// The name of a symbol for comparison: without package, lower-case unless escaped. `None` if
+    /// the node is no symbol.
     pub fn name(&self, node: &Node) -> Option<String> {
         if node.kind != Kind::Atom { None } else { symbol_name(self.text(node)) }
     }
@@ -170,7 +175,8 @@ impl Form {
         node.children.first().filter(|head| head.prefix == Prefix::None).and_then(|head| self.name(head))
     }
 
-    /// The lists around `offset`, outermost first, and then the atom or string that it is in or touches.
+    /// The lists around `offset`, outermost first, and then the atom or string around or next
+    /// to it.
     pub fn path(&self, offset: usize) -> Vec<&Node> {
         let mut path = Vec::new();
         let mut nodes = &self.nodes;
@@ -210,7 +216,7 @@ pub fn symbol_name(written: &str) -> Option<String> {
     (!number && !name.is_empty() && name != ".").then(|| name.to_lowercase())
 }
 
-/// From the tree of a form to what the reader makes of it.
+/// Converts the tree of a form to the data that the reader returns.
 struct View<'a> {
     tree: Tree<'a>,
     chars: Counter<'a>,
@@ -222,7 +228,8 @@ impl View<'_> {
         elements.into_iter().filter_map(|element| self.datum(element, depth)).collect()
     }
 
-    /// A datum without its prefixes and guards, which are told of; `None` for what is none, or too deep.
+    /// A datum without its prefixes and guards, which are recorded in it; `None` for a node that
+    /// is no datum, or too deep.
     fn datum(&mut self, outer: NodeId, depth: usize) -> Option<Node> {
         let (mut prefix, mut guarded, mut id) = (Prefix::None, false, outer);
         loop {

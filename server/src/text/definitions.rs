@@ -1,4 +1,5 @@
-//! Definitions in a text, by their shape: `(def... name ...)`. And where a definition is that the image tells of by offset or form number.
+//! Definitions in a text, by their shape: `(def... name ...)`. Also finds the definitions that the
+//! image reports by offset or form number.
 
 use super::Span;
 use super::datum::{Form, Kind, Node, Prefix, symbol_name};
@@ -7,7 +8,7 @@ use super::forms::package_at;
 use super::scanner::{Scanner, Token, TokenKind};
 use super::toplevel::TopForm;
 
-/// Operators whose bodies are top-level forms when they are, or that people wrap definitions in.
+/// Operators whose bodies are top-level forms when they are, or commonly hold definitions.
 const WRAPPERS: [&str; 12] = [
     "progn",
     "eval-when",
@@ -38,13 +39,14 @@ pub struct Defined {
     pub name: Span,
     /// The lambda list, when it has one.
     pub lambda_list: Option<Span>,
-    /// Of a method, for comparing: `circle`, `(eql :x)`, `t`.
+    /// For a method, for comparison: `circle`, `(eql :x)`, `t`.
     pub specializers: Vec<String>,
-    /// Of a method: `:around`.
+    /// For a method: `:around`.
     pub qualifiers: Vec<String>,
 }
 
-/// A name as written, for comparing: without package, lower-case, one space between parts; `(setf f)` with its parentheses.
+/// A name as written, for comparison: without package, lower-case, one space between parts;
+/// `(setf f)` with its parentheses.
 pub fn key(written: &str) -> String {
     let written = written.trim();
     if let Some(inner) = written.strip_prefix('"') {
@@ -58,26 +60,26 @@ pub fn key(written: &str) -> String {
     name.strip_prefix(':').map_or(name.clone(), str::to_owned)
 }
 
-/// What the image tells of a definition.
+/// The image's data about a definition.
 #[derive(Debug, Clone, Default)]
 pub struct Hint<'a> {
     /// `function`, `method`, `variable`, ...; empty when any will do.
     pub kind: &'a str,
     /// The name, for comparing: see [`key`].
     pub key: String,
-    /// Of a method, for comparing.
+    /// For a method, for comparison.
     pub specializers: Vec<String>,
-    /// Of a method.
+    /// For a method.
     pub qualifiers: Vec<String>,
     /// A character of the top-level form, or of the white space before it.
     pub offset: Option<usize>,
-    /// The number of the top-level form among those that the reader gives.
+    /// The number of the top-level form among the forms that the reader returns.
     pub form: Option<usize>,
-    /// What is true after `#+`, upper-case.
+    /// The features that `#+` accepts, upper-case.
     pub features: &'a [String],
 }
 
-/// Where a definition stands.
+/// The location of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The form that makes it.
@@ -101,7 +103,7 @@ pub fn all(document: &Document) -> Vec<Defined> {
 /// The definitions of that name ([`key`]) in a text.
 pub fn named(document: &Document, key: &str) -> Vec<Defined> {
     let mut found = Vec::new();
-    // Of `(setf f)`, the part that surely is in the text as it stands.
+    // For `(setf f)`, the part that is in the text exactly as written.
     let part = key.trim_matches(['(', ')', '"']).rsplit(' ').next().unwrap_or(key).to_lowercase();
     let text = document.text().to_string();
     // As long as the text, so that the forms are where they were.
@@ -117,12 +119,12 @@ pub fn named(document: &Document, key: &str) -> Vec<Defined> {
     found
 }
 
-/// The package in which a definition of the text stands.
+/// The package in force at a definition of the text.
 pub fn package(document: &Document, defined: &Defined) -> Option<String> {
     package_at(document, defined.span.start)
 }
 
-/// Whether an operator, lower-case and without package, defines something, by its name.
+/// Returns true if an operator, lower-case and without package, defines something, by its name.
 pub fn is_definer(operator: &str) -> bool {
     operator.starts_with("def") && !operator.starts_with("default")
 }
@@ -139,7 +141,7 @@ fn collect(form: &Form, node: &Node, depth: usize, found: &mut Vec<Defined>) {
     }
 }
 
-/// What a list that is headed by a defining operator defines.
+/// The definition by a list headed by a defining operator.
 fn defined(form: &Form, node: &Node, operator: String) -> Option<Defined> {
     let named = node.children.get(1)?;
     // `(defstruct (name option ...) ...)`; but the name of a setf function is the list.
@@ -182,7 +184,7 @@ fn specializers(form: &Form, list: &Node) -> Vec<String> {
         .collect()
 }
 
-/// Whether what an operator defines is of a kind, in the image's words.
+/// Returns true if an operator defines something of a kind, in the image's terms.
 fn fits(operator: &str, kind: &str) -> bool {
     let operators: &[&str] = match kind {
         "function" => &["defun", "defgeneric"],
@@ -208,7 +210,8 @@ fn fits(operator: &str, kind: &str) -> bool {
     operators.contains(&operator)
 }
 
-/// The words that a definition's operator stands for, as the image has them; the operator when it is not of the standard.
+/// The image's term for the kind of a definition by an operator; the operator itself if it is
+/// not of the standard.
 pub fn kind_of(operator: &str) -> &str {
     match operator {
         "defun" => "function",
@@ -231,11 +234,12 @@ pub fn kind_of(operator: &str) -> &str {
     }
 }
 
-/// Where in the text the definition is that the image tells of. The text may have changed since: then it is found by its name. `None` when
-/// there is no form at all to name.
+/// The location in the text of a definition reported by the image. If the text has changed since,
+/// the definition is found by its name. `None` if no form can be given.
 pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
     let forms = document.scan().forms();
-    // SBCL's offset may be where reading began: behind the form before, and before what `#+` takes out.
+    // SBCL's offset may be the start of the read: behind the previous form, and before a form
+    // skipped by `#+`.
     let given = |form: &&TopForm| hint.features.is_empty() || is_given(document, form, hint.features);
     let from = |offset: usize| forms.partition_point(|form| form.span.end <= offset);
     let by_offset = hint.offset.and_then(|offset| forms[from(offset)..].iter().find(given)).map(|form| form.span);
@@ -257,7 +261,7 @@ pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
             return Some(found);
         }
     }
-    // The nearest, when there are several: what `#+` and `#-` tell apart has the same name.
+    // The nearest, if there are several: alternatives by `#+` and `#-` have the same name.
     let others = named(document, &hint.key);
     let near = top.map_or(0, |span| span.start);
     let nearest = |wanted: &dyn Fn(&Defined) -> bool| {
@@ -282,13 +286,13 @@ pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
         })
 }
 
-/// All definitions in what is entered of a form, however deep.
+/// All definitions in the traversed parts of a form, at any depth.
 pub(super) fn everywhere(form: &Form, node: &Node, enter: impl Fn(&Node) -> bool + Copy, found: &mut Vec<Defined>) {
     if !enter(node) {
         return;
     }
     let operator = form.operator(node).filter(|operator| is_definer(operator));
-    // What is defined is no form: `(defstruct (definition ...))`.
+    // The defined name is no form: `(defstruct (definition ...))`.
     let name = operator.is_some().then_some(1);
     found.extend(operator.and_then(|operator| defined(form, node, operator)));
     for (_, child) in node.children.iter().enumerate().filter(|(index, _)| Some(*index) != name) {
@@ -296,7 +300,8 @@ pub(super) fn everywhere(form: &Form, node: &Node, enter: impl Fn(&Node) -> bool
     }
 }
 
-/// The slot of a `defclass` or `define-condition` whose option makes the accessor, reader or writer; the `:method` of a `defgeneric`.
+/// The slot of a `defclass` or `define-condition` whose option makes the accessor, reader or
+/// writer; the `:method` of a `defgeneric`.
 fn made_by_class(form: &Form, hint: &Hint<'_>) -> Option<Place> {
     let node = form.nodes.first()?;
     let operator = form.operator(node)?;
@@ -342,7 +347,8 @@ fn mention(form: &Form, node: &Node, name: &str) -> Option<Span> {
     node.children.iter().find_map(|child| mention(form, child, name))
 }
 
-/// Every mention of a symbol of that name ([`key`]) in a form of a text, quoted ones and `#'` too, as the spans of the whole symbols.
+/// The spans of all mentions of a symbol with the given name ([`key`]) in a form of a text,
+/// including quoted ones and `#'`.
 pub fn mentions(document: &Document, span: Span, name: &str) -> Vec<Span> {
     let form = Form::of(document, span);
     let mut found = Vec::new();
@@ -356,20 +362,21 @@ pub fn mentions(document: &Document, span: Span, name: &str) -> Vec<Span> {
     found
 }
 
-/// The form of that number: those that `#+` and `#-` take out are not counted, as the reader does not give them.
+/// The form with the given number. Forms skipped by `#+` and `#-` are not counted, as the reader
+/// does not return them.
 fn numbered(document: &Document, number: usize, features: &[String]) -> Option<Span> {
     let given = document.scan().forms().iter().filter(|form| is_given(document, form, features));
     given.map(|form| form.span).nth(number)
 }
 
-/// Whether the reader gives a form where these features are.
+/// Returns true if the reader returns a form under these features.
 fn is_given(document: &Document, form: &TopForm, features: &[String]) -> bool {
     let text = document.text();
     text.get_char(form.span.start) != Some('#')
         || guards_hold(&text.slice(form.span.start..form.span.end).to_string(), features)
 }
 
-/// Whether all the guards before a form hold.
+/// Returns true if all guards before a form hold.
 fn guards_hold(text: &str, features: &[String]) -> bool {
     let mut tokens =
         Scanner::of_part(text).filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
@@ -389,7 +396,7 @@ fn guards_hold(text: &str, features: &[String]) -> bool {
     true
 }
 
-/// `None` for what is no feature expression, and for one of a depth that nobody writes.
+/// `None` if the text is no feature expression, or one nested unrealistically deep.
 fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[String], depth: usize) -> Option<bool> {
     const DEEPEST: usize = 100;
     if depth > DEEPEST {

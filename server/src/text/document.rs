@@ -1,4 +1,5 @@
-//! A document: its text, its version, and its scan, kept up to date by the client's edits (LSP 3.17 `textDocument/didChange`).
+//! A document: its text, its version, and its scan, updated by the client's edits (LSP 3.17
+//! `textDocument/didChange`).
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,12 +10,12 @@ use super::packages::Packages;
 use super::position::{Position, PositionEncoding, to_offset};
 use super::toplevel::{Damage, Scan};
 
-/// One content change of a `didChange`.
+/// A content change of a `didChange`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// What is replaced, start and end; `None`: the whole text.
+    /// The start and end of the replaced range; `None`: the whole text.
     pub range: Option<(Position, Position)>,
-    /// By what.
+    /// The replacement text.
     pub text: String,
 }
 
@@ -42,10 +43,11 @@ pub enum EditError {
     },
 }
 
-/// Edits of one sequence that are told apart; more are taken for one edit of all that lies between the first and the last place.
+/// The maximum number of edits of one sequence kept separately; more are merged into one edit from
+/// the first to the last place.
 const APART: usize = 200;
 
-/// What a sequence of edits did to places in the text.
+/// The effect of a sequence of edits on places in the text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Applied {
     /// In order, each in the characters of the text that the one before it left.
@@ -53,8 +55,9 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Where the text at `span` is now, if no edit touched it: an edit touches a span when it removes some of it or inserts within it.
-    /// Take a diagnostic's top-level form for the span: if it moved, all of the diagnostic's spans moved as far.
+    /// The current position of `span`, if no edit touched it: an edit touches a span when it
+    /// removes some of it or inserts within it. Use the span of a diagnostic's top-level form:
+    /// if it moved, all spans of the diagnostic moved by the same distance.
     pub fn shift(&self, span: Span) -> Option<Span> {
         self.replaced.iter().try_fold(span, |span, edit| {
             if edit.old_end <= span.start {
@@ -75,7 +78,7 @@ pub struct Document {
     text: Rope,
     version: i32,
     scan: Scan,
-    /// What each `(in-package ...)` names, once somebody asked.
+    /// The packages that the `(in-package ...)` forms name, computed on first use.
     packages: Arc<OnceLock<Packages>>,
 }
 
@@ -85,7 +88,7 @@ impl Document {
         Document { text: Rope::from_str(text), version, scan: Scan::of(text), packages: Arc::default() }
     }
 
-    /// Its text. Cloning the rope is cheap.
+    /// The text. Cloning the rope is cheap.
     pub fn text(&self) -> &Rope {
         &self.text
     }
@@ -95,7 +98,7 @@ impl Document {
         self.version
     }
 
-    /// Its top-level forms.
+    /// The top-level forms.
     pub fn scan(&self) -> &Scan {
         &self.scan
     }
@@ -105,7 +108,8 @@ impl Document {
         self.packages.get_or_init(|| Packages::of(&self.text, &self.scan))
     }
 
-    /// Apply the changes of one `didChange` in order, each to the text that the one before it left. All or none.
+    /// Applies the changes of one `didChange` in order, each to the text after the previous one.
+    /// All or none.
     pub fn apply(&mut self, version: i32, encoding: PositionEncoding, edits: &[Edit]) -> Result<Applied, EditError> {
         let mut text = self.text.clone();
         let mut applied = Applied::default();
@@ -168,7 +172,7 @@ fn reversed(index: usize, version: i32, start: Position, end: Position) -> EditE
 }
 
 impl Damage {
-    /// This change followed by another, as one.
+    /// Merges this change and the next into one.
     fn then(self, next: Damage) -> Damage {
         let beyond = next.old_end.saturating_sub(self.new_end);
         Damage {

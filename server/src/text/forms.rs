@@ -1,4 +1,5 @@
-//! What is at a place in a document: the form, the symbol, the operator, the package. Offsets and spans are characters of the text.
+//! Lookups at a place in a document: the form, the symbol, the operator, the package. Offsets and
+//! spans are characters of the text.
 
 use ropey::Rope;
 
@@ -11,9 +12,9 @@ use super::toplevel::TopForm;
 /// The operator of the innermost list around a place, and which argument the place is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operator {
-    /// Its name as written.
+    /// The name as written.
     pub name: String,
-    /// Where the name is.
+    /// The span of the name.
     pub span: Span,
     /// The list it heads, to its end or, if it is not closed, to the end of its top-level form.
     pub list: Span,
@@ -31,7 +32,8 @@ pub fn toplevel_form(document: &Document, offset: usize) -> Option<Span> {
     at.map(|form| form.span)
 }
 
-/// The innermost list around `offset`, with the prefixes before it; at its very edge counts as in it. The top-level form when no list is.
+/// The innermost list around `offset`, with the prefixes before it, its edges included. The
+/// top-level form if there is no list.
 pub fn innermost_form(document: &Document, offset: usize) -> Option<Span> {
     let form = document.scan().form_at(offset)?;
     let part = Part::of(document.text(), form.span);
@@ -61,7 +63,8 @@ pub fn innermost_form(document: &Document, offset: usize) -> Option<Span> {
     Some(around.map_or(form.span, |start| part.span(start, part.text.len())))
 }
 
-/// The symbol or number that `offset` is in or touches, as written, its package prefix included; nothing in strings and comments.
+/// The symbol or number around or next to `offset`, as written, including its package prefix;
+/// `None` in strings and comments.
 pub fn symbol_at(document: &Document, offset: usize) -> Option<(Span, String)> {
     let form = document.scan().form_at(offset)?;
     let part = Part::of(document.text(), form.span);
@@ -80,7 +83,8 @@ pub fn symbol_at(document: &Document, offset: usize) -> Option<(Span, String)> {
     Some((part.span(token.start, token.end), text.to_owned()))
 }
 
-/// The operator of the innermost list around `offset` whose first element is a symbol; quoted lists have none.
+/// The operator of the innermost list around `offset` whose first element is a symbol; quoted
+/// lists have none.
 pub fn operator_at(document: &Document, offset: usize) -> Option<Operator> {
     struct List {
         start: usize,
@@ -145,8 +149,9 @@ pub fn operator_at(document: &Document, offset: usize) -> Option<Operator> {
     })
 }
 
-/// The package in force at `offset`: what the last `(in-package ...)` before it names, its name as the reader would have it
-/// (upper-case unless it was a string or escaped). `None` before the first one.
+/// The package in force at `offset`: the one that the last `(in-package ...)` before it names, as
+/// the reader converts the name (upper-case unless it was a string or escaped). `None` before the
+/// first one.
 pub fn package_at(document: &Document, offset: usize) -> Option<String> {
     document.packages().at(offset).map(str::to_owned)
 }
@@ -191,7 +196,7 @@ fn skip_datum(tokens: &mut impl Iterator<Item = Token>) -> Option<()> {
     }
 }
 
-/// What is between the quotes of a string, without its escapes.
+/// The contents of a string, without its escapes.
 fn string(written: &str) -> String {
     let mut string = String::with_capacity(written.len());
     let mut chars = written.chars();
@@ -201,7 +206,7 @@ fn string(written: &str) -> String {
     string
 }
 
-/// The string that a string designator as written stands for.
+/// The string that a string designator denotes as written.
 pub(super) fn designated(written: &str, kind: TokenKind) -> Option<String> {
     let symbol = match kind {
         TokenKind::String => {

@@ -1,4 +1,5 @@
-//! What a text defines, by the look of it: every `(def... name` at top level or in a list that is not quoted.
+//! The definitions of a text, by their shape: every `(def... name` at top level or in a list that
+//! is not quoted.
 
 use super::datum::{Form, Kind, Node, Prefix};
 use super::definitions::{Defined, everywhere, kind_of};
@@ -10,13 +11,15 @@ use super::scanner::TokenKind;
 /// A definition in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    /// The package of its name, as written before the colons, or in force there; `None` when the text does not say.
+    /// The package of the name, as written before the colons, or in force there; `None` if the
+    /// text does not name it.
     pub package: Option<String>,
-    /// Its name, as the reader would have it.
+    /// The name, as the reader converts it.
     pub name: String,
-    /// `function`, `macro`, `variable`, ...; the defining operator's name when it is none of the language's.
+    /// `function`, `macro`, `variable`, ...; the defining operator's name if it is none of the
+    /// language's.
     pub kind: String,
-    /// Its line, 1-based.
+    /// The line, 1-based.
     pub line: usize,
     /// The form as written.
     pub text: String,
@@ -42,7 +45,7 @@ pub fn definitions(text: &str) -> Vec<Definition> {
 }
 
 fn made(document: &Document, one: &Defined, package: Option<&str>) -> Option<Definition> {
-    // Of `(setf name)`, the name.
+    // For `(setf name)`, the name.
     let written = match one.written.strip_prefix('(') {
         Some(list) => list.trim_end_matches(')').split_whitespace().nth(1)?,
         None => one.written.as_str(),

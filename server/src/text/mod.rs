@@ -21,7 +21,7 @@ pub mod tree;
 pub struct Span {
     /// The first character.
     pub start: usize,
-    /// One past the last character.
+    /// The end, one past the last character.
     pub end: usize,
 }
 
@@ -37,7 +37,8 @@ impl From<Span> for (usize, usize) {
     }
 }
 
-/// The text of a file's bytes: UTF-8, or Latin-1 when they are none. The image reads a system's files by the same rule (`read-source-file`).
+/// The text of a file's bytes: UTF-8, or Latin-1 if they are not valid UTF-8. The image reads a
+/// system's files by the same rule (`read-source-file`).
 pub fn decode(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| error.as_bytes().iter().copied().map(char::from).collect())
 }

@@ -3,9 +3,9 @@
 /// A symbol as written, read by the standard rules.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Symbol {
-    /// Its package prefix; `""` for a keyword; `None` when it has none (`#:` too).
+    /// The package prefix; `""` for a keyword; `None` without prefix (`#:` too).
     pub package: Option<String>,
-    /// Its name, as the reader would have it: upper-case where nothing was escaped.
+    /// The name, as the reader converts it: upper-case except for escaped characters.
     pub name: String,
 }
 
@@ -27,7 +27,7 @@ pub fn symbol(written: &str) -> Option<Symbol> {
     }
 }
 
-/// Where the name begins behind the package prefix, in bytes; 0 when there is none.
+/// The byte offset of the name behind the package prefix; 0 without prefix.
 pub fn prefix_length(written: &str) -> usize {
     colon(written).map_or(0, |at| {
         let rest = &written[at..];
@@ -50,7 +50,7 @@ fn colon(written: &str) -> Option<usize> {
     None
 }
 
-/// Without its escapes; what was not escaped is upper-case.
+/// The text without its escapes; unescaped characters are upper-case.
 pub(super) fn unescaped(written: &str) -> String {
     let mut name = String::with_capacity(written.len());
     let mut in_bars = false;
@@ -66,7 +66,7 @@ pub(super) fn unescaped(written: &str) -> String {
     name
 }
 
-/// Whether an atom is a number in base ten (CLHS 2.3.1).
+/// Returns true if an atom is a number in base ten (CLHS 2.3.1).
 pub fn is_number(written: &str) -> bool {
     let unsigned = written.strip_prefix(['+', '-']).unwrap_or(written);
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,5 @@
-//! The packages that the `(in-package ...)` forms of a text name. Found in one walk along the text, and kept with it.
+//! The packages that the `(in-package ...)` forms of a text name. Computed in one pass over the
+//! text, and stored with it.
 
 use ropey::Rope;
 
@@ -8,12 +9,12 @@ use super::toplevel::Scan;
 /// The packages in force, in the order of the text.
 #[derive(Debug, Default)]
 pub(super) struct Packages {
-    /// Where each form ends, in characters, and what it names.
+    /// The end of each form, in characters, and the package it names.
     named: Vec<(usize, String)>,
 }
 
 impl Packages {
-    /// Of a text.
+    /// Collects the packages of a text.
     pub(super) fn of(text: &Rope, scan: &Scan) -> Packages {
         let forms = scan.forms();
         let mut named = Vec::new();
@@ -28,7 +29,7 @@ impl Packages {
         Packages { named }
     }
 
-    /// What the last form before `offset` names.
+    /// The package named by the last form before `offset`.
     pub(super) fn at(&self, offset: usize) -> Option<&str> {
         let before = self.named.partition_point(|(end, _)| *end <= offset);
         self.named[..before].last().map(|(_, name)| name.as_str())

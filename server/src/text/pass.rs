@@ -1,9 +1,11 @@
-//! One walk over a text that finds its top-level forms, and what to do when it does not balance. Offsets are bytes of the part given.
+//! A pass over a text to find its top-level forms, with recovery if the text does not balance.
+//! Offsets are bytes of the given part.
 
 use super::scanner::{Cut, Scanner, Suspect, Token, TokenKind};
 use super::toplevel::{Damage, Fault, TopForm};
 
-/// How often a text is scanned afresh behind a broken form before every `(` at the start of a line begins a form. Keeps time linear.
+/// The number of rescans of a text behind a broken form before every `(` at the start of a line
+/// begins a form. Keeps time linear.
 pub(super) const MAX_RECOVERIES: usize = 8;
 
 /// A form as the walk found it.
@@ -18,11 +20,11 @@ pub(super) struct Found {
 /// A scan of the text before a change, to be used again behind the change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reuse<'a> {
-    /// Its forms.
+    /// The forms of the old scan.
     pub(super) old: &'a [TopForm],
-    /// What changed, in bytes of the whole text.
+    /// The changed range, in bytes of the whole text.
     pub(super) damage: Damage,
-    /// Where the part begins in the whole new text.
+    /// The start of the part in the whole new text.
     pub(super) from: usize,
     /// From this form on, no `)` closes more than was opened and every string ends.
     sound_from: usize,
@@ -67,15 +69,16 @@ pub(super) enum Outcome {
 struct Frame {
     /// The first byte of its token.
     start: usize,
-    /// Where the token before it ended.
+    /// The end of the token before it.
     before: usize,
     /// How many datums it still takes; 0 for a list.
     takes: u8,
-    /// Its datum may be missing.
+    /// True if the datum may be missing.
     lenient: bool,
     /// `#+` or `#-`.
     guard: bool,
-    /// The index of the outermost of the frames right around it that wait for a datum; of a list, its own.
+    /// The index of the outermost of the directly surrounding frames that wait for a datum; for a
+    /// list, its own.
     outermost: usize,
 }
 
@@ -83,7 +86,7 @@ struct Frame {
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     at: usize,
-    /// Where the token before it ended.
+    /// The end of the token before it.
     before: usize,
 }
 
@@ -91,7 +94,7 @@ enum Step {
     /// No form is left.
     End,
     Form(Found),
-    /// The form is cut: what follows begins at `resume`.
+    /// The form is cut: the following text begins at `resume`.
     Cut {
         form: Found,
         resume: usize,
@@ -110,17 +113,19 @@ pub(super) struct Pass<'a> {
     scanner: Scanner<'a>,
     reuse: Option<Reuse<'a>>,
     frames: Vec<Frame>,
-    /// What was found.
+    /// The forms found.
     pub(super) forms: Vec<Found>,
 }
 
 impl<'a> Pass<'a> {
-    /// Walk over `text`, the part of a text after the byte `before`, which begins outside of every form.
+    /// Prepares a pass over `text`, the part of a text after the byte `before`, which begins
+    /// outside of every form.
     pub(super) fn new(text: &'a str, before: Option<u8>, reuse: Option<Reuse<'a>>) -> Self {
         Pass { text, scanner: Scanner::within(text, before), reuse, frames: Vec::new(), forms: Vec::new() }
     }
 
-    /// Find all forms. `None` when `partial` (more text follows the part) and the part does not suffice to tell.
+    /// Finds all forms. `None` if `partial` (more text follows the part) and the part is not
+    /// sufficient to decide.
     pub(super) fn run(&mut self, partial: bool) -> Option<Outcome> {
         let mut recoveries = 0;
         let mut base = 0;
@@ -158,7 +163,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Cut the form that is to blame for a text that ends inside `form`; where to go on, if anywhere.
+    /// Cuts the form that causes a text to end inside `form`. Returns the place to continue at, if
+    /// any.
     fn recover(&mut self, base: usize, form: Found, fault: Fault, mark: Option<Mark>) -> Option<usize> {
         if matches!(fault, Fault::UnterminatedString | Fault::UnterminatedBar) {
             let earlier = self.forms[base..].iter().position(|form| form.suspect.is_some());
@@ -194,7 +200,7 @@ impl<'a> Pass<'a> {
         Found { start, end, fault: Some(fault), suspect: None }
     }
 
-    /// Find one form. `strict`: cut it at the first mark or suspect.
+    /// Finds one form. `strict`: cuts it at the first mark or suspect.
     fn step(&mut self, strict: bool) -> Step {
         self.frames.clear();
         let mut depth = 0usize;
@@ -313,7 +319,7 @@ impl<'a> Pass<'a> {
         true
     }
 
-    /// Whether the list that `open` begins, with its guards, is at the start of a line.
+    /// Returns true if the list that `open` begins, with its guards, is at the start of a line.
     #[inline]
     fn mark(&self, open: Token, last_end: usize) -> Option<Mark> {
         if self.frames.last().is_some_and(|frame| frame.takes > 0)

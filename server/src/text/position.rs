@@ -1,7 +1,8 @@
 //! Positions: the only code that converts between UTF-8, UTF-16, UTF-32 and characters.
 //!
-//! An offset is a 0-based index of a character (Unicode code point) of a rope. Lines break at `\n`, `\r\n` and `\r` and nowhere
-//! else, as LSP 3.17 says ("Text Documents"); a form feed, common in Lisp files, is an ordinary character.
+//! An offset is a 0-based index of a character (Unicode code point) of a rope. Lines break only at
+//! `\n`, `\r\n` and `\r`, as LSP 3.17 specifies ("Text Documents"); a form feed, common in Lisp
+//! files, is an ordinary character.
 
 use ropey::{Rope, RopeSlice};
 
@@ -11,7 +12,7 @@ pub enum PositionEncoding {
     /// `utf-8`: bytes.
     #[serde(rename = "utf-8")]
     Utf8,
-    /// `utf-16`: code units; what LSP speaks when nothing was agreed.
+    /// `utf-16`: code units; the default of LSP without negotiation.
     #[default]
     #[serde(rename = "utf-16")]
     Utf16,
@@ -29,7 +30,7 @@ pub struct Position {
     pub column: u32,
 }
 
-/// A place as people count: line and column 1-based, columns in characters.
+/// A place for people: line and column 1-based, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineColumn {
     /// The line, 1-based.
@@ -38,8 +39,9 @@ pub struct LineColumn {
     pub column: usize,
 }
 
-/// The offset of a position. A column past its line's end means the line's end, a line past the last means the end of the text
-/// (LSP 3.17, "Position"); a column inside a character means that character's start. O(log n).
+/// The offset of a position. A column past its line's end means the line's end, a line past the
+/// last means the end of the text (LSP 3.17, "Position"); a column inside a character means that
+/// character's start. O(log n).
 pub fn to_offset(text: &Rope, position: Position, encoding: PositionEncoding) -> usize {
     let line = position.line as usize;
     if line >= text.len_lines() {
@@ -55,8 +57,8 @@ pub fn to_offset(text: &Rope, position: Position, encoding: PositionEncoding) ->
     text.line_to_char(line) + in_line
 }
 
-/// The position of an offset; an offset past the end means the end of the text, one between `\r` and `\n` the end of their line.
-/// O(log n).
+/// The position of an offset; an offset past the end means the end of the text, one between `\r`
+/// and `\n` the end of their line. O(log n).
 pub fn to_position(text: &Rope, offset: usize, encoding: PositionEncoding) -> Position {
     let (line, column) = line_and_chars(text, offset);
     let column = match encoding {
@@ -67,13 +69,14 @@ pub fn to_position(text: &Rope, offset: usize, encoding: PositionEncoding) -> Po
     Position { line: clamp_u32(line), column: clamp_u32(column) }
 }
 
-/// The place of an offset as people count. O(log n).
+/// The 1-based line and column of an offset. O(log n).
 pub fn line_column(text: &Rope, offset: usize) -> LineColumn {
     let (line, column) = line_and_chars(text, offset);
     LineColumn { line: line + 1, column: column + 1 }
 }
 
-/// The offset of a place as people count, clamped like [`to_offset`]; line or column 0 is taken as 1. O(log n).
+/// The offset of a 1-based line and column, clamped like [`to_offset`]; line or column 0 is taken
+/// as 1. O(log n).
 pub fn from_line_column(text: &Rope, place: LineColumn) -> usize {
     let line = place.line.saturating_sub(1);
     if line >= text.len_lines() {
@@ -107,7 +110,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Of a text.
+    /// Computes the lines of a text.
     pub fn of(text: &str) -> Lines {
         Lines { breaks: text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect() }
     }
@@ -117,14 +120,15 @@ impl Lines {
         self.breaks.partition_point(|line_break| *line_break < at) + 1
     }
 
-    /// Whether a line ends within some bytes. O(log n).
+    /// Returns true if a line ends within a range of bytes. O(log n).
     pub fn break_within(&self, range: &std::ops::Range<usize>) -> bool {
         let next = self.breaks.partition_point(|line_break| *line_break < range.start);
         self.breaks.get(next).is_some_and(|line_break| *line_break < range.end)
     }
 }
 
-/// The positions of the bytes of a text, asked in ascending order: a walk along the text, where [`to_position`] finds its way anew.
+/// The positions of the bytes of a text, queried in ascending order in one pass along the text,
+/// while [`to_position`] searches anew each time.
 #[derive(Debug, Clone)]
 pub struct Walk<'a> {
     text: &'a str,
@@ -139,7 +143,8 @@ impl<'a> Walk<'a> {
         Walk { text, encoding, byte: 0, at: Position::default() }
     }
 
-    /// The position of a byte, which must begin a character. Of a byte before the one that was asked last, that one's position.
+    /// The position of a byte, which must begin a character. For a byte before the last one
+    /// queried, the last position is returned.
     pub fn go_to(&mut self, byte: usize) -> Position {
         let bytes = self.text.as_bytes();
         let from = self.byte;

@@ -1,9 +1,11 @@
-//! The scanner: Common Lisp text to tokens, by the standard syntax (CLHS 2.2) as SBCL's reader has it (SBCL `src/code/reader.lisp`).
+//! The scanner: Common Lisp text to tokens, by the standard syntax (CLHS 2.2) as implemented by
+//! SBCL's reader (SBCL `src/code/reader.lisp`).
 //!
-//! It never fails and never panics; it takes linear time. Offsets of this file are bytes of the text it was given.
-//! Dispatching macro characters it does not know (`#?`, `#@`, ...) are taken as a prefix of the datum that follows.
+//! The scanner never fails or panics, and takes linear time. Offsets are bytes of the given text.
+//! Unknown dispatching macro characters (`#?`, `#@`, ...) are taken as a prefix of the datum that
+//! follows.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenKind {
     /// `(` or `#(` or `#3(`.
@@ -12,9 +14,11 @@ pub enum TokenKind {
     Close,
     /// `"..."`.
     String,
-    /// A symbol or number, or what reads as one object without a datum after it: `foo`, `|a b|`, `12`, `#\a`, `#:g`, `#*101`, `#1#`.
+    /// A symbol or number, or another token that reads as one object without a datum after it:
+    /// `foo`, `|a b|`, `12`, `#\a`, `#:g`, `#*101`, `#1#`.
     Atom,
-    /// Something that makes one object with the datum after it: `'` `` ` `` `,` `,@` `,.` `#'` `#.` `#1=` `#p` `#x` ...
+    /// A token that makes one object with the datum after it: `'` `` ` `` `,` `,@` `,.` `#'` `#.`
+    /// `#1=` `#p` `#x` ...
     Prefix,
     /// `#+` or `#-`: a feature expression and a datum follow.
     Guard,
@@ -26,7 +30,7 @@ pub enum TokenKind {
     BlockComment,
 }
 
-/// What the end of the text cut off.
+/// The part of a token cut off by the end of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cut {
     /// Nothing: the token is whole.
@@ -44,17 +48,18 @@ pub enum Cut {
 /// A token and where it is, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
-    /// What it is.
+    /// The kind of the token.
     pub kind: TokenKind,
-    /// What is missing of it.
+    /// The missing part.
     pub cut: Cut,
-    /// Its first byte.
+    /// The first byte.
     pub start: usize,
-    /// One past its last byte.
+    /// The end, one past the last byte.
     pub end: usize,
 }
 
-/// Where a definition seems to begin inside a string or a `|...|`: a sign that its end is missing.
+/// A place inside a string or a `|...|` at which a definition seems to begin: a sign that the
+/// end of the string or symbol is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspect {
     /// The `"` or `|` that opens it.
@@ -69,7 +74,8 @@ const TERMINATING: u8 = 2;
 const ESCAPE: u8 = 3;
 const BAR: u8 = 4;
 
-/// The syntax type of each byte; bytes of multi-byte characters are constituents. White space as SBCL's standard readtable.
+/// The syntax type of each byte; bytes of multi-byte characters are constituents. White space as
+/// in SBCL's standard readtable.
 static SYNTAX: [u8; 256] = {
     let mut table = [CONSTITUENT; 256];
     let white = b" \t\n\r\x0c\x7f";
@@ -100,7 +106,8 @@ pub struct Scanner<'a> {
     opening: usize,
 }
 
-/// The first byte from `at` on that `stop` accepts, or the end. Sixteen at a time, which the compiler makes into vector code.
+/// The first byte from `at` on that `stop` accepts, or the end. Tests sixteen bytes at a time,
+/// so that the compiler generates vector code.
 #[inline(always)]
 fn find(text: &[u8], mut at: usize, stop: impl Fn(u8) -> bool) -> usize {
     while let Some(block) = text.get(at..at + 16) {
@@ -116,17 +123,19 @@ fn find(text: &[u8], mut at: usize, stop: impl Fn(u8) -> bool) -> usize {
 }
 
 impl<'a> Scanner<'a> {
-    /// Scan a text from its start.
+    /// Scans a text from its start.
     pub fn new(text: &'a str) -> Self {
         Self::within(text, None)
     }
 
-    /// Scan a text that is a part of another, and begins outside of every token: `#!` at its start is no comment.
+    /// Scans a text that is a part of another, and begins outside of every token: `#!` at its
+    /// start is no comment.
     pub fn of_part(text: &'a str) -> Self {
         Self::within(text, Some(b'\n'))
     }
 
-    /// Scan a part of a text that begins outside of every token. `before` is the byte before the part, if any.
+    /// Scans a part of a text that begins outside of every token. `before` is the byte before the
+    /// part, if any.
     pub(super) fn within(text: &'a str, before: Option<u8>) -> Self {
         Scanner { text: text.as_bytes(), at: 0, before, suspect: None, opening: 0 }
     }
@@ -136,7 +145,7 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// Go back (or on) to a byte at which a token begins.
+    /// Moves back (or forward) to a byte at which a token begins.
     pub(super) fn seek(&mut self, at: usize) {
         self.at = at;
         self.suspect = None;
@@ -148,12 +157,13 @@ impl<'a> Scanner<'a> {
         self.suspect.take()
     }
 
-    /// Of a token that is cut ([`Cut::Bar`], [`Cut::Escape`]): the byte of the `|` or `\` to blame.
+    /// For a token that is cut ([`Cut::Bar`], [`Cut::Escape`]): the byte of the causing `|` or
+    /// `\`.
     pub fn cut_opening(&self) -> usize {
         self.opening
     }
 
-    /// Whether a byte is the first of a line.
+    /// Returns true if a byte is the first of a line.
     #[inline]
     pub(super) fn at_line_start(&self, at: usize) -> bool {
         let before = if at == 0 { self.before } else { self.text.get(at - 1).copied() };
@@ -206,8 +216,9 @@ impl<'a> Scanner<'a> {
         closed
     }
 
-    /// Whether what was read as a string from `opening` seems to have lost its end before `resume`: what begins there looks like a
-    /// definition, or the text goes on right behind the string's end as it does behind no string.
+    /// Records a string from `opening` whose end seems to be missing before `resume`: a definition
+    /// seems to begin there, or text follows directly behind the string's end, as it never does
+    /// behind a string.
     #[cold]
     fn consider(&mut self, opening: usize, resume: usize, closed: bool) {
         let rest = &self.text[resume + 1..];
@@ -219,7 +230,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The rest of a symbol or number, from a constituent or an escape on; nothing if there is none.
+    /// The rest of a symbol or number, from a constituent or an escape on; empty if there is none.
     #[inline]
     fn token_tail(&mut self, start: usize) -> Token {
         let mut at = self.at;
@@ -259,7 +270,7 @@ impl<'a> Scanner<'a> {
         Token { cut, ..self.token(TokenKind::Atom, start) }
     }
 
-    /// One past the whole character at `at`, so that a token never ends inside a character.
+    /// The end of the whole character at `at`, so that a token never ends inside a character.
     fn past_character(&self, at: usize) -> usize {
         let mut end = (at + 1).min(self.text.len());
         while end < self.text.len() && self.text[end] & 0xC0 == 0x80 {

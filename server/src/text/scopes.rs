@@ -1,7 +1,9 @@
-//! Local bindings of a top-level form, from its text alone: what is bound where, and which occurrence means which binding. Pure.
+//! Local bindings of a top-level form, from its text alone: the bindings, their scopes, and the
+//! binding of each occurrence. Pure.
 //!
-//! The standard's binding forms are known, and the habits of others: `(with-... (var ...) body)` and `(do-... (var ...) body)` bind. An
-//! unknown macro is taken for a function. What is quoted means nothing, but for what is unquoted in it.
+//! Supports the standard's binding forms and common conventions: `(with-... (var ...) body)` and
+//! `(do-... (var ...) body)` bind. An unknown macro is treated as a function. Quoted data have no
+//! bindings, except for unquoted parts.
 
 mod lambda_list;
 mod loop_form;
@@ -12,12 +14,12 @@ use std::sync::Arc;
 use super::Span;
 use super::datum::{Form, Kind, Node, Prefix};
 
-/// What is bound.
+/// The kind of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BindingKind {
     /// By `let` and the like.
     Variable,
-    /// Of a function's or macro's lambda list.
+    /// In a function's or macro's lambda list.
     Parameter,
     /// By `flet` or `labels`.
     Function,
@@ -28,7 +30,7 @@ pub enum BindingKind {
 }
 
 impl BindingKind {
-    /// What a person calls it.
+    /// The kind in words for a person.
     pub fn words(self) -> &'static str {
         match self {
             BindingKind::Variable => "local variable",
@@ -39,7 +41,7 @@ impl BindingKind {
         }
     }
 
-    /// Whether it is called, not read.
+    /// Returns true if the binding is called, not read.
     pub fn is_operator(self) -> bool {
         matches!(self, BindingKind::Function | BindingKind::Macro)
     }
@@ -48,17 +50,18 @@ impl BindingKind {
 /// A local binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// Its name, without package, lower-case unless escaped.
+    /// The name, without package, lower-case unless escaped.
     pub name: String,
-    /// Where the name is bound.
+    /// The span of the name at its binding.
     pub span: Span,
-    /// What it is.
+    /// The kind of the binding.
     pub kind: BindingKind,
     /// The form that binds it: `let`, `defun`, ...
     pub by: String,
-    /// Where it is in force.
+    /// The spans in which the binding is in force.
     pub scopes: Vec<Span>,
-    /// Where it is in force too, with the other bindings of its form: in order and disjoint.
+    /// Further spans in which it is in force, shared with the other bindings of its form: in order
+    /// and disjoint.
     pub shared: Option<Arc<[Span]>>,
     /// The lambda list of a local function or macro.
     pub parameters: Option<Span>,
@@ -78,7 +81,7 @@ pub struct Scopes {
     /// All of them.
     pub bindings: Vec<Binding>,
     uses: Vec<Use>,
-    /// What each use means: an index of `bindings`.
+    /// The binding of each use: an index of `bindings`.
     meant: Vec<Option<usize>>,
     /// The indices of the bindings, by where their names are.
     bindings_by_place: Vec<usize>,
@@ -87,7 +90,7 @@ pub struct Scopes {
 }
 
 impl Scopes {
-    /// Of a form.
+    /// Finds the bindings of a form.
     pub fn of(form: &Form) -> Scopes {
         let mut walk = Walk { form, scopes: Scopes::default(), into: HashSet::new(), shared: None };
         walk.body(&form.nodes);
@@ -114,14 +117,15 @@ impl Scopes {
         all
     }
 
-    /// Whether the name at `span` is called there: by a form that is evaluated, and that is none of the standard's own.
+    /// Returns true if the name at `span` is called there by a form that is evaluated and is
+    /// none of the standard's own.
     pub fn is_called(&self, span: Span) -> bool {
         let from = self.uses_by_place.partition_point(|index| self.uses[*index].span < span);
         let here = self.uses_by_place[from..].iter().map(|index| &self.uses[*index]).take_while(|one| one.span == span);
         here.into_iter().any(|one| one.operator)
     }
 
-    /// What is in force at `offset`, innermost first, without what is shadowed there.
+    /// The bindings in force at `offset`, innermost first, without those shadowed there.
     pub fn visible(&self, offset: usize) -> Vec<&Binding> {
         let mut found: Vec<((usize, usize), usize)> = Vec::new();
         for (index, binding) in self.bindings.iter().enumerate() {
@@ -137,8 +141,9 @@ impl Scopes {
         bindings.filter(|binding| names.insert((&binding.name, binding.kind.is_operator()))).collect()
     }
 
-    /// What each use means: of the bindings of its name that are in force there the one whose scope ends first, and of those that end
-    /// together the one whose scope begins last. A walk along the text for each name, and one for the scopes that bindings share.
+    /// The binding of each use: among the bindings of its name in force there the one whose scope
+    /// ends first, and among those that end together the one whose scope begins last. Makes one
+    /// pass along the text for each name, and one for the scopes that bindings share.
     fn find_meant(&self) -> Vec<Option<usize>> {
         let mut named: HashMap<(&str, bool), Named> = HashMap::new();
         for (index, binding) in self.bindings.iter().enumerate() {
@@ -168,7 +173,7 @@ impl Scopes {
         best.into_iter().map(|best| best.map(|(_, _, index)| usize::MAX - index)).collect()
     }
 
-    /// Of bindings that share scopes, each scope is looked at once, and not once for each binding.
+    /// Looks at each scope that bindings share once, and not once for each binding.
     fn look_into_shared(&self, best: &mut [Option<Extent>]) {
         let mut groups: HashMap<*const Span, usize> = HashMap::new();
         let mut scopes: Vec<(Span, usize)> = Vec::new();
@@ -189,7 +194,7 @@ impl Scopes {
             let one = &self.uses[*index];
             while let Some(scope) = next.next_if(|(scope, _)| scope.start <= one.span.start) {
                 around.push(scope);
-                // What ended before is in the way of nothing that follows.
+                // Scopes that ended before cannot contain any later use.
                 around.retain(|(scope, _)| one.span.start <= scope.end);
             }
             for (scope, group) in around.iter().filter(|(scope, _)| one.span.end <= scope.end) {
@@ -204,12 +209,13 @@ impl Scopes {
     }
 }
 
-/// Where a binding is in force, and its index.
+/// A span in which a binding is in force, and the index of the binding.
 type Scope = (Span, usize);
-/// Where a name is in force, and its uses.
+/// The scopes of a name, and its uses.
 type Named = (Vec<Scope>, Vec<usize>);
 
-/// The end of a scope, and its beginning and the number of its binding, each so that the less is the further on.
+/// The end of a scope, its beginning and the number of its binding, each encoded so that the
+/// lesser value is the inner scope or the later binding.
 type Extent = (usize, usize, usize);
 
 fn extent_of(scope: Span, binding: usize) -> Extent {
@@ -223,14 +229,15 @@ fn by_place<T>(all: &[T], span: impl Fn(&T) -> Span) -> Vec<usize> {
     order
 }
 
-/// The first in the list of those that touch an offset. Names do not overlap.
+/// The first in the list that touches an offset. Names do not overlap.
 fn touching(by_place: &[usize], offset: usize, span: impl Fn(usize) -> Span) -> Option<usize> {
     let after = by_place.partition_point(|index| span(*index).start <= offset);
     by_place[..after].iter().rev().copied().take_while(|index| offset <= span(*index).end).min()
 }
 
 impl Binding {
-    /// How far its scope around `offset` reaches: the innermost one ends first, and of those that end together begins last.
+    /// The extent of the scope around `offset`: the innermost one ends first, and among those that
+    /// end together begins last.
     fn extent(&self, offset: usize) -> Option<(usize, usize)> {
         let around = self.scopes.iter().filter(|scope| scope.start <= offset && offset <= scope.end);
         let shared = self.shared.as_deref().and_then(|shared| {
@@ -246,7 +253,7 @@ struct Walk<'a> {
     scopes: Scopes,
     /// The variables of each `loop` that `into` names.
     into: HashSet<(String, Span)>,
-    /// The scopes that the bindings of the form at hand share.
+    /// The scopes that the bindings of the current form share.
     shared: Option<Arc<[Span]>>,
 }
 
@@ -292,7 +299,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Of what is backquoted, only what is unquoted is evaluated.
+    /// Only the unquoted parts of a backquoted datum are evaluated.
     fn backquoted(&mut self, node: &Node) {
         for child in &node.children {
             match child.prefix {
@@ -509,7 +516,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `(declare (ignore x) (type fixnum y))`: the names in it are those of variables.
+    /// `(declare (ignore x) (type fixnum y))`: the names in it are variables.
     fn declarations(&mut self, rest: &[Node]) {
         for declaration in rest {
             let skipped = match self.form.operator(declaration).as_deref() {
@@ -528,7 +535,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether the first of an unknown macro's arguments is `(variable something ...)` .
+/// Returns true if the first of an unknown macro's arguments is `(variable something ...)` .
 fn heads_with_variable(form: &Form, rest: &[Node]) -> bool {
     let list = rest.first().filter(|list| list.kind == Kind::List && list.prefix == Prefix::None);
     list.is_some_and(|list| {

@@ -1,4 +1,5 @@
-//! Ending a computation on a text early: nobody wants its answer any more, or it has taken too long. The computation asks, in its loops.
+//! Cancellation of a computation on a text whose answer is no longer needed, or that has taken too
+//! long. The computation polls for it in its loops.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -18,12 +19,12 @@ impl Stop {
         Stop { asked: Arc::default(), deadline }
     }
 
-    /// End the computation.
+    /// Ends the computation.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the computation ends early.
+    /// Returns true if the computation must end early.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
@@ -49,7 +50,8 @@ pub fn within<T>(stop: &Stop, compute: impl FnOnce() -> T) -> T {
     compute()
 }
 
-/// Whether the computation on this thread is to end now, with what it has so far. Cheap enough for the innermost loops.
+/// Returns true if the computation on this thread must end now, with the results so far. Cheap
+/// enough for the innermost loops.
 #[inline]
 pub fn now() -> bool {
     QUESTIONS.with(|questions| {

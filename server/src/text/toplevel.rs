@@ -1,10 +1,11 @@
-//! Top-level forms: where each begins and ends, and which are broken.
+//! Top-level forms: the span of each, and the broken ones.
 //!
-//! A form's span is what SBCL's reader consumes for it, from its first prefix or `#+` guard to its end; a guard belongs to the
-//! datum it guards, whatever the features. While the text balances, the reader's rule alone decides. When it does not, the form
-//! that swallows the rest is cut at the first line that begins with `(` inside it, and what follows is scanned afresh, so that
-//! one missing parenthesis costs one form. A string (or `|...|`) in which a definition begins at the start of a line is taken
-//! as the one that lost its end.
+//! A form's span is the text that SBCL's reader consumes for it, from its first prefix or `#+`
+//! guard to its end; a guard belongs to the datum it guards, whatever the features. While the text
+//! balances, the reader's rule alone decides. Otherwise the form that includes the rest of the
+//! text is cut at the first line that begins with `(` inside it, and the text behind the cut is
+//! scanned afresh, so that one missing parenthesis breaks only one form. A string (or `|...|`)
+//! in which a definition begins at the start of a line is treated as the one without an end.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use super::pass::{Found, MAX_RECOVERIES, Outcome, Pass, Reuse};
 pub enum Fault {
     /// A list in it is never closed.
     UnclosedList,
-    /// It is a `)` that closes nothing.
+    /// A `)` that closes nothing.
     ExtraClose,
     /// A string in it is never closed.
     UnterminatedString,
@@ -35,13 +36,13 @@ pub enum Fault {
 /// A top-level form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TopForm {
-    /// Where, in characters.
+    /// The span in characters.
     pub span: Span,
     /// Why it cannot be read; `None` when its structure is whole.
     pub fault: Option<Fault>,
-    /// Where, in bytes.
+    /// The span in bytes.
     pub(crate) bytes: Span,
-    /// It has a string in which a definition seems to begin.
+    /// True if the form has a string in which a definition seems to begin.
     suspect: bool,
 }
 
@@ -52,7 +53,8 @@ pub struct Scan {
     forms: Arc<[TopForm]>,
 }
 
-/// What part of a text changed: `start..old_end` of the old text became `start..new_end` of the new one.
+/// The changed part of a text: `start..old_end` of the old text became `start..new_end` of the
+/// new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Damage {
     pub(super) start: usize,
@@ -60,11 +62,11 @@ pub(super) struct Damage {
     pub(super) new_end: usize,
 }
 
-/// How far beyond the damage an update looks before it takes the whole rest of the text, in bytes.
+/// The number of bytes an update scans beyond the damage before it scans the rest of the text.
 const WINDOW: usize = 16 * 1024;
 
 impl Scan {
-    /// Scan a text. Linear in its length.
+    /// Scans a text, in time linear in its length.
     pub fn of(text: &str) -> Scan {
         let mut pass = Pass::new(text, None, None);
         pass.run(false);
@@ -76,7 +78,8 @@ impl Scan {
         &self.forms
     }
 
-    /// Where the last form starts that is a list without any prefix or guard, which every reader comes to.
+    /// The start of the last form that is a list without any prefix or guard, which is read under
+    /// all features.
     pub fn last_plain(&self, text: &Rope) -> Option<usize> {
         let plain = |form: &&TopForm| form.fault.is_none() && text.get_char(form.span.start) == Some('(');
         self.forms.iter().rev().find(plain).map(|form| form.span.start)
@@ -87,13 +90,15 @@ impl Scan {
         self.forms.iter().filter(|form| form.fault.is_some())
     }
 
-    /// The form that `offset` (in characters) is in or touches; of two that touch it, the one that begins there.
+    /// The form around or next to `offset` (in characters); of two that touch it, the one that
+    /// begins there.
     pub fn form_at(&self, offset: usize) -> Option<&TopForm> {
         let after = self.forms.partition_point(|form| form.span.start <= offset);
         self.forms[..after].last().filter(|form| offset <= form.span.end)
     }
 
-    /// Bring the scan up to date with `text`. The same as `Scan::of` the new text, in time mostly by the size of the change.
+    /// Updates the scan to `text`. The result equals `Scan::of` the new text; the time depends
+    /// mostly on the size of the change.
     pub(super) fn update(&mut self, text: &Rope, bytes: Damage, chars: Damage) {
         let kept = self.kept_before(bytes.start);
         let near = text.char_to_byte(text.byte_to_char((bytes.new_end + WINDOW).min(text.len_bytes())));
@@ -107,15 +112,16 @@ impl Scan {
         }
     }
 
-    /// How many forms before the damage stand if nothing behind them fails: not the last one (it may be a prefix that awaits its
-    /// datum), and none from the first one on that was cut in a string or comment, which only a scan of the rest can confirm.
+    /// The number of forms before the damage that are valid if nothing behind them fails: not the
+    /// last one (it may be a prefix that awaits its datum), and none from the first one that was
+    /// cut in a string or comment, as only a scan of the rest can confirm them.
     fn kept_before(&self, start: usize) -> usize {
         let before = self.forms.partition_point(|form| form.bytes.end < start).saturating_sub(1);
         let first_lexical = self.forms[..before].iter().position(|form| form.fault.is_some_and(is_lexical));
         first_lexical.unwrap_or(before)
     }
 
-    /// The new forms, if the text up to byte `until` is enough to tell.
+    /// The new forms, if the text up to byte `until` is sufficient to decide.
     fn updated(&self, text: &Rope, bytes: Damage, chars: Damage, kept: usize, until: usize) -> Option<Vec<TopForm>> {
         let prefix = &self.forms[..kept];
         let (from_byte, from_char) = prefix.last().map_or((0, 0), |form| (form.bytes.end, form.span.end));
@@ -148,9 +154,10 @@ fn is_lexical(fault: Fault) -> bool {
     matches!(fault, Fault::UnterminatedString | Fault::UnterminatedBar | Fault::UnterminatedComment)
 }
 
-/// Whether forms put together from an old and a new scan are surely what one scan of the whole text gives: the forms kept are
-/// broken still (no `)` behind them can close their lists), no string before an unterminated one is the likelier culprit, and
-/// the limit of recoveries is not reached.
+/// Returns true if forms combined from an old and a new scan surely equal those of one scan of the
+/// whole text: the forms kept are still broken (no `)` behind them can close their lists), no
+/// string before an unterminated one is the likelier cause, and the limit of recoveries is not
+/// reached.
 fn tells_itself(forms: &[TopForm], kept: usize) -> bool {
     let cut = |form: &&TopForm| form.fault.is_some_and(|fault| is_lexical(fault) || fault == Fault::UnclosedList);
     if forms.iter().filter(cut).count() >= MAX_RECOVERIES {
@@ -164,7 +171,8 @@ fn tells_itself(forms: &[TopForm], kept: usize) -> bool {
     still_unclosed && culprit
 }
 
-/// Forms in bytes of `part` as forms of the text, in which the part begins at `from_byte` and `from_char`.
+/// Converts forms in bytes of `part` to forms of the text, in which the part begins at `from_byte`
+/// and `from_char`.
 fn in_chars(part: &str, found: &[Found], from_byte: usize, from_char: usize) -> Vec<TopForm> {
     let ascii = found.last().is_none_or(|last| part.as_bytes()[..last.end].is_ascii());
     let (mut byte, mut char) = (0, 0);

@@ -1,17 +1,20 @@
-//! The syntax tree of a text: lists, what is in them, and the comments between. Offsets are bytes of the text.
+//! The syntax tree of a text: lists, their contents, and the comments between. Offsets are
+//! bytes of the text.
 //!
-//! Each top-level form is parsed by itself, as [`Scan`] found it, so that a broken form spoils nothing outside of it.
+//! Each top-level form is parsed by itself, as [`Scan`] found it, so that a broken form has no
+//! effect outside of it.
 
 use super::scanner::{Cut, Scanner, TokenKind};
 use super::toplevel::{Scan, TopForm};
 
-/// A node's place in its tree: nodes are numbered in the order of the text, each before what is in it.
+/// The index of a node in its tree: nodes are numbered in the order of the text, each before its
+/// contents.
 pub type NodeId = u32;
 
 /// The root.
 pub const ROOT: NodeId = 0;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The whole text.
@@ -37,13 +40,13 @@ pub enum Kind {
 /// A node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
-    /// What it is.
+    /// The kind of the node.
     pub kind: Kind,
-    /// Its first byte.
+    /// The first byte.
     pub start: usize,
-    /// One past its last byte.
+    /// The end, one past the last byte.
     pub end: usize,
-    /// One past its opening token: `(`, `#'`, `#+`; its `end` if it has none.
+    /// The end of the opening token: `(`, `#'`, `#+`; `end` if there is none.
     pub inner: usize,
     /// Nothing of it is missing.
     pub whole: bool,
@@ -58,7 +61,8 @@ struct Packed {
     end: u32,
     inner: u32,
     parent: NodeId,
-    /// Its index among the elements of its parent; of a comment, the number of elements before it.
+    /// The index among the elements of the parent; for a comment, the number of elements
+    /// before it.
     place: u32,
     kind: Kind,
     whole: bool,
@@ -68,7 +72,7 @@ struct Packed {
 #[derive(Debug, Clone, Default)]
 struct Within {
     nodes: Vec<NodeId>,
-    /// Where the nodes within each node begin in `nodes`, and where the last ones end.
+    /// The start in `nodes` of the nodes within each node, and the end of the last ones.
     from: Vec<u32>,
 }
 
@@ -95,7 +99,7 @@ impl Within {
             within[*next as usize] = number(id);
             *next += 1;
         }
-        // Each now says where the nodes end; they begin where those before them end.
+        // Each entry now gives the end of the nodes; the start is the end of the previous ones.
         from.rotate_right(1);
         if let Some(first) = from.first_mut() {
             *first = 0;
@@ -120,14 +124,14 @@ pub struct Tree<'a> {
     elements: Option<Within>,
 }
 
-/// What was begun and has not ended.
+/// A node that was begun and has not ended.
 struct Open {
     id: NodeId,
     /// How many datums it has.
     datums: usize,
     /// How many elements it has.
     elements: u32,
-    /// What was begun last in it.
+    /// The last node begun in it.
     last: Option<NodeId>,
 }
 
@@ -142,7 +146,7 @@ impl<'a> Tree<'a> {
         Tree::of(text, &Scan::of(text))
     }
 
-    /// The tree of one top-level form, or of what else is parsed by itself.
+    /// The tree of one top-level form, or of another part parsed by itself.
     pub fn of_form(text: &'a str) -> Tree<'a> {
         let mut builder = Builder::new(text);
         builder.tokens(0, text.len(), Some(b'\n'));
@@ -162,7 +166,8 @@ impl<'a> Tree<'a> {
         builder.built()
     }
 
-    /// The tree of some of a text's top-level forms, with the comments between them. Offsets are those of the whole text.
+    /// The tree of some of a text's top-level forms, with the comments between them. Offsets
+    /// are those of the whole text.
     pub fn of_forms(text: &'a str, forms: &[TopForm]) -> Tree<'a> {
         let mut builder = Builder::new(text);
         let mut at = forms.first().map_or(0, |first| first.bytes.start);
@@ -194,7 +199,8 @@ impl<'a> Tree<'a> {
         self.elements.as_ref().unwrap_or(&self.children).of(id)
     }
 
-    /// The index of a node among the elements of its parent; of a comment, the number of elements before it.
+    /// The index of a node among the elements of its parent; for a comment, the number of elements
+    /// before it.
     pub fn place(&self, id: NodeId) -> usize {
         self.packed(id).place as usize
     }
@@ -204,12 +210,12 @@ impl<'a> Tree<'a> {
         self.nodes.len()
     }
 
-    /// Whether there is nothing in the text.
+    /// Returns true if the text contains no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.len() <= 1
     }
 
-    /// All nodes, each before what is in it.
+    /// All nodes, each before its contents.
     pub fn ids(&self) -> std::ops::Range<NodeId> {
         0..number(self.nodes.len())
     }
@@ -225,7 +231,7 @@ impl<'a> Tree<'a> {
         &self.text[node.start as usize..node.end as usize]
     }
 
-    /// Whether it is a comment.
+    /// Returns true if the node is a comment.
     pub fn is_comment(&self, id: NodeId) -> bool {
         is_comment(self.packed(id).kind)
     }
@@ -272,7 +278,8 @@ impl<'a> Tree<'a> {
         if self.packed(id).kind == Kind::Atom { super::names::symbol(self.text_of(id)) } else { None }
     }
 
-    /// The nodes that `at` is strictly inside of, or whose edge it is at when `touching`; outermost first, the root first of all.
+    /// The nodes strictly around `at`, or also those with an edge at it if `touching`; outermost
+    /// first, starting with the root.
     pub fn path(&self, at: usize, touching: bool) -> Vec<NodeId> {
         let mut path = Path::default();
         path.go_to(self, at, touching);
@@ -292,7 +299,8 @@ impl<'a> Tree<'a> {
         within.then_some(child)
     }
 
-    /// A comment goes on to the end of its line, and what is not closed as far as nothing else begins.
+    /// Returns true if the node extends to `at`: a comment extends to the end of its line, and an
+    /// unclosed node up to the next node.
     fn goes_on(&self, id: NodeId, at: usize) -> bool {
         let node = self.node(id);
         match node.kind {
@@ -303,7 +311,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The way from the root to a place, which is moved to the next place in time by what is between the two.
+/// The path from the root to a place. Moves to another place in time proportional to the text
+/// between the two.
 #[derive(Debug, Clone)]
 pub struct Path {
     /// Outermost first.
@@ -317,7 +326,7 @@ impl Default for Path {
 }
 
 impl Path {
-    /// Become what [`Tree::path`] is of a place.
+    /// Sets the path to the result of [`Tree::path`] for a place.
     pub fn go_to(&mut self, tree: &Tree<'_>, at: usize, touching: bool) {
         let inside = |id: NodeId| {
             let node = tree.node(id);
@@ -375,7 +384,7 @@ impl<'a> Builder<'a> {
                 TokenKind::Open => self.begin(Kind::List, from, to),
                 TokenKind::Prefix => self.begin(Kind::Prefixed, from, to),
                 TokenKind::Unknown => {
-                    // What an unknown macro character takes is what stands right behind it.
+                    // An unknown macro character takes only a datum that follows directly.
                     let next = text[to..end].chars().next();
                     if next.is_none_or(|next| next == ')' || next.is_ascii_whitespace()) {
                         self.leaf(Kind::Atom, from, to, whole);
@@ -424,7 +433,7 @@ impl<'a> Builder<'a> {
         self.open.push(Open { id, datums: 0, elements: 0, last: None });
     }
 
-    /// Ends what was begun last, without all it needs.
+    /// Ends the innermost open node, which is incomplete.
     fn abandon(&mut self, end: usize) {
         if let Some(Open { id, .. }) = self.open.pop() {
             self.tree.nodes[id as usize].end = number(end);
@@ -451,7 +460,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A datum is complete: so is what needed just that.
+    /// A datum is complete, and so are the open nodes that needed only this datum.
     fn datum(&mut self) {
         while let Some(open) = self.open.last_mut() {
             open.datums += 1;

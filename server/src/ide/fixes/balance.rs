@@ -1,4 +1,4 @@
-//! What makes a broken form whole, as `ide::structure` tells it.
+//! Repairs a broken form from the data of `ide::structure`.
 
 use super::{Change, Fix};
 use crate::model::diagnostic::Diagnostic;

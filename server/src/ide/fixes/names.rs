@@ -1,4 +1,4 @@
-//! A name that is not known where it stands: take it from a package that has it.
+//! Fixes for an unknown name: use it from a package that has it.
 
 use super::packages::{Clause, Definition, add};
 use super::{Change, Fix};
@@ -11,7 +11,7 @@ use crate::text::{Span, scanner::Scanner, scanner::TokenKind};
 /// Packages that are offered.
 const OFFERED: usize = 4;
 
-/// What a name may be.
+/// The kinds that a name may have.
 fn wanted(code: &str) -> Option<&'static [&'static str]> {
     match code {
         "undefined-function" => Some(&["function", "macro", "special-operator"]),

@@ -9,7 +9,7 @@ pub(super) struct Definition {
     form: Form,
 }
 
-/// What is added.
+/// The clause to add.
 pub(super) enum Clause<'a> {
     /// `(:use ... package)`.
     Use(&'a str),
@@ -23,7 +23,7 @@ impl Definition {
     /// The definition of the package `name`, upper-case, in a document.
     pub(super) fn find(document: &Document, name: &str) -> Option<Definition> {
         document.scan().forms().iter().filter(|form| form.fault.is_none()).find_map(|form| {
-            // Most forms are something else: a look at the beginning tells.
+            // Most forms are something else: their first characters are enough to skip them.
             let start: String = document.text().slice(form.span.start..form.span.end).chars().take(40).collect();
             if !start.to_ascii_lowercase().contains("package") {
                 return None;
@@ -42,7 +42,7 @@ impl Definition {
     }
 }
 
-/// The name that a string designator as written stands for; `None` where it has escapes.
+/// The name that a string designator denotes as written; `None` if it has escapes.
 fn designated(written: &str) -> Option<String> {
     if let Some(inner) = written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         return (!inner.contains('\\')).then(|| inner.to_owned());

@@ -6,15 +6,15 @@ use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::forms::toplevel_form;
 
-/// Where a variable is bound.
+/// The binding of a variable.
 struct Binder<'a> {
-    /// The list whose body the variable is known in.
+    /// The list in whose body the variable is in force.
     list: &'a Node,
     /// The element of it where the body begins.
     body: usize,
     /// A string at the beginning of the body is documentation.
     documented: bool,
-    /// What to declare.
+    /// The declaration to add.
     declaration: &'static str,
     /// The list of bindings and the binding, when that can be taken away.
     binding: Option<(&'a Node, &'a Node)>,
@@ -109,7 +109,7 @@ fn declare(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
     let at = |byte: usize, text: String| {
         Fix::new(title.clone(), vec![Change { span: form.span_of(byte, byte), text }]).preferred()
     };
-    // One that says the same of others.
+    // An existing declaration of the same kind for other variables.
     let mut specifiers = before[binder.body..].iter().flat_map(Node::elements);
     if let Some(same) =
         specifiers.find(|list| list.is_list() && form.operator(list).as_deref() == Some(binder.declaration))
@@ -153,7 +153,7 @@ fn remove(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
     Some(Fix::new(format!("Remove the variable {name}"), vec![change]))
 }
 
-/// Take an element out of a list, with the white space that belongs to it.
+/// Removes an element from a list, with the white space that belongs to it.
 pub(super) fn without(form: &Form, list: &Node, element: &Node) -> Option<Change> {
     let siblings = list.elements();
     let index = siblings.iter().position(|sibling| sibling == element)?;
@@ -180,7 +180,7 @@ pub(super) fn is_inert(form: &Form, node: &Node) -> bool {
     }
 }
 
-/// Whether a node has the symbol in it.
+/// Returns true if a node contains the symbol.
 pub(super) fn mentions(form: &Form, node: &Node, name: &str) -> bool {
     match node.kind {
         _ if node.guarded => true,
@@ -196,7 +196,7 @@ mod tests {
     use super::super::tests::{applied, marked};
     use super::*;
 
-    /// The text after the first fix whose title begins so; the titles there are when there is none.
+    /// The text after the first fix with this title prefix; without a match, all titles.
     fn after(source: &str, title: &str) -> String {
         let (document, item) = marked(source, "unused-variable");
         let all = fixes(&document, &item);

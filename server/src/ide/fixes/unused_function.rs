@@ -7,7 +7,8 @@ use crate::text::datum::{Form, Kind};
 use crate::text::document::Document;
 use crate::text::forms::toplevel_form;
 
-/// Only where nothing else in its `flet` or `labels` has its name: not a declaration, and not a function that is itself never called.
+/// A fix is offered only if nothing else in the `flet` or `labels` has its name: no declaration,
+/// and no function that is itself never called.
 pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let form = Form::of(document, toplevel_form(document, item.span.start)?);
     if !form.balanced {

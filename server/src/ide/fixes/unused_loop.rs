@@ -1,4 +1,5 @@
-//! A variable of `loop` that is never used: where it is destructured NIL may stand for it; `with` can be taken away.
+//! Fixes for a variable of `loop` that is never used: NIL can replace it in a destructuring
+//! pattern; `with` can be removed.
 
 use super::unused::{is_inert, mentions};
 use super::{Change, Fix};
@@ -24,7 +25,8 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let parts = list.elements();
     let index = parts.iter().position(|part| part == inner)?;
     let word = |index: usize| word(&form, parts.get(index)?);
-    // Declared, or of a type that is told in the same shape: the text does not tell what that needs.
+    // Skips a declared variable, or a type written in the same shape: the text does not show the
+    // needed edit.
     if word(index + 1).as_deref() != Some("=") || parts.iter().map(|part| count(&form, part, name)).sum::<usize>() != 1
     {
         return None;
@@ -55,7 +57,8 @@ fn word(form: &Form, node: &Node) -> Option<String> {
     plain.then(|| form.written(node).trim_start_matches(':').to_lowercase())
 }
 
-/// How often a node has the symbol in it; what a reader conditional guards may have it more than once.
+/// The number of occurrences of the symbol in a node. A part guarded by a reader conditional may
+/// have more than one.
 fn count(form: &Form, node: &Node, name: &str) -> usize {
     match node.kind {
         _ if node.guarded => 2,

@@ -11,8 +11,8 @@ const STEP: usize = 256;
 pub(super) struct Columns<'a> {
     text: &'a str,
     tab_size: usize,
-    /// Of a long line, by the byte that counting begins at: the columns of that byte and of the characters that begin [`STEP`] or a few
-    /// bytes more behind one another, with their bytes.
+    /// Cached columns of a long line, by the byte where counting begins: the columns and bytes of
+    /// characters at intervals of [`STEP`] bytes or a few more.
     long: RefCell<HashMap<usize, Vec<(usize, usize)>>>,
 }
 
@@ -21,7 +21,8 @@ impl<'a> Columns<'a> {
         Columns { text, tab_size, long: RefCell::default() }
     }
 
-    /// The column of byte `at`, on the line on which byte `from` has the given column. For one `from` that column is always the same.
+    /// The column of byte `at`, on the line on which byte `from` has the given column. A given
+    /// `from` must always have the same column.
     pub(super) fn column(&self, from: usize, column: usize, at: usize) -> usize {
         if at <= from + STEP {
             return self.width(from, at, column);

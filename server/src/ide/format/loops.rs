@@ -48,10 +48,10 @@ fn keyword(tree: &Tree, id: NodeId) -> Option<String> {
     known.then_some(name)
 }
 
-/// What is known of the clauses of a `loop` up to a line.
+/// The state of a `loop`'s clauses up to a line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clauses {
-    /// Of how many elements this is known.
+    /// The number of elements processed so far.
     seen: usize,
     /// The last keyword, where it is among the elements.
     last: Option<(usize, NodeId, String)>,
@@ -78,7 +78,8 @@ impl Clauses {
     }
 }
 
-/// The column of what begins a line in an extended `loop`. `before` are the elements before it, the operator first.
+/// The column of the first token of a line in an extended `loop`. `before` are the elements
+/// before it, the operator first.
 pub(super) fn column(lines: &Lines, list: NodeId, before: &[NodeId], next: Option<NodeId>) -> usize {
     let tree = lines.tree;
     let open = lines.column(tree.node(list).start);

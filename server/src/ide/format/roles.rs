@@ -1,4 +1,5 @@
-//! The role of every list of a text, found in one pass: its operator, whether it is data by a quote around it, and what it is in the list around it.
+//! The role of every list of a text, computed in one pass: its operator, whether a quote around it
+//! makes it data, and its part in the list around it.
 
 use std::collections::HashMap;
 
@@ -8,7 +9,7 @@ use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 /// The role of a list in the list around it, where that decides how it is indented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Its elements are in one column: bindings, lambda lists, data.
+    /// A list whose elements align in one column: bindings, lambda lists, data.
     Data,
     /// A body follows its second element: a local function, a clause of `handler-case`.
     Function,
@@ -20,12 +21,12 @@ pub enum Role {
     Code,
 }
 
-/// What is known of a node.
+/// The data of a node.
 #[derive(Debug, Clone, Copy)]
 struct Known {
-    /// Of a list: the index of its operator's name, from 1; 0 when it has none.
+    /// For a list: the index of its operator's name, from 1; 0 when it has none.
     operator: u32,
-    /// It is data by a quote around it.
+    /// True if a quote around the node makes it data.
     quoted: bool,
     role: Role,
 }
@@ -36,7 +37,7 @@ pub struct Roles<'a> {
     tree: &'a Tree<'a>,
     known: Vec<Known>,
     names: Vec<String>,
-    /// Of methods: the place of the first list among the arguments.
+    /// For methods: the index of the first list among the arguments.
     lambda_lists: HashMap<NodeId, usize>,
 }
 
@@ -76,7 +77,7 @@ impl<'a> Roles<'a> {
         roles
     }
 
-    /// Whether what is directly in a node is data by a quote around it.
+    /// Returns true if a quote makes the direct children of a node data.
     fn quoted_in(&self, parent: NodeId) -> bool {
         let node = self.tree.node(parent);
         match (node.kind, &self.tree.text[node.start..node.inner]) {
@@ -87,7 +88,7 @@ impl<'a> Roles<'a> {
         }
     }
 
-    /// Whether a node is data by a quote around it.
+    /// Returns true if a quote around a node makes it data.
     pub fn quoted(&self, id: NodeId) -> bool {
         self.known.get(id as usize).is_some_and(|known| known.quoted)
     }
@@ -103,7 +104,8 @@ impl<'a> Roles<'a> {
         self.names.get(number.checked_sub(1)?).map(String::as_str)
     }
 
-    /// Of a `defmethod` or `:method`: the place of its first list behind the name; beyond all when there is none.
+    /// The index of the first list behind the name of a `defmethod` or `:method`; `usize::MAX`
+    /// when there is none.
     pub fn lambda_list_at(&self, method: NodeId) -> usize {
         self.lambda_lists.get(&method).copied().unwrap_or(usize::MAX)
     }

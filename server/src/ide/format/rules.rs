@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use crate::text::tree::{Kind, ROOT, Tree};
 
-/// How many arguments of an operator come before its body; `None`: it has no body and is indented as a function.
+/// The number of arguments before an operator's body; `None` for an operator without body,
+/// indented as a function.
 pub type Body = Option<usize>;
 
-/// What is known of operators, by their names in lower case without package: the text's own macros first, then the standard's, the live
-/// image's, and last what a name suggests.
+/// Indentation data of operators, by their names in lower case without package. The text's own
+/// macros take precedence, then the standard's, the live image's, and last a guess by the name.
 #[derive(Debug, Clone, Default)]
 pub struct Bodies {
     own: HashMap<String, Body>,
@@ -91,7 +92,7 @@ const STANDARD: [(&str, usize); 71] = [
 ];
 
 impl Bodies {
-    /// What the text's own macros say, by the place of `&body` in their lambda lists.
+    /// The rules of the text's own macros, from the position of `&body` in their lambda lists.
     pub fn of(tree: &Tree) -> Bodies {
         let mut own = HashMap::new();
         for definition in super::super::outline::definitions(tree) {
@@ -129,7 +130,7 @@ impl Bodies {
         names
     }
 
-    /// What the image says of a name, as it was asked.
+    /// Records the image's answer about a name.
     pub fn learn(&mut self, written: &str, body: Body) {
         if let Some(symbol) = crate::text::names::symbol(written) {
             self.live.insert(symbol.name.to_lowercase(), body);
@@ -148,7 +149,7 @@ impl Bodies {
     }
 }
 
-/// Whether the rules for it are code of their own.
+/// Returns true if dedicated code implements the rules of this operator.
 pub fn special(name: &str) -> bool {
     matches!(
         name,

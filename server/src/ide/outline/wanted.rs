@@ -1,4 +1,5 @@
-//! Names by which people and agents find the definitions of a text: what is meant by one, and by which each is found alone.
+//! Names by which people and agents select the definitions of a text: parses a name, and
+//! computes one that selects each definition alone.
 
 use std::collections::HashMap;
 
@@ -13,13 +14,14 @@ pub struct Wanted {
     name: String,
     qualifiers: Option<Vec<String>>,
     specializers: Option<Vec<String>>,
-    /// The how manieth of those that match, 1-based.
+    /// The index among the matches, 1-based.
     number: Option<usize>,
 }
 
 impl Wanted {
-    /// Read `area`, `(setf area)`, `area (square t)`, `area ((shape square) x)`, `area :after (square)`, `:after area (square)`, each with
-    /// `[2]` behind it for the second that matches.
+    /// Parses `area`, `(setf area)`, `area (square t)`, `area ((shape square) x)`,
+    /// `area :after (square)`, `:after area (square)`, each with an optional `[2]` behind it for
+    /// the second match.
     pub fn new(written: &str) -> Wanted {
         let trimmed = written.trim();
         let numbered = trimmed.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
@@ -63,7 +65,7 @@ impl Wanted {
         self.specializers.is_none() && self.qualifiers.is_none() && written.is_some_and(|written| written == self.name)
     }
 
-    /// Those of an operator (in any case, with or without package) that match.
+    /// The matching definitions of an operator (in any case, with or without package).
     pub fn among<'a>(&self, definitions: &'a [Definition], operator: &str, tree: &Tree) -> Vec<&'a Definition> {
         let operator = operator.rsplit(':').next().unwrap_or(operator).to_lowercase();
         let mut found: Vec<&Definition> = definitions
@@ -89,7 +91,7 @@ fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
 /// Operator, name, qualifiers and specializers.
 type Method<'a> = (&'a str, &'a str, &'a [String], &'a [String]);
 
-/// Definitions by what finds them.
+/// Definitions by their search keys.
 struct Found<'a> {
     definitions: &'a [Definition],
     /// By operator.
@@ -122,7 +124,7 @@ impl<'a> Found<'a> {
         Found { definitions, all, named, qualified, specialized }
     }
 
-    /// The indices of those that [`Wanted::among`] finds, without regard to a number.
+    /// The indices of the matches of [`Wanted::among`], ignoring a number.
     fn by<'s>(&'s self, wanted: &'s Wanted, operator: &'s str) -> &'s [usize] {
         let found = match (&wanted.qualifiers, &wanted.specializers) {
             _ if wanted.name.is_empty() => self.all.get(operator),
@@ -136,7 +138,7 @@ impl<'a> Found<'a> {
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// By what name the definition of that index is found alone.
+    /// The name that selects only the definition with this index.
     fn selector(&self, index: usize) -> String {
         let Some(definition) = self.definitions.get(index) else { return String::new() };
         let operator = definition.operator.as_str();
@@ -174,7 +176,8 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains(['(', '[', '"', '|', ' ', ':', '\\', '#', ';', '\''])
 }
 
-/// By what name each definition is found alone, with its operator: its name, the name with specializers, or a number behind it.
+/// A name for each definition that, with its operator, selects it alone: its name, the name with
+/// specializers, or with a number behind it.
 pub fn selectors(definitions: &[Definition], tree: &Tree) -> Vec<String> {
     let found = Found::new(definitions, tree);
     (0..definitions.len()).map(|index| if stop::now() { String::new() } else { found.selector(index) }).collect()

@@ -18,7 +18,7 @@ pub fn render(facts: &Profiled, asked: &ProfileSettings) -> String {
             _ => "(Profiling stopped due to error)".into(),
         });
     }
-    // Of code that was stopped, where it was says why it took so long.
+    // For stopped code, the profile shows why it took so long.
     if matches!(facts.status, Ending::Ok | Ending::Timeout | Ending::Interrupted) {
         blocks.extend(report(facts, asked));
     }

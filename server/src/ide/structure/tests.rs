@@ -1,4 +1,4 @@
-//! Ways of being unbalanced: what is marked, and what is still given to the compiler.
+//! Unbalanced texts: the marked spans, and the text still passed to the compiler.
 
 use insta::assert_snapshot;
 
@@ -8,7 +8,7 @@ use super::*;
 #[allow(unreachable_pub)]
 mod carets;
 
-/// The source with what was found under it, then what is withheld, then the fixes.
+/// The source with the findings under it, then the withheld forms, then the fixes.
 fn shown(source: &str) -> String {
     let document = Document::new(source, 0);
     let structure = check(&document);

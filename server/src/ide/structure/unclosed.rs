@@ -1,7 +1,9 @@
-//! Which list is never closed: told by the indentation, which is right more often than the parentheses.
+//! Finds the lists that are never closed by the indentation, which is right more often than the
+//! parentheses.
 //!
-//! A line inside a list is indented beyond the list's `(`. The first line that is not shows the lists that should have been closed
-//! before it. If the indentation does not explain all that is missing, the lists that are open at the end are taken.
+//! A line inside a list is indented beyond the list's `(`. The first line not indented so shows
+//! the lists that should have been closed before it. If the indentation does not explain all
+//! missing parentheses, the lists that are open at the end are taken.
 
 use serde_json::json;
 
@@ -10,10 +12,10 @@ use crate::model::diagnostic::Diagnostic;
 use crate::text::position::{LineColumn, line_column};
 use crate::text::scanner::TokenKind;
 
-/// More places of one form are not told: it is being written, or is no Lisp.
+/// The maximum number of places reported in one form: a form with more is unfinished or not Lisp.
 const MOST: usize = 20;
 
-/// Of a form larger than this, in bytes, one place is told.
+/// In a form larger than this number of bytes only one place is reported.
 const LARGE: usize = 1 << 20;
 
 /// A list that is open.
@@ -35,7 +37,8 @@ struct Missing {
     at: usize,
 }
 
-/// The diagnostics of a form with lists that are never closed, one for each place where `)` is missing.
+/// The diagnostics of a form with lists that are never closed, one for each place where `)` is
+/// missing.
 pub(super) fn diagnose(broken: &Broken<'_>) -> Vec<Diagnostic> {
     let total = depth_at_end(broken);
     let missing = by_indentation(broken, total).unwrap_or_else(|| at_the_end(broken));
@@ -128,7 +131,8 @@ fn at_the_end(broken: &Broken<'_>) -> Vec<Missing> {
     innermost.map(|innermost| Missing { innermost, count: open.len(), at: last_end }).into_iter().collect()
 }
 
-/// Lines and columns of the bytes of a form, asked in ascending order. A tab goes to the next multiple of 8, as in Emacs.
+/// Lines and columns of the bytes of a form, queried in ascending order. A tab advances to the
+/// next multiple of 8, as in Emacs.
 struct Places<'a> {
     source: &'a str,
     byte: usize,

@@ -4,13 +4,14 @@ use super::super::Span;
 use super::super::datum::{Kind, Node, Prefix};
 use super::{BindingKind, Walk};
 
-/// Bind the parameters of `list`, in force from where each stands to `end`; what they default to is walked. `typed`: `(name class)` are required
-/// ones of a method.
+/// Binds the parameters of `list`, each in force from its place to `end`, and walks their default
+/// values. With `typed`, `(name class)` is a required parameter of a method.
 pub(super) fn bind(walk: &mut Walk<'_>, list: &Node, typed: bool, by: &str, end: usize) {
     parameters(walk, list, typed, by, &|behind| vec![Span { start: behind, end }], BindingKind::Parameter);
 }
 
-/// Bind the variables of a destructuring list, in force from `from` on, and within the list behind each.
+/// Binds the variables of a destructuring list, in force from `from` on, and within the list
+/// behind each.
 pub(super) fn bind_from(walk: &mut Walk<'_>, list: &Node, by: &str, from: usize, end: usize) {
     let inside = list.span.end;
     let scopes = |behind| vec![Span { start: behind, end: inside }, Span { start: from, end }];

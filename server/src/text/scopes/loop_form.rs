@@ -15,7 +15,7 @@ fn is_word(name: &str) -> bool {
     WORDS.contains(&format!(" {name} "))
 }
 
-/// Walk the clauses of `(loop ...)`, which are `rest`.
+/// Walks the clauses `rest` of `(loop ...)`.
 pub(super) fn walk(walk: &mut Walk<'_>, node: &Node, rest: &[Node]) {
     if rest.first().is_none_or(|first| first.kind == Kind::List) {
         return walk.body(rest); // the simple loop

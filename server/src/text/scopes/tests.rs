@@ -1,7 +1,7 @@
 use super::*;
 use crate::text::document::Document;
 
-/// The source with `^` under every occurrence of what the caret `‸` is on, and who binds it.
+/// The source with `^` under every occurrence of the name at the caret `‸`, and its binding form.
 fn marked(source: &str) -> String {
     let caret = source.chars().position(|char| char == '‸').expect("a caret");
     let text = source.replace('‸', "");
