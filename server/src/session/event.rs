@@ -1,5 +1,5 @@
-//! The events of the session. A closed set: the actor's `match` on it lists everything the session
-//! does.
+//! The events of the session. A closed set: the actor's `match` on it lists everything the
+//! session does.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ pub(super) struct Place {
     pub(super) position: Option<Position>,
 }
 
-/// Starts a job, given the name of its client's evaluation session. The closure knows the types of
-/// the request and of its answer.
+/// Starts a job, given the name of its client's evaluation session. The closure knows the types
+/// of the request and of its answer.
 pub(super) struct Start(pub(super) Box<Starter>);
 
 type Starter = dyn FnOnce(&mut Jobs, Job, String) + Send;

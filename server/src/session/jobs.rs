@@ -48,8 +48,8 @@ impl Job {
     }
 }
 
-/// A job that has ended. `report`: the result of the check of a document; `None` when the check was
-/// cancelled.
+/// A job that has ended. `report`: the result of the check of a document; `None` when the check
+/// was cancelled.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) job: Job,

@@ -1,5 +1,5 @@
-//! The session's log: each operation with its client, time and outcome. Bounded in size. Meant for
-//! people and agents to read, not as evidence (for which there is the audit log).
+//! The session's log: each operation with its client, time and outcome. Bounded in size. Meant
+//! for people and agents to read, not as evidence (for which there is the audit log).
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! The provenance of definitions: for every definition made through Consort the client, the time
-//! and the source text. Kept in this process, not in the image: code that runs there cannot change
-//! it.
+//! and the source text. Kept in this process, not in the image: code that runs there cannot
+//! change it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;

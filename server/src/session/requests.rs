@@ -1,9 +1,9 @@
 //! Execution of requests from editors and agents, never on the threads that the session, the
 //! image's link and `consort status` need.
 //!
-//! A request's handler runs on a separate runtime with a few threads. Computations on texts of any
-//! length run on a few threads for that purpose ([`compute`]). A computation is ended when nobody
-//! waits for it any more, or when it takes too long.
+//! A request's handler runs on a separate runtime with a few threads. Computations on texts of
+//! any length run on a few threads for that purpose ([`compute`]). A computation is ended when
+//! nobody waits for it any more, or when it takes too long.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -58,9 +58,9 @@ impl<T> Owned<T> {
     }
 }
 
-/// Handles a request. The first step runs immediately, so that the order of the session's events is
-/// the order of the requests. The rest runs on the handlers' threads. Dropping the future cancels
-/// it.
+/// Handles a request. The first step runs immediately, so that the order of the session's events
+/// is the order of the requests. The rest runs on the handlers' threads. Dropping the future
+/// cancels it.
 pub async fn run<F>(handler: F) -> F::Output
 where
     F: Future + Send + 'static,
@@ -97,8 +97,8 @@ pub struct Computed<T> {
     pub ended: bool,
 }
 
-/// Computes something on a text. `work` polls [`stop::now`] in its loops. The computation is ended
-/// after [`LONGEST`], or when this future is dropped.
+/// Computes something on a text. `work` polls [`stop::now`] in its loops. The computation is
+/// ended after [`LONGEST`], or when this future is dropped.
 pub async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Computed<T> {
     limited(Some(LONGEST), work).await
 }

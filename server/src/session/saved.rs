@@ -98,9 +98,9 @@ impl OpenDocument {
     }
 }
 
-/// Returns true if a file's text, decoded as an editor may do, equals this one. Unless `exact`, all
-/// kinds of line breaks are equal, since some editors (Emacs) send line feeds regardless of the
-/// file's.
+/// Returns true if a file's text, decoded as an editor may do, equals this one. Unless `exact`,
+/// all kinds of line breaks are equal, since some editors (Emacs) send line feeds regardless of
+/// the file's.
 fn is_text_of(path: &Path, text: &Rope, exact: bool) -> bool {
     // NONBLOCK: a pipe must not block the thread.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();

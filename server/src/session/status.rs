@@ -13,7 +13,8 @@ use crate::model::image::ImageState;
 /// The time limit for the image's facts; its dispatcher answers while Lisp loops.
 const FACTS: Duration = Duration::from_millis(500);
 
-/// The time limit for the session's clients and work; after it the status is answered without them.
+/// The time limit for the session's clients and work; after it the status is answered without
+/// them.
 pub(super) const PATIENCE: Duration = Duration::from_millis(1_200);
 
 impl Status {
@@ -63,8 +64,8 @@ pub(super) async fn gather(
     }
 }
 
-/// Describes an image's state as JSON: `{"state": "ready", ...}`. Also the content of the editor's
-/// `consort/imageState`.
+/// Describes an image's state as JSON: `{"state": "ready", ...}`. Also the content of the
+/// editor's `consort/imageState`.
 pub fn describe(state: &ImageState) -> Value {
     match state {
         ImageState::Idle => json!({"state": "idle"}),

@@ -24,8 +24,8 @@ use crate::text::document::Document;
 
 /// The default deadline in seconds for a system and its dependencies.
 const DEADLINE: f64 = 600.0;
-/// The codes of errors that have no position in a file: of the system, and of loading a file after
-/// its check.
+/// The codes of errors that have no position in a file: of the system, and of loading a file
+/// after its check.
 const SYSTEM_FAILED: &str = "system-failed";
 const LOAD_FAILED: &str = "load-failed";
 

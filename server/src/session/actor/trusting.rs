@@ -25,7 +25,8 @@ impl Actor {
         Some(Feedback::Message { level: Level::Warning, text: wish.notice() })
     }
 
-    /// Asks an editor that can show questions, unless one is being asked or has answered.
+    /// Asks an editor that can show questions, unless an editor is being asked or the question
+    /// has been answered.
     pub(super) fn ask_for_trust(&mut self, editor: ClientId) {
         let Some(wish) = self.config.untrusted.as_ref().filter(|_| !self.trust.answered) else { return };
         if self.trust.asked.is_none() {
