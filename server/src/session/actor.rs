@@ -227,7 +227,7 @@ impl Actor {
             }
             Event::Settle { client, bound, answer, reply } => self.settle(client, bound, answer, reply),
             Event::AwaitRetry { state, pending } => self.await_retry(state, pending),
-            Event::Withdrawn { client, bound } => self.question_dropped(client, &bound),
+            Event::Withdrawn { client, bound } => self.withdrawn(client.0, &client.1, &bound),
             Event::Broken { client, bound, why } => self.note(client, &bound, false, "the file", Some(&why)),
             Event::CanBeAsked { editor } => {
                 self.can_be_asked(editor);

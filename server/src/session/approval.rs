@@ -131,7 +131,9 @@ pub enum Answer {
 /// cancelled, or went away), the question is withdrawn.
 #[derive(Debug)]
 pub struct Question {
-    client: ClientId,
+    /// The agent's connection and name, kept because both may be gone from the session when the
+    /// question is withdrawn.
+    client: (ClientId, String),
     bound: Option<Box<BoundRequest>>,
     /// The text to show.
     pub message: String,
@@ -142,7 +144,7 @@ pub struct Question {
 
 impl Question {
     pub(super) fn new(
-        client: ClientId,
+        client: (ClientId, String),
         bound: BoundRequest,
         message: String,
         deadline: Duration,
@@ -156,7 +158,8 @@ impl Drop for Question {
     fn drop(&mut self) {
         if let (Some(bound), Some(events)) = (self.bound.take(), self.events.upgrade()) {
             // Fails only when the session has ended.
-            let _ = events.send(Event::Withdrawn { client: self.client, bound });
+            let client = std::mem::take(&mut self.client.1);
+            let _ = events.send(Event::Withdrawn { client: (self.client.0, client), bound });
         }
     }
 }
@@ -229,7 +232,7 @@ impl Session {
 
     /// Handles the answer to a question from the person behind an agent's client.
     pub fn settle(&self, mut question: Question, answer: Answer) -> impl Future<Output = Verdict> + Send + use<> {
-        let client = question.client;
+        let client = question.client.0;
         let bound = question.bound.take();
         let settled = bound.map(|bound| self.ask(|reply| Event::Settle { client, bound, answer, reply }));
         async {
@@ -251,7 +254,7 @@ impl Session {
         let state =
             binding::random().map_err(|error| format!("Refused: no random bytes from /dev/urandom: {error}"))?;
         if let Some(bound) = question.bound.take() {
-            let pending = PendingApproval { client: question.client, bound, until: Instant::now() + question.deadline };
+            let pending = PendingApproval { client: question.client.0, bound, until: Instant::now() + question.deadline };
             self.send(Event::AwaitRetry { state: state.clone(), pending });
         }
         Ok(state)

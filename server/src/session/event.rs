@@ -205,7 +205,7 @@ pub(super) enum Event {
         pending: PendingApproval,
     },
     Withdrawn {
-        client: ClientId,
+        client: (ClientId, String),
         bound: Box<BoundRequest>,
     },
     Broken {

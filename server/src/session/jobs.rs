@@ -88,9 +88,9 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Starts work with an answer to a caller. When the caller is gone, the work is dropped, which
-    /// interrupts it in the image. Of work that changes the image the session is notified before
-    /// the caller: a caller with the answer finds no outdated diagnostics.
+    /// Starts work with an answer to a caller. When the caller is gone, the work is dropped,
+    /// which interrupts it in the image. If the work changes the image, the session is notified
+    /// before the caller: a caller with the answer finds no outdated diagnostics.
     pub(super) fn start<T: Send + 'static>(
         &mut self,
         job: Job,

@@ -384,7 +384,7 @@ fn home_of(function: &str) -> Option<String> {
     let name = function.trim().trim_start_matches("#'").trim_start_matches('(').trim_end_matches(')');
     let name = name.split_whitespace().last()?;
     let (package, _) = name.split_once(':')?;
-    // Definitions on the system's functions are the user's.
+    // A definition of a system function belongs to the user's package.
     if ["cl", "common-lisp", "keyword"].iter().any(|system| package.eq_ignore_ascii_case(system))
         || package.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("sb-"))
     {

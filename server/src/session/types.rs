@@ -43,11 +43,11 @@ pub struct ClientInfo {
 /// The level of a message to a person (LSP `MessageType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// 1.
+    /// An error: 1.
     Error,
-    /// 2.
+    /// A warning: 2.
     Warning,
-    /// 3.
+    /// Information: 3.
     Info,
 }
 

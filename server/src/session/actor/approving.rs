@@ -194,8 +194,9 @@ impl Actor {
 
     fn question(&self, client: ClientId, bound: BoundRequest) -> Question {
         let deadline = self.config.approval.deadline;
-        let message = approval::message(&self.named(client).1, &bound, deadline.as_secs());
-        Question::new(client, bound, message, deadline, self.approvals.events.clone())
+        let name = self.named(client).1;
+        let message = approval::message(&name, &bound, deadline.as_secs());
+        Question::new((client, name), bound, message, deadline, self.approvals.events.clone())
     }
 
     /// Sends the verdict for an answer.
@@ -264,7 +265,7 @@ impl Actor {
             // The question is withdrawn with this future, unless somebody has decided.
             ruled.store(true, Ordering::Relaxed);
             if answer == Answer::Cannot {
-                return Verdict::ThroughAgent(Question::new(client.0, *bound, message, deadline, events));
+                return Verdict::ThroughAgent(Question::new(client, *bound, message, deadline, events));
             }
             rule(audit, client, bound, answer, by, seconds).await
         });
@@ -323,15 +324,9 @@ impl Actor {
         }
     }
 
-    fn withdrawn(&self, client: ClientId, name: &str, bound: &BoundRequest) {
+    pub(super) fn withdrawn(&self, client: ClientId, name: &str, bound: &BoundRequest) {
         let why = Some("withdrawn: the agent cancelled it or went away");
         self.approvals.audit.note(&Entry::new((client, name), bound, false, "nobody", why));
-    }
-
-    /// Handles a dropped question to the person behind an agent's client.
-    pub(super) fn question_dropped(&self, client: ClientId, bound: &BoundRequest) {
-        let name = self.named(client).1;
-        self.withdrawn(client, &name, bound);
     }
 
     pub(super) fn settle(

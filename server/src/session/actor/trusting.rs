@@ -18,8 +18,7 @@ pub(super) struct TrustState {
 }
 
 impl Actor {
-    /// Returns the notice for a new client: for an agent and a terminal a statement, for an
-    /// editor a question.
+    /// Returns the notice for a new agent; an editor is asked a question instead.
     pub(super) fn trust_notice(&self, frontend: Frontend) -> Option<Feedback> {
         let wish = self.config.untrusted.as_ref().filter(|_| frontend == Frontend::Mcp)?;
         Some(Feedback::Message { level: Level::Warning, text: wish.notice() })

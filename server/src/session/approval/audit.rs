@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::BoundRequest;
 
-/// One decision.
+/// A decision.
 #[derive(Debug)]
 pub(in crate::session) struct Entry(Value);
 
@@ -106,8 +106,8 @@ fn write_all(path: &Path, lines: &Receiver<Line>) {
 }
 
 /// Appends a line. The file is opened for each line, so that its removal or replacement by a link
-/// is noticed. A missing directory is created again, but not its parents: they were removed with
-/// their project.
+/// is noticed. A missing directory is created again, but not its parents, which were removed
+/// together with their other content.
 fn append(path: &Path, line: &str) -> io::Result<()> {
     if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
         DirBuilder::new().mode(0o700).create(directory)?;
