@@ -1,4 +1,5 @@
-//! The actor: one task that owns all state of the session, and takes one event after another. Nothing in it waits; what takes time is a job.
+//! The actor: a task that owns all state of the session and handles one event after another. The
+//! actor never waits; anything that takes time is a job.
 
 mod approving;
 mod checking;
@@ -38,7 +39,7 @@ use crate::text::position::PositionEncoding;
 use approving::ApprovalState;
 use trusting::TrustState;
 
-/// How many events are handled before what they changed is published, if they come without a pause.
+/// The number of consecutive events handled before their changes are published.
 const BURST: u32 = 32;
 
 struct Client {
@@ -46,18 +47,18 @@ struct Client {
     feedback: mpsc::UnboundedSender<Feedback>,
     config: Config,
     encoding: PositionEncoding,
-    /// Its evaluation session in the image: `lsp-1`, `mcp-2`, `cli-3`.
+    /// The client's evaluation session in the image: `lsp-1`, `mcp-2`, `cli-3`.
     session: String,
     evaluating: bool,
     waiting: VecDeque<Evaluation>,
-    /// Its settings came; newer ones can make approval only stricter.
+    /// The client's settings were received; newer ones can make approval only stricter.
     settled: bool,
 }
 
 /// An evaluation that has not begun.
 struct Evaluation {
     params: EvalParams,
-    /// The package is that of the place in a document where the code stands.
+    /// The package is that of the code's position in a document.
     placed: bool,
     output: Option<mpsc::UnboundedSender<crate::model::image::OutputChunk>>,
     /// The tool or command.
@@ -67,7 +68,7 @@ struct Evaluation {
 
 impl Client {
     fn tell(&self, feedback: Feedback) {
-        // One that has gone is detached soon.
+        // A client that has gone is detached soon.
         let _ = self.feedback.send(feedback);
     }
 }
@@ -83,14 +84,14 @@ pub(super) struct Actor {
     jobs: Jobs,
     asd: Arc<AsdFiles>,
     systems: SystemsTold,
-    /// No check is started before: the image was busy.
+    /// No check starts before this time, since the image was busy.
     busy_until: Option<Instant>,
-    /// When all documents are checked again because the image changed.
+    /// The time of the next check of all documents after a change of the image.
     sweep: Option<Instant>,
     swept: Instant,
-    /// Since when checks have failed, each of them.
+    /// The time since which every check has failed.
     hindered: Option<Instant>,
-    /// What everybody should know of the host.
+    /// The notes on the host for all clients.
     notes: BTreeMap<&'static str, String>,
     approvals: ApprovalState,
     trust: TrustState,
@@ -133,7 +134,7 @@ impl Actor {
         }
     }
 
-    /// Until every handle is dropped.
+    /// Runs until every handle is dropped.
     pub(super) async fn run(
         mut self,
         mut events: mpsc::UnboundedReceiver<Event>,
@@ -179,7 +180,7 @@ impl Actor {
             Event::Open { client, uri, version, text } => {
                 let open = in_place(text.len(), || Open::new(&uri, Document::new(&text, version)));
                 self.documents.insert((client, uri), open);
-                // Its diagnostics come from the image.
+                // The document's diagnostics come from the image.
                 self.image.need();
             }
             Event::Change { client, uri, version, edits } => self.change((client, uri), version, edits),
@@ -221,7 +222,7 @@ impl Actor {
             Event::Status { reply } => self.status(reply),
             Event::Grant { client, bound, retry, reply } => self.permit(client, bound, retry, reply),
             Event::WouldAsk { client, class, tool, reply } => {
-                // Who asked may have gone.
+                // The caller may have gone.
                 let _ = reply.send(self.would_ask(client, class, tool));
             }
             Event::Settle { client, bound, answer, reply } => self.settle(client, bound, answer, reply),
@@ -358,7 +359,7 @@ impl Actor {
         }
     }
 
-    /// The configuration in force for a client.
+    /// Returns the configuration in force for a client.
     pub(super) fn config(&self, client: ClientId) -> &Config {
         self.clients.get(&client).map_or(&self.config, |client| &client.config)
     }
@@ -400,7 +401,7 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// The start of a text, for a person.
+/// The first line of a text, for a person.
 fn first_line(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     let short: String = line.chars().take(60).collect();

@@ -1,8 +1,10 @@
-//! Approval: what an agent may do only when a person lets it (contracts: Approval; docs/security.md).
+//! Approval: operations that an agent may do only with a person's permission (contracts:
+//! Approval; docs/security.md).
 //!
-//! A [`ApprovalRequest`] goes to the actor, which rules on it (`actor/approving.rs`): by a rule, by what a person allowed for the session, by asking in the
-//! editors, or, when there is no editor, by having the door ask through the agent's own client ([`Verdict::ThroughAgent`]). Every ruling is
-//! in the audit log before it is known.
+//! An [`ApprovalRequest`] is decided by the actor (`actor/approving.rs`): by a rule, by an
+//! earlier permission for the session, by asking in the editors, or, without an editor, by asking
+//! through the agent's own client ([`Verdict::ThroughAgent`]). Every verdict is written to the
+//! audit log before it is returned.
 
 mod audit;
 mod binding;
@@ -26,82 +28,82 @@ pub use binding::BoundFile;
 pub(super) use messages::{denied, message, nobody, said_no, too_late, unwritten, whole};
 pub use sources::{Sources, digest_of};
 
-/// What a person who is asked is shown, and what the approval is bound to.
+/// The content of a question to a person, to which the approval is bound.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// What is to be done, in a few words: "Replace the function CL-PPCRE:SCAN".
+    /// The operation in a few words: "Replace the function CL-PPCRE:SCAN".
     pub what: String,
     /// The file concerned.
     pub file: Option<PathBuf>,
-    /// The code concerned, whole.
+    /// The complete code concerned.
     pub code: Option<String>,
-    /// The files that would be loaded, and what is in them.
+    /// The files that would be loaded, with digests of their content.
     pub sources: Sources,
-    /// What changed in them since they were loaded.
+    /// The changes in these files since they were loaded.
     pub changes: Option<String>,
-    /// A second class that the one answer is for.
+    /// A second class that the same answer covers.
     pub also: Option<Class>,
 }
 
-/// What an agent wants to do.
+/// An agent's request for an approval.
 #[derive(Debug, Clone)]
 pub struct ApprovalRequest {
-    /// Its class.
+    /// The class of the operation.
     pub class: Class,
-    /// The tool, by its own name, whatever name it was called by.
+    /// The tool's own name, regardless of the name in the call.
     pub tool: &'static str,
-    /// What a person is shown.
+    /// The content shown to a person.
     pub subject: Subject,
     /// All arguments.
     pub arguments: Value,
-    /// The agent's connection is its own, so that "for this session" has an end.
+    /// The agent has a connection of its own, so that "for this session" has an end.
     pub lasting: bool,
 }
 
-/// A wish, and what an approval of it is bound to.
+/// An approval request, and the state that its approval is bound to.
 #[derive(Debug, Clone)]
 pub(super) struct BoundRequest {
     pub(super) wish: ApprovalRequest,
-    /// Of tool, class and arguments.
+    /// The digest of tool, class and arguments.
     pub(super) digest: String,
-    /// The arguments as JSON, clipped, and how many characters there are.
+    /// The arguments as JSON, clipped, and their full length in characters.
     pub(super) written: (String, usize),
     pub(super) file: Option<BoundFile>,
-    /// It is refused whatever anybody says.
+    /// The reason for a refusal regardless of any answer.
     pub(super) impossible: Option<String>,
 }
 
-/// The right to do exactly what was allowed. See [`Session::recheck`].
+/// The permission for exactly the approved operation. See [`Session::recheck`].
 #[derive(Debug, Clone)]
 pub struct Grant {
     bound: Arc<BoundRequest>,
 }
 
-/// What became of a wish.
+/// The verdict on an approval request.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It may be done.
+    /// The operation is permitted.
     Allowed(Grant),
-    /// Why not, and how a person can allow it.
+    /// The reason of the refusal, and how a person can permit the operation.
     Refused(String),
-    /// A person has to be asked, and no editor is there to do it.
+    /// A person has to be asked, and no editor is connected to do so.
     ThroughAgent(Question),
 }
 
-/// What a person says.
+/// A person's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
-    /// Once.
+    /// Permission for this call.
     Allow,
-    /// This class and tool, until the agent's connection ends.
+    /// Permission for this class and tool until the agent's connection ends.
     AllowSession,
-    /// No.
+    /// Refusal.
     Deny,
 }
 
 impl Decision {
-    /// The decision of that name: `allow`, `allow-session`, `deny`.
+    /// Parses a decision: `allow`, `allow-session`, `deny`.
     pub fn of(name: &str) -> Option<Decision> {
         match name {
             "allow" => Some(Decision::Allow),
@@ -112,28 +114,30 @@ impl Decision {
     }
 }
 
-/// How asking somebody ended.
+/// The outcome of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// With a decision.
+    /// A decision.
     Decided(Decision),
-    /// Without one: the question was put away.
+    /// The question was dismissed without a decision.
     Dismissed,
-    /// They cannot be asked.
+    /// The client cannot ask.
     Cannot,
-    /// Nobody said anything in time.
+    /// No answer in time.
     Late,
 }
 
-/// A question to the person behind an agent's client. Dropped without an answer (the agent cancelled, or went away), it is withdrawn.
+/// A question to the person behind an agent's client. Dropped without an answer (the agent
+/// cancelled, or went away), the question is withdrawn.
 #[derive(Debug)]
 pub struct Question {
-    /// The agent's connection and name: both may be gone from the session when the question is withdrawn.
+    /// The agent's connection and name, kept because both may be gone from the session when the
+    /// question is withdrawn.
     client: (ClientId, String),
     bound: Option<Box<BoundRequest>>,
-    /// What to show.
+    /// The text to show.
     pub message: String,
-    /// How long to wait.
+    /// The time limit for the answer.
     pub deadline: Duration,
     events: mpsc::WeakUnboundedSender<Event>,
 }
@@ -160,37 +164,37 @@ impl Drop for Question {
     }
 }
 
-/// A question as an editor is asked it.
+/// A question as sent to an editor.
 #[derive(Debug, Clone)]
 pub struct ApprovalPrompt {
-    /// Its number.
+    /// The question's number.
     pub id: u64,
-    /// Who asks.
+    /// The requesting client's name.
     pub client: String,
     /// The tool.
     pub tool: &'static str,
     /// The class.
     pub class: Class,
-    /// What is to be done.
+    /// The operation in a few words.
     pub what: String,
     /// The file, links resolved.
     pub file: Option<PathBuf>,
-    /// The code, whole.
+    /// The complete code.
     pub code: Option<String>,
     /// All arguments.
     pub arguments: Value,
-    /// All of it in words, shortened for a message box.
+    /// The question in words, shortened for a message box.
     pub message: String,
-    /// Until when an answer counts.
+    /// The time limit for an answer.
     pub deadline: Duration,
 }
 
-/// A retried call that brings an answer (MCP 2026-07-28).
+/// A retried call that carries an answer (MCP 2026-07-28).
 #[derive(Debug, Clone)]
 pub struct Retry {
-    /// What [`Session::park`] gave.
+    /// The state returned by [`Session::await_retry`].
     pub state: String,
-    /// What the client's person said.
+    /// The answer of the client's person.
     pub answer: Answer,
 }
 
@@ -203,8 +207,9 @@ pub(super) struct PendingApproval {
 }
 
 impl Session {
-    /// Whether `client` may do what it wants with exactly these arguments; a person is asked if need be. Dropping the future withdraws it.
-    /// `retry`: the call was answered with a question before and brings what was said.
+    /// Decides whether `client` may do the operation with exactly these arguments; a person is
+    /// asked if need be. Dropping the future withdraws the request. `retry`: the call was
+    /// answered with a question before and carries the answer.
     pub fn permit(
         &self,
         client: ClientId,
@@ -218,13 +223,14 @@ impl Session {
         }
     }
 
-    /// Whether a person would be asked before `client` may use a tool of this class, as far as the rules tell.
+    /// Returns true if a person would be asked before `client` may use a tool of this class, as
+    /// far as the rules determine.
     pub fn would_ask(&self, client: ClientId, class: Class, tool: &'static str) -> impl Future<Output = bool> + use<> {
         let answer = self.ask(|reply| Event::WouldAsk { client, class, tool, reply });
         async { answer.await.unwrap_or(false) }
     }
 
-    /// What the person behind an agent's client said to a question.
+    /// Handles the answer to a question from the person behind an agent's client.
     pub fn settle(&self, mut question: Question, answer: Answer) -> impl Future<Output = Verdict> + Send + use<> {
         let client = question.client.0;
         let bound = question.bound.take();
@@ -238,10 +244,12 @@ impl Session {
         }
     }
 
-    /// Keep a question until the call is made again with its answer; the state to send with it, which is good once and for that call alone.
+    /// Keeps a question until the call is retried with its answer. Returns the state to send with
+    /// the question, valid once and for that call alone.
     ///
     /// # Errors
-    /// That the system has no random numbers, in which case nothing can be asked.
+    ///
+    /// The system has no random numbers, in which case nothing can be asked.
     pub fn await_retry(&self, mut question: Question) -> Result<String, String> {
         let state =
             binding::random().map_err(|error| format!("Refused: no random bytes from /dev/urandom: {error}"))?;
@@ -252,11 +260,14 @@ impl Session {
         Ok(state)
     }
 
-    /// The file that was allowed, as it may be used now: a tool opens it by this path, and asks again right before it writes. Done once before
-    /// every call of a tool that names a file.
+    /// Returns the approved file's path for use now. A tool opens the file by this path, and
+    /// checks again right before a write. Called once before every call of a tool that names a
+    /// file.
     ///
     /// # Errors
-    /// That it is no longer the file that was allowed: it was renamed, replaced, made a link, or changed. It is in the audit log then.
+    ///
+    /// The file is no longer the approved one: renamed, replaced, made a link, or changed. The
+    /// failure is written to the audit log.
     pub fn recheck(&self, client: ClientId, permit: &Grant) -> Result<Option<PathBuf>, String> {
         let path = permit.bound.file.as_ref().map(BoundFile::recheck).transpose();
         if let Err(why) = &path {
@@ -265,10 +276,12 @@ impl Session {
         path
     }
 
-    /// The content of the files that was allowed, if it is what is there. To be asked right before they are loaded.
+    /// Returns the approved content of the files, if unchanged. To be called right before the
+    /// files are loaded.
     ///
     /// # Errors
-    /// Which file was changed. It is in the audit log then.
+    ///
+    /// The name of the changed file. The failure is written to the audit log.
     pub async fn recheck_sources(&self, client: ClientId, permit: &Grant) -> Result<Sources, String> {
         let sources = permit.bound.wish.subject.sources.clone();
         let checked = tokio::task::spawn_blocking(move || sources.recheck().map(|()| sources)).await;
@@ -279,18 +292,19 @@ impl Session {
         checked
     }
 
-    /// Have it in the audit log that a wish was refused, for its file, before anybody was asked.
+    /// Records in the audit log that a request was refused because of its file, before a person
+    /// was asked.
     pub fn refused(&self, client: ClientId, wish: ApprovalRequest, why: &str) {
         let bound = Arc::new(BoundRequest::new(wish, self.workspace()));
         self.send(Event::Broken { client, bound, why: why.to_owned() });
     }
 
-    /// This editor shows what it is told, so that it can be asked.
+    /// Records that an editor shows questions, so that it can be asked.
     pub fn can_be_asked(&self, editor: ClientId) {
         self.send(Event::CanBeAsked { editor });
     }
 
-    /// What an editor answered to [`ApprovalPrompt`].
+    /// Handles an editor's answer to [`ApprovalPrompt`].
     pub fn answer(&self, editor: ClientId, question: u64, answer: Answer) {
         self.send(Event::Answered { editor, question, answer });
     }

@@ -1,4 +1,4 @@
-//! Files of loaded systems that are not what the image has loaded of them.
+//! Files of loaded systems that differ from the text that the image has loaded.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::model::image::ImageError;
 use crate::text::decode;
 
 impl Session {
-    /// What changed in files since they were loaded, for a person who is asked whether they may be loaded again.
+    /// Returns the changes in files since they were loaded, for the approval of loading them again.
     pub async fn changes_of(&self, sources: &Sources) -> Option<String> {
         let workspace = self.workspace().canonicalize().unwrap_or_else(|_| self.workspace().to_owned());
         let files: Vec<(String, Option<Arc<str>>, PathBuf)> = sources
@@ -37,11 +37,13 @@ impl Session {
         compared.await.ok()
     }
 
-    /// The checks that files of loaded systems need together because some changed since they were loaded, in an order in which
-    /// each is needed once; none when nothing changed. `texts`: what editors have unsaved.
+    /// Returns the joint checks that files of loaded systems need because some changed since they
+    /// were loaded, in an order in which each is needed once; none when nothing changed. `texts`:
+    /// the editors' unsaved texts.
     ///
     /// # Errors
-    /// That there is no image to ask.
+    ///
+    /// There is no image to ask.
     pub async fn joint_checks(
         &self,
         wanted: &[PathBuf],

@@ -1,4 +1,5 @@
-//! Where each person is: the document, the selection and what is in view, as their editor told it.
+//! Each person's editor context, as reported by the editor: the document, the selection and the
+//! visible lines.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,22 +8,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{ClientId, Session};
 use crate::text::position::LineColumn;
 
-/// Where one person is. Lines and columns are 1-based, in characters.
+/// A person's editor context. Lines and columns are 1-based, in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditorContext {
-    /// The document they are in, as their editor names it.
+    /// The current document, as the editor names it.
     pub uri: String,
-    /// Its file, when it has one.
+    /// The document's file, if any.
     pub file: Option<PathBuf>,
-    /// What is selected, from and to (exclusive); the same twice is where the cursor is.
+    /// The start and the (exclusive) end of the selection; both are equal at a bare cursor.
     pub selection: Option<(LineColumn, LineColumn)>,
-    /// The text selected, clipped.
+    /// The selected text, clipped.
     pub text: String,
-    /// The first and the last line in view.
+    /// The first and the last visible line.
     pub visible: Option<(usize, usize)>,
 }
 
-/// Everybody's. Clones are the same.
+/// The contexts of all editors. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Contexts(Arc<Mutex<BTreeMap<ClientId, EditorContext>>>);
 
@@ -37,18 +38,18 @@ impl Contexts {
 }
 
 impl Session {
-    /// An editor told where its person is; `None`: in none of our documents.
+    /// Sets an editor's context; `None`: no document of this session is current.
     pub fn set_editor_context(&self, editor: ClientId, context: Option<EditorContext>) {
         self.inner.contexts.set(editor, context);
     }
 
-    /// Where everybody is whose editor tells.
+    /// Returns the contexts of all editors that report one.
     pub fn editor_contexts(&self) -> Vec<(ClientId, EditorContext)> {
         let contexts = self.inner.contexts.0.lock().unwrap_or_else(PoisonError::into_inner);
         contexts.iter().map(|(client, context)| (*client, context.clone())).collect()
     }
 
-    /// A client's name, as it gave it.
+    /// Returns a client's name, as reported by the client.
     pub fn name_of(&self, client: ClientId) -> String {
         self.inner.log.who(client).name
     }

@@ -1,4 +1,5 @@
-//! The open documents: their texts, what is known of each, and when each is to be checked. Decides; starts and sends nothing itself.
+//! The open documents: their texts, their diagnostics, and the times of their checks. Makes
+//! decisions only; starts and sends nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,12 +17,12 @@ use crate::ide::structure::{self, Structure};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
 
-/// Checks that run at the same time. Each is a copy of the image that compiles.
+/// The number of concurrent checks. Each is a copy of the image that compiles.
 const RUNNING: usize = 2;
-/// How long a check runs before a person is told that one does.
+/// The duration of a check after which the person is notified.
 pub(super) const LONG: Duration = Duration::from_secs(1);
 
-/// A document is a client's: two editors may have different unsaved texts of one file.
+/// A document belongs to a client: two editors may have different unsaved texts of one file.
 pub(super) type Key = (ClientId, String);
 
 /// A check in progress.
@@ -29,7 +30,7 @@ pub(super) type Key = (ClientId, String);
 pub(super) struct Running {
     pub(super) abort: AbortHandle,
     pub(super) since: Instant,
-    /// The client was told that it takes long.
+    /// The client was notified that the check takes long.
     pub(super) announced: bool,
 }
 
@@ -38,27 +39,27 @@ pub(super) struct Open {
     pub(super) document: Document,
     pub(super) path: Option<PathBuf>,
     pub(super) findings: Findings,
-    /// When it is to be checked.
+    /// The time of the next check.
     pub(super) due: Option<Instant>,
     pub(super) running: Option<Running>,
-    /// How long the last check took.
+    /// The duration of the last check.
     pub(super) took: Duration,
-    /// The image, or what else it was checked against, has changed since its check began.
+    /// The image, or another input of the check, has changed since the check began.
     stale: bool,
-    /// Whether the text is the file's.
+    /// The comparison of the text with the file's.
     pub(super) saved: Saved,
-    /// The text or what is known of it changed since it was published.
+    /// The text or its diagnostics changed since they were published.
     pub(super) dirty: bool,
     published: Option<(i32, Vec<Diagnostic>)>,
-    /// A check of this version came to its end.
+    /// The version of the last completed check.
     checked: Option<i32>,
     /// The diagnostics that `result_id` stands for.
     told: Vec<Diagnostic>,
     result_id: u64,
     waiting: Vec<oneshot::Sender<Option<Snapshot>>>,
-    /// How often the text was changed.
+    /// The number of changes of the text.
     edits: u64,
-    /// What is wrong with the text, after so many changes.
+    /// The structure of the text, and the number of changes it belongs to.
     structure: Mutex<Option<(u64, Structure)>>,
 }
 
@@ -66,7 +67,7 @@ fn is_asd(path: Option<&Path>) -> bool {
     path.and_then(Path::extension).is_some_and(|extension| extension.eq_ignore_ascii_case("asd"))
 }
 
-/// The package that is in force where a file begins: a system definition is read in ASDF's.
+/// The package in force at the start of a file: ASDF's for a system definition.
 pub(super) fn first_package(path: Option<&Path>) -> &'static str {
     if is_asd(path) { "ASDF-USER" } else { "COMMON-LISP-USER" }
 }
@@ -94,17 +95,18 @@ impl Open {
         }
     }
 
-    /// A system definition.
+    /// Returns true for a system definition.
     pub(super) fn is_asd(&self) -> bool {
         is_asd(self.path.as_deref())
     }
 
-    /// The package that is in force where it begins.
+    /// Returns the package in force at the start of the document.
     pub(super) fn first_package(&self) -> &'static str {
         first_package(self.path.as_deref())
     }
 
-    /// A check came to its end. The first of a version is published even when it brought nothing new, so that a client can tell.
+    /// Handles the end of a check. The first result of a version is published even when nothing is
+    /// new, so that a client can tell.
     pub(super) fn checked(&mut self) {
         self.dirty = true;
         let version = Some(self.document.version());
@@ -114,7 +116,7 @@ impl Open {
         }
     }
 
-    /// The text changed: a running check is of a text that is gone.
+    /// Handles a change of the text: a running check is of an outdated text.
     pub(super) fn changed(&mut self, due: Instant) {
         self.dirty = true;
         self.edits += 1;
@@ -125,7 +127,7 @@ impl Open {
         }
     }
 
-    /// What to publish, if that is something new.
+    /// Returns the diagnostics to publish, if they are new.
     pub(super) fn publish(&mut self) -> Option<(i32, Vec<Diagnostic>)> {
         if !std::mem::take(&mut self.dirty) {
             return None;
@@ -147,7 +149,7 @@ impl Open {
         in_place(self.document.text().len_bytes(), || self.findings.merged_with(&self.document, structure))
     }
 
-    /// What is wrong with the text as it is now: looked at once.
+    /// Returns the structure of the current text, computed on demand.
     pub(super) fn structure(&self) -> Structure {
         let mut known = self.structure.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((version, structure)) = known.as_ref()
@@ -160,7 +162,7 @@ impl Open {
         found
     }
 
-    /// Its check begins: of the text and the image as they are now.
+    /// Begins a check of the current text in the current image.
     pub(super) fn check_begins(&mut self) {
         self.due = None;
         self.stale = false;
@@ -171,7 +173,8 @@ impl Open {
         self.running.is_none() && self.due.is_none() && !self.stale
     }
 
-    /// Somebody waits for what it is like in the image as it is now: that is not left to the next check of all.
+    /// Schedules a check now for a caller who waits for the current state, without waiting for the
+    /// check of all documents.
     fn hurry(&mut self) {
         if self.stale && !self.waiting.is_empty() {
             let now = Instant::now();
@@ -195,7 +198,7 @@ impl Documents {
         self.open.insert(key, open);
     }
 
-    /// Everybody's.
+    /// Returns the documents of all clients.
     pub(super) fn all(&self) -> Vec<OpenDocument> {
         let document = |((client, uri), open): (&Key, &Open)| OpenDocument {
             client: *client,
@@ -235,14 +238,14 @@ impl Documents {
         self.open.iter_mut()
     }
 
-    /// The world of every document changed: check each again, no later than `at`.
+    /// Handles a change that affects every document: each is checked again, no later than `at`.
     pub(super) fn all_due(&mut self, at: Instant) {
         for open in self.open.values_mut() {
             open.due = Some(open.due.map_or(at, |due| due.min(at)));
         }
     }
 
-    /// The world of every document changed: what is known of them is of before.
+    /// Marks the diagnostics of every document as outdated.
     pub(super) fn all_stale(&mut self) {
         for open in self.open.values_mut() {
             open.stale = true;
@@ -250,12 +253,13 @@ impl Documents {
         }
     }
 
-    /// How long it takes to check them all.
+    /// Returns the time it takes to check all documents.
     pub(super) fn sweep_time(&self) -> Duration {
         self.open.values().map(|open| open.took).sum()
     }
 
-    /// The documents whose check is to start now: due, none running, the longest due first, as many as may run.
+    /// Returns the documents whose check is to start now: due and none running, the longest due
+    /// first, up to the limit.
     pub(super) fn to_start(&self, now: Instant) -> Vec<Key> {
         let running = self.open.values().filter(|open| open.running.is_some()).count();
         let mut due: Vec<(Instant, &Key)> = self.waiting_to_start().filter(|(due, _)| *due <= now).collect();
@@ -263,7 +267,8 @@ impl Documents {
         due.into_iter().take(RUNNING.saturating_sub(running)).map(|(_, key)| key.clone()).collect()
     }
 
-    /// When [`Documents::to_start`] or an announcement has to be looked at again; a check that ends is an event of its own.
+    /// Returns the time at which [`Documents::to_start`] or an announcement has to be reconsidered.
+    /// The end of a check is an event of its own.
     pub(super) fn next_tick(&self, may_start: bool) -> Option<Instant> {
         let running = self.open.values().filter(|open| open.running.is_some()).count();
         let starts = self.waiting_to_start().map(|(due, _)| due).filter(|_| may_start && running < RUNNING);
@@ -276,7 +281,7 @@ impl Documents {
         self.open.iter().filter(|(_, open)| open.running.is_none()).filter_map(|(key, open)| Some((open.due?, key)))
     }
 
-    /// Answer with the state of a document, once it is settled if `settled`.
+    /// Answers with the state of a document, with `settled` once it is settled.
     pub(super) fn ask(&mut self, key: &Key, settled: bool, reply: oneshot::Sender<Option<Snapshot>>) {
         match self.open.get_mut(key) {
             Some(open) if settled && !open.is_settled() && !open.findings.is_outdated() => {
@@ -287,17 +292,18 @@ impl Documents {
         }
     }
 
-    /// Whether somebody waits for a document: then what is known is not kept until later.
+    /// Returns true if a caller waits for a document; then diagnostics are published without delay.
     pub(super) fn is_awaited(&self) -> bool {
         self.open.values().any(|open| !open.waiting.is_empty())
     }
 
-    /// Answer those who wait for documents that are settled, or for all when nothing can be checked now.
+    /// Answers the callers that wait for settled documents, or all callers when nothing can be
+    /// checked now.
     pub(super) fn answer_waiting(&mut self, can_check: bool) {
         for ((_, uri), open) in &mut self.open {
             if open.is_settled() || !can_check || open.findings.is_outdated() {
                 for reply in std::mem::take(&mut open.waiting) {
-                    // Whoever cancelled does not listen.
+                    // A caller that cancelled does not listen.
                     let _ = reply.send(Some(open.snapshot(uri)));
                 }
             }

@@ -1,4 +1,5 @@
-//! Everything that can happen to the session. Closed: the actor's `match` on it is the table of contents of what the session does.
+//! The events of the session. A closed set: the actor's `match` on it lists everything the
+//! session does.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,17 +25,18 @@ use crate::text::Span;
 use crate::text::document::Edit;
 use crate::text::position::{Position, PositionEncoding};
 
-/// Where an answer of the image goes. Closed by the asker: cancelled.
+/// The channel for an answer of the image. When the caller closes it, the work is cancelled.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, ImageError>>;
 
-/// Code that stands in a document.
+/// The position of code in a document.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) uri: String,
     pub(super) position: Option<Position>,
 }
 
-/// Starts a job, given the name of its client's evaluation session; the closure knows the types of the question and of its answer.
+/// Starts a job, given the name of its client's evaluation session. The closure knows the types
+/// of the request and of its answer.
 pub(super) struct Start(pub(super) Box<Starter>);
 
 type Starter = dyn FnOnce(&mut Jobs, Job, String) + Send;
@@ -67,7 +69,7 @@ pub(super) enum Event {
     Configure {
         client: ClientId,
         settings: Value,
-        /// With `initialize`: others follow that are as good.
+        /// Sent with `initialize`; later ones of the same authority follow.
         initial: bool,
     },
     Settings {

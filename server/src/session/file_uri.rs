@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The path of a `file:` URI of this machine; `None` for any other (`untitled:`, another host, a relative one).
+/// Returns the path of a `file:` URI of this machine; `None` for any other (`untitled:`, another
+/// host, a relative one).
 pub fn path_of_uri(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file:")?;
     let path = match rest.strip_prefix("//") {
@@ -26,7 +27,7 @@ pub fn path_of_uri(uri: &str) -> Option<PathBuf> {
     Some(PathBuf::from(OsString::from_vec(bytes)))
 }
 
-/// The `file:` URI of an absolute path.
+/// Returns the `file:` URI of an absolute path.
 pub fn uri_of_path(path: &Path) -> String {
     let mut uri = String::from("file://");
     for &byte in path.as_os_str().as_bytes() {

@@ -1,4 +1,5 @@
-//! The work in progress: a task for each job, ended when its asker goes away, and listed for `consort status`.
+//! The work in progress: a task for each job, cancelled when its caller goes away, and listed for
+//! `consort status`.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -12,26 +13,26 @@ use super::documents::Key;
 use crate::model::check::CheckReport;
 use crate::model::image::ImageError;
 
-/// One piece of work.
+/// A unit of work.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// For whom; `None`: for the session itself.
+    /// The client; `None`: the session itself.
     pub(super) client: Option<ClientId>,
     pub(super) kind: Kind,
-    /// One line for a person.
+    /// A description in one line.
     pub(super) what: String,
-    /// Since when.
+    /// The start time.
     pub(super) since: Instant,
-    /// Ends it with an answer, where dropping it would leave the asker without one.
+    /// Ends the job with an answer, where dropping the job would leave the caller without one.
     pub(super) stop: Option<oneshot::Sender<()>>,
 }
 
-/// What kind of work it is, as far as its end matters to the session.
+/// The kind of a job, as far as its end matters to the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An evaluation: the next of the same client follows, and documents are checked again.
+    /// An evaluation. At its end the client's next one begins, and documents are checked again.
     Evaluation,
-    /// A load or a restart: documents are checked again.
+    /// A load or a restart. At its end documents are checked again.
     WorldChange,
     /// The check of an open document.
     Document(Key),
@@ -47,20 +48,21 @@ impl Job {
     }
 }
 
-/// A job that is over. `report`: what the check of a document brought; `None` when it was cancelled.
+/// A job that has ended. `report`: the result of the check of a document; `None` when the check
+/// was cancelled.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) job: Job,
     pub(super) report: Option<Report>,
-    /// Still to be given, once the session knows that the job is over.
+    /// The answer, to be sent once the session knows that the job has ended.
     pub(super) answer: Option<Answer>,
 }
 
-/// An answer to an asker.
+/// An answer to a caller.
 pub(super) struct Answer(Box<dyn FnOnce() + Send>);
 
 impl Answer {
-    /// The asker may have gone.
+    /// Sends the answer. The caller may have gone.
     pub(super) fn give(self) {
         (self.0)();
     }
@@ -72,13 +74,13 @@ impl std::fmt::Debug for Answer {
     }
 }
 
-/// What a job's task ends with.
+/// The result of a job's task.
 type Outcome = (Option<Report>, Option<Answer>);
 
-/// What the check of a document brought.
+/// The result of the check of a document.
 pub(super) type Report = Result<CheckReport, ImageError>;
 
-/// All of them. Dropped, they all end.
+/// All jobs. Dropping the value cancels them all.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     tasks: JoinSet<Outcome>,
@@ -86,8 +88,9 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Work whose answer goes to an asker. When the asker is gone, the work is dropped, which interrupts it in the image. Of work that changes
-    /// the image the session hears first: whoever has the answer finds no diagnostics of before.
+    /// Starts work with an answer to a caller. When the caller is gone, the work is dropped,
+    /// which interrupts it in the image. If the work changes the image, the session is notified
+    /// before the caller: a caller with the answer finds no outdated diagnostics.
     pub(super) fn start<T: Send + 'static>(
         &mut self,
         job: Job,
@@ -100,7 +103,7 @@ impl Jobs {
                 () = reply.closed() => return (None, None),
                 result = work => result,
             };
-            // The asker may go away just now.
+            // The caller may go away at this moment.
             let answer = Answer(Box::new(move || drop(reply.send(result))));
             if changes {
                 return (None, Some(answer));
@@ -110,7 +113,7 @@ impl Jobs {
         });
     }
 
-    /// The check of a document.
+    /// Starts the check of a document.
     pub(super) fn start_check(&mut self, job: Job, work: impl Future<Output = Report> + Send + 'static) -> AbortHandle {
         self.spawn(job, async move { (Some(work.await), None) })
     }
@@ -121,7 +124,7 @@ impl Jobs {
         abort
     }
 
-    /// The next one that is over. Waits for ever while there is none.
+    /// Returns the next job that has ended. Waits for ever while there is none.
     pub(super) async fn next(&mut self) -> Finished {
         loop {
             let (id, (report, answer)) = match self.tasks.join_next_with_id().await {
@@ -140,14 +143,14 @@ impl Jobs {
         }
     }
 
-    /// Those in progress, the oldest first.
+    /// Returns the jobs in progress, the oldest first.
     pub(super) fn list(&self) -> Vec<&Job> {
         let mut jobs: Vec<&Job> = self.running.values().map(|(job, _)| job).collect();
         jobs.sort_by_key(|job| job.since);
         jobs
     }
 
-    /// End everything that is done for a client that left.
+    /// Cancels all jobs of a client that left.
     pub(super) fn abort_client(&mut self, client: ClientId) {
         for (job, abort) in self.running.values() {
             if job.client == Some(client) {
@@ -156,10 +159,10 @@ impl Jobs {
         }
     }
 
-    /// Stop the loads of a client, or of everybody, with an answer; how many there were.
+    /// Stops the loads of a client, or of all clients, with an answer. Returns their number.
     pub(super) fn stop(&mut self, client: Option<ClientId>) -> usize {
         let stops = self.running.values_mut().filter(|(job, _)| client.is_none() || job.client == client);
-        // One whose receiver is gone is over by itself.
+        // A load without a receiver has ended by itself.
         stops.filter_map(|(job, _)| job.stop.take()).filter_map(|stop| stop.send(()).ok()).count()
     }
 }

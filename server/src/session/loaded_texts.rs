@@ -1,4 +1,5 @@
-//! The texts of files as they were when the image loaded them, so that a change since then can be seen and shown. Bounded.
+//! The texts of files as they were when the image loaded them, so that later changes can be
+//! detected and shown. Bounded in size.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -7,17 +8,17 @@ use std::time::{Duration, SystemTime};
 
 use similar::{ChangeTag, TextDiff};
 
-/// Bytes of all texts that are kept.
+/// Bytes of all texts together.
 const BYTES: usize = 32 << 20;
 /// Bytes of changes that are shown.
 const SHOWN: usize = 6_000;
-/// What comparing two texts may take.
+/// The time limit for comparing two texts.
 const COMPARING: Duration = Duration::from_millis(500);
 
-/// How far a file's time may be behind the clock: the kernel's ticks.
+/// The resolution of a file's time: the kernel's ticks.
 const COARSE: Duration = Duration::from_millis(50);
 
-/// The table.
+/// The table of loaded texts.
 #[derive(Debug, Default)]
 pub(super) struct LoadedTexts {
     texts: HashMap<PathBuf, Arc<str>>,
@@ -26,7 +27,7 @@ pub(super) struct LoadedTexts {
 }
 
 impl LoadedTexts {
-    /// The image has loaded this text of a file.
+    /// Records the text of a file that the image has loaded.
     pub(super) fn loaded(&mut self, path: PathBuf, text: &str) {
         if let Some(old) = self.texts.insert(path.clone(), text.into()) {
             self.bytes -= old.len();
@@ -42,24 +43,26 @@ impl LoadedTexts {
         }
     }
 
-    /// What the image has loaded of a file, if that is known.
+    /// Returns the text of a file that the image has loaded, if known.
     pub(super) fn of(&self, path: &Path) -> Option<Arc<str>> {
         self.texts.get(path).cloned()
     }
 
-    /// Another image runs.
+    /// Clears the table for another image.
     pub(super) fn clear(&mut self) {
         *self = LoadedTexts::default();
     }
 }
 
-/// Whether a file was last written before a time, so that what is in it now is what was loaded then.
+/// Returns true if a file was last written before a time, so that its content now is its content
+/// when loaded.
 pub(super) fn is_older(path: &Path, than: SystemTime) -> bool {
     std::fs::metadata(path).and_then(|facts| facts.modified()).is_ok_and(|written| written + COARSE <= than)
 }
 
-/// The changes of files since they were loaded, as a person reads them: for each its name and the lines that differ.
-/// `files`: the name, what was loaded, what is there now.
+/// Returns the changes of files since they were loaded, for a person: for each file its name and
+/// the lines that differ.
+/// `files`: the name, the loaded text, the current text.
 pub(super) fn changes(files: &[(String, Option<Arc<str>>, String)]) -> String {
     let mut text = String::new();
     let (mut same, mut unknown) = (0, Vec::new());

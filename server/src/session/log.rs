@@ -1,4 +1,5 @@
-//! The session's log: what ran, for whom, when, with what outcome. Bounded; for people and agents to read, not for proof (that is the audit log).
+//! The session's log: each operation with its client, time and outcome. Bounded in size. Meant
+//! for people and agents to read, not as evidence (for which there is the audit log).
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -10,61 +11,61 @@ use tokio::sync::watch;
 use super::approval::timestamp;
 use super::{ClientId, ClientInfo, Frontend};
 
-/// Entries that are kept.
+/// The number of entries kept.
 const ENTRIES: usize = 1_000;
-/// Characters of code that an entry keeps.
+/// The limit of an entry's code, in characters.
 const CODE: usize = 2_000;
-/// Characters of an outcome.
+/// The limit of an entry's outcome, in characters.
 const OUTCOME: usize = 500;
 
-/// How something ended.
+/// The status of an ended operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// As it was meant to.
+    /// Success.
     Ok,
-    /// With an error.
+    /// An error.
     Error,
-    /// Its asker gave it up.
+    /// Cancelled by its caller.
     Cancelled,
 }
 
-/// One thing that ran.
+/// A log entry.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct LogEntry {
-    /// Its number, from 1; the next one's is greater.
+    /// The entry's number, from 1, increasing.
     pub number: u64,
-    /// When it began (RFC 3339).
+    /// The start time (RFC 3339).
     pub time: String,
-    /// Whose it was.
+    /// The client's name.
     pub client: String,
-    /// By which door.
+    /// The client's front end.
     #[serde(rename = "door")]
     pub frontend: Frontend,
     /// The tool, command or operation.
     pub tool: String,
-    /// The code, if it was about code, clipped.
+    /// The code, if any, clipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The file, if it was about one.
+    /// The file, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// How it ended.
+    /// The status at the end.
     pub status: Status,
-    /// Values, or the error, clipped.
+    /// The values or the error, clipped.
     pub outcome: String,
-    /// How long it took, milliseconds.
+    /// The duration in milliseconds.
     pub ms: f64,
 }
 
-/// What is about to run.
+/// The description of an operation to be logged.
 #[derive(Debug, Clone, Default)]
 pub struct LogContext {
     /// The tool, command or operation.
     pub tool: String,
     /// The code.
     pub code: Option<String>,
-    /// The package it is read in, when that is known.
+    /// The package in which the code is read, if known.
     pub package: Option<String>,
     /// The file.
     pub file: Option<PathBuf>,
@@ -73,7 +74,7 @@ pub struct LogContext {
 #[derive(Debug, Clone)]
 struct Scope {
     doing: Arc<LogContext>,
-    /// It is in the log as one entry.
+    /// The operation is in the log as one entry.
     logged: bool,
 }
 
@@ -81,28 +82,29 @@ tokio::task_local! {
     static DOING: Scope;
 }
 
-/// Work for a tool or command that is logged as a whole: what the session does within it is not logged again, and what it defines is known to be
-/// of this code.
+/// Runs work for a tool or command that is logged as a whole. Operations of the session within it
+/// are not logged again, and definitions made within it are recorded as of this code.
 pub(crate) async fn within<T>(doing: LogContext, work: impl Future<Output = T>) -> T {
     DOING.scope(Scope { doing: Arc::new(doing), logged: true }, work).await
 }
 
-/// Work for a command: what the session does within it is logged under its name.
+/// Runs work for a command. Operations of the session within it are logged under the command's
+/// name.
 pub(crate) async fn named<T>(doing: LogContext, work: impl Future<Output = T>) -> T {
     DOING.scope(Scope { doing: Arc::new(doing), logged: false }, work).await
 }
 
-/// The tool or command that this is done for.
+/// Returns the tool or command in progress.
 pub(super) fn doing() -> Option<Arc<LogContext>> {
     DOING.try_with(|scope| scope.doing.clone()).ok()
 }
 
-/// Whether that is in the log already.
+/// Returns true if the current operation is in the log already.
 pub(super) fn is_logged() -> bool {
     DOING.try_with(|scope| scope.logged).unwrap_or(false)
 }
 
-/// The log. Clones are the same.
+/// The session's log. Clones share the log.
 #[derive(Debug, Clone)]
 pub struct Log {
     shared: Arc<Shared>,
@@ -112,7 +114,7 @@ pub struct Log {
 struct Shared {
     ring: Mutex<Ring>,
     last: watch::Sender<u64>,
-    /// Counts changes of the image, and of what is known of the documents.
+    /// Counts changes of the image, and of the documents' diagnostics.
     world: watch::Sender<u64>,
 }
 
@@ -123,7 +125,7 @@ struct Ring {
     next: u64,
 }
 
-/// Something that runs. Dropped without an end, it was given up.
+/// An operation in progress. Dropped without an end, it counts as cancelled.
 #[derive(Debug)]
 pub struct Running {
     log: Log,
@@ -143,7 +145,7 @@ impl Log {
         self.shared.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who a client is.
+    /// Records a client's name and front end.
     pub(super) fn meet(&self, client: ClientId, info: ClientInfo) {
         self.ring().clients.insert(client, info);
     }
@@ -152,13 +154,13 @@ impl Log {
         self.ring().clients.remove(&client);
     }
 
-    /// Who a client is; the command line when it is not known.
+    /// Returns a client's name and front end; those of the command line for an unknown client.
     pub(super) fn who(&self, client: ClientId) -> ClientInfo {
         let unknown = || ClientInfo { frontend: Frontend::Cli, name: "Consort".into() };
         self.ring().clients.get(&client).cloned().unwrap_or_else(unknown)
     }
 
-    /// Something begins.
+    /// Begins an operation.
     pub fn begin(&self, client: ClientId, doing: LogContext) -> Running {
         Running {
             log: self.clone(),
@@ -169,7 +171,7 @@ impl Log {
         }
     }
 
-    /// The entries after number `since`, the oldest first; at most the last `most`.
+    /// Returns the entries after number `since`, the oldest first; at most the last `most`.
     pub fn entries(&self, since: u64, most: usize) -> Vec<LogEntry> {
         let ring = self.ring();
         let newer = ring.entries.iter().rev().take_while(|entry| entry.number > since).take(most);
@@ -178,12 +180,13 @@ impl Log {
         entries
     }
 
-    /// The number of the last entry, whenever it changes.
+    /// Returns a receiver of the last entry's number.
     pub fn last(&self) -> watch::Receiver<u64> {
         self.shared.last.subscribe()
     }
 
-    /// Changes whenever the image may have changed, or a document's diagnostics have.
+    /// Returns a receiver that changes whenever the image or a document's diagnostics may have
+    /// changed.
     pub fn world(&self) -> watch::Receiver<u64> {
         self.shared.world.subscribe()
     }
@@ -220,7 +223,7 @@ impl Log {
 }
 
 impl Running {
-    /// It has ended.
+    /// Ends the operation.
     pub fn end(mut self, status: Status, outcome: &str) {
         self.done = true;
         self.log.add(&self, status, outcome);

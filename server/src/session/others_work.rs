@@ -1,15 +1,16 @@
-//! Definitions that people made in the image, told to an agent at its next call: bounded, and in a few words.
+//! Definitions that people made in the image, reported to an agent at its next call: bounded, and
+//! in a few words.
 
 use std::collections::VecDeque;
 
 use super::Frontend;
 
-/// Definitions that are remembered.
+/// The number of definitions kept.
 const REMEMBERED: usize = 500;
-/// Names in one sentence.
+/// The number of names in one sentence.
 const NAMED: usize = 12;
 
-/// What people made, in order.
+/// The definitions that people made, in order.
 #[derive(Debug, Default)]
 pub(super) struct OthersWork {
     made: VecDeque<Made>,
@@ -20,11 +21,11 @@ pub(super) struct OthersWork {
 struct Made {
     number: u64,
     frontend: Frontend,
-    /// `SHOP::DISCOUNT`.
+    /// The name, such as `SHOP::DISCOUNT`.
     name: String,
-    /// It was known before.
+    /// The name was defined before.
     again: bool,
-    /// It came with a system: `loading the system shop`.
+    /// The operation that loaded it with a system: `loading the system shop`.
     with: Option<String>,
 }
 
@@ -40,12 +41,12 @@ impl OthersWork {
         }
     }
 
-    /// The number of the last.
+    /// Returns the number of the last definition.
     pub(super) fn last(&self) -> u64 {
         self.last
     }
 
-    /// One sentence for each door and for each way, of what came after `since`.
+    /// Returns the definitions after `since`: one sentence for each front end and each operation.
     pub(super) fn told_since(&self, since: u64) -> Vec<String> {
         let new: Vec<&Made> = self.made.iter().filter(|made| made.number > since).collect();
         let missed = (self.last - since).saturating_sub(new.len() as u64);

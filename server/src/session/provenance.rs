@@ -1,5 +1,6 @@
-//! Who made a definition: for every one that was made through Consort, the client, when, and from which text. Kept here, not in the image: code that
-//! runs there cannot change it.
+//! The provenance of definitions: for every definition made through Consort the client, the time
+//! and the source text. Kept in this process, not in the image: code that runs there cannot
+//! change it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -18,39 +19,39 @@ use crate::image::api::contents::{Homes, SystemFiles};
 use crate::text::decode;
 use crate::text::made::{Definition, definitions};
 
-/// Names whose makers are kept.
+/// Names with provenance that are kept.
 const NAMES: usize = 20_000;
-/// ProvenanceStore that are kept of one name, such as of a generic function's methods.
+/// Entries kept for one name, such as for a generic function's methods.
 const MAKERS: usize = 16;
-/// Symbols whose home is asked for at once.
+/// Symbols in one query for home packages.
 const ASK: usize = 500;
 
-/// Who made a definition.
+/// The provenance of a definition.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Provenance {
     /// `function`, `macro`, `variable`, ...
     pub kind: String,
     /// The client's name.
     pub by: String,
-    /// Its door: an editor, an agent, the command line.
+    /// The client's front end: an editor, an agent, the command line.
     #[serde(rename = "door")]
     pub frontend: Frontend,
-    /// When (RFC 3339).
+    /// The time (RFC 3339).
     pub at: String,
     /// The tool, command or operation.
     pub how: String,
     /// The form, clipped.
     pub text: String,
-    /// The file it stands in.
+    /// The source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Its line there, 1-based.
+    /// The line in the file, 1-based.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
 }
 
 impl Provenance {
-    /// For a person: who, when, how, and from where.
+    /// A sentence for a person: the client, the time, the operation and the source.
     pub fn sentence(&self) -> String {
         let who = match self.frontend {
             Frontend::Lsp => "in the editor",
@@ -66,7 +67,7 @@ impl Provenance {
     }
 }
 
-/// The table. Clones are the same.
+/// The provenance table. Clones share the table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ProvenanceStore {
     shared: Arc<Mutex<Table>>,
@@ -75,26 +76,26 @@ pub(super) struct ProvenanceStore {
 #[derive(Debug, Default)]
 struct Table {
     made: HashMap<(String, String), Vec<Provenance>>,
-    /// The names in the order in which they came.
+    /// The names in order of insertion.
     order: BTreeMap<u64, (String, String)>,
     next: u64,
-    /// The package that is current in each evaluation session.
+    /// The current package of each evaluation session.
     packages: HashMap<String, String>,
     image: String,
     others: OthersWork,
     loaded: LoadedTexts,
 }
 
-/// What made definitions.
+/// The source of definitions.
 #[derive(Debug, Clone)]
 pub(super) struct ProvenanceEntry {
     pub(super) client: ClientInfo,
     pub(super) how: String,
     /// The package in which the text begins.
     pub(super) package: String,
-    /// Where the text begins.
+    /// The position at which the text begins.
     pub(super) origin: Option<Origin>,
-    /// The file it is said to be of, when that is all that is known.
+    /// The file named by the client, when no more is known.
     pub(super) file: Option<PathBuf>,
 }
 
@@ -107,7 +108,7 @@ impl ProvenanceStore {
         self.table().made.get(&(package.to_owned(), name.to_owned())).cloned().unwrap_or_default()
     }
 
-    /// The package that a session's next evaluation begins in.
+    /// Returns the package in which a session's next evaluation begins.
     pub(super) fn package(&self, session: &str) -> String {
         self.table().packages.get(session).cloned().unwrap_or_else(|| "COMMON-LISP-USER".into())
     }
@@ -116,12 +117,12 @@ impl ProvenanceStore {
         self.table().packages.insert(session.to_owned(), package.to_owned());
     }
 
-    /// The number of the last definition that a person made.
+    /// Returns the number of the last definition that a person made.
     pub(super) fn last_of_others(&self) -> u64 {
         self.table().others.last()
     }
 
-    /// What people made after the definition of that number, in sentences.
+    /// Returns the definitions that people made after the one of that number, in sentences.
     pub(super) fn others_since(&self, number: u64) -> Vec<String> {
         self.table().others.told_since(number)
     }
@@ -130,7 +131,8 @@ impl ProvenanceStore {
         self.table().packages.remove(session);
     }
 
-    /// An image is ready: in another one than before, what was only evaluated is gone. What was loaded is loaded again.
+    /// Handles a ready image. In another image than before, definitions that were only evaluated
+    /// are gone; systems that were loaded are loaded again.
     pub(super) fn image_is(&self, image: &str) {
         let mut table = self.table();
         if table.image != image {
@@ -146,25 +148,27 @@ impl ProvenanceStore {
         }
     }
 
-    /// Note what a text defined that was evaluated or compiled. Asks the image where the names are at home.
+    /// Records the definitions of a text that was evaluated or compiled. Asks the image for the
+    /// home packages of the names.
     pub(super) async fn made(&self, image: &Image, text: &str, making: ProvenanceEntry) {
         let text = text.to_owned();
         let found = compute_all(move || definitions(&text)).await;
         self.note(image, found, &making).await;
     }
 
-    /// Note what the files of a system define, which was loaded.
+    /// Records the definitions in the files of a system that was loaded.
     pub(super) async fn loaded(&self, image: &Image, system: &str, client: ClientInfo, until: SystemTime) {
         let Ok(files) = image.query(&SystemFiles { system: system.to_owned() }).await else { return };
         self.files(image, files.files, &format!("{LOADING}{system}"), client, until).await;
     }
 
-    /// What the image has loaded of a file, if that is known.
+    /// Returns the text of a file that the image has loaded, if known.
     pub(super) fn text_loaded(&self, path: &std::path::Path) -> Option<Arc<str>> {
         self.table().loaded.of(path)
     }
 
-    /// Note what files define, which were loaded, and their texts unless they were written after `until`. `how`: see [`LOADING`].
+    /// Records the definitions in files that were loaded, and the files' texts unless they were
+    /// written after `until`. `how`: see [`LOADING`].
     pub(super) async fn files(
         &self,
         image: &Image,
@@ -192,7 +196,7 @@ impl ProvenanceStore {
         }
     }
 
-    /// Note what an undo put back and took away, as a reload's report names it.
+    /// Records the definitions that an undo restored and removed, as a reload's report names them.
     pub(super) fn undone(&self, back: &[String], gone: &[String], how: &str, client: &ClientInfo) {
         let at = timestamp(SystemTime::now());
         let mut table = self.table();
@@ -215,7 +219,7 @@ impl ProvenanceStore {
                 .iter()
                 .map(|one| (one.package.clone().unwrap_or_else(|| making.package.clone()), one.name.clone()))
                 .collect();
-            // An image that has gone has taken the definitions along.
+            // Definitions are lost with the image.
             let Ok(homes) = image.query(&Homes { symbols: names }).await else { return };
             let mut table = self.table();
             for (definition, home) in found.iter().zip(homes.homes) {
@@ -244,7 +248,8 @@ impl ProvenanceStore {
     }
 }
 
-/// The symbol's package and name, and the kind, of a definition as a report names it: `method (HR::RUN (TASK))`, `setf function (SETF HR::PLACE)`.
+/// Parses a definition as a report names it: `method (HR::RUN (TASK))`, `setf function (SETF
+/// HR::PLACE)`. Returns the symbol's package and name, and the kind.
 fn named(text: &str) -> Option<((String, String), String)> {
     let at = text.find(|char: char| !char.is_ascii_lowercase() && char != ' ')?;
     let (kind, name) = text.split_at(at);
@@ -263,7 +268,7 @@ fn named(text: &str) -> Option<((String, String), String)> {
     Some(((package.to_owned(), name.to_owned()), kind))
 }
 
-/// How what is loaded again after a crash was made.
+/// The operation recorded for definitions that are loaded again after a crash.
 pub(super) const LOADING: &str = "loading the system ";
 
 impl Table {
@@ -272,7 +277,7 @@ impl Table {
         let with = made.how.starts_with(LOADING).then(|| made.how.clone());
         self.others.add(made.frontend, format!("{}::{}", name.0, name.1), !is_new, with);
         let provenance = self.made.entry(name.clone()).or_default();
-        // Of a kind there is one definition, but of methods.
+        // There is one definition of each kind, except of methods.
         provenance.retain(|other| other.kind != made.kind || (made.kind == "method" && other.text != made.text));
         provenance.insert(0, made);
         provenance.truncate(MAKERS);

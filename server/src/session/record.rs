@@ -1,4 +1,4 @@
-//! What is done for a client, put on record: the session's log, and who made which definition.
+//! The record of the work done for clients: the session's log, and the provenance of definitions.
 
 use super::event::{Event, Place};
 use super::log::{self, Log, LogContext, Status as Ended};
@@ -7,32 +7,34 @@ use crate::image::api::symbols::Known;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 
-/// Work whose type has no name.
+/// A future of unnamed type.
 type Boxed<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Session {
-    /// What ran.
+    /// Returns the session's log.
     pub fn log(&self) -> &Log {
         &self.inner.log
     }
 
-    /// Who made the definitions of a symbol, by the name and home package that the image knows it by; the latest first. A package's are
-    /// under its name in `KEYWORD`.
+    /// Returns the provenance of a symbol's definitions, by the name and home package in the image;
+    /// the latest first. A package's entries are under its name in `KEYWORD`.
     pub fn provenance(&self, package: &str, name: &str) -> Vec<Provenance> {
         self.inner.provenance.of(package, name)
     }
 
-    /// The number of the last definition that a person made through Consort.
+    /// Returns the number of the last definition that a person made through Consort.
     pub fn last_of_others(&self) -> u64 {
         self.inner.provenance.last_of_others()
     }
 
-    /// What people made in the image after the definition of that number, in sentences for an agent.
+    /// Returns the definitions that people made in the image after the one of that number, in
+    /// sentences for an agent.
     pub fn others_since(&self, number: u64) -> Vec<String> {
         self.inner.provenance.others_since(number)
     }
 
-    /// Who made what an image knows, each of its definitions in a line; `None` when that was not done through Consort.
+    /// Returns the provenance of a known symbol, each of its definitions in a line; `None` when
+    /// none was made through Consort.
     pub fn made_by(&self, known: &Known) -> Option<String> {
         let facts = known.facts.as_ref()?;
         let mut made = self.provenance(facts.package.as_deref()?, &facts.name);
@@ -43,7 +45,7 @@ impl Session {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    /// Log what is done for a client, unless the tool that does it is logged as a whole.
+    /// Logs work done for a client, unless its tool is logged as a whole.
     pub(super) fn logged<T: Send + 'static>(
         &self,
         client: ClientId,
@@ -87,7 +89,7 @@ impl Session {
     }
 }
 
-/// How an evaluation ended, in a line.
+/// The outcome of an evaluation in a line.
 pub(super) fn outcome_line(outcome: &EvalOutcome) -> (Ended, String) {
     match &outcome.error {
         Some(error) => (Ended::Error, format!("{}: {}", error.kind, error.message)),

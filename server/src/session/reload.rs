@@ -1,4 +1,5 @@
-//! Hot reload for a client: compiled in a copy of the image first, so that code that does not compile touches nothing; then in the image.
+//! Hot reload for a client. The code is compiled in a copy of the image first, so that code that
+//! does not compile changes nothing; then it is loaded in the image.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,64 +20,64 @@ use crate::image::api::{LoadSystemParams, Operation, Origin};
 use crate::model::check::CheckMode;
 use crate::model::image::{ImageError, Progress};
 
-/// What code that was compiled may take to be loaded when nobody says how long, seconds.
+/// The default deadline for loading compiled code, in seconds.
 const LOAD: f64 = 30.0;
-/// What a package or a system may take, seconds.
+/// The default deadline for a package or a system, in seconds.
 const SYSTEM: f64 = 600.0;
 
-/// What to reload.
+/// The object of a reload.
 #[derive(Debug, Clone)]
 pub enum Reload {
-    /// Code, and the file and line where it stands.
+    /// Code, with its source file and line.
     Code {
         /// The code.
         code: String,
-        /// In which package it is read; `None`: CL-USER.
+        /// The package in which the code is read; `None`: CL-USER.
         package: Option<String>,
-        /// Relative to the workspace, or absolute; it need not exist.
+        /// The source file, relative to the workspace or absolute; it need not exist.
         file: Option<PathBuf>,
         /// The line of the first character, 1-based.
         line: usize,
     },
-    /// One function, by exactly one definition.
+    /// A function, by exactly one definition.
     Function {
-        /// Its name.
+        /// The function's name.
         function: String,
-        /// Its definition.
+        /// The definition.
         code: String,
-        /// In which package both are read.
+        /// The package in which both are read.
         package: Option<String>,
-        /// Where the definition stands.
+        /// The source file of the definition.
         file: Option<PathBuf>,
-        /// And in which line.
+        /// The line of the definition.
         line: usize,
     },
     /// A compiled file of the workspace.
     Fasl {
-        /// Where it is.
+        /// The path of the file.
         path: PathBuf,
-        /// The digest of what may be loaded; `None`: what is there.
+        /// The digest of the content that may be loaded; `None`: the current content.
         digest: Option<String>,
     },
     /// The files that define a package's symbols.
     Package {
-        /// Its name.
+        /// The package's name.
         package: String,
-        /// Also the packages that use it.
+        /// True to include the packages that use it.
         recursive: bool,
-        /// What may be loaded; `None`: what is there.
+        /// The files that may be loaded; `None`: the current ones.
         allowed: Option<Sources>,
     },
     /// An ASDF system.
     System {
-        /// Its name.
+        /// The system's name.
         system: String,
-        /// Also files that have not changed.
+        /// True to include unchanged files.
         force: bool,
-        /// What may be loaded; `None`: what is there.
+        /// The files that may be loaded; `None`: the current ones.
         allowed: Option<Sources>,
     },
-    /// What the last reload changed, back.
+    /// The reversal of the last reload.
     Undo,
 }
 
@@ -94,10 +95,12 @@ impl Reload {
 }
 
 impl Session {
-    /// Reload something. `timeout` in seconds; what is not loaded by then is put back.
+    /// Reloads something. `timeout` is in seconds; definitions not loaded by then are rolled
+    /// back.
     ///
     /// # Errors
-    /// The contract's error object; then nothing has changed, or what had is put back.
+    ///
+    /// The contract's error object; then nothing has changed, or the changes were rolled back.
     pub async fn reload(
         &self,
         client: ClientId,
@@ -140,7 +143,7 @@ impl Session {
             Reload::Fasl { path, digest } => {
                 let path = self.in_workspace(&path).await?;
                 let what = path.display().to_string();
-                // What is loaded again after a crash is what is loaded now.
+                // The content recorded for loading again after a crash is the content loaded now.
                 let digest = match digest {
                     Some(digest) => Some(digest),
                     None => content_of(&path).await,
@@ -174,9 +177,11 @@ impl Session {
         Ok(outcome)
     }
 
-    /// What the compiler refuses of code that is to be loaded, so that nobody is asked about it.
+    /// Compiles code that is to be loaded, so that no person is asked about code that does not
+    /// compile.
     ///
     /// # Errors
+    ///
     /// The contract's error object, as [`Session::reload`] would answer.
     pub async fn foresee(&self, client: ClientId, reload: &Reload) -> Result<(), Failure> {
         let (code, package, file, line) = match reload {
@@ -190,7 +195,7 @@ impl Session {
         self.check_first(client, code, package.as_deref(), file.as_deref(), line).await
     }
 
-    /// Have it known who made what was reloaded.
+    /// Records the provenance of the reloaded definitions.
     async fn note_makers(&self, client: ClientId, made: Made, outcome: &ReloadOutcome) {
         let (image, provenance, who) = (&self.inner.image, &self.inner.provenance, self.inner.log.who(client));
         let how = log::doing().map_or_else(|| "a reload".to_owned(), |doing| doing.tool.clone());
@@ -211,11 +216,13 @@ impl Session {
         }
     }
 
-    /// What the reload of a package or a system would load, for a person who is asked whether it may. Runs nothing of it: not the `.asd` either, so for
-    /// a system what lies beside its `.asd` is taken as its own.
+    /// Returns the sources that the reload of a package or a system would load, for a person's
+    /// approval. Runs none of them, nor the `.asd` file: for a system, the files beside its
+    /// `.asd` count as its own.
     ///
     /// # Errors
-    /// `PACKAGE_NOT_FOUND`, and that there is no image to ask.
+    ///
+    /// `PACKAGE_NOT_FOUND`; there is no image to ask.
     pub async fn sources_of(&self, reload: &Reload) -> Result<Sources, Failure> {
         let (ask, system) = match reload {
             Reload::Package { package, recursive, .. } => {
@@ -240,7 +247,7 @@ impl Session {
         Ok(read.await.unwrap_or_default())
     }
 
-    /// Have a new image get what this one has, after a crash.
+    /// Records a change for a new image after a crash.
     fn remember(&self, change: Change, outcome: &ReloadOutcome) {
         let report = outcome.report.clone().unwrap_or_default();
         let names: Vec<String> = report.redefined.into_iter().chain(report.new).collect();
@@ -254,7 +261,8 @@ impl Session {
         }
     }
 
-    /// Fail with what the compiler says of the code in a copy of the image. Where there can be no copy, the image's own compiler has to tell.
+    /// Fails with the compiler's errors for the code in a copy of the image. Without a copy, the
+    /// image's own compiler reports them.
     async fn check_first(
         &self,
         client: ClientId,
@@ -289,9 +297,10 @@ impl Session {
         self.workspace().join(file)
     }
 
-    /// A file of the workspace, links resolved.
+    /// Returns a file of the workspace, links resolved.
     ///
     /// # Errors
+    ///
     /// `FILE_NOT_FOUND`, `OUTSIDE_WORKSPACE`.
     pub(crate) async fn in_workspace(&self, path: &Path) -> Result<PathBuf, Failure> {
         let given = path.display();
@@ -308,13 +317,14 @@ impl Session {
     }
 }
 
-/// The digest of a file; `None`, and the image says what is wrong with it, when it cannot be read.
+/// Returns the digest of a file; `None` when it cannot be read, in which case the image reports
+/// the error.
 async fn content_of(path: &Path) -> Option<String> {
     let path = path.to_owned();
     tokio::task::spawn_blocking(move || digest_of(&path).ok()).await.ok()?
 }
 
-/// What of a reload tells who made its definitions.
+/// The part of a reload from which the provenance of its definitions is recorded.
 enum Made {
     Nothing,
     Text { code: String, package: String, origin: Option<Origin> },
@@ -348,14 +358,14 @@ impl Made {
     }
 }
 
-/// What a reload means for a new image.
+/// The effect of a reload on a new image.
 enum Change {
     None,
-    /// It is made again.
+    /// The change is repeated.
     Code(Replay),
     /// Files are loaded with their system.
     Files(Option<LoadSystemParams>),
-    /// The last one is not made again.
+    /// The last change is not repeated.
     Undo,
 }
 
@@ -368,18 +378,19 @@ impl Change {
     }
 }
 
-/// The package that a name is written with: `MY-APP` of `my-app:compute` and of `(setf my-app::place)`.
+/// Returns the package prefix of a name: `MY-APP` of `my-app:compute` and of `(setf
+/// my-app::place)`.
 fn home_of(function: &str) -> Option<String> {
     let name = function.trim().trim_start_matches("#'").trim_start_matches('(').trim_end_matches(')');
     let name = name.split_whitespace().last()?;
     let (package, _) = name.split_once(':')?;
-    // What is defined of the system's functions is the user's.
+    // A definition of a system function belongs to the user's package.
     if ["cl", "common-lisp", "keyword"].iter().any(|system| package.eq_ignore_ascii_case(system))
         || package.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("sb-"))
     {
         return None;
     }
-    // As the reader has it.
+    // In the reader's case.
     let bars = package.strip_prefix('|').and_then(|rest| rest.strip_suffix('|'));
     (!package.is_empty()).then(|| bars.map_or_else(|| package.to_uppercase(), str::to_owned))
 }

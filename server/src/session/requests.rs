@@ -1,7 +1,9 @@
-//! Where requests of editors and agents are worked on: never on the threads that the session, the image's link and `consort status` need.
+//! Execution of requests from editors and agents, never on the threads that the session, the
+//! image's link and `consort status` need.
 //!
-//! A request's handler runs on a runtime of its own with a few threads. What computes on a text of any length runs on one of a few threads
-//! for that ([`compute`]); it is ended when nobody waits for it any more, or when it takes too long.
+//! A request's handler runs on a separate runtime with a few threads. Computations on texts of
+//! any length run on a few threads for that purpose ([`compute`]). A computation is ended when
+//! nobody waits for it any more, or when it takes too long.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -14,16 +16,17 @@ use tokio::task::JoinHandle;
 
 use crate::text::stop::{self, Stop};
 
-/// Threads on which handlers run.
+/// The number of threads on which handlers run.
 const HANDLERS: usize = 2;
-/// Computations on texts that run at the same time; the others wait for their turn.
+/// The number of concurrent computations on texts; the others are queued.
 const COMPUTATIONS: usize = 2;
-/// How long a computation on a text may take; then it ends with what it has.
+/// The longest time for a computation on a text; then it ends with a partial result.
 pub const LONGEST: Duration = Duration::from_secs(10);
 
 static TURNS: Semaphore = Semaphore::const_new(COMPUTATIONS);
 
-/// The runtime of the handlers. It lives as long as the process; a handler's task ends with whoever waits for it.
+/// Returns the handlers' runtime. The runtime lives as long as the process; a handler's task ends
+/// with its caller.
 pub fn handle() -> Handle {
     static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
     let built = RUNTIME.get_or_init(|| {
@@ -31,11 +34,11 @@ pub fn handle() -> Handle {
         let built = builder.worker_threads(HANDLERS).thread_name("requests").enable_all().build();
         built.inspect_err(|error| tracing::error!("no threads for requests: {error}")).ok()
     });
-    // Without threads of their own they run where everything runs.
+    // Without threads of their own, handlers run on the current runtime.
     built.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
 }
 
-/// A task that does not outlive whoever waits for it.
+/// A task that ends when its caller goes away.
 struct Owned<T>(JoinHandle<T>);
 
 impl<T> Drop for Owned<T> {
@@ -49,14 +52,15 @@ impl<T> Owned<T> {
         match (&mut self.0).await {
             Ok(value) => value,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // Only the runtime's end cancels it.
+            // Only the end of the runtime cancels the task.
             Err(_) => std::future::pending().await,
         }
     }
 }
 
-/// Handle a request. Its first step is done here and now, so that what requests send to the session is in their order; the rest of it is
-/// done on the handlers' threads. Dropping the future cancels it.
+/// Handles a request. The first step runs immediately, so that the order of the session's events
+/// is the order of the requests. The rest runs on the handlers' threads. Dropping the future
+/// cancels it.
 pub async fn run<F>(handler: F) -> F::Output
 where
     F: Future + Send + 'static,
@@ -70,10 +74,11 @@ where
     }
 }
 
-/// A text of this size, in bytes, takes time.
+/// The size in bytes from which a text takes noticeable time.
 const LARGE: usize = 256 << 10;
 
-/// Do something with a text of that size now, on this thread, while other threads take over what else there is for it to do.
+/// Processes a text of that size now, on this thread, while other threads take over the thread's
+/// other tasks.
 pub fn in_place<T>(size: usize, work: impl FnOnce() -> T) -> T {
     let threads = Handle::try_current().map(|handle| handle.runtime_flavor());
     if size >= LARGE && matches!(threads, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {
@@ -83,21 +88,22 @@ pub fn in_place<T>(size: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// What a computation found.
+/// The result of a computation.
 #[derive(Debug)]
 pub struct Computed<T> {
-    /// Its answer.
+    /// The value.
     pub value: T,
-    /// It was ended, so that the answer may lack something.
+    /// The computation was ended, so that the value may be incomplete.
     pub ended: bool,
 }
 
-/// Compute something on a text, which asks [`stop::now`] in its loops. It is ended after [`LONGEST`], or when this future is dropped.
+/// Computes something on a text. `work` polls [`stop::now`] in its loops. The computation is
+/// ended after [`LONGEST`], or when this future is dropped.
 pub async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Computed<T> {
     limited(Some(LONGEST), work).await
 }
 
-/// Compute something on a text whole: only dropping the future ends it.
+/// Computes something on a text without a time limit: only dropping the future ends it.
 pub async fn compute_all<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     limited(None, work).await.value
 }
@@ -112,12 +118,13 @@ async fn limited<T: Send + 'static>(
             self.0.ask();
         }
     }
-    // It is never closed.
+    // The semaphore is never closed.
     let turn = TURNS.acquire().await.ok();
     let stop = Stop::new(longest.map(|longest| Instant::now() + longest));
     let ended = Ended(stop.clone());
     let task = tokio::task::spawn_blocking(move || {
-        // Whoever waited may have gone, and the computation may go on a little: its turn ends with it.
+        // The caller may be gone while the computation still runs; the permit is released at its
+        // end.
         let _turn = turn;
         let value = stop::within(&stop, work);
         Computed { value, ended: stop.is_asked() }
@@ -137,7 +144,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_computation_ends_with_whoever_waits_for_it() {
-        // Each of them would take a turn for ever.
+        // Each of them would hold a permit for ever.
         for _ in 0..3 * COMPUTATIONS {
             let left = limited(None, endless);
             assert!(tokio::time::timeout(Duration::from_millis(1), left).await.is_err());
@@ -163,7 +170,7 @@ mod tests {
                 }))
             })
             .collect();
-        // This runtime has one thread, and it is free.
+        // The runtime has one thread, which is free.
         tokio::task::yield_now().await;
         assert_eq!(tokio::spawn(async { 7 }).await.ok(), Some(7));
         stopped.ask();

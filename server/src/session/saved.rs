@@ -1,6 +1,7 @@
-//! Whether the text of an open document is that of its file: decided by comparing the two, on threads of their own.
+//! Comparison of the text of an open document with that of its file, on separate threads.
 //!
-//! A client's `didOpen` does not say it: after a hot exit, a restart of the client or of the host it carries unsaved work.
+//! A client's `didOpen` does not tell them apart: after a hot exit, or a restart of the client or
+//! of the host, the text may be unsaved work.
 
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,21 +13,24 @@ use tokio::sync::watch;
 
 use super::{OpenDocument, Session};
 
-/// How long a comparison is waited for. A document whose file system does not answer counts as unsaved.
+/// The longest wait for a comparison. A document whose file system does not answer counts as
+/// unsaved.
 const PATIENCE: Duration = Duration::from_secs(3);
 const BOM: &str = "\u{feff}";
 
-/// What is known of a document's text and its file's.
+/// The result of comparing a document's text with its file's.
 #[derive(Debug, Clone)]
 pub(super) struct Saved {
-    /// The text was the file's when the document was opened or saved; `None` while that is found out.
+    /// The text was the file's when the document was opened or saved; `None` while the comparison
+    /// runs.
     was: watch::Receiver<Option<bool>>,
-    /// The text was changed since.
+    /// The text has changed since.
     changed: bool,
 }
 
 impl Saved {
-    /// Starts to compare the text of a document that was opened or saved just now. Must be called within a Tokio runtime.
+    /// Starts comparing the text of a document that was opened or saved just now. Must be called
+    /// within a Tokio runtime.
     pub(super) fn compare(path: Option<&Path>, text: &Rope) -> Saved {
         let (sender, was) = watch::channel(None);
         match path {
@@ -39,19 +43,20 @@ impl Saved {
         Saved { was, changed: false }
     }
 
-    /// The text was changed.
+    /// Records a change of the text.
     pub(super) fn changed(&mut self) {
         self.changed = true;
     }
 
-    /// What is known without looking at the disk: unsaved until the opposite is known.
+    /// Returns the state known without reading the disk: unsaved until proven otherwise.
     pub(super) fn is_unsaved(&self) -> bool {
         self.changed || *self.was.borrow() != Some(true)
     }
 
-    /// Whether the text is unsaved work, after a look at the disk.
+    /// Returns true if the text is unsaved work, after reading the disk.
     ///
-    /// A text that was the file's and was not changed since is no work of a person's, also when the file has another text by now.
+    /// A text that was the file's and was not changed since is not unsaved work, even when the file
+    /// has another text by now.
     async fn differs(mut self, path: Option<PathBuf>, text: Rope) -> bool {
         if !self.changed {
             let known = tokio::time::timeout(PATIENCE, self.was.wait_for(Option::is_some)).await;
@@ -60,7 +65,8 @@ impl Saved {
             }
         }
         let Some(path) = path else { return true };
-        // A changed text has to be the file's to the character: a conversion of line breaks is work too.
+        // A changed text has to equal the file's in every character: a conversion of line breaks is
+        // work too.
         let exact = self.changed;
         let look = tokio::task::spawn_blocking(move || is_text_of(&path, &text, exact));
         !tokio::time::timeout(PATIENCE, look).await.is_ok_and(|same| same.unwrap_or(false))
@@ -68,7 +74,8 @@ impl Saved {
 }
 
 impl Session {
-    /// All open documents of all clients, each compared with its file as it is now where that decides whether it is unsaved.
+    /// Returns all open documents of all clients. Each is compared with its current file where the
+    /// comparison decides whether the text is unsaved.
     pub fn compared_documents(&self) -> impl Future<Output = Vec<OpenDocument>> + Send + use<> {
         let open = self.open_documents();
         async move {
@@ -83,7 +90,7 @@ impl Session {
 }
 
 impl OpenDocument {
-    /// Finds out whether it is unsaved.
+    /// Compares the text with the file, and sets `unsaved`.
     pub(super) async fn compare(&mut self) {
         if self.unsaved {
             self.unsaved = self.saved.clone().differs(self.path.clone(), self.document.text().clone()).await;
@@ -91,13 +98,15 @@ impl OpenDocument {
     }
 }
 
-/// Whether a file's text is this one, decoded as an editor may have done it. Unless `exact`, line breaks of one kind are as good as those
-/// of another, since some editors (Emacs) send line feeds whatever the file has.
+/// Returns true if a file's text, decoded as an editor may do, equals this one. Unless `exact`,
+/// all kinds of line breaks are equal, since some editors (Emacs) send line feeds regardless of
+/// the file's.
 fn is_text_of(path: &Path, text: &Rope, exact: bool) -> bool {
-    // NONBLOCK: a pipe must not keep the thread.
+    // NONBLOCK: a pipe must not block the thread.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let Ok(mut file) = std::fs::File::options().read(true).custom_flags(flags).open(path) else { return false };
-    // No encoding of a text has more bytes than four a character, a byte order mark and a second one a line break.
+    // No encoding of a text has more bytes than four for a character, a byte order mark and an
+    // extra one for a line break.
     let longest = text.len_chars() as u64 * 5 + 8;
     if !file.metadata().is_ok_and(|facts| facts.is_file() && facts.len() <= longest) {
         return false;
@@ -109,7 +118,7 @@ fn is_text_of(path: &Path, text: &Rope, exact: bool) -> bool {
     decodings(&bytes).any(|decoded| same(&decoded, text, exact))
 }
 
-/// The texts that editors may show of these bytes.
+/// Returns the texts that editors may show for these bytes.
 fn decodings(bytes: &[u8]) -> impl Iterator<Item = String> {
     let own = crate::text::decode(bytes.to_vec());
     let lossy = std::str::from_utf8(bytes).is_err().then(|| String::from_utf8_lossy(bytes).into_owned());
@@ -125,7 +134,7 @@ fn same(decoded: &str, text: &Rope, exact: bool) -> bool {
     line_feeds(ours).eq(line_feeds(decoded.chars()))
 }
 
-/// The characters, each line break (LF, CR LF, CR) as a line feed.
+/// Returns the characters with each line break (LF, CR LF, CR) as a line feed.
 fn line_feeds(chars: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     let mut after_return = false;
     chars.filter_map(move |c| {

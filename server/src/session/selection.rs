@@ -1,5 +1,5 @@
-//! Evaluation of a part of an open document: which part that is is decided where the document is, so that it is the text as the editor has
-//! it after every change it sent before.
+//! Evaluation of a part of an open document. The part is determined in the actor, which has the
+//! document with every change the editor sent before.
 
 use std::future::Future;
 
@@ -18,7 +18,7 @@ use crate::text::forms::toplevel_form;
 use crate::text::position::{Position, to_offset, to_position};
 use crate::text::tree::Tree;
 
-/// Which part of which document, for which tool or command.
+/// A requested part of a document, with the tool or command.
 #[derive(Debug)]
 pub(super) struct Wanted {
     uri: String,
@@ -29,30 +29,31 @@ pub(super) struct Wanted {
 /// A part of a document, in the client's units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The form that ends at a place, or that the place is in.
+    /// The form that ends at or contains a position.
     Form(Position),
-    /// The top-level form at a place, or the one before it.
+    /// The top-level form at a position, or the one before it.
     TopLevel(Position),
-    /// What lies between two places.
+    /// The text between two positions.
     Region(Position, Position),
-    /// All of it.
+    /// The whole document.
     Buffer,
 }
 
-/// What a [`Part`] was.
+/// The text of a [`Part`].
 #[derive(Debug, Clone)]
 pub struct Selected {
-    /// Where it is.
+    /// The part's span in `text`.
     pub span: Span,
-    /// In this text,
+    /// The document's text.
     pub text: Rope,
-    /// at this version.
+    /// The document's version.
     pub version: i32,
 }
 
 impl Session {
-    /// Evaluate a part of an open document, so that what it defines is found there. The request's code is taken from the document. `None`:
-    /// the document is not open, or has nothing there.
+    /// Evaluates a part of an open document, with the document as the source location of its
+    /// definitions. The request's code is taken from the document. `None`: the document is not
+    /// open, or the part is empty.
     pub fn evaluate_part(
         &self,
         client: ClientId,
@@ -111,7 +112,8 @@ impl Actor {
     }
 }
 
-/// The form that is meant at a place: see [`evaluate_part::form`]. Only the top-level forms nearby are looked into.
+/// Returns the form that is meant at a position: see [`evaluate_part::form`]. Examines only the
+/// top-level forms nearby.
 fn form_at(document: &Document, at: usize) -> Option<Span> {
     const LARGEST: usize = 4 << 20;
     let forms = document.scan().forms();
@@ -121,7 +123,7 @@ fn form_at(document: &Document, at: usize) -> Option<Span> {
     if last.bytes.end - first.bytes.start > LARGEST {
         return toplevel_form(document, at);
     }
-    // The white space around them too, for a place in it.
+    // White space around them is included, for a position in it.
     let text = document.text();
     let end = last.span.end.max(at).min(text.len_chars());
     let string = text.slice(first.span.start..end).to_string();

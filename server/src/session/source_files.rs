@@ -1,5 +1,6 @@
-//! Files of the workspace, read and written for an agent: links resolved, nothing outside, whole or not at all, and never behind the back
-//! of an editor that has unsaved changes (contracts: "Hot reload").
+//! Files of the workspace, read and written for an agent. Links are resolved, and files outside
+//! are rejected. A write is atomic, and never bypasses an editor with unsaved changes (contracts:
+//! "Hot reload").
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,23 +19,26 @@ use crate::text::Span;
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 16 << 20;
 const BOM: char = '\u{feff}';
-/// How long an editor may take to apply an edit.
+/// The time limit for an editor to apply an edit.
 const APPLY: Duration = Duration::from_secs(20);
-/// How directories on the way are opened: one may be allowed to pass through what one may not list.
+/// The flags for opening directories on the path: search permission may be granted without read
+/// permission.
 #[cfg(target_os = "linux")]
 const LOOK: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const LOOK: OFlags = OFlags::RDONLY;
-/// One write at a time, so that no two are between their last look and their rename.
+/// The lock that serializes writes, from the last check of a file to the rename.
 static WRITING: Mutex<u64> = Mutex::new(0);
 
-/// Why a file was not read or not written: a stable kind, and words that say what to do.
+/// The reason why a file was not read or not written: a stable kind, and a message that says what
+/// to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FileError {
-    /// `not-found`, `outside-workspace`, `not-a-file`, `too-large`, `file-changed`, `not-written`, `encoding`, `editor`.
+    /// `not-found`, `outside-workspace`, `not-a-file`, `too-large`, `file-changed`,
+    /// `not-written`, `encoding`, `editor`.
     pub kind: &'static str,
-    /// For an agent or a person.
+    /// The message for an agent or a person.
     pub message: String,
 }
 
@@ -42,19 +46,20 @@ fn error(kind: &'static str, message: impl Into<String>) -> FileError {
     FileError { kind, message: message.into() }
 }
 
-/// A source file as it is now: the editor's text where an editor has unsaved changes in it, the file's otherwise.
+/// A source file in its current state: the editor's text if an editor has unsaved changes, the
+/// file's otherwise.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// Its path, links resolved.
+    /// The file's path, links resolved.
     pub path: PathBuf,
-    /// The path in the workspace.
+    /// The path relative to the workspace.
     pub relative: String,
     /// The text, without a byte order mark.
     pub text: String,
-    /// Whose unsaved text it is.
+    /// The editor whose unsaved text this is.
     pub editor: Option<Unsaved>,
     bytes: Vec<u8>,
-    /// `None`: there is no such file, only an editor's text of it.
+    /// The file's identity; `None`: the file does not exist, only an editor's text of it.
     identity: Option<Identity>,
 }
 
@@ -66,7 +71,7 @@ pub struct Unsaved {
     version: i32,
 }
 
-/// Which file a name stands for.
+/// The identity of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -74,7 +79,7 @@ struct Identity {
 }
 
 impl SourceFile {
-    /// Whether nothing of it has changed in the meantime, its place not either.
+    /// Returns true if neither the file nor its location has changed in the meantime.
     pub fn is_still(&self, now: &SourceFile) -> bool {
         self.path == now.path
             && self.text == now.text
@@ -83,7 +88,7 @@ impl SourceFile {
             && self.identity == now.identity
     }
 
-    /// The bytes of another text in this file's encoding, with its byte order mark.
+    /// Returns the bytes of another text in this file's encoding, with its byte order mark.
     fn encoded(&self, text: &str) -> Result<Vec<u8>, FileError> {
         if std::str::from_utf8(&self.bytes).is_ok() {
             let bom = if self.bytes.starts_with(BOM.to_string().as_bytes()) { BOM.to_string() } else { String::new() };
@@ -102,10 +107,13 @@ impl SourceFile {
 }
 
 impl Session {
-    /// A file of the workspace, by its path, absolute or from the workspace's directory.
+    /// Returns a file of the workspace, by its path, absolute or relative to the workspace's
+    /// directory.
     ///
     /// # Errors
-    /// It is not there, is none, is too large, or lies outside of the workspace when links are resolved.
+    ///
+    /// The file does not exist, is not a file, is too large, or lies outside of the workspace
+    /// when links are resolved.
     pub async fn source_file(&self, path: &str) -> Result<SourceFile, FileError> {
         let open = self.open_documents();
         let workspace = self.workspace().to_owned();
@@ -138,11 +146,12 @@ impl Session {
         Ok(file)
     }
 
-    /// Replace a part (in bytes) of a file's text: through the editor that has unsaved changes in it, on the disk otherwise. Whole or not at
-    /// all, and only if the file is still the one given.
+    /// Replaces a part (in bytes) of a file's text: through the editor with unsaved changes, on
+    /// the disk otherwise. The edit is atomic, and made only if the file is still the one given.
     ///
     /// # Errors
-    /// Nothing was changed, and why.
+    ///
+    /// The reason; nothing was changed.
     pub async fn edit_source_file(
         &self,
         file: &SourceFile,
@@ -160,7 +169,7 @@ impl Session {
             None => {
                 let text = [&file.text[..range.start], by, &file.text[range.end..]].concat();
                 let bytes = file.encoded(&text)?;
-                // Since it was read, a person may have begun to type in it.
+                // Since the file was read, a person may have begun to edit it.
                 if !unsaved_texts(self.open_documents().await, &file.path).await.is_empty() {
                     let message = format!(
                         "{} has unsaved changes in an editor since it was read. Nothing was changed: read it again.",
@@ -180,10 +189,11 @@ impl Session {
         }
     }
 
-    /// Have an editor edit one of its documents, which must be at this version.
+    /// Asks an editor to edit one of its documents, which must be at this version.
     ///
     /// # Errors
-    /// Why it did not.
+    ///
+    /// The reason why it did not.
     pub async fn apply_edit(
         &self,
         client: ClientId,
@@ -220,7 +230,7 @@ impl super::actor::Actor {
     }
 }
 
-/// The documents with unsaved text of a file, given with links resolved.
+/// Returns the documents with unsaved text of a file, given with links resolved.
 async fn unsaved_texts(open: Vec<OpenDocument>, file: &Path) -> Vec<OpenDocument> {
     let mut unsaved = Vec::new();
     for mut one in open {
@@ -237,13 +247,14 @@ async fn unsaved_texts(open: Vec<OpenDocument>, file: &Path) -> Vec<OpenDocument
     unsaved
 }
 
-/// A path with links resolved; of a file that does not exist, those of its directory.
+/// Returns a path with links resolved; for a file that does not exist, with those of its
+/// directory resolved.
 pub(crate) fn real_path(path: &Path) -> PathBuf {
     let directory = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(directory).unwrap_or_else(|| path.to_owned())
 }
 
-/// A file; or of one that does not exist, where it would be and why it cannot be read.
+/// Reads a file. For a file that does not exist, returns its future location and the error.
 fn read_or_missing(workspace: &Path, path: &str) -> Result<(SourceFile, Option<FileError>), FileError> {
     let why = match read(workspace, path) {
         Ok(file) => return Ok((file, None)),
@@ -260,7 +271,8 @@ fn read_or_missing(workspace: &Path, path: &str) -> Result<(SourceFile, Option<F
     Ok((file, Some(why)))
 }
 
-/// Why a file is not in the workspace, and what to do; `real`: links resolved.
+/// Returns a message: why a file is not in the workspace, and what to do. `real`: the path with
+/// links resolved.
 pub(crate) fn outside(named: &Path, real: &Path, workspace: &Path) -> String {
     let root = match workspace.canonicalize() {
         Ok(root) => root,
@@ -300,7 +312,8 @@ fn resolve(workspace: &Path, path: &str) -> Result<(PathBuf, String), FileError>
     Ok((resolved, relative))
 }
 
-/// A directory, by a path without links; nothing that took its place can be meant later.
+/// Opens a directory by a path without links. The descriptor stays valid for that directory if
+/// another one takes its place.
 fn directory(path: &Path) -> Result<OwnedFd, rustix::io::Errno> {
     let flags = LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mut at = rustix::fs::open("/", flags, Mode::empty())?;
@@ -321,7 +334,7 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
     let cannot = |why: String| error("not-found", format!("{relative} cannot be read: {why}."));
     let (parent, name) = split(&resolved)?;
     let parent = directory(parent).map_err(|why| cannot(why.to_string()))?;
-    // NONBLOCK: a pipe must not keep us waiting.
+    // NONBLOCK: a pipe must not block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::openat(parent.as_fd(), name, flags, Mode::empty()).map_err(|why| cannot(why.to_string()))?;
     let mut file = std::fs::File::from(file);
@@ -348,7 +361,8 @@ fn identity(directory: impl AsFd, name: &std::ffi::OsStr) -> Result<Identity, ru
     Ok(Identity { device: facts.st_dev as u64, inode: facts.st_ino as u64 })
 }
 
-/// Write beside the file and rename, in its directory as it was resolved, after a last look that it is the same file still.
+/// Writes a temporary file and renames it, in the directory as resolved, after a last check that
+/// the file is still the same.
 fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileError> {
     let mut number = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     *number += 1;
@@ -384,7 +398,7 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
         return Err(changed());
     }
     let mode = old.metadata().map_err(|why| failed(why.to_string()))?.permissions();
-    // A file that is written to itself must be one that we may write.
+    // A file that is replaced by a rename must itself be writable.
     rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty())
         .map_err(|why| failed(why.to_string()))?;
     let temporary = [b".", name.as_bytes(), format!(".consort-{}-{number}", std::process::id()).as_bytes()].concat();
@@ -479,12 +493,12 @@ mod tests {
         assert_eq!(write(&workspace, &file, b"(c)").unwrap_err().kind, "file-changed");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "(b)");
 
-        // Another file of the same text.
+        // Another file with the same text.
         std::fs::write(inner.join("b.lisp"), "(a)").unwrap();
         std::fs::rename(inner.join("b.lisp"), &path).unwrap();
         assert_eq!(write(&workspace, &file, b"(c)").unwrap_err().kind, "file-changed");
 
-        // A directory that became a link to outside.
+        // A directory replaced by a link to outside.
         let file = read(&workspace, "d/a.lisp").unwrap();
         let outside = place.path().join("outside");
         std::fs::rename(&inner, &outside).unwrap();

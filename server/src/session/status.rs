@@ -1,4 +1,4 @@
-//! What `consort status` shows.
+//! The answer to `consort status`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,14 +10,15 @@ use crate::checker::Checker;
 use crate::image::Image;
 use crate::model::image::ImageState;
 
-/// How long the image may take to tell its facts; its dispatcher answers while Lisp loops.
+/// The time limit for the image's facts; its dispatcher answers while Lisp loops.
 const FACTS: Duration = Duration::from_millis(500);
 
-/// How long the session may take to tell of its clients and its work; then the rest is told without.
+/// The time limit for the session's clients and work; after it the status is answered without
+/// them.
 pub(super) const PATIENCE: Duration = Duration::from_millis(1_200);
 
 impl Status {
-    /// Of a session that is no more.
+    /// Returns the status of a session that has ended.
     pub(super) fn ended(workspace: PathBuf) -> Status {
         Status {
             workspace,
@@ -63,7 +64,8 @@ pub(super) async fn gather(
     }
 }
 
-/// An image's state as JSON: `{"state": "ready", ...}`. Also what the editor's `consort/imageState` carries.
+/// Describes an image's state as JSON: `{"state": "ready", ...}`. Also the content of the
+/// editor's `consort/imageState`.
 pub fn describe(state: &ImageState) -> Value {
     match state {
         ImageState::Idle => json!({"state": "idle"}),
@@ -73,7 +75,7 @@ pub fn describe(state: &ImageState) -> Value {
     }
 }
 
-/// Resident memory of this process in bytes; 0 when the system does not tell.
+/// Returns the resident memory of this process in bytes; 0 when the system does not report it.
 async fn resident() -> u64 {
     #[cfg(target_os = "linux")]
     {

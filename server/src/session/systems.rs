@@ -1,4 +1,5 @@
-//! The check of a whole system: the files are read by the copy of the image, and here too, for the scanner.
+//! The check of a whole system. The copy of the image reads the files; this process reads them as
+//! well, for the scanner.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,13 +22,14 @@ use crate::model::image::{ImageError, Progress};
 use crate::text::Span;
 use crate::text::document::Document;
 
-/// Seconds for a system and what it depends on, when none are given.
+/// The default deadline in seconds for a system and its dependencies.
 const DEADLINE: f64 = 600.0;
-/// The codes of what went wrong around a file, and not at a place in it: with the system, and when the file was loaded after its check.
+/// The codes of errors that have no position in a file: of the system, and of loading a file
+/// after its check.
 const SYSTEM_FAILED: &str = "system-failed";
 const LOAD_FAILED: &str = "load-failed";
 
-/// A file as the scanner saw it when the copy came to it.
+/// A file's structure when the copy of the image reached it.
 struct Seen {
     structure: Structure,
     head: Span,
@@ -37,7 +39,7 @@ struct Seen {
 #[derive(Default)]
 struct Files {
     seen: Mutex<HashMap<PathBuf, Seen>>,
-    /// Texts that are not as they are on disk.
+    /// Texts that differ from those on disk.
     texts: HashMap<PathBuf, String>,
 }
 
@@ -57,7 +59,7 @@ impl Files {
         let mut found = std::mem::take(&mut report.diagnostics);
         let around = |diagnostic: &Diagnostic| [SYSTEM_FAILED, LOAD_FAILED].contains(&&*diagnostic.code);
         if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error && !around(diagnostic)) {
-            // A form that cannot be compiled fails once more when it is loaded.
+            // A form that cannot be compiled also fails when it is loaded.
             found.retain(|diagnostic| diagnostic.code != LOAD_FAILED);
         }
         for diagnostic in found.iter_mut().filter(|diagnostic| around(diagnostic)) {
@@ -67,7 +69,7 @@ impl Files {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Seen>> {
-        // Whole between any two statements.
+        // The value is consistent between any two statements.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,5 @@
-//! Trust in a workspace's own settings, as clients see it: what an editor asks, and what its answer does.
+//! Trust in a workspace's own settings, as clients see it: the question to an editor, and the
+//! effect of the answer.
 
 use super::event::Event;
 use super::{ClientId, Session, settle};
@@ -7,21 +8,21 @@ use crate::config::trust::{COMMAND, TrustStore, Wish};
 use crate::model::image::ImageError;
 use crate::shown;
 
-/// A question whether the workspace is trusted with what it wants.
+/// A question to a person: whether the workspace is trusted with the settings it requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustPrompt {
-    /// For a notification.
+    /// The text of a notification.
     pub message: String,
-    /// What the answer is about ([`Wish::digest`]).
+    /// The digest of the settings in question ([`Wish::digest`]).
     pub digest: String,
 }
 
-/// How asking ended.
+/// The answer to a trust question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrustAnswer {
-    /// The person trusts it.
+    /// The person trusts the workspace.
     Trust,
-    /// Not now, or the question was put away.
+    /// Not now, or the question was dismissed.
     NotNow,
     /// The editor cannot ask.
     Cannot,
@@ -41,10 +42,12 @@ impl TrustPrompt {
 }
 
 impl Session {
-    /// An editor's answer to [`super::Feedback::AskTrust`]. What was shown is put on record and in force, without reading the file again.
+    /// Handles an editor's answer to [`super::Feedback::AskTrust`]. The settings shown are recorded
+    /// and put in force, without reading the file again.
     ///
     /// # Errors
-    /// That it cannot be put on record, and why; that the image does not start with it.
+    ///
+    /// Recording failed, with the reason; the image does not start with the settings.
     pub async fn answer_trust(&self, client: ClientId, digest: String, answer: TrustAnswer) -> Result<(), String> {
         let wish = self.ask(|reply| Event::TrustAnswered { client, digest, answer, reply }).await;
         let Ok(Some(wish)) = wish else { return Ok(()) };
@@ -60,10 +63,12 @@ impl Session {
         self.put_lisp(client, wish.lisp, None).await.map_err(|error| error.to_string())
     }
 
-    /// The person changed in a terminal what is trusted: read the settings again, and put how Lisp is started in force.
+    /// Handles a change of trust from a terminal: reads the settings again, and puts the Lisp
+    /// command in force.
     ///
     /// # Errors
-    /// That the image does not start with it.
+    ///
+    /// The image does not start with the settings.
     pub async fn trust_changed(&self, client: ClientId) -> Result<(), ImageError> {
         let workspace = self.workspace().to_owned();
         let config = tokio::task::spawn_blocking(move || Config::load(&workspace)).await;

@@ -1,4 +1,4 @@
-//! What goes in and out of the session: who asks, what for, and what comes of it.
+//! The types of the session's interface: clients, requests and answers.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::model::image::{ImageState, OutputChunk};
 use crate::text::Span;
 use crate::text::document::Document;
 
-/// Which door a client came through.
+/// The front end of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Frontend {
@@ -29,151 +29,158 @@ pub enum Frontend {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct ClientId(pub u64);
 
-/// Who a client is.
+/// A client's front end and name.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ClientInfo {
-    /// The door.
+    /// The front end.
     #[serde(rename = "door")]
     pub frontend: Frontend,
-    /// The client's own name and version ("Visual Studio Code 1.106"), or the door's when it gave none.
+    /// The client's own name and version ("Visual Studio Code 1.106"), or the front end's name when
+    /// the client gave none.
     pub name: String,
 }
 
-/// How loud a message to a person is (LSP `MessageType`).
+/// The level of a message to a person (LSP `MessageType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// 1.
+    /// An error: 1.
     Error,
-    /// 2.
+    /// A warning: 2.
     Warning,
-    /// 3.
+    /// Information: 3.
     Info,
 }
 
-/// What the session tells a client unasked.
+/// A notification from the session to a client.
 #[derive(Debug, Clone)]
 pub enum Feedback {
-    /// The diagnostics of one of this client's documents, complete.
+    /// The complete diagnostics of one of this client's documents.
     Diagnostics {
-        /// The document, as the client named it.
+        /// The document's URI, as the client named it.
         uri: String,
-        /// The version they are true for; `None` when the document was closed (and `items` is empty).
+        /// The version of the diagnosed text; `None` when the document was closed (and `items` is
+        /// empty).
         version: Option<i32>,
-        /// The text they are true for, so that the door can turn spans into its positions.
+        /// The diagnosed text, for the conversion of spans to the client's positions.
         text: Rope,
-        /// All of them.
+        /// All diagnostics of the document.
         items: Vec<Diagnostic>,
     },
-    /// A message for a person: the image died, what was restored.
+    /// A message for a person, such as the death of the image, or what was restored.
     Message {
-        /// How loud.
+        /// The level.
         level: Level,
-        /// What.
+        /// The text of the message.
         text: String,
     },
-    /// The image's state, on arrival and whenever it changes.
+    /// The image's state, on connection and at every change.
     Image(ImageState),
-    /// A check of one of this client's documents takes long, or is over after that was said.
+    /// A check of one of this client's documents takes long, or such a check has ended.
     Checking {
-        /// The document, as the client named it.
+        /// The document's URI, as the client named it.
         uri: String,
-        /// Whether it goes on.
+        /// True while the check is running.
         running: bool,
     },
-    /// One of this client's documents is to be edited, if it is at this version still. Answered once.
+    /// A request to edit one of this client's documents if it is still at this version. Answered
+    /// once.
     ApplyEdit {
-        /// The document, as the client named it.
+        /// The document's URI, as the client named it.
         uri: String,
-        /// Its version.
+        /// The version to be edited.
         version: i32,
-        /// Its text, so that the door can turn spans into its positions.
+        /// The document's text, for the conversion of spans to the client's positions.
         text: Rope,
-        /// What is replaced by what; disjoint.
+        /// The replaced spans and their replacements; disjoint.
         edits: Vec<(Span, String)>,
-        /// Whether it was, or why not.
+        /// The channel for the answer: success, or the reason of the failure.
         reply: mpsc::UnboundedSender<Result<(), String>>,
     },
-    /// A person is asked whether an agent may do something; the answer goes to [`super::Session::answer`].
+    /// A request for a person's approval of an agent's operation. The answer goes to
+    /// [`super::Session::answer`].
     Ask(Box<approval::ApprovalPrompt>),
-    /// That is no longer asked.
+    /// A question was withdrawn or answered elsewhere.
     AskOver {
         /// The question's number.
         id: u64,
-        /// What was asked, in a few words.
+        /// The subject of the question, in a few words.
         what: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A person is asked whether the workspace is trusted; the answer goes to [`super::Session::answer_trust`].
+    /// A request for trust in the workspace. The answer goes to [`super::Session::answer_trust`].
     AskTrust(Box<trust::TrustPrompt>),
     /// A line for the log.
     Log {
-        /// How loud.
+        /// The level.
         level: Level,
         /// The line.
         text: String,
     },
 }
 
-/// One evaluation.
+/// A request for an evaluation.
 #[derive(Debug, Clone)]
 pub struct EvalRequest {
-    /// What to read and evaluate.
+    /// The code to read and evaluate.
     pub code: String,
-    /// Binds `*package*` for this call.
+    /// The package bound to `*package*` for this call.
     pub package: Option<String>,
-    /// Measure time and allocation.
+    /// True to measure time and allocation.
     pub capture_time: bool,
-    /// Seconds; `None`: the configured default for an agent, a day for an editor, where a person can interrupt.
+    /// The deadline in seconds; `None`: the configured default for an agent, a day for an editor,
+    /// where a person can interrupt.
     pub timeout: Option<f64>,
-    /// Where the code came from.
+    /// The source location of the code.
     pub origin: Option<Origin>,
-    /// Where to send output while it runs.
+    /// The channel for output during the evaluation.
     pub output: Option<mpsc::UnboundedSender<OutputChunk>>,
 }
 
-/// One check of a text that is not (or not necessarily) an open document.
+/// A request to check a text that is not (or not necessarily) an open document.
 #[derive(Debug, Clone)]
 pub struct CheckRequest {
     /// The text.
     pub text: String,
-    /// The real file.
+    /// The text's file.
     pub path: Option<PathBuf>,
-    /// How to read it.
+    /// The mode of reading.
     pub mode: CheckMode,
-    /// The package at the start.
+    /// The initial package.
     pub package: Option<String>,
-    /// Seconds; `None`: the configured default.
+    /// The deadline in seconds; `None`: the configured default.
     pub timeout: Option<f64>,
 }
 
-/// One check of a whole system, or of some of its files, with what it depends on loaded in the copy first.
+/// A request to check a whole system, or some of its files, with its dependencies loaded in the
+/// copy first.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct CheckSystemRequest {
-    /// ASDF's name of it; `None`: the primary system of `asd`.
+    /// The system's ASDF name; `None`: the primary system of `asd`.
     pub system: Option<String>,
-    /// Its definition, when it is known.
+    /// The system's definition file, if known.
     pub asd: Option<PathBuf>,
-    /// Report these files only; empty: all of the system's.
+    /// The files to report on; empty: all of the system's.
     pub only: Vec<PathBuf>,
-    /// The system is loaded, and only these and `only` are gone through, in order. `None`: all of the system.
+    /// The system is loaded, and only these files and `only` are processed, in order. `None`: all
+    /// files of the system.
     #[serde(default)]
     pub changed: Option<Vec<PathBuf>>,
-    /// Texts of files that are not as they are on disk.
+    /// Texts of files that differ from those on disk.
     #[serde(default)]
     pub texts: Vec<FileText>,
-    /// Seconds; `None`: ten minutes.
+    /// The deadline in seconds; `None`: ten minutes.
     pub timeout: Option<f64>,
 }
 
 /// The answer to [`CheckSystemRequest`].
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct SystemReport {
-    /// Each file with its report, in the order they are compiled in.
+    /// The files with their reports, in order of compilation.
     pub files: Vec<(PathBuf, CheckReport)>,
 }
 
-/// `consort status`.
+/// The answer to `consort status`.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Status {
     /// The workspace's directory.
@@ -182,48 +189,49 @@ pub struct Status {
     pub host_pid: u32,
     /// The host's version.
     pub version: String,
-    /// Resident memory of the host, bytes.
+    /// The host's resident memory in bytes.
     pub host_memory: u64,
-    /// `starting`, `ready`, `dead`, and its facts when it answers.
+    /// The image's state (`starting`, `ready`, `dead`), and its facts if it answers.
     pub image: serde_json::Value,
-    /// What the workspace wants and is not trusted with, for a person; absent: nothing.
+    /// The workspace's settings that need trust and lack it, for a person; absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<String>,
-    /// Who is connected.
+    /// The connected clients.
     pub clients: Vec<ClientInfo>,
-    /// What is in progress, one line each.
+    /// The work in progress, one line each.
     pub work: Vec<String>,
-    /// What everybody should know: why diagnostics are not up to date, what became of the host's files.
+    /// The notes for all clients: why diagnostics are outdated, what happened to the host's files.
     pub notes: Vec<String>,
 }
 
-/// What is known of one open document at one version.
+/// The state of an open document at one version.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The document, as the client named it.
+    /// The document's URI, as the client named it.
     pub uri: String,
-    /// Its version.
+    /// The document's version.
     pub version: i32,
-    /// Its text.
+    /// The document's text.
     pub text: Rope,
-    /// All its diagnostics.
+    /// All diagnostics of the document.
     pub items: Vec<Diagnostic>,
-    /// Changes whenever `items` do (LSP `resultId`).
+    /// A number that changes whenever `items` does (LSP `resultId`).
     pub result_id: u64,
 }
 
-/// An open document, of whichever client.
+/// An open document of any client.
 #[derive(Debug, Clone)]
 pub struct OpenDocument {
-    /// Whose.
+    /// The client.
     pub client: ClientId,
-    /// The document, as the client named it.
+    /// The document's URI, as the client named it.
     pub uri: String,
-    /// Its file, when it has one.
+    /// The document's file, if any.
     pub path: Option<PathBuf>,
-    /// Its text and forms.
+    /// The document's text and forms.
     pub document: Document,
-    /// Its text is not known to be its file's ([`Session::compared_documents`](super::Session::compared_documents) finds out).
+    /// The text is not known to equal its file's
+    /// ([`Session::compared_documents`](super::Session::compared_documents) finds out).
     pub unsaved: bool,
     pub(super) saved: super::saved::Saved,
 }

@@ -1,4 +1,5 @@
-//! The workspace's systems made known to the image before code is evaluated in it, so that plain `asdf:load-system` finds them.
+//! Registration of the workspace's systems in the image before code is evaluated there, so that
+//! plain `asdf:load-system` finds them.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -11,10 +12,10 @@ use crate::image::api::contents::{ForeignSystem, WorkspaceSystems};
 use crate::model::evaluation::EvalWarning;
 use crate::model::image::ImageState;
 
-/// How long a starting image is waited for.
+/// The longest wait for a starting image.
 const STARTING: Duration = Duration::from_secs(120);
 
-/// What an image was told, and what was said about it.
+/// The files registered in an image, and the systems already reported.
 #[derive(Debug, Clone)]
 pub(super) struct SystemsTold {
     asd: Arc<AsdFiles>,
@@ -26,7 +27,7 @@ struct Told {
     /// The image's own id.
     image: String,
     files: Option<Vec<PathBuf>>,
-    /// Systems that were named as loaded from elsewhere.
+    /// Systems that were reported as loaded from elsewhere.
     named: HashSet<String>,
 }
 
@@ -35,7 +36,8 @@ impl SystemsTold {
         SystemsTold { asd, told: Arc::default() }
     }
 
-    /// Tells the image of the workspace's files, unless it knows them. Without an image there is nobody to tell.
+    /// Registers the workspace's files in the image, unless they are known there. Does nothing
+    /// without an image.
     pub(super) async fn tell(&self, image: &Image, code: &str) {
         if self.knows(image) && !loads(code) {
             return;
@@ -43,7 +45,8 @@ impl SystemsTold {
         self.ask(image, loads(code)).await;
     }
 
-    /// What is to be said after `code`: each loaded system that is not the workspace's though it has the name of one.
+    /// Returns the warnings after `code`: one for each loaded system with the name of one in the
+    /// workspace that was loaded from elsewhere.
     pub(super) async fn foreign(&self, image: &Image, code: &str) -> Vec<EvalWarning> {
         if !loads(code) {
             return Vec::new();
@@ -60,7 +63,8 @@ impl SystemsTold {
         told.image == image && told.files.is_some()
     }
 
-    /// Tells the image, which may be starting still. `again`: files may have been made, and nothing is to be done if none was.
+    /// Registers the files in the image, which may still be starting. `again`: files may have been
+    /// created; nothing is done if none was.
     async fn ask(&self, image: &Image, again: bool) -> Vec<ForeignSystem> {
         let asd = self.asd.clone();
         let listed = tokio::task::spawn_blocking(move || {
@@ -101,7 +105,7 @@ impl SystemsTold {
     }
 }
 
-/// Code that may load a system names what does it.
+/// Returns true for code that may load a system, by the names in it.
 fn loads(code: &str) -> bool {
     let code = code.to_ascii_lowercase();
     ["load", "asdf", "require", "system"].iter().any(|word| code.contains(word))

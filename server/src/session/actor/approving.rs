@@ -1,4 +1,5 @@
-//! Rulings on what agents want to do: by a rule, by what was allowed for the session, or by a person, in whichever editor answers first.
+//! Verdicts on agents' requests: by a rule, by an earlier permission for the session, or by a
+//! person, in the editor that answers first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -17,35 +18,35 @@ use crate::session::jobs::{Job, Kind};
 use crate::session::log::{Log, LogContext, Status};
 use crate::session::{ClientId, Feedback, Frontend};
 
-/// Questions of one agent that are open at a time. A person does not read more.
+/// The limit of an agent's open questions. A person does not read more.
 const OPEN: usize = 16;
 
-/// What was asked and allowed.
+/// The state of questions and permissions.
 #[derive(Debug)]
 pub(super) struct ApprovalState {
     audit: Audit,
     events: mpsc::WeakUnboundedSender<Event>,
-    /// Editors that show what they are told.
+    /// Editors that can show questions.
     editors: BTreeSet<ClientId>,
     open: BTreeMap<u64, Open>,
-    /// What was allowed for the session, which is the connection.
+    /// Permissions for the session, which is the connection.
     granted: HashSet<(ClientId, Class, &'static str)>,
     pending: HashMap<String, PendingApproval>,
     next: u64,
 }
 
-/// A question that editors are asked.
+/// A question to the editors.
 #[derive(Debug)]
 struct Open {
     client: ClientId,
-    /// Its agent's name, then.
+    /// The agent's name at the time of the question.
     name: String,
     bound: Box<BoundRequest>,
     asked: BTreeSet<ClientId>,
     dismissed: bool,
     until: Instant,
     verdict: Option<oneshot::Sender<(Answer, String)>>,
-    /// Its ruling is in the audit log.
+    /// The verdict is in the audit log.
     ruled: Arc<AtomicBool>,
 }
 
@@ -62,23 +63,23 @@ impl ApprovalState {
         }
     }
 
-    /// The editor that came first of those that show what they are told.
+    /// Returns the first connected editor of those that can show questions.
     pub(super) fn first_editor(&self) -> Option<ClientId> {
         self.editors.first().copied()
     }
 
-    /// When a question that waits for a retried call is over.
+    /// Returns the time at which the next question that waits for a retried call expires.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.pending.values().map(|pending| pending.until).min()
     }
 }
 
 fn give(reply: oneshot::Sender<Verdict>, verdict: Verdict) {
-    // The asker may have gone; then nothing is done.
+    // The caller may have gone; then nothing is done.
     let _ = reply.send(verdict);
 }
 
-/// The refusal or the permit that somebody's answer means, once it is in the audit log.
+/// Returns the verdict for an answer, once it is in the audit log.
 async fn rule(
     (audit, log): (Audit, Log),
     client: (ClientId, String),
@@ -134,7 +135,7 @@ impl Actor {
         self.config.approval.in_force(class, editors.map(|editor| &editor.config.approval))
     }
 
-    /// Whether a person would be asked before an agent may use a tool.
+    /// Returns true if a person would be asked before an agent may use a tool.
     pub(super) fn would_ask(&self, client: ClientId, class: Class, tool: &'static str) -> bool {
         self.setting(class).0 == Setting::Ask && !self.approvals.granted.contains(&(client, class, tool))
     }
@@ -148,7 +149,7 @@ impl Actor {
     ) {
         let (class, tool) = (bound.wish.class, bound.wish.tool);
         let also = bound.wish.subject.also;
-        // One question may be for two things; the stricter rule holds for both.
+        // A question may cover two classes; the stricter rule applies to both.
         let (setting, rule) = also
             .map(|also| self.setting(also))
             .into_iter()
@@ -198,7 +199,7 @@ impl Actor {
         Question::new((client, name), bound, message, deadline, self.approvals.events.clone())
     }
 
-    /// Answer with what somebody's answer means.
+    /// Sends the verdict for an answer.
     fn ruled(
         &mut self,
         client: ClientId,
@@ -261,7 +262,7 @@ impl Actor {
                 Ok(Ok(said)) => said,
                 Ok(Err(_)) | Err(_) => (Answer::Late, "nobody".into()),
             };
-            // It is withdrawn with this future, unless somebody has ruled.
+            // The question is withdrawn with this future, unless somebody has decided.
             ruled.store(true, Ordering::Relaxed);
             if answer == Answer::Cannot {
                 return Verdict::ThroughAgent(Question::new(client, *bound, message, deadline, events));
@@ -270,7 +271,7 @@ impl Actor {
         });
     }
 
-    /// An editor's answer. The first that decides counts.
+    /// Handles an editor's answer. The first decision counts.
     pub(super) fn answered(&mut self, editor: ClientId, id: u64, answer: Answer) {
         let by = self.named(editor).1;
         let Some(open) = self.approvals.open.get_mut(&id) else { return };
@@ -300,7 +301,7 @@ impl Actor {
                 }
             }
         } else if !open.ruled.load(Ordering::Relaxed) {
-            // Its agent went away just now.
+            // The agent went away at this moment.
             self.withdrawn(open.client, &open.name, &open.bound);
         }
     }
@@ -312,7 +313,8 @@ impl Actor {
         }
     }
 
-    /// The job of a question has ended: it was answered, it is too late, or its agent does not want it any more.
+    /// Handles the end of a question's job: the question was answered, expired, or was cancelled
+    /// by its agent.
     pub(super) fn question_ended(&mut self, id: u64) {
         let Some(open) = self.approvals.open.remove(&id) else { return };
         let late = open.ruled.load(Ordering::Relaxed);
@@ -352,7 +354,8 @@ impl Actor {
         }
     }
 
-    /// A call that was answered with a question is made again. What was allowed is that call of that client alone, in time, and once.
+    /// Handles a retried call that was answered with a question. The permission holds for that
+    /// call of that client alone, in time, and once.
     fn redeem(&mut self, client: ClientId, bound: Box<BoundRequest>, retry: Retry, reply: oneshot::Sender<Verdict>) {
         let known = self.approvals.pending.get(&retry.state).is_some_and(|pending| pending.client == client);
         let pending = if known { self.approvals.pending.remove(&retry.state) } else { None };
@@ -386,7 +389,7 @@ impl Actor {
         }
     }
 
-    /// A client has left, with what it asked, answered or was allowed.
+    /// Removes a client's questions, answers and permissions when the client has left.
     pub(super) fn leave_approvals(&mut self, client: ClientId, name: &str) {
         self.approvals.editors.remove(&client);
         self.approvals.granted.retain(|(granted, _, _)| *granted != client);
@@ -409,7 +412,7 @@ impl Actor {
         }
     }
 
-    /// Questions that wait for a retried call, and are too old.
+    /// Expires questions that wait for a retried call.
     pub(super) fn approvals_tick(&mut self, now: Instant) {
         let old: Vec<String> = self
             .approvals

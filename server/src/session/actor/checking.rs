@@ -1,4 +1,4 @@
-//! Checks: of open documents, when they are due; of texts and systems, when somebody asks.
+//! Checks: of open documents, when they are due; of texts and systems, on request.
 
 use std::time::{Duration, Instant};
 
@@ -20,11 +20,13 @@ use crate::session::requests::compute_all;
 use crate::session::{CheckRequest, CheckSystemRequest, ClientId, Feedback, SystemReport, systems};
 use crate::text::document::Document;
 
-/// How long to wait at least from one re-check of every document to the next, since evaluations may come thick and fast.
+/// The shortest interval between two checks of every document, since evaluations may follow each
+/// other quickly.
 const SWEEP: Duration = Duration::from_secs(1);
 
 impl Actor {
-    /// The image is not what it was when the documents were checked: check them again, but not again and again.
+    /// Handles a change of the image since the documents were checked: they are checked again, at
+    /// a limited rate.
     pub(super) fn world_changed(&mut self) {
         self.log.world_changed();
         self.documents.all_stale();
@@ -120,7 +122,7 @@ impl Actor {
             .await;
             let params = check_params(&config, request, (structure.withheld.clone(), last_form), &asd);
             let mut report = match params.mode {
-                // Agents try one form after another.
+                // Agents check one form after another.
                 CheckMode::Form => checker.check_repeated(params).await?,
                 CheckMode::File => checker.check(params).await?,
             };
@@ -156,12 +158,12 @@ impl Actor {
     }
 }
 
-/// Where the last form starts that a complete check comes to; `None`: the structure says enough.
+/// The start of the last form that a complete check reaches; `None`: the structure is sufficient.
 fn last_form(document: &Document, withheld: &[crate::text::Span]) -> Option<usize> {
     document.scan().last_plain(document.text()).filter(|_| withheld.is_empty())
 }
 
-/// What an image is asked; reads directories for the `.asd` files.
+/// The parameters of a check in the image; reads directories for the `.asd` files.
 fn check_params(
     config: &Config,
     request: CheckRequest,

@@ -1,4 +1,4 @@
-//! Documents: edited, saved, closed, and what is known of each told to its client.
+//! Documents: edits, saves and closes, and the publication of diagnostics to the clients.
 
 use std::time::Instant;
 
@@ -47,12 +47,12 @@ impl Actor {
         }
     }
 
-    /// A document's version and text.
+    /// Returns a document's version and text.
     pub(in crate::session) fn document_text(&mut self, key: &Key) -> Option<(i32, ropey::Rope)> {
         self.documents.get_mut(key).map(|open| (open.document.version(), open.document.text().clone()))
     }
 
-    /// A document, and the unit its client counts in.
+    /// Returns a document, and its client's unit of columns.
     pub(in crate::session) fn open_document(&mut self, key: &Key) -> Option<(Document, PositionEncoding)> {
         let encoding = self.clients.get(&key.0).map_or_else(PositionEncoding::default, |client| client.encoding);
         self.documents.get_mut(key).map(|open| (open.document.clone(), encoding))
@@ -65,7 +65,7 @@ impl Actor {
         self.tell(key.0, Feedback::Diagnostics { uri: key.1, version: None, text, items: Vec::new() });
     }
 
-    /// Tell each client what is new in its documents.
+    /// Sends each client the new diagnostics of its documents.
     pub(super) fn publish(&mut self) {
         for ((client, uri), open) in self.documents.iter_mut() {
             let news = open.publish();
@@ -82,11 +82,13 @@ impl Actor {
     }
 }
 
-/// The range of `document` that differs from the text that is to replace it whole, which is cut down to the difference: an editor that sends
-/// whole texts then loses no more of its diagnostics than one that sends changes.
+/// Returns the range of `document` that differs from a text that is to replace it whole, and cuts
+/// the text down to the difference. An editor that sends whole texts then loses no more of its
+/// diagnostics than one that sends changes.
 fn narrow(document: &Document, text: &mut String, encoding: PositionEncoding) -> (Position, Position) {
     let old = document.text();
-    // A position cannot lie between the two characters of a line break (LSP 3.17, "Text Documents").
+    // A position cannot lie between the two characters of a line break (LSP 3.17, "Text
+    // Documents").
     let splits_line_break = |at: usize| old.get_char(at) == Some('\n') && at > 0 && old.get_char(at - 1) == Some('\r');
     let mut head = old.chars().zip(text.chars()).take_while(|(a, b)| a == b).count();
     if splits_line_break(head) {

@@ -1,4 +1,4 @@
-//! What the image volunteers, told to everybody whom it concerns.
+//! Events of the image, forwarded to the clients concerned.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! What the workspace wants and needs trust for: told, asked in one editor, and put in force.
+//! Settings of the workspace that need trust: reported, asked about in one editor, and put in
+//! force.
 
 use super::Actor;
 use crate::config::LispConfig;
@@ -8,22 +9,23 @@ use crate::session::jobs::{Job, Kind};
 use crate::session::trust::{TrustAnswer, TrustPrompt};
 use crate::session::{ClientId, Feedback, Frontend, Level};
 
-/// Who was asked.
+/// The state of the trust question.
 #[derive(Debug, Default)]
 pub(super) struct TrustState {
     asked: Option<ClientId>,
-    /// Somebody has answered; a terminal can still change it.
+    /// The question has been answered; a terminal can still change the answer.
     answered: bool,
 }
 
 impl Actor {
-    /// What a client that came is told: an agent and a terminal as a fact, an editor by a question.
+    /// Returns the notice for a new agent; an editor is asked a question instead.
     pub(super) fn trust_notice(&self, frontend: Frontend) -> Option<Feedback> {
         let wish = self.config.untrusted.as_ref().filter(|_| frontend == Frontend::Mcp)?;
         Some(Feedback::Message { level: Level::Warning, text: wish.notice() })
     }
 
-    /// Ask an editor that shows what it is told, unless one is asked or has answered.
+    /// Asks an editor that can show questions, unless an editor is being asked or the question
+    /// has been answered.
     pub(super) fn ask_for_trust(&mut self, editor: ClientId) {
         let Some(wish) = self.config.untrusted.as_ref().filter(|_| !self.trust.answered) else { return };
         if self.trust.asked.is_none() {
@@ -32,7 +34,7 @@ impl Actor {
         }
     }
 
-    /// An editor has left; the next one is asked.
+    /// Handles the departure of an editor; the next one is asked.
     pub(super) fn leave_trust(&mut self, client: ClientId) {
         if self.trust.asked == Some(client) && !self.trust.answered {
             self.trust.asked = None;
@@ -42,7 +44,8 @@ impl Actor {
         }
     }
 
-    /// An editor's answer; what is to be put on record, when it was asked about that.
+    /// Handles an editor's answer. Returns the settings to be recorded, if the answer is about
+    /// them.
     pub(super) fn trust_answered(&mut self, client: ClientId, digest: &str, answer: TrustAnswer) -> Option<Wish> {
         if self.trust.asked != Some(client) || self.trust.answered {
             return None;
@@ -67,7 +70,7 @@ impl Actor {
         }
     }
 
-    /// Put in force how Lisp is to be started, now that the person trusts it, or does not any more.
+    /// Puts the Lisp command in force after a change of the person's trust.
     pub(super) fn put_lisp(&mut self, client: ClientId, lisp: LispConfig, untrusted: Option<Wish>, reply: Reply<()>) {
         let changed = self.config.lisp != lisp;
         self.config.untrusted.clone_from(&untrusted);
@@ -76,7 +79,7 @@ impl Actor {
             client.config.untrusted.clone_from(&untrusted);
             client.config.lisp.clone_from(&lisp);
         }
-        // Whatever was answered was about something else when there is a wish now.
+        // With untrusted settings present, an earlier answer was about other settings.
         self.trust.answered |= untrusted.is_none();
         self.image.configure(lisp);
         let started = self.state != crate::model::image::ImageState::Idle;

@@ -1,4 +1,5 @@
-//! Checks that cannot be made: said once, marked in every document that is waiting, shown in the status, and taken back when they can.
+//! Failing checks: reported once, marked in every waiting document, shown in the status, and
+//! cleared when checks succeed again.
 
 use std::time::{Duration, Instant};
 
@@ -7,17 +8,19 @@ use crate::model::image::ImageError;
 use crate::session::documents::Key;
 use crate::session::{Feedback, Level};
 
-/// How long until a check is tried again that met a busy image; a load that ends makes it at once.
+/// The delay before a check that met a busy image is retried; the end of a load retries it at
+/// once.
 pub(super) const BUSY: Duration = Duration::from_millis(500);
-/// The same of one that could not be made for another reason: a full disk, no more processes.
+/// The delay after a failure for another reason: a full disk, no more processes.
 const HINDERED: Duration = Duration::from_secs(2);
-/// How long that may last before it is said. Most of it is over sooner.
+/// The duration of such failures before they are reported. Most end sooner.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Under what the status has it.
+/// The key of the note in the status.
 const NOTE: &str = "checks";
 
 impl Actor {
-    /// A check of a document failed: it is tried again, and said if that goes on.
+    /// Handles the failure of a document's check: retries it, and reports the failure if it
+    /// persists.
     pub(super) fn check_failed(&mut self, key: &Key, error: &ImageError) {
         let now = Instant::now();
         let (again, at_once) = match error {
@@ -29,7 +32,7 @@ impl Actor {
             ImageError::Lost { .. } => return,
             ImageError::Unavailable(_) if !self.can_check() => return,
             ImageError::Unavailable(_) => (Some(HINDERED), false),
-            // The same text in the same image is refused again.
+            // The same text in the same image would be refused again.
             ImageError::Refused { .. } => (None, true),
         };
         let Some(open) = self.documents.get_mut(key) else { return };
@@ -43,7 +46,8 @@ impl Actor {
         }
     }
 
-    /// The image is gone for good, or until somebody acts: nothing that is shown is up to date.
+    /// Handles the loss of the image, for good or until somebody acts: no diagnostics are up to
+    /// date.
     pub(super) fn nothing_is_checked(&mut self, why: &str) {
         self.mark_outdated(None, why);
     }
@@ -56,14 +60,14 @@ impl Actor {
             }
         }
         let text = format!("Documents are not checked now, and what is shown of them may be out of date: {why}");
-        // Once, whatever the words of the next failure are.
+        // Once, regardless of the next failure's message.
         if key.is_some() && !self.notes.contains_key(NOTE) {
             self.tell_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
         }
         self.notes.insert(NOTE, text);
     }
 
-    /// A check was made.
+    /// Handles a successful check.
     pub(super) fn check_succeeded(&mut self) {
         self.hindered = None;
         if self.notes.contains_key(NOTE) && !self.documents.iter_mut().any(|(_, open)| open.findings.is_outdated()) {

@@ -1,4 +1,4 @@
-//! Work in the live image: evaluations in their turn, loads, and what interrupts them.
+//! Work in the live image: queued evaluations, loads, and interrupts.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -13,7 +13,7 @@ use crate::session::{ClientId, EvalRequest, Frontend, Status, path_of_uri, statu
 use crate::text::forms::package_at;
 use crate::text::position::{line_column, to_offset};
 
-/// The deadline of an editor's evaluation that names none: a person sees it run and can interrupt it.
+/// The default deadline of an editor's evaluation: a person sees it run and can interrupt it.
 const A_DAY: f64 = 86_400.0;
 
 impl Actor {
@@ -45,13 +45,13 @@ impl Actor {
         self.next_evaluation(id);
     }
 
-    /// Begin a client's next evaluation, if none of its runs.
+    /// Begins a client's next evaluation, if none is running.
     pub(super) fn next_evaluation(&mut self, id: ClientId) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         if client.evaluating {
             return;
         }
-        // One whose asker is gone was cancelled before it began.
+        // An evaluation whose caller is gone was cancelled before it began.
         let next = std::iter::from_fn(|| client.waiting.pop_front()).find(|next| !next.reply.is_closed());
         let Some(Evaluation { params, placed, output, how, reply }) = next else { return };
         client.evaluating = true;
@@ -65,7 +65,7 @@ impl Actor {
             origin: params.origin.clone(),
             file: None,
         };
-        // From now on an interrupt meets it, also before the image has heard of it.
+        // From now on an interrupt reaches the job, even before the image has received it.
         let (stop, stopped) = oneshot::channel();
         let mut job = Job::new(id, Kind::Evaluation, what);
         job.stop = Some(stop);
@@ -86,7 +86,8 @@ impl Actor {
         });
     }
 
-    /// Where code stands, and in which package it is read there: the last `in-package` before it, or what a compiler starts in.
+    /// Returns the source location of code and the package in which it is read: that of the last
+    /// `in-package` before it, or the compiler's initial one.
     pub(super) fn place(&self, client: ClientId, place: &Place) -> (Option<Origin>, Option<String>) {
         let file = path_of_uri(&place.uri);
         let position = place.position.unwrap_or_default();
@@ -125,7 +126,7 @@ impl Actor {
         });
     }
 
-    /// An operation that may change the image.
+    /// Starts an operation that may change the image.
     pub(super) fn run_operation(&mut self, id: ClientId, what: String, Start(start): Start) {
         let Some(client) = self.clients.get(&id) else { return };
         let what = format!("{what} for {}", client.info.name);
@@ -147,7 +148,7 @@ impl Actor {
         let session = whose.and_then(|whose| self.clients.get(&whose)).map(|client| client.session.clone());
         let image = self.image.clone();
         self.jobs.start(Job::new(client, Kind::Other, "interrupting"), reply, async move {
-            // Evaluations are jobs, and were told above.
+            // Evaluations are jobs, which were stopped above.
             Ok(count + image.interrupt_loads(session.as_deref()).await?)
         });
     }
@@ -196,7 +197,8 @@ impl Actor {
     }
 }
 
-/// Of code in a document, a person has not named the package that is missing: say where it is to come from.
+/// Extends the error for a missing package of code in a document, which the person has not named:
+/// the message says how to create it.
 fn missing_package(error: ImageError, package: Option<String>) -> ImageError {
     match (error, package) {
         (ImageError::Refused { kind, .. }, Some(package)) if kind == "package-not-found" => {

@@ -1,4 +1,5 @@
-//! The audit log: one JSON line a decision, appended, private to the user, never shortened by Consort.
+//! The audit log: one JSON line for each decision, appended, private to the user, never shortened
+//! by Consort.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -12,12 +13,12 @@ use tokio::sync::oneshot;
 
 use super::BoundRequest;
 
-/// One decision.
+/// A decision.
 #[derive(Debug)]
 pub(in crate::session) struct Entry(Value);
 
 impl Entry {
-    /// `by`: who or what decided. `why`: more, for a refusal.
+    /// `by`: the person or rule that decided. `why`: the reason for a refusal.
     pub(in crate::session) fn new(
         client: (super::ClientId, &str),
         bound: &BoundRequest,
@@ -49,7 +50,8 @@ impl Entry {
 
 type Line = (String, Option<oneshot::Sender<Result<(), String>>>);
 
-/// Writes it, in the order of the decisions, on a thread of its own. The thread ends with the last clone.
+/// The writer of the log, in the order of the decisions, on a separate thread. The thread ends
+/// with the last clone.
 #[derive(Debug, Clone)]
 pub(in crate::session) struct Audit(Option<Sender<Line>>);
 
@@ -69,7 +71,8 @@ impl Audit {
         Audit(started.is_ok().then_some(sender))
     }
 
-    /// Write it; what nobody was asked about goes on if that fails.
+    /// Writes an entry for a decision made without a question, which stands even if writing
+    /// fails.
     pub(in crate::session) fn note(&self, entry: &Entry) {
         if let Some(sender) = &self.0 {
             // Fails only when the thread has died, which is logged.
@@ -77,7 +80,7 @@ impl Audit {
         }
     }
 
-    /// Write it, and know that it is written.
+    /// Writes an entry and waits until it is written.
     pub(in crate::session) async fn write(&self, entry: Entry) -> Result<(), String> {
         let (reply, answer) = oneshot::channel();
         match &self.0 {
@@ -96,14 +99,15 @@ fn write_all(path: &Path, lines: &Receiver<Line>) {
             tracing::error!("the audit log cannot be written: {error}");
         }
         if let Some(reply) = reply {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = reply.send(written);
         }
     }
 }
 
-/// Opened for each line: a file that was removed, or replaced by a link, is noticed. So is its directory, and made again; but not what is above that,
-/// which went with whatever it was for.
+/// Appends a line. The file is opened for each line, so that its removal or replacement by a link
+/// is noticed. A missing directory is created again, but not its parents, which were removed
+/// together with their other content.
 fn append(path: &Path, line: &str) -> io::Result<()> {
     if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
         DirBuilder::new().mode(0o700).create(directory)?;
@@ -123,7 +127,8 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
 pub(in crate::session) fn timestamp(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, millis) = (since.as_secs(), since.subsec_millis());
-    // Days to a date of the Gregorian calendar, in years that begin in March (H. Hinnant, "chrono-compatible low-level date algorithms").
+    // Days to a date of the Gregorian calendar, in years that begin in March (H. Hinnant,
+    // "chrono-compatible low-level date algorithms").
     let days = seconds / 86_400 + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -1,4 +1,4 @@
-//! What an approval is bound to: the arguments by their digest, a file by where it is and what is there.
+//! The binding of an approval: the arguments by their digest, a file by its location and content.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -10,13 +10,13 @@ use sha2::{Digest, Sha256};
 
 use super::{ApprovalRequest, BoundRequest, Class, Grant};
 
-/// Characters of arguments beyond which nobody could judge them.
+/// The limit of arguments that a person can review, in characters.
 const READABLE: usize = 100_000;
-/// Characters of them that the audit log keeps; the digest is of all.
+/// The limit of arguments in the audit log, in characters; the digest covers all.
 const WRITTEN: usize = 4_000;
 
 impl BoundRequest {
-    /// Resolves the wish's file now, which is what a person is shown.
+    /// Resolves the request's file now; this is the file shown to a person.
     pub(in crate::session) fn new(wish: ApprovalRequest, workspace: &Path) -> BoundRequest {
         let arguments = wish.arguments.to_string();
         let written = (arguments.chars().take(WRITTEN).collect(), arguments.chars().count());
@@ -34,7 +34,7 @@ impl BoundRequest {
         BoundRequest { wish, digest, written, file, impossible }
     }
 
-    /// Why no person can be asked: there is more of it than one can read.
+    /// Returns the reason why no person can be asked: the request is too long to read.
     pub(in crate::session) fn unreadable(&self) -> Option<String> {
         let characters = self.written.1;
         let why = "its arguments have {n} characters, which nobody can judge; send at most {most}, or save the code to a file and load that";
@@ -47,7 +47,8 @@ impl BoundRequest {
     }
 }
 
-/// SHA-256, in hex, of the tool, the class and the arguments, whose keys are in order (`serde_json`'s maps are).
+/// Returns the SHA-256, in hex, of the tool, the class and the arguments, with keys in order
+/// (`serde_json`'s maps are ordered).
 fn digest(tool: &str, class: Class, arguments: &str) -> String {
     let mut hash = Sha256::new();
     for part in [tool, class.key(), arguments] {
@@ -57,39 +58,41 @@ fn digest(tool: &str, class: Class, arguments: &str) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// 128 random bits, in hex.
+/// Returns 128 random bits, in hex.
 pub(super) fn random() -> io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A file as it was when a person was asked about it.
+/// A file in the state in which a person was asked about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundFile {
-    /// As it was named, in the workspace if it is relative.
+    /// The path as given, in the workspace if relative.
     named: PathBuf,
-    /// Links resolved.
+    /// The path with links resolved.
     pub(in crate::session) path: PathBuf,
-    /// Which file is there and what was last done to it; `None`: none is.
+    /// The file's identity and times; `None`: no file exists.
     identity: Option<(u64, u64, u64, i64, i64, i64, i64)>,
 }
 
 impl BoundFile {
-    /// Resolve it.
+    /// Resolves a file.
     ///
     /// # Errors
-    /// When its directory does not exist or cannot be looked into, or it is something else than a file.
+    ///
+    /// The file's directory does not exist or cannot be read, or the path is not a file.
     pub fn of(workspace: &Path, file: &Path) -> Result<BoundFile, String> {
         let named = workspace.join(file);
         let (path, identity) = resolve(&named)?;
         Ok(BoundFile { named, path, identity })
     }
 
-    /// The path to use, if it still is the same file, untouched.
+    /// Returns the path to use, if the file is still the same and unchanged.
     ///
     /// # Errors
-    /// What is different.
+    ///
+    /// The difference.
     pub fn recheck(&self) -> Result<PathBuf, String> {
         let (path, identity) = resolve(&self.named)?;
         if path != self.path {
@@ -109,12 +112,12 @@ impl BoundFile {
         Ok(path)
     }
 
-    /// Links resolved.
+    /// Returns the path with links resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it lies below a directory, links resolved.
+    /// Returns true if the file lies below a directory, links resolved.
     pub fn is_within(&self, directory: &Path) -> bool {
         directory.canonicalize().is_ok_and(|directory| self.path.starts_with(directory))
     }
@@ -139,11 +142,12 @@ fn resolve(named: &Path) -> Result<(PathBuf, Identity), String> {
             Ok((path, Some(identity)))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // A link that leads nowhere would have something made where it points to.
+            // A write through a dangling link would create the link's target.
             if fs::symlink_metadata(named).is_ok() {
                 return Err(format!("{} is a link that leads to nothing", named.display()));
             }
-            // Nor need its directory be there: code may be said to stand in a file that is yet to be written.
+            // The directory need not exist either: the source location of code may be in a file
+            // that is yet to be written.
             let there = |above: &Path| Some((above.canonicalize().ok()?, named.strip_prefix(above).ok()?.to_owned()));
             let Some((directory, rest)) = named.ancestors().skip(1).find_map(there) else { return Err(failed(error)) };
             let plain = rest.components().all(|part| matches!(part, Component::Normal(_)));

@@ -1,4 +1,4 @@
-//! What a person is shown who is asked, and what an agent is told that was refused.
+//! The texts of questions to a person, and of refusals to an agent.
 
 use serde_json::Value;
 
@@ -6,17 +6,17 @@ use super::{BoundRequest, Class};
 use crate::config::approval::Rule;
 use crate::shown::{lookalikes, notification, safe, without_gaps};
 
-/// Lines of code that a message box shows, from its head and from its tail.
+/// Lines of code shown in a message box, from the head and from the tail.
 const HEAD: usize = 24;
 const TAIL: usize = 8;
-/// Characters of it.
+/// The limit of code in characters.
 const CODE: usize = 2_000;
-/// Files that are named.
+/// The limit of named files.
 const FILES: usize = 12;
-/// Characters of a name.
+/// The limit of a name in characters.
 const NAME: usize = 80;
 
-/// The question, in the contract's words (hot-reload: "User Prompt").
+/// The question, as worded in the contract (hot-reload: "User Prompt").
 pub(in crate::session) fn message(client: &str, bound: &BoundRequest, seconds: u64) -> String {
     let subject = &bound.wish.subject;
     let mut text =
@@ -47,7 +47,7 @@ pub(in crate::session) fn message(client: &str, bound: &BoundRequest, seconds: u
     notification(&text)
 }
 
-/// Names of files, the first of them, and how many there are more.
+/// Names of the first files, and the number of the others.
 fn files<'a>(paths: impl Iterator<Item = &'a std::path::Path>) -> String {
     let names: Vec<String> = paths.map(|path| name(&path.file_name().unwrap_or_default().to_string_lossy())).collect();
     let shown = names.iter().take(FILES).cloned().collect::<Vec<_>>().join(", ");
@@ -55,7 +55,8 @@ fn files<'a>(paths: impl Iterator<Item = &'a std::path::Path>) -> String {
     if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
-/// The code whole, for an editor that has room for it: what is not seen spelled out, and in comments above it what the message says besides.
+/// The complete code, for an editor that can show it. Invisible characters are spelled out, and
+/// comments above contain the rest of the message.
 pub(in crate::session) fn whole(bound: &BoundRequest) -> Option<String> {
     let subject = &bound.wish.subject;
     let code = subject.code.as_deref().or(subject.changes.as_deref())?;
@@ -68,7 +69,8 @@ pub(in crate::session) fn whole(bound: &BoundRequest) -> Option<String> {
     Some(notes + &safe(code))
 }
 
-/// What else was given besides the code and the file: the same code means another thing in another package.
+/// The arguments besides the code and the file: the same code has another meaning in another
+/// package.
 fn others(bound: &BoundRequest, text: &mut String) {
     let subject = &bound.wish.subject;
     let shown = |value: &Value| {
@@ -84,7 +86,7 @@ fn others(bound: &BoundRequest, text: &mut String) {
     }
 }
 
-/// One line, of what an agent may have made up.
+/// A name given by an agent, as one line.
 fn name(text: &str) -> String {
     let line: String = safe(text).split_whitespace().collect::<Vec<_>>().join(" ");
     let short: String = line.chars().take(NAME).collect();
@@ -97,7 +99,8 @@ fn uncapital(what: &str) -> String {
     chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_else(|| "do something".into())
 }
 
-/// Head and tail, and how much is not shown: what an agent hides must be seen to be hidden.
+/// Head and tail of the code, and the number of lines not shown: an agent must not be able to
+/// hide code unnoticed.
 fn shortened(code: &str) -> String {
     let code = without_gaps(&safe(code));
     let lines: Vec<&str> = code.trim_end().lines().collect();
@@ -131,12 +134,12 @@ fn how(class: Class) -> String {
     )
 }
 
-/// Where a person's own configuration is.
+/// The path of the person's own configuration.
 fn user_file() -> String {
     crate::config::user_file().map_or_else(|| "see docs/configuration.md".into(), |file| file.display().to_string())
 }
 
-/// A rule says no.
+/// The refusal by a rule.
 pub(in crate::session) fn denied(bound: &BoundRequest, rule: Rule) -> String {
     let class = bound.wish.class;
     format!(
@@ -152,7 +155,7 @@ pub(in crate::session) fn denied(bound: &BoundRequest, rule: Rule) -> String {
     )
 }
 
-/// A person says no.
+/// The refusal by a person.
 pub(in crate::session) fn said_no(bound: &BoundRequest, who: &str) -> String {
     format!(
         "Refused: {} was not allowed by the person who was asked ({who}). Do not try it again in another way: tell them what you need it for.",
@@ -160,7 +163,7 @@ pub(in crate::session) fn said_no(bound: &BoundRequest, who: &str) -> String {
     )
 }
 
-/// Nobody answered.
+/// The refusal without an answer in time.
 pub(in crate::session) fn too_late(bound: &BoundRequest, seconds: u64) -> String {
     format!(
         "Refused: nobody answered within {seconds} s whether {} may be used. Go on with something else, or ask the person to watch for the question \
@@ -169,7 +172,7 @@ pub(in crate::session) fn too_late(bound: &BoundRequest, seconds: u64) -> String
     )
 }
 
-/// Nobody can be asked: what a person may do, and what the agent may.
+/// The refusal when no person can be asked: the options of the person and of the agent.
 pub(in crate::session) fn nobody(bound: &BoundRequest) -> String {
     let command = command(bound).map_or_else(String::new, |command| {
         format!("- run `{command}` in a terminal in the workspace, which does it once and asks nobody;\n")
@@ -190,10 +193,10 @@ You need nobody for compile-form, diagnostics, describe-symbol, source_location,
     )
 }
 
-/// What a person can type to do the same.
+/// The shell command with which a person can do the same.
 fn command(bound: &BoundRequest) -> Option<String> {
     let argument = |name: &str| bound.wish.arguments[name].as_str().map(str::to_owned);
-    // What an agent wrote is quoted for the shell, and only a name of a plain kind is shown in a command.
+    // The agent's text is quoted for the shell, and only plain names are shown in a command.
     let plain = |name: &String| {
         !name.is_empty()
             && name.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.' | '/' | '+'))
@@ -208,7 +211,7 @@ fn command(bound: &BoundRequest) -> Option<String> {
     }
 }
 
-/// There is no audit log.
+/// The refusal without an audit log.
 pub(in crate::session) fn unwritten(bound: &BoundRequest, why: &str) -> String {
     format!(
         "Refused: {} needs approval, and the audit log, in which every approval has to be, cannot be written: {why}",

@@ -1,4 +1,5 @@
-//! What is in the files that a reload would load, when a person is asked about it: the content is what is allowed, not the names.
+//! The content of the files that a reload would load, when a person is asked: the content is
+//! approved, not the names.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -16,24 +17,24 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Reads the files; those that are not there are left out. Not for a task that must not wait for a disk.
+    /// Reads the files; missing ones are left out. Blocks on disk access.
     pub fn of(files: impl IntoIterator<Item = PathBuf>) -> Sources {
         let real = files.into_iter().filter_map(|file| file.canonicalize().ok());
         let files = real.filter_map(|file| Some((digest_of(&file).ok()?, file)));
         Sources { files: files.map(|(digest, file)| (file, digest)).collect() }
     }
 
-    /// Nothing is bound by them.
+    /// Returns true if there are no files to bind.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Their paths.
+    /// Returns the files' paths.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.keys().map(PathBuf::as_path)
     }
 
-    /// As docs/wire.md has it: what may be loaded of the files below `within`.
+    /// Returns the files below `within` that may be loaded, in the form of docs/wire.md.
     pub fn allowed(&self, within: &Path) -> Allowed {
         let mut within = within.canonicalize().unwrap_or_else(|_| within.to_owned()).into_os_string();
         within.push("/");
@@ -43,10 +44,11 @@ impl Sources {
         }
     }
 
-    /// Whether they are what they were. Reads them again.
+    /// Reads the files again and compares them.
     ///
     /// # Errors
-    /// Which file is not.
+    ///
+    /// The name of the changed file.
     pub fn recheck(&self) -> Result<(), String> {
         for (file, digest) in &self.files {
             if digest_of(file).ok().as_ref() != Some(digest) {
@@ -60,13 +62,14 @@ impl Sources {
     }
 }
 
-/// The longest file of which a digest is taken, bytes.
+/// The size limit of a file with a digest, in bytes.
 const DIGEST_LIMIT: u64 = 1 << 30;
 
-/// The SHA-256 of a file's content, in hex.
+/// Returns the SHA-256 of a file's content, in hex.
 ///
 /// # Errors
-/// When it cannot be read.
+///
+/// The file cannot be read.
 pub fn digest_of(file: &Path) -> io::Result<String> {
     let (file, _) = bounded_file::open(file)?;
     let mut file = file.take(DIGEST_LIMIT + 1);
