@@ -52,7 +52,7 @@ impl Questions {
     }
 
     pub(super) fn over(&mut self, notifier: &Notifier, id: u64, what: &str, why: &str) {
-        // Dropping the request tells the editor that no answer is needed.
+        // Dropping the request cancels it at the editor.
         if let Some(task) = self.open.remove(&id) {
             task.abort();
         }
