@@ -1,4 +1,4 @@
-//! `textDocument/codeAction`: what can be done about a diagnostic, and with the form at the cursor.
+//! `textDocument/codeAction`: fixes of diagnostics, and refactorings of the form at the cursor.
 
 mod expand;
 
@@ -18,17 +18,20 @@ use crate::session::{OpenDocument, Snapshot};
 use crate::text::document::Document as Text;
 use crate::text::position::to_offset;
 
-/// Diagnostics that fixes are offered of for one request: each looks into its whole form.
+/// The maximum number of diagnostics whose fixes are computed for one request: each reads its
+/// whole form.
 const LOOKED_AT: usize = 50;
-/// Diagnostics whose names are looked up for one request: an editor asks at every move of the cursor.
+/// The maximum number of diagnostics whose names are looked up in the image for one request: an
+/// editor asks at every move of the cursor.
 const LOOKED_UP: usize = 8;
 
-/// The kinds that are offered.
+/// The code action kinds that the server offers.
 pub(super) fn kinds() -> Vec<CodeActionKind> {
     vec![CodeActionKind::QUICKFIX, CodeActionKind::REFACTOR_REWRITE, CodeActionKind::from(expand::SHOW)]
 }
 
-/// Whether the client asked for this kind: a kind stands for all kinds below it; the empty one, or none, for all there are.
+/// Returns true if the client asked for this kind. A kind includes all kinds below it; an empty
+/// kind, or no list, includes all.
 fn wanted(only: Option<&[CodeActionKind]>, kind: &CodeActionKind) -> bool {
     only.is_none_or(|only| {
         only.iter().any(|wanted| {
@@ -38,7 +41,8 @@ fn wanted(only: Option<&[CodeActionKind]>, kind: &CodeActionKind) -> bool {
     })
 }
 
-/// What is offered in a range of a document, whose state is `snapshot`; `open`: all documents that are.
+/// Returns the actions for a range of a document with state `snapshot`. `open` lists all open
+/// documents.
 pub(super) async fn offer(
     connection: &Connection,
     params: CodeActionParams,
@@ -113,7 +117,7 @@ async fn quick_fixes(
         let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
         if let Some(question) = fixes::question(document, item, first).filter(|_| looked_up < LOOKED_UP) {
             looked_up += 1;
-            // Without an image nothing is known of names, and the rest is still offered.
+            // Without an image, names are unknown; the other actions are still offered.
             let found = connection.session.query(question.clone()).await.unwrap_or_default();
             let others: Vec<(String, Text)> = open
                 .iter()
@@ -150,7 +154,7 @@ fn quick_fix(title: String, fixed: Diagnostic, preferred: bool) -> CodeAction {
     }
 }
 
-/// A fix as the edit of the document it is of; `None` when that is not open any more.
+/// A fix as an edit of its document; `None` if the document is no longer open.
 fn workspace_edit(connection: &Connection, uri: &Url, fix: &Fix, open: &[OpenDocument]) -> Option<WorkspaceEdit> {
     let negotiated = connection.negotiated();
     let uri = fix.uri.as_ref().map_or_else(|| Some(uri.clone()), |other| Url::parse(other).ok())?;
@@ -163,7 +167,7 @@ fn workspace_edit(connection: &Connection, uri: &Url, fix: &Fix, open: &[OpenDoc
     Some(edit(&uri, document.version(), negotiated.document_changes, changes))
 }
 
-/// Edits of a document, for the version they are right for where the client can tell versions.
+/// Edits of a document, tied to its version where the client supports versions.
 pub(super) fn edit(uri: &Url, version: i32, versions: bool, edits: Vec<TextEdit>) -> WorkspaceEdit {
     if !versions {
         return WorkspaceEdit::new(HashMap::from([(uri.clone(), edits)]));
@@ -174,12 +178,12 @@ pub(super) fn edit(uri: &Url, version: i32, versions: bool, edits: Vec<TextEdit>
     WorkspaceEdit { document_changes: Some(changes), ..WorkspaceEdit::default() }
 }
 
-/// The result ids that a client named, by document.
+/// The result ids in a client's request, by document.
 pub(super) fn previous(ids: Vec<PreviousResultId>) -> HashMap<Url, String> {
     ids.into_iter().map(|previous| (previous.uri, previous.value)).collect()
 }
 
-/// A setting object without what is not a setting.
+/// The settings, unless the value is no object or an empty one.
 pub(super) fn settings(options: Option<Value>) -> Option<Value> {
     options.filter(|options| options.as_object().is_some_and(|options| !options.is_empty()))
 }

@@ -1,4 +1,5 @@
-//! Questions of agents to the person at this editor: a message with three buttons, or `consort/approve` where the editor declares it.
+//! Approval requests of agents, shown to the user of this editor: a message with three buttons,
+//! or `consort/approve` if the editor declares it.
 
 use std::collections::HashMap;
 
@@ -11,11 +12,11 @@ use crate::session::Level;
 use crate::session::approval::{Answer, ApprovalPrompt, Decision};
 use crate::shown;
 
-/// The buttons, in the words of the rulings.
+/// The buttons: a title for each decision.
 const ACTIONS: [(&str, Decision); 3] =
     [("Allow", Decision::Allow), ("Allow for this session", Decision::AllowSession), ("Deny", Decision::Deny)];
 
-/// Those that are open.
+/// The requests that are open.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     open: HashMap<u64, AbortHandle>,
@@ -31,12 +32,12 @@ impl Questions {
                 let answer = peer.request(ext::APPROVE, params(&asked)).await;
                 answer.map(|answer| decision(answer["decision"].as_str()))
             } else {
-                // The protocol's type 2: a warning.
+                // Type 2 of the protocol: a warning.
                 let actions: Vec<Value> = ACTIONS.iter().map(|(title, _)| json!({"title": title})).collect();
                 let params = json!({"type": 2, "message": asked.message, "actions": actions});
                 peer.request("window/showMessageRequest", params).await.map(|answer| chosen(answer["title"].as_str()))
             };
-            // The session answers for an editor that has gone: it could have asked.
+            // The session answers for a disconnected editor; `Cannot` would be wrong.
             if answer.is_err() && peer.is_closed() {
                 return;
             }
@@ -51,7 +52,7 @@ impl Questions {
     }
 
     pub(super) fn over(&mut self, notifier: &Notifier, id: u64, what: &str, why: &str) {
-        // Dropping the request tells the editor that no answer is wanted any more.
+        // Dropping the request cancels it at the editor.
         if let Some(task) = self.open.remove(&id) {
             task.abort();
         }

@@ -1,4 +1,4 @@
-//! What client and server tell each other they can do (LSP 3.17, `initialize`).
+//! The capabilities of client and server (LSP 3.17, `initialize`).
 
 use lsp_types::*;
 use serde_json::{Value, json};
@@ -8,40 +8,41 @@ use crate::model::image::ImageState;
 use crate::session::describe_image;
 use crate::text::position::PositionEncoding;
 
-/// What was agreed with a client.
+/// The capabilities agreed with a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Negotiated {
     /// The unit of columns.
     pub(super) encoding: PositionEncoding,
-    /// Diagnostics are asked for, not published. Never both: editors show what comes both ways twice.
+    /// Diagnostics are pulled by the client, not published. Never both: editors show diagnostics
+    /// twice if they come both ways.
     pub(super) pull: bool,
-    /// It can be told to ask for diagnostics again.
+    /// The client supports `workspace/diagnostic/refresh`.
     pub(super) refresh: bool,
-    /// Diagnostics may name related places.
+    /// Diagnostics may have related locations.
     pub(super) related: bool,
-    /// Diagnostics may be tagged.
+    /// Diagnostics may have the tag `Unnecessary`.
     pub(super) unnecessary: bool,
-    /// Diagnostics may be tagged.
+    /// Diagnostics may have the tag `Deprecated`.
     pub(super) deprecated: bool,
-    /// We may begin a progress bar by ourselves.
+    /// The server may create progress bars.
     pub(super) progress: bool,
-    /// It can be asked for the section `consort` of its settings.
+    /// The client answers `workspace/configuration` for the section `consort`.
     pub(super) configuration: bool,
-    /// It tells of changed settings when asked to.
+    /// The client reports changed settings after dynamic registration.
     pub(super) register_configuration: bool,
-    /// It watches files when asked to.
+    /// The client watches files after dynamic registration.
     pub(super) register_watch: bool,
-    /// It understands `CodeAction`s, not only `Command`s.
+    /// The client supports `CodeAction`s, not only `Command`s.
     pub(super) code_actions: bool,
-    /// It applies edits that it is asked to (`workspace/applyEdit`).
+    /// The client supports `workspace/applyEdit`.
     pub(super) apply_edit: bool,
-    /// Edits may name the version they are for.
+    /// Edits may name the document version they apply to.
     pub(super) document_changes: bool,
-    /// It answers `consort/approve`.
+    /// The client supports `consort/approve`.
     pub(super) approve: bool,
 }
 
-/// Read a client's capabilities.
+/// Reads a client's capabilities.
 pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
     let capabilities = &params.capabilities;
     let text = capabilities.text_document.as_ref();
@@ -76,7 +77,8 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
     }
 }
 
-/// The first of the client's encodings that we know, which are all there are; UTF-16 when it offers none.
+/// The first of the client's encodings that is UTF-8, UTF-16 or UTF-32; UTF-16 if the client
+/// names none.
 fn encoding(capabilities: &ClientCapabilities) -> PositionEncoding {
     let offered =
         capabilities.general.as_ref().and_then(|general| general.position_encodings.as_deref()).unwrap_or_default();
@@ -89,7 +91,7 @@ fn encoding(capabilities: &ClientCapabilities) -> PositionEncoding {
     known.unwrap_or_default()
 }
 
-/// The answer to `initialize`.
+/// The result of `initialize`.
 pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeResult {
     let sync = TextDocumentSyncOptions {
         open_close: Some(true),
@@ -159,7 +161,7 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
     }
 }
 
-/// `{"consort": {"image": {...}}}`: which image this door opens on, as the other door's `status` says it too.
+/// `{"consort": {"image": {...}}}`: the image of this session, as `status` reports it in MCP.
 fn experimental(image: &ImageState) -> Value {
     json!({"consort": {"image": describe_image(image)}})
 }

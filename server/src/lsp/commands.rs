@@ -1,5 +1,6 @@
-//! `workspace/executeCommand`: one file a group of commands, one line a command in [`TABLE`]. Each command sends its event to the session before it
-//! first waits (see `transport`). docs/protocol.md documents every one; a test holds the two together.
+//! `workspace/executeCommand`: one file for each group of commands, one line for each command in
+//! [`TABLE`]. A command sends its event to the session before its first wait (see `transport`).
+//! docs/protocol.md documents every command; a test compares both.
 
 mod browse;
 mod eval;
@@ -38,13 +39,14 @@ pub(super) use running_tests::RunTestAtPoint;
 
 /// A command.
 pub(super) trait Command {
-    /// Its one argument, an object.
+    /// The command's only argument, an object.
     type Argument: DeserializeOwned + Send + 'static;
     const NAME: &'static str;
-    /// What its `arguments` are, for the message to one who got it wrong.
+    /// The expected `arguments`, for the error message about invalid ones.
     const EXPECTS: &'static str;
 
-    /// Execute it. `token`: the client's, for progress. Dropping the future cancels it.
+    /// Executes the command. `token`: the client's progress token. Dropping the future cancels
+    /// the command.
     fn execute(
         connection: &Connection,
         argument: Self::Argument,
@@ -113,7 +115,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|entry| entry.name)
 }
 
-/// Execute a command.
+/// Executes a command.
 pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParams) -> Result<Value> {
     let token = params.work_done_progress_params.work_done_token;
     match TABLE.iter().find(|entry| entry.name == params.command) {
@@ -125,7 +127,8 @@ pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParam
                 package: given("package"),
                 file: given("uri").as_deref().and_then(path_of_uri),
             };
-            // The future is made within, so that a command which sends its event at once does so under its name.
+            // The future is created inside, so that a command that sends its event at once does
+            // so under its name.
             log::named(doing, async { (entry.run)(connection, params.arguments, token).await }).await
         }
         None => {
@@ -139,17 +142,17 @@ pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParam
     }
 }
 
-/// The argument of a command that takes none.
+/// The argument of a command without parameters.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
-/// The one argument of a command.
+/// Parses the argument of a command.
 fn argument<T: Command>(arguments: Vec<Value>) -> Result<T::Argument> {
     let wrong = |why: String| Error::invalid_params(format!("{}: {why}. Its `arguments` are {}.", T::NAME, T::EXPECTS));
     let argument = match <[Value; 1]>::try_from(arguments) {
         Ok([argument]) => argument,
-        // A command that needs nothing may be called with nothing.
+        // A command without required parameters may be called without an argument.
         Err(none) if none.is_empty() => Value::Object(Default::default()),
         Err(many) => {
             return Err(wrong(format!("it takes one object as its argument and was given {} arguments", many.len())));
@@ -161,15 +164,15 @@ fn argument<T: Command>(arguments: Vec<Value>) -> Result<T::Argument> {
     serde_json::from_value(argument).map_err(|error| wrong(error.to_string()))
 }
 
-/// A place in a document.
+/// A position in a document.
 struct At {
     document: Document,
     offset: usize,
-    /// The package in force there, when the document says so.
+    /// The package in force there, if the document specifies one.
     package: Option<String>,
 }
 
-/// The place in one of the client's open documents.
+/// The position in one of the client's open documents.
 async fn at_place(connection: &Connection, uri: &Url, position: Position) -> Result<At> {
     let document = connection.session.document(connection.client, uri.as_str());
     let Some(document) = document.await else { return Err(no_document(uri)) };
@@ -178,7 +181,7 @@ async fn at_place(connection: &Connection, uri: &Url, position: Position) -> Res
     Ok(At { document, offset, package })
 }
 
-/// A number of seconds that can be waited for.
+/// A timeout in seconds, checked to be a valid duration.
 fn seconds(command: &str, timeout: Option<f64>) -> Result<Option<f64>> {
     match timeout {
         Some(seconds) if !(seconds > 0.0 && seconds <= 1e9) => {
@@ -189,7 +192,7 @@ fn seconds(command: &str, timeout: Option<f64>) -> Result<Option<f64>> {
     }
 }
 
-/// The next of what comes while work is done; waits for ever when none is to come.
+/// The next chunk received during work; waits forever if none can come.
 async fn next<T>(chunks: &mut Option<mpsc::UnboundedReceiver<T>>) -> Option<T> {
     if let Some(receiver) = chunks {
         if let Some(chunk) = receiver.recv().await {

@@ -14,7 +14,8 @@ use crate::image::api::symbols::{Complete, Completion, Completions, Symbol, Want
 use crate::text::document::Document;
 use crate::text::position::to_offset;
 
-/// Completions of the image that are offered at once; more are asked for as more is typed.
+/// The maximum number of completions from the image in one answer; the client asks again as the
+/// user types.
 const LIMIT: usize = 100;
 
 /// `textDocument/completion`.
@@ -42,16 +43,16 @@ pub(super) async fn complete(connection: &Connection, params: CompletionParams) 
     let range = to_proto::range(document.text(), context.replace, encoding);
     for (index, one) in items.iter_mut().enumerate() {
         one.sort_text = Some(format!("{index:04}"));
-        // What was found by its words (`m-v-b`) must not be dropped by a client that compares letters.
+        // Matches by words (`m-v-b`) must pass the filter of a client that compares letters.
         one.filter_text = Some(if context.typed.is_empty() { one.label.clone() } else { context.typed.clone() });
         one.text_edit = Some(CompletionTextEdit::Edit(TextEdit { range, new_text: one.label.clone() }));
     }
-    // The order and the filter are true of what is typed now.
+    // Order and filter are valid only for the text typed so far.
     let is_incomplete = known.incomplete || !context.typed.is_empty();
     Ok(Some(CompletionResponse::List(CompletionList { is_incomplete, items })))
 }
 
-/// What the image knows; nothing while there is none.
+/// The completions of the image; empty without an image.
 async fn ask(connection: &Connection, context: &Context) -> Completions {
     let question = Complete {
         text: context.typed.trim_start_matches("#:").to_owned(),
@@ -67,7 +68,8 @@ async fn ask(connection: &Connection, context: &Context) -> Completions {
     connection.session.query(question).await.unwrap_or_default()
 }
 
-/// The keyword and initialization arguments that the enclosing call still takes and that begin with what was typed, each with what it is.
+/// The keyword arguments and initargs that the enclosing call still accepts and that start with
+/// the typed text, each with its description.
 async fn keywords(
     connection: &Connection,
     document: &Document,
@@ -97,9 +99,10 @@ async fn keywords(
     names
 }
 
-/// The initialization arguments of a class that the image knows or, the open texts first, that they define.
+/// The initargs of a class: from the open texts first, including superclasses defined there, then
+/// from the image.
 async fn initargs_of(connection: &Connection, texts: &Texts, class: String, package: Option<&str>) -> Vec<String> {
-    /// Classes that are looked at: a text may define a circle of them.
+    /// The maximum number of classes visited: the definitions in a text may be circular.
     const MOST: usize = 20;
     let mut found: Vec<String> = Vec::new();
     let mut classes = vec![class];
@@ -133,7 +136,7 @@ fn local(one: Local) -> CompletionItem {
 fn of_image(one: Completion, context: &Context) -> CompletionItem {
     let (kind, detail) = (kind(&one.kind), one.kind.clone());
     if context.packages {
-        // What was typed before the name, `:` or `#:`, stays.
+        // A prefix typed before the name, `:` or `#:`, stays.
         let name = context.typed.trim_start_matches(['#', ':']);
         let prefix = &context.typed[..context.typed.len() - name.len()];
         return item(format!("{prefix}{}", one.label), kind, Some(format!("package {}", one.package)));
@@ -162,7 +165,7 @@ fn kind(kind: &str) -> CompletionItemKind {
     }
 }
 
-/// `completionItem/resolve`: the lambda list and the documentation.
+/// `completionItem/resolve`: adds the lambda list and the documentation.
 pub(super) async fn resolve(connection: &Connection, mut item: CompletionItem) -> Result<CompletionItem> {
     let Some(symbol) = item.data.as_ref().and_then(|data| data["symbol"].as_str()).map(str::to_owned) else {
         return Ok(item);

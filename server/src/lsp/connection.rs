@@ -1,4 +1,5 @@
-//! The table of what an editor can ask: tower-lsp's trait, each method a translation of one session call.
+//! The LSP requests and notifications: tower-lsp's trait, each method a translation into one
+//! session call.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -20,24 +21,24 @@ use super::{actions, commands, formatting, from_proto, lenses, texts, to_proto, 
 use crate::session::requests;
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
 
-/// One editor.
+/// The connection of one editor.
 pub(super) struct Connection {
     pub(super) session: Session,
     pub(super) client: ClientId,
     pub(super) peer: Peer,
     pub(super) bars: Bars,
     negotiated: OnceLock<Negotiated>,
-    /// The documents that are ours; an editor may open others.
+    /// The open Lisp documents; an editor may also open others.
     opened: Mutex<HashSet<Url>>,
-    /// Taken when the client may be told things.
+    /// Events for the client; taken once the client may receive notifications.
     feedback: Mutex<Option<mpsc::UnboundedReceiver<Feedback>>>,
-    /// The settings given with `initialize`, in force where the client has no section `consort`.
+    /// The settings given with `initialize`, in force if the client has no section `consort`.
     options: OnceLock<Value>,
-    /// What words of its documents are, as it was told.
+    /// The semantic tokens last sent for each document.
     pub(super) tokens: SentTokens,
-    /// What was said already of documents that are too large.
+    /// Size limits already reported, by document and feature.
     limits: Mutex<HashSet<(Url, &'static str)>>,
-    /// Tells the client of new entries of the log.
+    /// The task that sends new log entries to the client.
     follower: Mutex<Option<tokio::task::AbortHandle>>,
 }
 
@@ -63,13 +64,13 @@ impl Connection {
         }
     }
 
-    /// What was agreed; LSP's defaults before `initialize`.
+    /// The negotiated capabilities; LSP's defaults before `initialize`.
     pub(super) fn negotiated(&self) -> &Negotiated {
         static DEFAULT: OnceLock<Negotiated> = OnceLock::new();
         self.negotiated.get().unwrap_or_else(|| DEFAULT.get_or_init(Negotiated::default))
     }
 
-    /// Who tells the client of the log from now on, if anybody.
+    /// Replaces the task that sends new log entries to the client; `None` stops it.
     pub(super) fn follow(&self, follower: Option<tokio::task::AbortHandle>) {
         let before = std::mem::replace(&mut *self.follower.lock().unwrap_or_else(PoisonError::into_inner), follower);
         if let Some(before) = before {
@@ -85,7 +86,7 @@ impl Connection {
         );
     }
 
-    /// Say once of a document what is not told of it.
+    /// Reports once for a document that a feature is not computed.
     pub(super) fn limited(&self, uri: &Url, what: &'static str, why: &str) {
         let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
         if limits.insert((uri.clone(), what)) {
@@ -105,7 +106,8 @@ impl Connection {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begin to tell the client what the session has to say. Not before `initialize` is answered (LSP 3.17).
+    /// Starts to send session events to the client. Not before `initialize` is answered (LSP
+    /// 3.17).
     fn tell(&self) {
         let feedback = self.feedback.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(feedback) = feedback {
@@ -121,7 +123,7 @@ impl Connection {
         }
     }
 
-    /// Ask for the client's settings and put them in force.
+    /// Requests the client's settings and applies them.
     async fn fetch_settings(&self) {
         let items = json!({"items": [{"section": "consort"}]});
         match self.peer.request("workspace/configuration", items).await {
@@ -135,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// Ask to be told of what the client only tells when asked.
+    /// Registers for the notifications that need dynamic registration.
     async fn register(&self) {
         let negotiated = self.negotiated();
         let mut registrations = Vec::new();
@@ -180,7 +182,7 @@ impl LanguageServer for Connection {
             self.session.add_folder(folder);
         }
         let answer = capabilities::answer(&negotiated, &self.session.image_state());
-        // tower-lsp lets `initialize` succeed once.
+        // tower-lsp lets `initialize` succeed only once.
         let _ = self.negotiated.set(negotiated);
         Ok(answer)
     }
@@ -377,7 +379,7 @@ fn path(uri: &Url) -> Option<PathBuf> {
     path_of_uri(uri.as_str())
 }
 
-/// The error of a request that no document answers.
+/// The error of a request for a document that is not open.
 pub(super) fn no_document(uri: &Url) -> Error {
     Error::invalid_params(format!("{uri} is not open, and is no Common Lisp file that could be read."))
 }

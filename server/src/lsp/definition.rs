@@ -49,12 +49,12 @@ async fn find(
     let question = Symbol::at(written.clone(), package.clone(), &[Want::Definitions, Want::Systems]);
     let known = connection.session.query(question).await;
     let mut texts = texts.await;
-    // A string may name a package or a system, and nothing else.
+    // A string may name a package or a system only.
     let meant = |one: &Defined| !is_string || matches!(one.kind.as_str(), "package" | "system");
     let mut defined = places::defined_where(known.as_ref().ok(), &written, package.as_deref(), &mut texts, meant).await;
     defined.retain(wanted);
     let mut locations: Vec<Location> = Vec::new();
-    // An accessor and its setf function are made in one place.
+    // An accessor and its setf function share one location.
     for location in defined.iter().filter_map(|one| location(one, encoding)) {
         if !locations.contains(&location) {
             locations.push(location);
@@ -63,7 +63,7 @@ async fn find(
     Ok((!locations.is_empty()).then_some(GotoDefinitionResponse::Array(locations)))
 }
 
-/// The symbol or string at `offset`, and whether it is a string.
+/// The symbol or string at `offset`; the flag is true for a string.
 fn name_at(document: &Document, offset: usize) -> Option<(String, bool)> {
     if let Some((_, written)) = symbol_at(document, offset) {
         return Some((written, false));
@@ -76,13 +76,13 @@ fn name_at(document: &Document, offset: usize) -> Option<(String, bool)> {
     (!inner.is_empty() && inner.len() < 100 && !inner.contains(char::is_whitespace)).then(|| (inner.to_owned(), true))
 }
 
-/// The local binding that the name at `offset` means.
+/// The local binding that the name at `offset` refers to.
 fn local(document: &Document, offset: usize) -> Option<Span> {
     let scopes = Scopes::of(&Form::at(document, offset)?);
     scopes.resolve(offset).map(|index| scopes.bindings[index].span)
 }
 
-/// Where a definition's name is; the beginning of its file when that cannot be read.
+/// The location of a definition's name; the start of its file if the file cannot be read.
 pub(super) fn location(one: &Defined, encoding: PositionEncoding) -> Option<Location> {
     match (&one.text, one.place) {
         (Some(text), place) => {

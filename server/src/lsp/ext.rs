@@ -1,20 +1,21 @@
-//! The notifications of our own. docs/protocol.md documents them; a test holds the two together.
+//! The notifications of LSP that Consort adds. docs/protocol.md documents them; a test compares
+//! both.
 
-/// The image's state, on arrival and whenever it changes.
+/// The image's state, on connection and on every change.
 pub(super) const IMAGE_STATE: &str = "consort/imageState";
-/// Output of an evaluation that runs.
+/// Output of a running evaluation.
 pub(super) const OUTPUT: &str = "consort/output";
 
-/// A question of [`APPROVE`] is no longer asked.
+/// An [`APPROVE`] request is no longer open.
 pub(super) const APPROVAL_OVER: &str = "consort/approvalOver";
 
 /// A new entry of the session's log.
 pub(super) const LOG_ENTRY: &str = "consort/logEntry";
 
-/// All notifications of our own.
+/// All notifications that Consort adds.
 pub const NOTIFICATIONS: [&str; 4] = [IMAGE_STATE, OUTPUT, APPROVAL_OVER, LOG_ENTRY];
 
-/// A request: whether an agent may do something.
+/// A request: may an agent do something?
 pub(super) const APPROVE: &str = "consort/approve";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the session says unasked, told to the client.
+//! Session events, sent to the client as notifications and requests.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,13 +20,14 @@ use crate::model::image::ImageState;
 use crate::session::{ClientId, Feedback, Level, Session, describe_image};
 use crate::shown;
 
-/// How long an image may take to start before that is shown: with a cached core it takes a fraction of it.
+/// The start time of an image after which a progress bar is shown: with a cached core the start
+/// takes a fraction of it.
 const STARTING: Duration = Duration::from_millis(500);
 
-/// How long an editor may take to apply an edit.
+/// The time limit for an editor to apply an edit.
 const APPLY: Duration = Duration::from_secs(15);
 
-/// Tells one client.
+/// Sends events to one client.
 #[derive(Clone)]
 pub(super) struct Notifier {
     pub(super) peer: Peer,
@@ -36,7 +37,7 @@ pub(super) struct Notifier {
     pub(super) client: ClientId,
 }
 
-/// Until the client is detached or gone.
+/// Sends events until the client is detached or disconnects.
 pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiver<Feedback>) {
     let mut checks: HashMap<String, Bar> = HashMap::new();
     let mut start: Option<Bar> = None;
@@ -122,7 +123,7 @@ impl Notifier {
         self.peer.notify(method, json!({"type": to_proto::message_type(level), "message": message}));
     }
 
-    /// Have the client ask for its diagnostics again.
+    /// Requests the client to pull its diagnostics again.
     fn refresh(&self) {
         if self.negotiated.refresh {
             let peer = self.peer.clone();
@@ -135,10 +136,10 @@ impl Notifier {
     }
 }
 
-/// Have the client edit its documents (LSP 3.17 `workspace/applyEdit`).
+/// Requests the client to edit its documents (LSP 3.17 `workspace/applyEdit`).
 ///
 /// # Errors
-/// Why it did not.
+/// The reason why the client did not apply the edit.
 pub(super) async fn apply(peer: &Peer, label: &str, edit: WorkspaceEdit) -> Result<(), String> {
     let asked = peer.request("workspace/applyEdit", json!({"label": label, "edit": edit}));
     match tokio::time::timeout(APPLY, asked).await {

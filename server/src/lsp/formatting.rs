@@ -1,4 +1,4 @@
-//! Indentation: of a document, of a range, and of the line that is typed.
+//! Indentation of a document, of a range, and of the line being typed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -16,18 +16,19 @@ use crate::text::names;
 use crate::text::stop;
 use crate::text::tree::{Kind, ROOT, Tree};
 
-/// How long the image may take to say what it knows; the text alone must do otherwise.
+/// The time limit for the image's answer; after it the text alone is used.
 const IMAGE: Duration = Duration::from_millis(500);
 
 fn options(given: &FormattingOptions) -> Options {
     Options { tab_size: (given.tab_size as usize).clamp(1, 64), tabs: !given.insert_spaces }
 }
 
-/// Edits that are sent one by one; more are one edit of all that lies between the first and the last.
+/// The maximum number of separate edits; more are merged into one edit from the first to the
+/// last.
 const MOST_EDITS: usize = 5_000;
-/// Names that the image is asked for at once.
+/// The maximum number of names in one query to the image.
 const MOST_NAMES: usize = 20_000;
-/// The image is not asked for longer names, in bytes.
+/// The maximum length in bytes of a name in a query to the image.
 const LONGEST_NAME: usize = 1_000;
 const INDENTATION: Feature = Feature { name: "indentation", most: 4 << 20 };
 
@@ -41,7 +42,7 @@ pub(super) async fn document(
     indented(connection, &source, wanted, options(&params.options)).await
 }
 
-/// `textDocument/rangeFormatting`: of the lines that the range touches.
+/// `textDocument/rangeFormatting`: indents the lines that the range touches.
 pub(super) async fn range(
     connection: &Connection,
     params: DocumentRangeFormattingParams,
@@ -50,14 +51,14 @@ pub(super) async fn range(
     let wanted = move |text: &Text| {
         let Range { start, end } = text.bytes(params.range);
         let line = |byte: usize| text.string[..byte].matches('\n').count();
-        // A range that ends where a line begins does not touch it.
+        // A range that ends at the start of a line does not touch this line.
         let last = if end > start && text.string[..end].ends_with('\n') { line(end) - 1 } else { line(end) };
         Wanted { lines: line(start)..last + 1, typing: false }
     };
     indented(connection, &source, wanted, options(&params.options)).await
 }
 
-/// `textDocument/onTypeFormatting`: of the line of the cursor.
+/// `textDocument/onTypeFormatting`: indents the line of the cursor.
 pub(super) async fn on_type(
     connection: &Connection,
     params: DocumentOnTypeFormattingParams,
@@ -101,7 +102,7 @@ async fn indented(
     Ok(Some(edits.await))
 }
 
-/// Many changes as one.
+/// Merges many changes into one.
 fn joined(text: &str, changes: &[Change]) -> Change {
     let (Some((first, _)), Some((last, _))) = (changes.first(), changes.last()) else { return (0..0, String::new()) };
     let mut by = String::new();
@@ -114,10 +115,10 @@ fn joined(text: &str, changes: &[Change]) -> Change {
     (first.start..last.end, by)
 }
 
-/// Symbols as written, by the package they are read in.
+/// Symbols as written, by the package to read them in.
 pub(super) type OperatorsByPackage = BTreeMap<Option<String>, Vec<String>>;
 
-/// The symbols of a text that are wanted, once each in each package; of very many the first ones.
+/// The wanted symbols of a text, without duplicates in each package; up to the limit.
 pub(super) fn by_package(text: &Text, tree: &Tree, wanted: impl Fn(&str) -> bool) -> OperatorsByPackage {
     let mut asked: BTreeMap<Option<String>, HashSet<&str>> = BTreeMap::new();
     let mut package = None;
@@ -149,7 +150,7 @@ pub(super) fn by_package(text: &Text, tree: &Tree, wanted: impl Fn(&str) -> bool
     asked.into_iter().map(|(package, names)| (package, sorted(names))).collect()
 }
 
-/// What the image knows of symbols as written; nothing when it is busy, starting or dead.
+/// The image's knowledge of symbols as written; empty if the image is busy, starting or dead.
 pub(super) async fn kinds(connection: &Connection, asked: OperatorsByPackage) -> Vec<(String, SymbolKind)> {
     let look = async {
         let mut known = Vec::new();

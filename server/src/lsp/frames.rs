@@ -1,21 +1,22 @@
-//! The base protocol of LSP: `Content-Length` headers and JSON bodies. A frame that cannot be used is reported and skipped; the next one is read.
+//! The base protocol of LSP: `Content-Length` headers and JSON bodies. An invalid frame is
+//! reported and skipped; the next one is read.
 
 use std::io;
 
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The largest body that is read. A larger one is skipped, unread and unstored.
+/// The maximum size of a body. A larger one is skipped without being stored.
 const MAX_BODY: usize = 128 << 20;
-/// The largest header block.
+/// The maximum size of a header block.
 const MAX_HEADER: usize = 8 << 10;
 
-/// What came.
+/// A frame that was read.
 #[derive(Debug, PartialEq)]
 pub(super) enum Frame {
     /// A body that is JSON.
     Message(Value),
-    /// One that could not be used, and why.
+    /// An invalid frame, with the reason.
     Malformed(String),
 }
 
@@ -24,7 +25,7 @@ pub(super) enum Frame {
 pub(super) struct Frames<R> {
     read: R,
     buffer: Vec<u8>,
-    /// Bytes of an oversized body still to be thrown away.
+    /// The bytes of an oversized body still to be skipped.
     skip: usize,
 }
 
@@ -33,7 +34,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         Frames { read, buffer: Vec::new(), skip: 0 }
     }
 
-    /// The next frame; `None` at end of file. Nothing is lost when the future is dropped.
+    /// The next frame; `None` at end of file. Cancellation safe.
     pub(super) async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             if let Some(frame) = self.parse() {
@@ -46,7 +47,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         }
     }
 
-    /// A frame from what has been read, if it is whole.
+    /// A frame from the buffer, if complete.
     fn parse(&mut self) -> Option<Frame> {
         if self.skip > 0 {
             let skipped = self.skip.min(self.buffer.len());
@@ -84,7 +85,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         Some(frame)
     }
 
-    /// Throw away what cannot be a frame: up to the next header, or `at_least` bytes.
+    /// Skips bytes that cannot be a frame: up to the next header, or `at_least` bytes.
     fn resynchronise(&mut self, at_least: usize) {
         let next = find(&self.buffer[1.min(self.buffer.len())..], b"Content-Length").map(|at| at + 1);
         let end = next.unwrap_or(at_least).min(self.buffer.len());
@@ -111,8 +112,9 @@ fn content_length(header: &[u8]) -> Result<usize, String> {
 fn parse_body(body: &[u8]) -> Frame {
     match serde_json::from_slice(body) {
         Ok(value) => Frame::Message(value),
-        // JavaScript clients can send half of a surrogate pair, which is no Unicode text. Losing that edit would leave the document wrong
-        // for good; the replacement character has the same length in UTF-16.
+        // JavaScript clients can send half of a surrogate pair, which is not valid Unicode.
+        // Losing that edit would leave the document wrong permanently; the replacement character
+        // has the same length in UTF-16.
         Err(error) => match replace_lone_surrogates(body).map(|repaired| serde_json::from_slice(&repaired)) {
             Some(Ok(value)) => Frame::Message(value),
             _ => Frame::Malformed(format!("the message is not JSON: {error}")),
@@ -120,7 +122,8 @@ fn parse_body(body: &[u8]) -> Frame {
     }
 }
 
-/// `body` with each escape of half a surrogate pair replaced by that of U+FFFD; `None` when there is none.
+/// Replaces each escape of half a surrogate pair in `body` with the escape of U+FFFD; `None` if
+/// there is none.
 fn replace_lone_surrogates(body: &[u8]) -> Option<Vec<u8>> {
     let mut repaired = body.to_vec();
     let mut found = false;
@@ -143,7 +146,7 @@ fn replace_lone_surrogates(body: &[u8]) -> Option<Vec<u8>> {
     found.then_some(repaired)
 }
 
-/// The code unit that `\uXXXX` at `at` stands for.
+/// The code unit of the escape `\uXXXX` at `at`.
 fn escape_at(body: &[u8], at: usize) -> Option<u16> {
     let escape = body.get(at..at + 6)?;
     let digits = escape.strip_prefix(b"\\u").and_then(|digits| std::str::from_utf8(digits).ok())?;

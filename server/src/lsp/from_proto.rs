@@ -1,4 +1,4 @@
-//! From the protocol's types to ours.
+//! Conversion from the protocol's types.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use crate::session::path_of_uri;
 use crate::text::document::Edit;
 use crate::text::position;
 
-/// The languages that editors call Common Lisp by.
+/// The language ids that editors use for Common Lisp.
 const LANGUAGES: [&str; 6] = ["lisp", "commonlisp", "common-lisp", "common_lisp", "cl", "asdf"];
-/// The extensions that are Common Lisp whatever the editor calls them.
+/// The file extensions of Common Lisp, accepted with any language id.
 const EXTENSIONS: [&str; 5] = ["lisp", "lsp", "cl", "asd", "ros"];
 
-/// A position, in whatever units the client counts.
+/// A position, in the client's units.
 pub(super) fn position(position: Position) -> position::Position {
     position::Position { line: position.line, column: position.character }
 }
@@ -27,12 +27,12 @@ pub(super) fn edits(changes: Vec<TextDocumentContentChangeEvent>) -> Vec<Edit> {
     changes.into_iter().map(edit).collect()
 }
 
-/// Whether a document is ours: an editor may send all it opens.
+/// Returns true for a Lisp document: an editor may send all documents it opens.
 pub(super) fn is_lisp(language: &str, uri: &Url) -> bool {
     LANGUAGES.iter().any(|known| language.eq_ignore_ascii_case(known)) || is_lisp_file(uri)
 }
 
-/// Whether a file is ours by its name.
+/// Returns true for a Lisp file, by its name.
 pub(super) fn is_lisp_file(uri: &Url) -> bool {
     let path = path_of_uri(uri.as_str());
     let extension = path.as_deref().and_then(Path::extension).and_then(|extension| extension.to_str());

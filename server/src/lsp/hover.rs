@@ -56,7 +56,7 @@ pub(super) async fn hover(connection: &Connection, params: HoverParams) -> Resul
             return answer(value);
         }
     }
-    // Not there, or the image is busy: what the texts say.
+    // The name is unknown to the image, or the image is busy: the texts are used.
     let defined = places::defined_in_texts(&written, package.as_deref(), &texts);
     match defined.first() {
         Some(one) => {

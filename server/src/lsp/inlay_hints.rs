@@ -1,4 +1,5 @@
-//! `textDocument/inlayHint` (LSP 3.17): names of parameters beside literal arguments, where the setting `hints.parameters` wants them.
+//! `textDocument/inlayHint` (LSP 3.17): parameter names beside literal arguments, if the setting
+//! `hints.parameters` enables them.
 
 use std::collections::HashMap;
 
@@ -14,13 +15,14 @@ use crate::text::Span;
 use crate::text::forms::package_at;
 use crate::text::position::{to_offset, to_position};
 
-/// Functions that are asked for at once; what is further down has its hints when it is looked at.
+/// The maximum number of functions in one query; hints further down are computed when they are
+/// visible.
 const MOST: usize = 100;
 
-/// Calls that have hints in one answer.
+/// The maximum number of calls with hints in one answer.
 const MOST_CALLS: usize = 5_000;
 
-/// `textDocument/inlayHint`. Of functions that the image knows, and local ones.
+/// `textDocument/inlayHint`: for functions known to the image, and local ones.
 pub(super) async fn hints(connection: &Connection, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
     let uri = params.text_document.uri.as_str();
     let (document, settings) =
@@ -60,7 +62,7 @@ pub(super) async fn hints(connection: &Connection, params: InlayHintParams) -> R
     Ok(Some(shown))
 }
 
-/// The parameters of a function; none of what is no function, or not known.
+/// The parameters of a function; empty if the name is unknown or not a function.
 async fn parameters(connection: &Connection, (name, package): (String, Option<String>)) -> Vec<String> {
     let known = connection.session.query(Symbol::at(name, package, &[Want::Facts])).await;
     let facts = known.ok().and_then(|known| known.facts);

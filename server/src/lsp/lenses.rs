@@ -1,4 +1,5 @@
-//! `textDocument/codeLens`: "Run test" above tests, and how many references there are above definitions, where the settings want them.
+//! `textDocument/codeLens`: "Run test" above tests and the number of references above
+//! definitions, if the settings enable them.
 
 use lsp_types::{CodeLens, CodeLensParams, Command as Lens, Url};
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use crate::image::api::tools::{Named, ReferenceCount};
 use crate::text::Span;
 use crate::text::forms::package_at;
 
-/// What is kept of a lens until it is shown.
+/// The data of a lens until it is resolved.
 #[derive(Debug, Serialize, Deserialize)]
 struct Counted {
     uri: Url,
@@ -20,13 +21,13 @@ struct Counted {
     package: Option<String>,
 }
 
-/// A document has no more lenses; nobody looks at more.
+/// The maximum number of lenses of a document.
 const MOST: usize = 5_000;
 
-/// The lenses of a document; those with a count have it when they are resolved.
+/// The lenses of a document; the number of references is added on resolution.
 pub(super) async fn of_document(connection: &Connection, params: CodeLensParams) -> Vec<CodeLens> {
     let uri = params.text_document.uri;
-    // Both are asked before either is waited for.
+    // Both requests are sent before either is awaited.
     let (document, settings) =
         (connection.session.document(connection.client, uri.as_str()), connection.session.settings(connection.client));
     let (document, settings) = (document.await, settings.await);
@@ -56,7 +57,7 @@ pub(super) async fn of_document(connection: &Connection, params: CodeLensParams)
     lenses
 }
 
-/// A lens with its count. Without an image to ask it says nothing, rather than something false.
+/// A lens with its number of references. Without an image the title is empty rather than false.
 pub(super) async fn resolve(connection: &Connection, mut lens: CodeLens) -> CodeLens {
     let data = lens.data.clone().and_then(|data| serde_json::from_value::<Counted>(data).ok());
     if let Some(Counted { name, package, .. }) = data {

@@ -1,4 +1,5 @@
-//! Frontend 1: editors, over LSP. Translates between the protocol and the session; knows nothing of Lisp or of the image.
+//! Frontend 1: editors, over LSP. Translates between the protocol and the session; contains no
+//! code that depends on Lisp or on the image.
 
 mod actions;
 mod approve;
@@ -39,7 +40,8 @@ use crate::session::{ClientId, ClientInfo, Frontend, Session};
 use connection::Connection;
 use transport::Peer;
 
-/// Serve one editor until it says `exit`, goes away, or stops reading. What it was doing is cancelled then, and its documents are closed.
+/// Serves one editor until it sends `exit`, disconnects, or stops reading. Running requests are
+/// then cancelled and its documents closed.
 pub async fn serve<R, W>(session: Session, read: R, write: W) -> Ended
 where
     R: AsyncRead + Unpin + Send,
@@ -49,14 +51,15 @@ where
     let _attached = Attached { session: session.clone(), client };
     let (peer, outgoing) = Peer::new();
     let connection = Connection::new(session, client, peer.clone(), feedback);
-    // The socket is for tower-lsp's own client, which waits for each message to be written; `Peer` does not.
+    // The socket is for tower-lsp's own client, which waits for each message to be written;
+    // `Peer` does not wait.
     let (service, _socket) = LspService::build(|_| connection)
         .custom_method("window/workDoneProgress/cancel", Connection::cancel_progress)
         .finish();
     transport::run(service, peer, outgoing, read, write).await
 }
 
-/// Detaches the client however the connection ends.
+/// Detaches the client at the end of the connection, for any reason.
 struct Attached {
     session: Session,
     client: ClientId,

@@ -1,4 +1,5 @@
-//! Progress bars (LSP 3.17, "Work Done Progress"): with the token of a request, or with one of our own where the client allows it.
+//! Progress bars (LSP 3.17, "Work Done Progress"): with the token of a request, or with a token
+//! of the server if the client supports it.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -14,13 +15,13 @@ use super::transport::Peer;
 use crate::model::image::Progress;
 use crate::shown;
 
-/// Reports that wait until the client has accepted a bar.
+/// The maximum number of reports queued until the client has accepted a bar.
 const REPORTS: usize = 16;
 
-/// Those of our own that a person may cancel.
+/// The server's progress bars that a user may cancel.
 type Cancellable = Arc<Mutex<HashMap<ProgressToken, CancellationToken>>>;
 
-/// Makes progress bars for one client.
+/// Creates progress bars for one client.
 #[derive(Debug, Clone)]
 pub(super) struct Bars {
     peer: Peer,
@@ -28,21 +29,21 @@ pub(super) struct Bars {
     next: Arc<std::sync::atomic::AtomicU32>,
 }
 
-/// One that is shown. Dropped, it ends.
+/// A progress bar; dropping it ends the bar.
 #[derive(Debug)]
 pub(super) struct Bar {
     shown: Shown,
     token: ProgressToken,
     cancellable: Cancellable,
-    /// A person wants the work to stop.
+    /// Cancelled when the user stops the work.
     pub(super) cancelled: CancellationToken,
 }
 
 #[derive(Debug)]
 enum Shown {
-    /// The client's token: it may be used until the request is answered.
+    /// The client's token, valid until the request is answered.
     Given(Peer),
-    /// One of our own: the client has to accept it first.
+    /// A token of the server: the client must accept it first.
     Own(mpsc::Sender<Value>),
     Not,
 }
@@ -59,7 +60,8 @@ impl Bars {
         }
     }
 
-    /// Begin one: with `token` if the client gave one, else one of our own if `own`, else none is shown.
+    /// Begins a progress bar: with `token` if the client gave one, else with a token of the
+    /// server if `own`, else with no display.
     pub(super) fn begin(&self, token: Option<ProgressToken>, own: bool, title: &str, cancellable: bool) -> Bar {
         let begin =
             json!({"kind": "begin", "title": shown::notification(&shown::line(title)), "cancellable": cancellable});
@@ -86,7 +88,7 @@ impl Bars {
 }
 
 impl Bar {
-    /// Say what is done now, and how much of it all in per cent when that is known.
+    /// Reports the current step, and the percentage of the whole if known.
     pub(super) fn report(&self, message: &str, percentage: Option<u32>) {
         let mut report = json!({"kind": "report", "message": shown::notification(&shown::line(message))});
         if let Some(percentage) = percentage {
@@ -95,7 +97,8 @@ impl Bar {
         self.send(report);
     }
 
-    /// Say each step of a piece of work until it answers; an error as soon as the person cancels it.
+    /// Reports each step of the work until it answers; returns an error as soon as the user
+    /// cancels it.
     pub(super) async fn follow<T>(
         &self,
         mut steps: mpsc::UnboundedReceiver<Progress>,
@@ -115,7 +118,8 @@ impl Bar {
     fn send(&self, value: Value) {
         match &self.shown {
             Shown::Given(peer) => report(peer, &self.token, &value),
-            // Fails when the client would not have it, or has not taken those before: the next says how far it is by then.
+            // Fails if the client has rejected the bar or has not read earlier reports; the next
+            // report makes up for it.
             Shown::Own(values) => drop(values.try_send(value)),
             Shown::Not => {}
         }
@@ -136,7 +140,7 @@ fn per_cent(step: &Progress) -> Option<u32> {
     u32::try_from(100 * step.done.min(total) / total).ok()
 }
 
-/// Show one of our own, from its creation to its end.
+/// Shows a progress bar of the server, from its creation to its end.
 async fn show(peer: Peer, token: ProgressToken, begin: Value, mut values: mpsc::Receiver<Value>) {
     if peer.request("window/workDoneProgress/create", json!({"token": token})).await.is_err() {
         return;
@@ -145,11 +149,12 @@ async fn show(peer: Peer, token: ProgressToken, begin: Value, mut values: mpsc::
     while let Some(value) = values.recv().await {
         report(&peer, &token, &value);
     }
-    // The bar is gone.
+    // The bar is closed.
     report(&peer, &token, &json!({"kind": "end"}));
 }
 
-/// One step to the client. Of the reports between begin and end, a client that does not read finds the newest.
+/// Sends one step to the client. Between begin and end, a client that reads late gets only the
+/// newest report.
 fn report(peer: &Peer, token: &ProgressToken, value: &Value) {
     let params = json!({"token": token, "value": value});
     if value["kind"] == "report" {

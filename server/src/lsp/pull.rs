@@ -1,4 +1,4 @@
-//! Diagnostics for clients that ask (LSP 3.17, "Pull Diagnostics"): the same results as are published.
+//! Pull diagnostics (LSP 3.17, "Pull Diagnostics"): the same results as published ones.
 
 use lsp_types::*;
 use ropey::Rope;
@@ -11,8 +11,8 @@ use crate::bounded_file;
 use crate::model::check::CheckMode;
 use crate::session::{CheckRequest, Snapshot, path_of_uri};
 
-/// `textDocument/diagnostic`: once the document as it is now has been checked, or at once with what the scanner knows when there is no image.
-/// A file that is not open is checked as it is on disk.
+/// `textDocument/diagnostic`: answers once the current text has been checked, or at once with the
+/// scanner's findings if there is no image. A file that is not open is checked as on disk.
 pub(super) async fn document(
     connection: &Connection,
     params: DocumentDiagnosticParams,
@@ -32,7 +32,8 @@ pub(super) async fn document(
     Ok(full(report(connection, &uri, snapshot).await))
 }
 
-/// `workspace/diagnostic`: of this client's open documents, each once it has been checked as it is now.
+/// `workspace/diagnostic`: the diagnostics of this client's open documents, each once its current
+/// text has been checked.
 pub(super) async fn workspace(
     connection: &Connection,
     params: WorkspaceDiagnosticParams,
@@ -40,7 +41,7 @@ pub(super) async fn workspace(
     let previous = actions::previous(params.previous_result_ids);
     let mut items = Vec::new();
     for known in connection.session.snapshots(connection.client).await {
-        // One that was closed meanwhile has no diagnostics.
+        // A document closed meanwhile has no diagnostics.
         let Some(snapshot) = connection.session.snapshot(connection.client, &known.uri, true).await else { continue };
         let Ok(uri) = Url::parse(&snapshot.uri) else { continue };
         let version = Some(snapshot.version.into());

@@ -13,7 +13,8 @@ use crate::text::forms::{package_at, symbol_at};
 use crate::text::position::to_offset;
 use crate::text::scopes::Scopes;
 
-/// `textDocument/references`: calls, macro expansions, bindings, settings, reads and specializers; of a local name its occurrences.
+/// `textDocument/references`: calls, macro expansions, bindings, settings, reads and
+/// specializers; for a local name, its occurrences.
 pub(super) async fn references(connection: &Connection, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
     let place = params.text_document_position;
     let with_declaration = params.context.include_declaration;

@@ -15,7 +15,8 @@ use crate::text::forms::package_at;
 use crate::text::position::to_offset;
 use crate::text::scopes::Scopes;
 
-/// `textDocument/signatureHelp`: of the innermost call that has a signature; of a macro's where its argument is a list of parameters too.
+/// `textDocument/signatureHelp`: the signature of the innermost call that has one; for a macro
+/// also inside an argument that is a list of parameters.
 pub(super) async fn help(connection: &Connection, params: SignatureHelpParams) -> Result<Option<SignatureHelp>> {
     let place = params.text_document_position_params;
     let document = connection.session.document(connection.client, place.text_document.uri.as_str());
@@ -31,7 +32,7 @@ pub(super) async fn help(connection: &Connection, params: SignatureHelpParams) -
         else {
             continue;
         };
-        // Further out, only a macro that takes a list where the place is.
+        // Further out, only a macro that takes a list at this position counts.
         if depth > 0 && !signature::destructures(&parameters, &site) {
             if found.is_none() {
                 found = Some((site, parameters, facts));
@@ -47,7 +48,7 @@ pub(super) async fn help(connection: &Connection, params: SignatureHelpParams) -
     Ok(found.map(|(site, parameters, facts)| answer(&site, &parameters, facts)))
 }
 
-/// The operator's parameters: of a local function, by the image, or by an open text.
+/// The operator's parameters: from a local function, from the image, or from an open text.
 pub(super) async fn parameters(
     connection: &Connection,
     document: &Document,
@@ -76,7 +77,8 @@ pub(super) async fn parameters(
 
 fn answer(site: &CallSite, parameters: &[String], facts: Option<Facts>) -> SignatureHelp {
     let signature = signature::signature(&site.operator, parameters, site);
-    // Offsets in labels are UTF-16, whatever the client's positions are (LSP 3.17, ParameterInformation).
+    // Offsets in labels are UTF-16, independent of the position encoding (LSP 3.17,
+    // ParameterInformation).
     let units = |chars: usize| -> u32 {
         let count: usize = signature.label.chars().take(chars).map(char::len_utf16).sum();
         u32::try_from(count).unwrap_or(u32::MAX)
@@ -85,7 +87,7 @@ fn answer(site: &CallSite, parameters: &[String], facts: Option<Facts>) -> Signa
         label: ParameterLabel::LabelOffsets([units(span.start), units(span.end)]),
         documentation: None,
     };
-    // An index past the last means none: without one, a client would take the first.
+    // An index past the last means none: without an index, a client would take the first.
     let active = signature.active.unwrap_or(signature.parameters.len());
     let active = Some(u32::try_from(active).unwrap_or(u32::MAX));
     let documentation =

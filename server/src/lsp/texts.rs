@@ -1,5 +1,5 @@
-//! What a document's own text answers: its outline, occurrences of a symbol, folding, selection ranges. And the text with its tree, for
-//! whoever works on it.
+//! Requests answered from a document's text alone: outline, highlights, folding ranges, selection
+//! ranges. Also the text with its syntax tree, for other modules.
 
 use std::ops::Range;
 
@@ -18,22 +18,22 @@ use crate::text::forms::package_at;
 use crate::text::position::{PositionEncoding, to_offset, to_position};
 use crate::text::tree::Tree;
 
-/// What is asked of texts, by the words for it, and the largest text that it is done for, in bytes.
+/// A feature computed from a text: its name, and the maximum size of a text in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Feature {
     pub(super) name: &'static str,
     pub(super) most: usize,
 }
 
-/// The largest text whose outline is told.
+/// The outline, with the size limit of its texts.
 const OUTLINE: Feature = Feature { name: "its outline", most: 32 << 20 };
 const HIGHLIGHTS: Feature = Feature { name: "the occurrences of a symbol", most: 4 << 20 };
 const FOLDING: Feature = Feature { name: "what can be folded", most: 4 << 20 };
 const SELECTIONS: Feature = Feature { name: "what is around a place", most: 4 << 20 };
-/// Places that are told of one kind; what an editor shows is far less.
+/// The maximum number of results of one kind; an editor shows far fewer.
 const MOST: usize = 10_000;
 
-/// An open document, before anything is computed of it.
+/// An open document, before any computation.
 pub(super) struct Source {
     pub(super) document: Document,
     uri: Url,
@@ -41,15 +41,15 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The document as it is after all changes that were sent before.
+    /// The document after all changes sent before this request.
     pub(super) async fn of(connection: &Connection, uri: &Url) -> Result<Source> {
         let document =
             connection.session.document(connection.client, uri.as_str()).await.ok_or_else(|| no_document(uri))?;
         Ok(Source { document, uri: uri.clone(), encoding: connection.negotiated().encoding })
     }
 
-    /// Compute something of the text, away from everything else. Of a text that is too large nothing is computed, and its client is told
-    /// so, once.
+    /// Computes something from the text on a worker thread. Nothing is computed for a text over
+    /// the limit; its client is notified once.
     pub(super) async fn compute<T: Default + Send + 'static>(
         &self,
         connection: &Connection,
@@ -79,7 +79,7 @@ impl Source {
     }
 }
 
-/// An open document's text, and how its client counts.
+/// An open document's text, with the client's position encoding.
 pub(super) struct Text {
     pub(super) document: Document,
     pub(super) string: String,
@@ -95,12 +95,12 @@ impl Text {
         self.document.text()
     }
 
-    /// A place of the client's as a byte.
+    /// The byte offset of a client's position.
     pub(super) fn byte(&self, position: Position) -> usize {
         self.rope().char_to_byte(to_offset(self.rope(), from_proto::position(position), self.encoding))
     }
 
-    /// A range of the client's in bytes.
+    /// The byte range of a client's range.
     pub(super) fn bytes(&self, range: lsp_types::Range) -> Range<usize> {
         let start = self.byte(range.start);
         start..self.byte(range.end).max(start)
@@ -110,7 +110,7 @@ impl Text {
         Span { start: self.rope().byte_to_char(bytes.start), end: self.rope().byte_to_char(bytes.end) }
     }
 
-    /// Bytes in the client's units.
+    /// The range in the client's units of a range in bytes.
     pub(super) fn range(&self, bytes: &Range<usize>) -> lsp_types::Range {
         to_proto::range(self.rope(), self.span(bytes), self.encoding)
     }
@@ -119,13 +119,13 @@ impl Text {
         changes.iter().map(|(range, by)| TextEdit { range: self.range(range), new_text: by.clone() }).collect()
     }
 
-    /// The package in force at a byte, if the text says it.
+    /// The package in force at a byte, if the text specifies it.
     pub(super) fn package(&self, byte: usize) -> Option<String> {
         package_at(&self.document, self.rope().byte_to_char(byte))
     }
 }
 
-/// `textDocument/documentSymbol`: a tree of what the document defines.
+/// `textDocument/documentSymbol`: the tree of the document's definitions.
 pub(super) async fn document_symbol(
     connection: &Connection,
     params: DocumentSymbolParams,
@@ -176,7 +176,8 @@ fn shown(text: &Text, symbol: symbols::Symbol) -> DocumentSymbol {
     }
 }
 
-/// `textDocument/documentHighlight`: where the symbol occurs; where it is defined as what is written.
+/// `textDocument/documentHighlight`: the occurrences of the symbol; its definition is marked as a
+/// write.
 pub(super) async fn document_highlight(
     connection: &Connection,
     params: DocumentHighlightParams,
@@ -212,7 +213,7 @@ pub(super) async fn folding_range(
                 collapsed_text: None,
             }
         };
-        // Editors fold whole lines: of two that begin on one line the larger counts.
+        // Editors fold whole lines: the larger of two folds on one start line counts.
         let mut folds: Vec<FoldingRange> = ranges::folds(&text.tree()).into_iter().take(MOST).map(fold).collect();
         folds.dedup_by_key(|fold| fold.start_line);
         folds
@@ -237,14 +238,14 @@ pub(super) async fn selection_range(
         };
         around.into_iter().map(chain).collect::<Vec<_>>()
     });
-    // Every position has its answer (LSP 3.17).
+    // Every position needs an answer (LSP 3.17).
     let itself = |at| SelectionRange { range: lsp_types::Range { start: at, end: at }, parent: None };
     let mut found = found.await.into_iter();
     let answer = |at| found.next().flatten().unwrap_or_else(|| itself(at));
     Ok(Some(params.positions.into_iter().map(answer).collect()))
 }
 
-/// The selection in the text after edits, in the client's units.
+/// The range in the text after edits, in the client's units.
 pub(super) fn range_in(new: &str, bytes: &Range<usize>, encoding: PositionEncoding) -> lsp_types::Range {
     let rope = Rope::from_str(new);
     let at = |byte: usize| {

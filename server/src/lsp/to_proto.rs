@@ -1,4 +1,4 @@
-//! From our types to the protocol's.
+//! Conversion to the protocol's types.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::shown;
 use crate::text::Span;
 use crate::text::position::{PositionEncoding, to_position};
 
-/// A file with a related place is read up to this size.
+/// The maximum size of a file read for a related location.
 const MAX_RELATED_FILE: u64 = 16 << 20;
 
 /// A span of `text` in the client's units.
@@ -43,13 +43,14 @@ fn severity(severity: Severity) -> DiagnosticSeverity {
     }
 }
 
-/// Turns diagnostics of one text into the client's. Remembers the other files it reads for related places.
+/// Converts diagnostics of one text for the client. Caches the other files read for related
+/// locations.
 pub(super) struct Diagnostics<'a> {
-    /// What the client understands.
+    /// The client's capabilities.
     pub(super) negotiated: &'a Negotiated,
     /// The document.
     pub(super) uri: &'a Url,
-    /// Its text.
+    /// The document's text.
     pub(super) text: &'a Rope,
     others: HashMap<PathBuf, Option<Rope>>,
 }
@@ -97,7 +98,7 @@ impl<'a> Diagnostics<'a> {
         }
     }
 
-    /// A place in this text or in another file; `None` when that cannot be read.
+    /// A location in this text or in another file; `None` if the file cannot be read.
     async fn location(&mut self, file: Option<&Path>, span: Span) -> Option<Location> {
         let encoding = self.negotiated.encoding;
         let Some(file) = file else {
@@ -144,7 +145,8 @@ pub(super) fn outcome(outcome: &EvalOutcome) -> Value {
     })
 }
 
-/// A call that had no result. LSP 3.17 `LSPErrorCodes.RequestFailed`: well-formed, but it failed, and `message` says why to a person.
+/// The error of a failed call. LSP 3.17 `LSPErrorCodes.RequestFailed`: the request was valid but
+/// failed, and `message` explains the failure to a user.
 pub(super) fn error(error: &ImageError) -> Error {
     let kind = match error {
         ImageError::Unavailable(_) => "unavailable",

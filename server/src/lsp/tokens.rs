@@ -1,4 +1,4 @@
-//! `textDocument/semanticTokens`: what each word is, for its colours.
+//! `textDocument/semanticTokens`: the token types for syntax colouring.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::ide::format::rules::Bodies;
 use crate::ide::semantic::{self, LEGEND, MODIFIERS, Token};
 use crate::text::position::Walk;
 
-/// What is advertised.
+/// The advertised capability.
 pub(super) fn capability() -> SemanticTokensServerCapabilities {
     let legend = SemanticTokensLegend {
         token_types: LEGEND.iter().map(|name| SemanticTokenType::new(name)).collect(),
@@ -82,7 +82,7 @@ async fn tokens(connection: &Connection, uri: &Url, range: Option<Range>) -> Res
     Ok(tokens)
 }
 
-/// Each token where it is behind the one before, one for each line (LSP 3.17, "Semantic Tokens").
+/// Encodes tokens relative to the previous one, one for each line (LSP 3.17, "Semantic Tokens").
 fn relative(text: &Text, tokens: &[Token]) -> Vec<SemanticToken> {
     let mut data = Vec::new();
     let mut last = crate::text::position::Position::default();

@@ -1,11 +1,12 @@
-//! `textDocument/semanticTokens/full/delta` (LSP 3.17): what has changed since the tokens that the client has.
+//! `textDocument/semanticTokens/full/delta` (LSP 3.17): the changes since the tokens that the
+//! client has.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use lsp_types::*;
 
-/// The tokens that a client was last told, by document.
+/// The tokens last sent to a client, by document.
 #[derive(Debug, Default)]
 pub(super) struct SentTokens(Mutex<Inner>);
 
@@ -16,13 +17,14 @@ struct Inner {
 }
 
 impl SentTokens {
-    /// What the client is told of all of a document.
+    /// The result for a whole document.
     pub(super) fn full(&self, uri: Url, data: Vec<SemanticToken>) -> SemanticTokens {
         let (result_id, _) = self.keep(uri, &data);
         SemanticTokens { result_id: Some(result_id), data }
     }
 
-    /// What the client, which has the tokens it calls `previous`, is told of all of a document: the difference, or all when it has others.
+    /// The difference from the tokens with result id `previous`; all tokens if the client has
+    /// others.
     pub(super) fn delta(&self, uri: Url, previous: &str, data: Vec<SemanticToken>) -> SemanticTokensFullDeltaResult {
         let (result_id, before) = self.keep(uri, &data);
         let result_id = Some(result_id);
@@ -32,7 +34,7 @@ impl SentTokens {
         }
     }
 
-    /// The client has closed a document, and needs its tokens no more.
+    /// Removes a closed document's tokens.
     pub(super) fn forget(&self, uri: &Url) {
         self.lock().tokens.remove(uri);
     }
@@ -49,7 +51,8 @@ impl SentTokens {
     }
 }
 
-/// One edit, in integers of which a token has five, for all between what both have at their beginnings and ends.
+/// A single edit that replaces everything between the common prefix and suffix. Counted in
+/// integers; a token has five.
 fn edits(before: &[SemanticToken], now: &[SemanticToken]) -> Vec<SemanticTokensEdit> {
     let same = |(one, other): &(&SemanticToken, &SemanticToken)| one == other;
     let head = before.iter().zip(now).take_while(same).count();
@@ -84,7 +87,7 @@ mod tests {
         tokens.iter().flat_map(five).collect()
     }
 
-    /// As a client does (LSP 3.17, "Semantic Tokens").
+    /// Applies edits as a client does (LSP 3.17, "Semantic Tokens").
     fn applied(before: &[SemanticToken], edits: &[SemanticTokensEdit]) -> Vec<u32> {
         let mut all = integers(before);
         for edit in edits {

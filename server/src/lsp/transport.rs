@@ -1,13 +1,15 @@
-//! One LSP connection: frames in, handlers run, answers out.
+//! An LSP connection: reads frames, runs handlers, writes answers.
 //!
-//! tower-lsp routes, decodes and cancels (`LspService`); its own `Server` is not used, because (each measured, each with a test)
-//! - it waits for more input after `exit`, so it hangs while the client keeps its end open;
-//! - it runs four handlers at a time, and then a cancellation waits behind them;
-//! - it panics when the client goes away in the middle of a request;
+//! tower-lsp routes, decodes and cancels (`LspService`). Its own `Server` is not used, because
+//! (each measured, each with a test)
+//! - after `exit` it waits for more input, so it hangs while the client keeps its end open;
+//! - it runs four handlers at a time, and further cancellations wait behind them;
+//! - it panics when the client disconnects during a request;
 //! - it ends at the first message that is not JSON.
 //!
-//! Here every handler is polled once, in the order of the messages, before the next message is read. A handler that sends its event to the
-//! session before it first waits is therefore in order by construction.
+//! Here every handler is polled once, in the order of the messages, before the next message is
+//! read. A handler that sends its event to the session before its first wait is therefore in
+//! order by construction.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,24 +31,26 @@ use tower_service::Service;
 use super::frames::{Frame, Frames};
 use crate::session::requests;
 
-/// Bytes that may wait for a client that does not read; past it the client is given up.
+/// The maximum number of bytes queued for a client that does not read; above it the connection is
+/// closed.
 const MAX_QUEUED: usize = 64 << 20;
-/// How long the last answers may take to be written when the connection ends.
+/// The time limit to write the last answers at the end of the connection.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// How a connection ended.
+/// The reason for the end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The client said `exit`; `clean` when it had said `shutdown` before (LSP: exit code 0, otherwise 1).
+    /// The client sent `exit`; `clean` if `shutdown` came before (LSP: exit code 0, otherwise 1).
     Exit {
         /// `shutdown` came first.
         clean: bool,
     },
-    /// It went away, or stopped reading.
+    /// The client disconnected, or stopped reading.
     Disconnected,
 }
 
-/// Sends to the client: answers, notifications, and requests of our own. Clones are the same connection.
+/// Sends to the client: answers, notifications, and the server's requests. Clones share the
+/// connection.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
     inner: Arc<Inner>,
@@ -63,22 +67,23 @@ struct Inner {
     waiting: Mutex<HashMap<i64, oneshot::Sender<Result<Value>>>>,
 }
 
-/// What waits to be written.
+/// An item in the writer's queue.
 #[derive(Debug)]
 enum Queued {
     /// A frame.
     Frame(Vec<u8>),
-    /// The newest frame of those that replace each other, in [`Latest`].
+    /// The newest of frames that replace each other, in [`Latest`].
     Newest(String),
 }
 
-/// Frames that are queued and of which only the newest is worth anything: a client that does not read finds one a document.
+/// Queued frames of which only the newest counts: a client that reads late gets one for each
+/// document.
 type Latest = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 
-/// Bytes that were sent and not yet written.
+/// The number of bytes sent and not yet written.
 type Backlog = Arc<AtomicUsize>;
 
-/// The other end of a [`Peer`]: what the writer takes from.
+/// The receiving end of a [`Peer`], read by the writer.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     frames: mpsc::UnboundedReceiver<Option<Queued>>,
@@ -98,12 +103,13 @@ impl Peer {
         (Peer { inner: Arc::new(inner) }, outgoing)
     }
 
-    /// Send a notification.
+    /// Sends a notification.
     pub(super) fn notify(&self, method: &str, params: impl Serialize) {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": to_value(params)}));
     }
 
-    /// [`Peer::notify`] of a state: one of the same method `about` the same that was not yet written is replaced.
+    /// [`Peer::notify`] for a state: replaces an unwritten notification of the same method and
+    /// the same `about`.
     pub(super) fn notify_newest(&self, method: &str, about: &str, params: impl Serialize) {
         let Some(frame) = framed(&json!({"jsonrpc": "2.0", "method": method, "params": to_value(params)})) else {
             return;
@@ -119,7 +125,8 @@ impl Peer {
         }
     }
 
-    /// Ask the client something. It may never answer: the future then ends with the connection.
+    /// Sends a request to the client. If the client never answers, the future ends with the
+    /// connection.
     pub(super) async fn request(&self, method: &str, params: impl Serialize) -> Result<Value> {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
@@ -133,12 +140,12 @@ impl Peer {
         result.unwrap_or_else(|| Err(Error { message: "the client went away".into(), ..Error::internal_error() }))
     }
 
-    /// Whether the connection is over.
+    /// Returns true after the end of the connection.
     pub(super) fn is_closed(&self) -> bool {
         self.inner.closed.is_cancelled()
     }
 
-    /// Resolves when the connection is over.
+    /// Resolves at the end of the connection.
     pub(super) async fn closed(&self) {
         self.inner.closed.cancelled().await;
     }
@@ -157,11 +164,11 @@ impl Peer {
             self.inner.closed.cancel();
             return;
         }
-        // Fails only after the writer has ended, and then nobody is there to read it.
+        // Fails only after the writer has ended; then nobody reads the frame.
         let _ = self.inner.out.send(Some(queued));
     }
 
-    /// The client's answer to a request of ours.
+    /// Handles the client's answer to a request of the server.
     fn answered(&self, mut message: Value) {
         let Some(answer) = message["id"].as_i64().and_then(|id| self.waiting().remove(&id)) else {
             return;
@@ -174,7 +181,7 @@ impl Peer {
             }),
             None => Ok(message["result"].take()),
         };
-        // The asker may have gone.
+        // The requester may have ended.
         let _ = answer.send(result);
     }
 
@@ -183,7 +190,7 @@ impl Peer {
     }
 }
 
-/// A request of ours whose asker may go away: then the client is told that nobody waits for the answer.
+/// Cancels a request of the server at the client if the requester ends first.
 struct GivenUp<'a> {
     peer: &'a Peer,
     id: i64,
@@ -191,7 +198,7 @@ struct GivenUp<'a> {
 
 impl Drop for GivenUp<'_> {
     fn drop(&mut self) {
-        // An answer that came took it out.
+        // A received answer has removed the entry.
         if self.peer.waiting().remove(&self.id).is_some() && !self.peer.inner.closed.is_cancelled() {
             self.peer.notify("$/cancelRequest", json!({"id": self.id}));
         }
@@ -215,8 +222,8 @@ fn to_value(params: impl Serialize) -> Value {
     })
 }
 
-/// Serve one connection until the client says `exit`, goes away, or stops reading. Requests that are still being worked on are cancelled then:
-/// their futures are dropped.
+/// Serves one connection until the client sends `exit`, disconnects, or stops reading. Requests
+/// still in progress are then cancelled: their futures are dropped.
 pub(super) async fn run<S, R, W>(mut service: LspService<S>, peer: Peer, out: Outgoing, read: R, write: W) -> Ended
 where
     S: LanguageServer,
@@ -287,7 +294,7 @@ async fn write_out<W: AsyncWrite + Unpin>(mut write: W, mut out: Outgoing) {
     }
 }
 
-/// What a message is.
+/// The kind of a message.
 enum Sorted {
     Request(Request),
     Answer(Value),
@@ -304,13 +311,13 @@ fn sort(mut message: Value) -> Sorted {
             "a message is an object with a `method`, or with an `id` and a `result` or an `error`",
         );
     }
-    // These take no parameters, and clients send `null` for none; tower-lsp would refuse that.
+    // Both methods take no parameters, and clients send `null`; tower-lsp would refuse it.
     if matches!(message["method"].as_str(), Some("shutdown" | "exit"))
         && let Some(object) = message.as_object_mut()
     {
         object.remove("params");
     }
-    // Not a copy of all of it: it may hold a whole document.
+    // The message is not cloned: it may contain a whole document.
     let id = message.get("id").cloned();
     match serde_json::from_value(message) {
         Ok(request) => Sorted::Request(request),
@@ -327,20 +334,21 @@ fn refused(id: Option<Value>, why: &str) -> Sorted {
     Sorted::Invalid(id, Error { message: format!("Invalid request: {why}").into(), ..Error::invalid_request() })
 }
 
-/// The requests and notifications that are being worked on.
+/// The requests and notifications in progress.
 struct Handlers {
     peer: Peer,
     running: JoinSet<()>,
-    /// The requests' ids, for the answer to one whose handler panics.
+    /// The requests' ids, for the answer if a handler panics.
     ids: HashMap<tokio::task::Id, Id>,
 }
 
 impl Handlers {
-    /// Call the handler and poll it once; what is not done then goes on in a task of its own, on the handlers' threads.
+    /// Calls the handler and polls it once. An unfinished handler continues in a task of its own,
+    /// on the handlers' threads.
     fn start<S: LanguageServer>(&mut self, service: &mut LspService<S>, request: Request) {
         let id = request.id().cloned();
         let method = request.method().to_owned();
-        // What must be answered whatever other requests do.
+        // A request that must be answered regardless of other requests.
         let always = request.params().is_some_and(|params| {
             matches!(params["command"].as_str(), Some("consort.status" | "consort.interrupt" | "consort.restartImage"))
         });
@@ -364,7 +372,7 @@ impl Handlers {
         }
     }
 
-    /// Wait until one is done, and clear it away. Waits for ever when none runs.
+    /// Waits until a handler is done, and removes it. Waits forever if none runs.
     async fn reap(&mut self) {
         match self.running.join_next_with_id().await {
             Some(Ok((task, ()))) => drop(self.ids.remove(&task)),
@@ -379,7 +387,7 @@ impl Handlers {
     }
 }
 
-/// Exactly one answer to each request, none to a notification.
+/// Sends exactly one answer to each request, none to a notification.
 fn answer(peer: &Peer, id: Option<Id>, method: &str, response: Option<Response>) {
     match (response, id) {
         (Some(response), _) => peer.send(&response),

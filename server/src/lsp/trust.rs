@@ -1,4 +1,5 @@
-//! The question whether the workspace is trusted with what its consort.toml wants: a message with two buttons.
+//! The question whether to trust the workspace with the settings of its consort.toml: a message
+//! with two buttons.
 
 use serde_json::json;
 
@@ -9,12 +10,12 @@ use crate::session::trust::{TrustAnswer, TrustPrompt};
 const TRUST: &str = "Trust";
 const NOT_NOW: &str = "Not now";
 
-/// Ask; whatever goes wrong afterwards is said in a message.
+/// Asks the user; a later failure is shown in a message.
 pub(super) fn ask(notifier: &Notifier, asked: TrustPrompt) {
     let (peer, session, client) = (notifier.peer.clone(), notifier.session.clone(), notifier.client);
     let notifier = notifier.clone();
     tokio::spawn(async move {
-        // The protocol's type 2: a warning.
+        // Type 2 of the protocol: a warning.
         let params = json!({"type": 2, "message": asked.message, "actions": [{"title": TRUST}, {"title": NOT_NOW}]});
         let answer = match peer.request("window/showMessageRequest", params).await {
             Ok(answer) if answer["title"] == TRUST => TrustAnswer::Trust,

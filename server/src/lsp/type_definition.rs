@@ -1,4 +1,5 @@
-//! `textDocument/typeDefinition` (LSP 3.17): the class, structure, condition or type that a variable is of or a function returns.
+//! `textDocument/typeDefinition` (LSP 3.17): the class, structure, condition or type of a
+//! variable, or of a function's value.
 
 use lsp_types::request::{GotoTypeDefinitionParams, GotoTypeDefinitionResponse};
 use lsp_types::*;
@@ -14,7 +15,8 @@ use crate::image::api::symbols::{Symbol, Want};
 use crate::text::forms::{package_at, symbol_at};
 use crate::text::position::to_offset;
 
-/// `textDocument/typeDefinition`. Of a local variable what the text tells; of other names what the image knows.
+/// `textDocument/typeDefinition`: for a local variable from the text; for other names from the
+/// image.
 pub(super) async fn find(
     connection: &Connection,
     params: GotoTypeDefinitionParams,
@@ -50,7 +52,8 @@ pub(super) async fn find(
     Ok((!locations.is_empty()).then_some(GotoTypeDefinitionResponse::Array(locations)))
 }
 
-/// The definitions of types that `name` has: its own or, with [`Want::Types`], those of its value. What the image does not know, the texts may.
+/// The definitions of types with the name `name`: its own or, with [`Want::Types`], those of its
+/// value. Open texts are used for names unknown to the image.
 async fn definitions(
     connection: &Connection,
     texts: &mut Texts,

@@ -1,4 +1,4 @@
-//! `workspace/symbol` (LSP 3.17): what open texts and the image define.
+//! `workspace/symbol` (LSP 3.17): the definitions in open texts and in the image.
 
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
@@ -10,10 +10,10 @@ use crate::ide::places::{self, Defined};
 use crate::image::api::symbols::{Apropos, Known};
 use crate::text::definitions;
 
-/// Symbols that are answered at most.
+/// The maximum number of symbols in an answer.
 const LIMIT: usize = 200;
 
-/// `workspace/symbol`. An empty query is answered with what open texts define.
+/// `workspace/symbol`. An empty query returns the definitions in open texts.
 pub(super) async fn symbols(
     connection: &Connection,
     params: WorkspaceSymbolParams,

@@ -1,4 +1,5 @@
-//! A tool's answer as a client gets it: bounded, with a number by which the rest can be read, and nothing of length in it twice.
+//! The shortening of a tool's answer: limited in size, with a number to read the rest by, and
+//! without long strings in both text and data.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,34 +7,36 @@ use serde_json::{Map, Value};
 
 use super::kept::Kept;
 
-/// Bytes of text that an answer shows.
+/// The maximum number of bytes of text in an answer.
 pub(crate) const TEXT: usize = 4_000;
-/// Bytes of data beside the text, where a tool does not say otherwise.
+/// The maximum number of bytes of data beside the text, unless a tool sets another.
 pub(crate) const DATA: usize = 4_000;
-/// Bytes of a string in the data; of a longer one that the text shows too both ends are given.
+/// The maximum number of bytes of a string in the data; of a longer one that is also in the text,
+/// only both ends are kept.
 const STRING: usize = 400;
-/// Items of a list in data that is too long, in the order in which they are tried.
+/// The maximum numbers of items in a list in oversized data, in the order tried.
 const ITEMS: [usize; 5] = [100, 50, 20, 10, 5];
 
-/// What of an answer may be shown.
+/// The size limits of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Bytes of text.
+    /// The maximum number of bytes of text.
     pub(crate) text: usize,
-    /// Bytes of data.
+    /// The maximum number of bytes of data.
     pub(crate) data: usize,
-    /// Bytes of a string in the data that the text shows too.
+    /// The maximum number of bytes of a string in the data that is also in the text.
     pub(crate) string: usize,
 }
 
 impl Limits {
-    /// For a tool whose output an agent need not read whole.
+    /// The limits for a tool whose output an agent need not read in full.
     pub(crate) const DEFAULT: Limits = Limits { text: TEXT, data: DATA, string: STRING };
-    /// For a tool whose caller says how much it wants.
+    /// The limits for a tool whose caller sets the size.
     pub(crate) const NONE: Limits = Limits { text: usize::MAX, data: usize::MAX, string: STRING };
 }
 
-/// The text and the data of an answer within the limits. `full`: the text before something was taken out of it that is to be found again.
+/// Shortens the text and the data of an answer to the limits. `full`: the text before a removal,
+/// kept so that it can be read later.
 pub(crate) fn shorten(
     text: &str,
     full: Option<String>,
@@ -70,7 +73,8 @@ pub(crate) fn shorten(
     (shown, facts)
 }
 
-/// Head and tail of a text, cut at ends of lines where these are near, with a line between them that is given the bytes left out.
+/// The head and tail of a text, cut at nearby line ends. `between` returns the line between them,
+/// given the number of bytes left out.
 pub(crate) fn ends(text: &str, limit: usize, between: &dyn Fn(usize) -> String) -> String {
     let mut head = limit / 2;
     while !text.is_char_boundary(head) {
@@ -90,7 +94,7 @@ pub(crate) fn ends(text: &str, limit: usize, between: &dyn Fn(usize) -> String) 
     format!("{}\n{}\n{}", &text[..head], between(tail - head), &text[tail..])
 }
 
-/// Shortens strings of length that the text shows as well; whether there were any.
+/// Shortens long strings that are also in the text; returns true if there were any.
 fn cut_strings(value: &mut Value, text: &str, most: usize) -> bool {
     match value {
         Value::String(string) if string.len() > most => {
@@ -98,7 +102,7 @@ fn cut_strings(value: &mut Value, text: &str, most: usize) -> bool {
             while !string.is_char_boundary(start) {
                 start -= 1;
             }
-            // A line of it is enough to know it by: the text may indent the others.
+            // A single line of the string is enough to find it: the text may indent the others.
             let probe = string[..start].lines().map(str::trim).max_by_key(|line| line.len()).unwrap_or_default();
             let shown = !probe.is_empty() && text.contains(probe);
             if shown {
@@ -113,7 +117,8 @@ fn cut_strings(value: &mut Value, text: &str, most: usize) -> bool {
     }
 }
 
-/// Shortens lists, the longest items last, until the data is within the limit; whether anything was left out.
+/// Shortens lists, those with the longest items last, until the data is within the limit; returns
+/// true if anything was left out.
 fn cut_lists(facts: &mut Value, limit: usize) -> bool {
     let mut cut = false;
     for most in ITEMS {
@@ -125,7 +130,7 @@ fn cut_lists(facts: &mut Value, limit: usize) -> bool {
     if facts.to_string().len() > limit
         && let Value::Object(fields) = facts
     {
-        // Text that no part of the answer's text shows: its ends.
+        // Text that no part of the answer's text contains: both ends are kept.
         for field in fields.values_mut() {
             cut |= cut_long(field, limit / 8);
         }
@@ -157,7 +162,7 @@ fn cut_long(value: &mut Value, most: usize) -> bool {
     }
 }
 
-/// The data of an answer that is no object.
+/// The data of an answer as an object; an empty one if the data is no object.
 pub(crate) fn object(facts: Value) -> Value {
     if facts.is_object() { facts } else { Value::Object(Map::new()) }
 }
@@ -202,7 +207,7 @@ mod tests {
         assert_eq!(shown.matches("0123456789").count(), 100);
         assert!(facts["stdout"].as_str().unwrap().len() < 300, "{facts}");
         assert_eq!(kept.numbers(), [1]);
-        // What the text does not have stays.
+        // Data missing from the text stays.
         let (_, facts, _) = shortened("a", None, json!({"tree": "b".repeat(1000)}));
         assert_eq!(facts["tree"].as_str().unwrap().len(), 1000);
     }

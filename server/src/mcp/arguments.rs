@@ -1,20 +1,23 @@
-//! A tool call's arguments against the tool's input schema, with errors that an agent can act on.
+//! The check of a tool call's arguments against the tool's input schema, with errors that an
+//! agent can act on.
 
 use rmcp::model::JsonObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The arguments as the tool wants them, or one message that names every argument that is wrong and what was expected.
+/// The arguments in the tool's type, or one message that names every wrong argument and the
+/// expected value.
 pub(crate) fn parse<T: DeserializeOwned>(tool: &str, schema: &JsonObject, mut given: JsonObject) -> Result<T, String> {
     let empty = JsonObject::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     let required: Vec<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    // An optional argument that is null or an empty text was not given: clients that fill in every field send it so.
+    // An optional argument that is null or an empty string counts as absent: some clients fill in
+    // every field.
     let is_nothing = |value: &Value| value.is_null() || value.as_str() == Some("");
     given.retain(|name, value| !(is_nothing(value) && known.contains_key(name) && !required.contains(&name.as_str())));
 
-    // One where a list is wanted.
+    // A single value where a list is expected becomes a list.
     for (name, value) in &mut given {
         if value.is_string() && known.get(name).is_some_and(|property| property["type"] == "array") {
             *value = Value::Array(vec![value.take()]);
@@ -71,7 +74,7 @@ fn expected(property: Option<&Value>) -> String {
     }
 }
 
-/// What the value is, if it is not what the property says.
+/// A description of the value if it does not match the property.
 fn mismatch(property: &Value, value: &Value) -> Option<String> {
     let fits = match property.get("type").and_then(Value::as_str) {
         Some("string") => value.as_str().is_some_and(|text| !text.is_empty() || property.get("minLength").is_none()),

@@ -1,5 +1,7 @@
-//! The gate of every tool: nothing that needs a person's approval is done without. Where no editor can ask, the question goes through the agent's
-//! client: `elicitation/create` in revisions with a handshake, an input-required result in 2026-07-28, whose calls are made again with the answer.
+//! The approval check of every tool: nothing that needs a user's approval runs without it. If no
+//! editor can ask, the request goes through the agent's client: `elicitation/create` in revisions
+//! with a handshake; in 2026-07-28 an input-required result, after which the client repeats the
+//! call with the answer.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -12,14 +14,14 @@ use serde_json::{Value, json};
 use super::tools::Call;
 use crate::session::approval::{Answer, ApprovalRequest, Class, Decision, Grant, Question, Retry, Subject, Verdict};
 
-/// Key of the one question in an input-required result.
+/// The key of the only question in an input-required result.
 const QUESTION: &str = "approval";
 
-/// How the person behind a call's client can be asked.
+/// The way to ask the user of a call's client.
 #[derive(Debug)]
 pub(crate) struct Asker {
     way: Way,
-    /// The client has a connection of its own.
+    /// True if the client has a connection of its own.
     lasting: bool,
     retry: Option<Retry>,
 }
@@ -31,19 +33,19 @@ enum Way {
     None,
 }
 
-/// Whether a tool may run.
+/// The result of the approval check.
 #[derive(Debug)]
 pub(crate) enum Consent {
-    /// It may; with what was allowed.
+    /// Approved; with the grant, if approval was needed.
     Given(Option<Grant>),
-    /// Why not.
+    /// Refused, with the reason.
     Refused(String),
-    /// The client is to ask, and to call again.
+    /// The client must ask and repeat the call.
     AskFirst(Box<InputRequiredResult>),
 }
 
 impl Asker {
-    /// For a call. `state` and `responses` are those of a call that is made again.
+    /// Creates the asker for a call. `state` and `responses` come from a repeated call.
     pub(crate) fn new(
         context: &RequestContext<RoleServer>,
         lasting: bool,
@@ -69,7 +71,7 @@ impl Asker {
     }
 }
 
-/// Whether a tool may do what it is asked to. Dropping the future withdraws the question.
+/// Checks that a tool may perform the operation. Dropping the future withdraws the request.
 pub(crate) async fn of(
     call: &mut Call,
     tool: &'static str,
@@ -87,13 +89,13 @@ pub(crate) async fn of(
         verdict => verdict,
     };
     match verdict {
-        // A file may have been exchanged while a person read.
+        // A file may have been replaced while the user was reading.
         Verdict::Allowed(permit) => match call.session.recheck(call.client, &permit) {
             Ok(_) => Consent::Given(Some(permit)),
             Err(why) => Consent::Refused(format!("Refused: {why}.")),
         },
         Verdict::Refused(why) => Consent::Refused(why),
-        // Nobody asks twice.
+        // A request is never sent twice.
         Verdict::ThroughAgent(_) => Consent::Refused("Refused: nobody can be asked.".into()),
     }
 }
@@ -106,7 +108,7 @@ async fn through_agent(call: &Call, question: Question) -> Result<Verdict, Conse
             let answer = match asked.await {
                 Ok(result) => meaning(&result),
                 Err(ServiceError::Timeout { .. }) => Answer::Late,
-                // The question is withdrawn by being dropped, and the call with it.
+                // Dropping the question withdraws the request, together with the call.
                 Err(
                     ServiceError::TransportClosed | ServiceError::TransportSend(_) | ServiceError::Cancelled { .. },
                 ) => {
@@ -154,7 +156,7 @@ fn form(question: &Question) -> ElicitRequestParams {
     ElicitRequestParams::FormElicitationParams { meta: None, message: question.message.clone(), requested_schema }
 }
 
-/// What the answer to the form means. Only a choice that was made allows anything.
+/// The answer that the form's result stands for. Only an explicit choice allows anything.
 fn meaning(result: &ElicitResult) -> Answer {
     match result.action {
         ElicitationAction::Accept => {

@@ -1,7 +1,9 @@
-//! The transport: newline-delimited JSON-RPC, with an answer to every line that is not usable and a bound on what is kept.
+//! The transport: newline-delimited JSON-RPC. Every unusable line gets an answer, and all buffers
+//! are bounded.
 //!
-//! `rmcp`'s own transport ignores lines that are not JSON, drops long ones without a word, and leaves a call that was in progress
-//! running when the client goes. This one answers, and tells the calls.
+//! `rmcp`'s own transport ignores lines that are not JSON, drops long ones silently, and leaves a
+//! call in progress running when the client disconnects. Here such lines are answered and such
+//! calls cancelled.
 
 use std::collections::{HashSet, VecDeque};
 use std::future::Future;
@@ -24,27 +26,28 @@ use tokio_util::sync::CancellationToken;
 
 use super::lines::{Id, Line, Lines, id_of};
 
-/// The longest line that is read. Code for an image is far shorter.
+/// The maximum length of a line. Code for an image is far shorter.
 const LINE_LIMIT: usize = 16 << 20;
-/// Requests in progress on one connection.
+/// The maximum number of requests in progress on one connection.
 const REQUEST_LIMIT: usize = 256;
-/// Bytes of answers that a client has not read, after which no more of its requests are read.
+/// The limit of unread answers in bytes, above which no more of the client's requests are read.
 const UNREAD_LIMIT: usize = 8 << 20;
-/// Bytes of unread answers after which progress is no longer told.
+/// The limit of unread answers in bytes, above which progress is no longer reported.
 const UNREAD_NOTIFICATIONS: usize = 1 << 20;
-/// How long calls may go on for a client that has closed its input and still reads. Their own deadlines are usually earlier.
+/// The time limit for calls of a client that has closed its input and still reads. The calls' own
+/// deadlines are usually earlier.
 const HALF_CLOSED_GRACE: Duration = Duration::from_secs(60);
-/// How long the last answers may take to be written when the connection ends.
+/// The time limit to write the last answers at the end of the connection.
 const FLUSH_GRACE: Duration = Duration::from_secs(1);
 
-/// What the reading and the writing side share.
+/// The state shared by the reading and the writing side.
 #[derive(Default)]
 struct Shared {
-    /// Requests that were handed on and not yet answered or cancelled.
+    /// Requests passed on and not yet answered or cancelled.
     in_flight: Mutex<HashSet<RequestId>>,
-    /// Bytes given to the writer and not yet written.
+    /// The number of bytes passed to the writer and not yet written.
     unread: AtomicUsize,
-    /// Either of the two became less.
+    /// Notified when either of the two decreases.
     less: Notify,
 }
 
@@ -58,7 +61,7 @@ impl Shared {
         self.less.notify_waiters();
     }
 
-    /// Wait until `enough` holds.
+    /// Waits until `enough` holds.
     async fn until(&self, enough: impl Fn(&Shared) -> bool) {
         loop {
             let less = self.less.notified();
@@ -72,25 +75,26 @@ impl Shared {
     }
 }
 
-/// One connection.
+/// A connection.
 pub(crate) struct Ndjson<R> {
     lines: Lines<R>,
     shared: Arc<Shared>,
     outbox: Option<mpsc::UnboundedSender<Vec<u8>>>,
     writer: Option<tokio::task::JoinHandle<()>>,
-    /// The rest of a batch (revision 2025-03-26 has them).
+    /// The rest of a batch (revision 2025-03-26 has batches).
     batch: VecDeque<Value>,
-    /// A first request came. Before it `rmcp` takes any other message for a reason to leave.
+    /// A first request was received. Before it, `rmcp` ends the connection on any other message.
     begun: bool,
     ended: bool,
-    /// Tells the calls in progress that nobody waits for them.
+    /// Cancels the calls in progress when the client has disconnected.
     gone: CancellationToken,
     hang_up: Pin<Box<dyn Future<Output = ()> + Send>>,
     grace: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
-    /// A connection that is read from `read` and written to `write`. `hang_up` resolves when nobody reads what we write.
+    /// A connection that is read from `read` and written to `write`. `hang_up` resolves when
+    /// nobody reads the output.
     pub(crate) fn new<W>(
         read: R,
         write: W,
@@ -130,7 +134,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         Err(std::io::ErrorKind::BrokenPipe.into())
     }
 
-    /// Answer a message that goes no further.
+    /// Answers a message that is not passed on.
     fn refuse(&self, id: Option<Value>, code: ErrorCode, message: &str) {
         tracing::debug!(?id, code = code.0, message, "refused a message of an MCP client");
         let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code.0, "message": message}});
@@ -139,7 +143,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         }
     }
 
-    /// The next line's message or messages, or `None` when there will be none.
+    /// The message or messages of the next line, or `None` at the end of the input.
     async fn read(&mut self) -> Option<Value> {
         loop {
             if let Some(message) = self.batch.pop_front() {
@@ -193,14 +197,14 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         }
     }
 
-    /// Make a message of it, or answer why it is none.
+    /// Parses the message, or answers with the reason why it is invalid.
     fn admit(&mut self, value: Value) -> Option<ClientJsonRpcMessage> {
         let id = value.get("id").cloned();
         let method = value.get("method").and_then(Value::as_str).map(str::to_owned);
         let params = value.get("params").cloned();
         let message = match serde_json::from_value::<ClientJsonRpcMessage>(value) {
             Ok(message) => message,
-            // A notification is never answered, not even a bad one.
+            // A notification is never answered, not even an invalid one.
             Err(error) if id.is_none() && method.is_some() => {
                 tracing::debug!(%error, ?method, "ignored a notification of an MCP client");
                 return None;
@@ -243,7 +247,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
                 self.begun = true;
             }
             ClientJsonRpcMessage::Notification(notification) => {
-                // The answer to a cancelled request is dropped, so it must be forgotten here.
+                // The answer to a cancelled request is dropped, so its id is removed here.
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
@@ -261,7 +265,8 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
     }
 }
 
-/// What is wrong with the params of a method that exists, when they kept `rmcp` from recognising the request.
+/// The error in the params of an existing method, if they kept `rmcp` from recognising the
+/// request.
 fn bad_params(method: &str, params: Option<Value>) -> Option<String> {
     fn why<T: serde::de::DeserializeOwned>(method: &str, params: Value) -> String {
         match serde_json::from_value::<T>(params) {
@@ -298,7 +303,7 @@ fn id_value(id: Option<Id>) -> Value {
     }
 }
 
-/// Write what is in the box until it closes or the client stops taking it.
+/// Writes queued messages until the queue closes or the client stops reading.
 async fn write_all<W>(
     mut write: W,
     mut inbox: mpsc::UnboundedReceiver<Vec<u8>>,
@@ -320,7 +325,7 @@ async fn write_all<W>(
         shared.unread.fetch_sub(bytes.len(), Ordering::Relaxed);
         shared.less.notify_waiters();
     }
-    // The other end sees the end of the stream; that it is already gone is no news.
+    // The other end sees the end of the stream; an error means that it is already closed.
     let _ = write.shutdown().await;
 }
 
@@ -355,7 +360,8 @@ impl<R: AsyncRead + Unpin + Send + 'static> Transport<RoleServer> for Ndjson<R> 
                 return Some(message);
             }
         }
-        // The input has ended. Calls in progress go on while somebody may read their answers; then they are told.
+        // The input has ended. Calls in progress continue while the client may read their
+        // answers; then they are cancelled.
         tokio::select! {
             () = self.shared.until(|shared| shared.requests().is_empty()) => {}
             () = self.gone.cancelled() => {}
@@ -381,7 +387,8 @@ impl<R: AsyncRead + Unpin + Send + 'static> Transport<RoleServer> for Ndjson<R> 
 impl<R> Drop for Ndjson<R> {
     fn drop(&mut self) {
         self.gone.cancel();
-        // Without `close` (the client left before it had begun) the writer ends with its box; one that is stuck must not stay.
+        // Without `close` (the client disconnected before its first request) the writer ends with
+        // its queue; a blocked writer must not remain.
         self.outbox = None;
         if let Some(mut writer) = self.writer.take() {
             tokio::spawn(async move {

@@ -1,4 +1,5 @@
-//! MCP over streamable HTTP, for agents that cannot start a program: loopback only, and only with the token.
+//! MCP over streamable HTTP, for agents that cannot start a program: loopback only, and only with
+//! the token.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,46 +21,47 @@ use super::http_listener::{Guarded, Visitor};
 use super::server::{Handler, Stateless};
 use crate::session::Session;
 
-/// Bytes of a request's body: as much as a line on the socket.
+/// The maximum size of a request's body in bytes, the same as of a line on the socket.
 const BODY_LIMIT: usize = 16 << 20;
 
-/// Why the HTTP door does not open.
+/// The reason why the HTTP server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// The address is reachable from other machines.
     #[error("--http {0}: only loopback addresses are served; use 127.0.0.1:{port} or [::1]:{port}", port = .0.port())]
     NotLoopback(SocketAddr),
-    /// It is taken, or not ours.
+    /// The address is in use, or not an address of this machine.
     #[error(
         "cannot listen on {address}: {source}; is another `consort serve --http` running? Port 0 takes any free one"
     )]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// The token's file cannot be made, read or trusted.
+    /// The token's file cannot be created, read or trusted.
     #[error("token file {path}: {reason}")]
     Token {
         /// The file.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// The problem and its remedy.
         reason: String,
     },
 }
 
-/// An open HTTP door.
+/// A running HTTP server.
 #[derive(Debug)]
 pub struct HttpServer {
-    /// Where it listens, with the port that was taken.
+    /// The address it listens on, with the actual port.
     pub address: SocketAddr,
     /// Ends when the token that was given to [`serve_http`] is cancelled.
     pub task: JoinHandle<()>,
 }
 
-/// Serve MCP at `http://ADDRESS/mcp` to whoever presents the bearer token in `token_file`, which is made (mode 0600) when it is
-/// missing. Requests with another `Host` than a loopback one, or from a web page (`Origin`) of another machine, are refused.
+/// Serves MCP at `http://ADDRESS/mcp` to clients with the bearer token in `token_file`, which is
+/// created (mode 0600) if missing. Requests whose `Host` is not a loopback one, or from a web
+/// page (`Origin`) of another machine, are refused.
 pub async fn serve_http(
     session: Session,
     address: SocketAddr,
@@ -118,7 +120,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Equality whose time does not tell how much of a guess was right.
+/// Equality in constant time: the time does not reveal the number of correct bytes in a guess.
 fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
@@ -133,12 +135,13 @@ mod token {
 
     use crate::bounded_file;
 
-    /// Bytes of randomness.
+    /// The number of random bytes in a token.
     const RANDOM: usize = 32;
-    /// The longest file that holds a token, bytes.
+    /// The maximum size of a token file in bytes.
     const LONGEST: u64 = 4096;
 
-    /// The token in the file; a new one when there is no file. A file that others may read is refused.
+    /// The token in the file; a new one if there is no file. A file that other users may read is
+    /// refused.
     pub(super) fn read_or_make(path: &Path) -> Result<String, String> {
         if let Some(directory) = path.parent() {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);

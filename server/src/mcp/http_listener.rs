@@ -1,4 +1,5 @@
-//! The connections of the HTTP door before they have shown the token: few, for a short time, and never at the cost of editors.
+//! Limits for HTTP connections that have not yet sent the token: few, for a short time, and never
+//! at the cost of editors.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -17,28 +18,29 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// How long a connection may take until a request on it has shown the token.
+/// The time limit for a connection to send a request with the token.
 const SHOW_TOKEN: Duration = Duration::from_secs(10);
-/// Connections at a time that have not. One more ends the oldest.
+/// The maximum number of connections without the token. A further one ends the oldest.
 const STRANGERS: usize = 32;
-/// Connections at a time in all, unless the system lets this process have few descriptors.
+/// The maximum number of connections in all, or fewer if the system allows this process few
+/// descriptors.
 const MOST: usize = 256;
-/// How long to wait when the system has no descriptor left.
+/// The pause when the system has no descriptor left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What the listener and the requests of one connection know of it.
+/// The state of one connection, shared by the listener and the requests.
 #[derive(Debug, Clone)]
 pub(super) struct Visitor(Arc<State>);
 
 #[derive(Debug)]
 struct State {
     known: AtomicBool,
-    /// It is to end, to make room.
+    /// Cancelled to end the connection and free its place.
     leave: CancellationToken,
 }
 
 impl Visitor {
-    /// A request of it has shown the token.
+    /// Records that a request on this connection had the token.
     pub(super) fn is_known(&self) {
         self.0.known.store(true, Ordering::Release);
     }
@@ -50,7 +52,7 @@ impl Connected<IncomingStream<'_, Guarded>> for Visitor {
     }
 }
 
-/// A listener that keeps to these limits.
+/// A listener that enforces these limits.
 #[derive(Debug)]
 pub(super) struct Guarded {
     listener: TcpListener,
@@ -62,14 +64,15 @@ pub(super) struct Guarded {
 
 impl Guarded {
     pub(super) fn new(listener: TcpListener) -> Guarded {
-        // Three of four descriptors are for editors, agents on the socket, the image and its copies.
+        // Three of four descriptors are for editors, agents on the socket, the image and its
+        // copies.
         let limit =
             getrlimit(Resource::Nofile).current.map_or(MOST, |limit| usize::try_from(limit / 4).unwrap_or(MOST));
         let open = Arc::new(AtomicUsize::new(0));
         Guarded { listener, strangers: VecDeque::new(), open, most: MOST.min(limit).max(1), show_token: SHOW_TOKEN }
     }
 
-    /// Admit a connection; `None`: there are too many of those that have shown the token.
+    /// Accepts a connection; `None` if too many connections have sent the token.
     fn admit(&mut self, stream: TcpStream) -> Option<GuardedStream> {
         self.strangers.retain(|state| state.upgrade().is_some_and(|state| !state.known.load(Ordering::Acquire)));
         while self.strangers.len() >= STRANGERS.min(self.most) {
@@ -119,7 +122,7 @@ impl Listener for Guarded {
     }
 }
 
-/// Counts a connection for as long as it lives.
+/// Counts a connection until it is dropped.
 #[derive(Debug)]
 struct Open(Arc<AtomicUsize>);
 
@@ -129,11 +132,12 @@ impl Drop for Open {
     }
 }
 
-/// A connection that fails when it has not shown the token in time, or has to make room before.
+/// A connection that fails if it has not sent the token in time, or if it is ended before to free
+/// its place.
 pub(super) struct GuardedStream {
     stream: TcpStream,
     state: Arc<State>,
-    /// Resolves when it is over for one that has not shown the token.
+    /// Resolves at the end of the time limit, for a connection that has not sent the token.
     over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     #[allow(dead_code, reason = "it counts")]
     open: Open,
@@ -205,7 +209,7 @@ mod tests {
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// A door at which `/known` shows the token.
+    /// A server at which a request to `/known` counts as one with the token.
     async fn door(show_token: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
         let mut guarded = Guarded::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
         guarded.show_token = show_token;
@@ -231,7 +235,7 @@ mod tests {
 
     async fn ended(stream: &mut TcpStream) {
         let mut rest = Vec::new();
-        // A reset is an end too.
+        // A reset also ends the connection.
         let _ = stream.read_to_end(&mut rest).await;
     }
 

@@ -1,16 +1,16 @@
-//! Answers that were shown in part, kept for a while so that a client can read the rest.
+//! Answers that were shown in part, kept for a time so that a client can read the rest.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Answers that are kept for one client.
+/// The maximum number of answers kept for one client.
 const NUMBER: usize = 16;
-/// Bytes of all of them together.
+/// The maximum size of all kept answers in bytes.
 const BYTES: usize = 1 << 20;
-/// How long one is kept.
+/// The time an answer is kept.
 const TIME: Duration = Duration::from_secs(30 * 60);
 
-/// The answers of one client, the oldest first.
+/// The kept answers of one client, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     entries: VecDeque<Entry>,
@@ -25,7 +25,7 @@ struct Entry {
 }
 
 impl Kept {
-    /// Keeps a text; the number it is asked for by. Older ones make room for it.
+    /// Keeps a text and returns its number. Older texts are removed to free space.
     pub(crate) fn keep(&mut self, text: String) -> u64 {
         self.keep_at(text, Instant::now())
     }
@@ -45,7 +45,7 @@ impl Kept {
         self.last
     }
 
-    /// The text of a number, if it is still there.
+    /// The text with a number, if still kept.
     pub(crate) fn text(&mut self, number: u64) -> Option<&str> {
         self.text_at(number, Instant::now())
     }
@@ -55,7 +55,7 @@ impl Kept {
         self.entries.iter().find(|entry| entry.number == number).map(|entry| entry.text.as_str())
     }
 
-    /// The numbers that can be asked for.
+    /// The numbers of the kept texts.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         self.entries.iter().map(|entry| entry.number).collect()
     }

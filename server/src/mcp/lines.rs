@@ -1,19 +1,20 @@
-//! Lines of bounded length from a byte stream, and the request id of a line that cannot be used.
+//! Lines of bounded length from a byte stream, and the request id of an unusable line.
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// What came.
+/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A whole line, without its end.
     Whole(Vec<u8>),
-    /// A line longer than the limit; it was read past and not kept. Its length in bytes, and the `id` of the JSON object it held.
+    /// A line longer than the limit, skipped without being stored: its length in bytes, and the
+    /// `id` of the JSON object in it.
     TooLong(usize, Option<Id>),
-    /// The stream ended. What had come of a last line without its end is dropped: it may be half a message.
+    /// The end of the stream. An incomplete last line is dropped: it may be half a message.
     End,
 }
 
-/// A JSON-RPC id as it stood in the text.
+/// A JSON-RPC id as written in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Id {
     /// A number.
@@ -22,12 +23,12 @@ pub(crate) enum Id {
     Text(String),
 }
 
-/// Reads lines. Its state is in itself, so a `next` that is dropped half-way loses nothing.
+/// Reads lines. All state is in the reader, so dropping a pending `next` loses nothing.
 pub(crate) struct Lines<R> {
     read: BufReader<R>,
     buffer: Vec<u8>,
     limit: usize,
-    /// Set while reading past a line that is too long.
+    /// Set while skipping a line that is too long.
     skipping: Option<(usize, IdFinder)>,
 }
 
@@ -70,15 +71,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// The `id` of a request in a text that could not be parsed: its sender waits for an answer with that id.
+/// The `id` of a request in a text that could not be parsed: its sender waits for an answer with
+/// that id.
 pub(crate) fn id_of(text: &[u8]) -> Option<Id> {
     let mut finder = IdFinder::default();
     finder.feed(text);
     finder.found()
 }
 
-/// Finds the value of the top-level key `id` in a JSON object without keeping the text. It checks nothing but brackets and quotes:
-/// only an object that closes, and that is nothing but an object, gives an id.
+/// Finds the value of the top-level key `id` in a JSON object without storing the text. Only
+/// brackets and quotes are checked; the text must be exactly one closed object to give an id.
 #[derive(Default)]
 struct IdFinder {
     depth: usize,
@@ -92,7 +94,7 @@ struct IdFinder {
     id: Option<Id>,
 }
 
-/// No id that a client makes is longer.
+/// A length that no client's id exceeds.
 const LONGEST_ID: usize = 256;
 
 impl IdFinder {

@@ -1,8 +1,10 @@
-//! Frontend 2: agents. MCP over the bridge's socket ([`serve`]) or over loopback HTTP ([`http::serve_http`]).
+//! Frontend 2: agents. MCP over the bridge's socket ([`serve`]) or over loopback HTTP
+//! ([`http::serve_http`]).
 //!
-//! `rmcp` speaks both eras of the protocol on one connection: the `initialize` handshake (2024-11-05 to 2025-11-25) and
-//! self-contained requests (2026-07-28). What it leaves to us is here: framing that answers every bad line ([`framing`]), tools as
-//! a table ([`tools`]), and calls that end when their client is gone ([`server`]).
+//! `rmcp` speaks both eras of the protocol on one connection: the `initialize` handshake
+//! (2024-11-05 to 2025-11-25) and self-contained requests (2026-07-28). The modules here add
+//! framing that answers every invalid line ([`framing`]), tools as a table ([`tools`]), and calls
+//! that end when their client disconnects ([`server`]).
 
 pub mod http;
 
@@ -32,8 +34,9 @@ use crate::session::Session;
 
 pub use http::{HttpError, HttpServer, serve_http};
 
-/// Serve one client until it leaves. When `read` ends, calls in progress may finish (a script may pipe its requests in and read on);
-/// prefer [`serve_socket`], which also notices that nobody reads any more and then interrupts them at once.
+/// Serves one client until it disconnects. When `read` ends, calls in progress may finish (a
+/// script may pipe its requests in and read on). Prefer [`serve_socket`], which also detects that
+/// nobody reads the output any more and then interrupts the calls at once.
 pub async fn serve<R, W>(session: Session, read: R, write: W)
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -42,7 +45,8 @@ where
     serve_until(session, read, write, std::future::pending()).await;
 }
 
-/// Serve one client on a socket until it leaves; what still runs for it is interrupted when the other end is closed.
+/// Serves one client on a socket until it disconnects. Calls in progress are interrupted when the
+/// other end is closed.
 pub async fn serve_socket(session: Session, stream: UnixStream) {
     let watch = stream.into_std().and_then(|std| Ok((std.try_clone()?, std)));
     match watch.and_then(|(copy, std)| Ok((UnixStream::from_std(copy)?, UnixStream::from_std(std)?))) {
@@ -54,12 +58,14 @@ pub async fn serve_socket(session: Session, stream: UnixStream) {
     }
 }
 
-/// Resolves when the other end of a socket is closed for reading too, which plain end of file does not tell.
+/// Resolves when the other end of a socket is also closed for reading, which end of file alone
+/// does not show.
 async fn closed(socket: UnixStream) {
     loop {
         match socket.ready(Interest::WRITABLE).await {
             Ok(ready) if ready.is_write_closed() => return,
-            // Writable: forget it, so that the next change of state wakes us again.
+            // Writable: clear the readiness, so that the next change of state wakes the task
+            // again.
             Ok(_) => {
                 let forget: std::io::Result<()> =
                     socket.try_io(Interest::WRITABLE, || Err(std::io::ErrorKind::WouldBlock.into()));
@@ -76,7 +82,7 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let gone = CancellationToken::new();
-    // Whatever ends this function, also a panic or an abort, ends the calls in progress.
+    // The end of this function, also by a panic or an abort, ends the calls in progress.
     let _guard = gone.clone().drop_guard();
     let handler = server::Handler::for_connection(session, gone.clone());
     let transport = framing::Ndjson::new(read, write, gone, hang_up);
@@ -89,7 +95,8 @@ where
     }
 }
 
-/// Exactly what [`serve`] answers to `initialize` with these params, so that the bridge may answer while the host starts.
+/// The exact answer of [`serve`] to `initialize` with these params, so that the bridge can answer
+/// while the host starts.
 pub fn initialize_result(params: &Value) -> Value {
     let version = params
         .get("protocolVersion")

@@ -1,4 +1,4 @@
-//! `notifications/progress` while a call runs, for clients that asked for it with a progress token.
+//! `notifications/progress` during a call, for clients that sent a progress token.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,31 +11,31 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::model::image::OutputChunk;
 
-/// How often a call that prints nothing tells that it runs.
+/// The interval of progress notifications of a call without output.
 const TICK: Duration = Duration::from_secs(1);
-/// How often output is told at most.
+/// The minimum interval between notifications of output.
 const OUTPUT_TICK: Duration = Duration::from_millis(250);
-/// Characters of a line of output that are told.
+/// The maximum number of characters of a line of output in a notification.
 const LINE: usize = 200;
 
-/// Tells one call's client how far it is.
+/// Reports the progress of one call to its client.
 #[derive(Debug)]
 pub(crate) struct Reporter {
     to: Option<(Peer<RoleServer>, ProgressToken)>,
 }
 
 impl Reporter {
-    /// A reporter for the call with this token; without one it says nothing.
+    /// A reporter for the call with this token; without a token nothing is sent.
     pub(crate) fn new(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
         Reporter { to: token.map(|token| (peer, token)) }
     }
 
-    /// Whether the client asked for progress.
+    /// Returns true if the client requested progress.
     pub(crate) fn is_wanted(&self) -> bool {
         self.to.is_some()
     }
 
-    /// Wait for `work`, telling the seconds it has run and the last line that it printed.
+    /// Waits for `work` and reports the elapsed seconds and the last line of output.
     pub(crate) async fn during<T>(
         &self,
         work: impl Future<Output = T>,
@@ -80,7 +80,7 @@ impl Reporter {
             }
             output_due = None;
             let seconds = started.elapsed().as_secs_f64();
-            // It must increase with every notification.
+            // The progress must increase with every notification.
             let progress = if seconds > told { seconds } else { told + 0.001 };
             told = progress;
             let message = line.take().unwrap_or_else(|| format!("running for {seconds:.0} s"));
@@ -115,7 +115,7 @@ impl LastLine {
         self.fresh = true;
     }
 
-    /// The last line with something on it, once for each time there is news.
+    /// The last non-blank line, returned once after each change.
     fn take(&mut self) -> Option<String> {
         if !std::mem::take(&mut self.fresh) {
             return None;

@@ -1,4 +1,4 @@
-//! Prompts: ways of working with a live image, for a person to choose from their agent's menu.
+//! Prompts: workflows with a live image, for a user to choose from the agent's menu.
 
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptRequestParams, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
@@ -7,9 +7,9 @@ struct Way {
     name: &'static str,
     title: &'static str,
     about: &'static str,
-    /// The one argument: its name, and what it is.
+    /// The only argument: its name and its description.
     argument: (&'static str, &'static str),
-    /// How the text begins when the argument is given; `{}` stands for it.
+    /// The start of the text if the argument is given; `{}` stands for the argument.
     given: &'static str,
     text: &'static str,
 }
@@ -87,10 +87,10 @@ pub(crate) fn list() -> Vec<Prompt> {
     WAYS.iter().map(one).collect()
 }
 
-/// One of them, for what it is wanted for.
+/// A prompt for the given argument.
 ///
 /// # Errors
-/// There is none of that name, or its argument is no text.
+/// No prompt has this name, or its argument is not a string.
 pub(crate) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
     let Some(way) = WAYS.iter().find(|way| way.name == request.name) else {
         let names: Vec<&str> = WAYS.iter().map(|way| way.name).collect();

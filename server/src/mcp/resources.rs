@@ -1,6 +1,7 @@
-//! Resources: what an agent may read beside its tools, and be told of when it changes.
+//! Resources: data that an agent can read beside its tools, with notifications of changes.
 //!
-//! `consort://diagnostics`, `consort://log`, and by template `consort://package/NAME` and `consort://symbol/NAME`. Each is JSON.
+//! `consort://diagnostics`, `consort://log`, and by template `consort://package/NAME` and
+//! `consort://symbol/NAME`. All are JSON.
 
 use std::time::Duration;
 
@@ -14,12 +15,12 @@ use crate::model::image::ImageError;
 use crate::session::Session;
 use crate::text::position::line_column;
 
-/// Entries of the log in one answer.
+/// The maximum number of log entries in one answer.
 const ENTRIES: usize = 200;
-/// How long changes may come in before a subscriber is told of them all.
+/// The time in which changes are collected before a subscriber is notified.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// What there is.
+/// The kinds of resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Known {
     Diagnostics,
@@ -41,7 +42,7 @@ impl Known {
     }
 }
 
-/// Percent-encoding undone (RFC 3986); `None` when it is none, or nothing is left.
+/// Decodes percent-encoding (RFC 3986); `None` if the encoding is invalid or the result is empty.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -56,7 +57,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
 }
 
-/// Those that are listed.
+/// The resources without parameters.
 pub(crate) fn list() -> Vec<Resource> {
     let one = |uri: &str, title: &str, about: &str| {
         let name = uri.trim_start_matches("consort://");
@@ -76,7 +77,7 @@ pub(crate) fn list() -> Vec<Resource> {
     ]
 }
 
-/// Those that take a name.
+/// The resource templates, which take a name.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let one = |uri: &str, name: &str, title: &str, about: &str| {
         ResourceTemplate::new(uri, name).with_title(title).with_description(about).with_mime_type("application/json")
@@ -97,15 +98,15 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// Whether there is such a resource, whatever is in it.
+/// Returns true if the URI names a resource, whatever its contents.
 pub(crate) fn exists(uri: &str) -> bool {
     Known::of(uri).is_some()
 }
 
-/// The contents of one, as JSON.
+/// The contents of a resource, as JSON.
 ///
 /// # Errors
-/// There is none of that address or name, or the image does not answer.
+/// No resource has this URI or name, or the image does not answer.
 pub(crate) async fn read(session: &Session, uri: &str) -> Result<String, ErrorData> {
     let unknown = || {
         let message = format!(
@@ -163,13 +164,13 @@ async fn diagnostics(session: &Session) -> Value {
     json!({"documents": documents})
 }
 
-/// Wait until a resource is another than `last`; what it is then.
+/// Waits until a resource differs from `last`, and stores the new contents there.
 pub(crate) async fn changed(session: &Session, uri: &str, last: &mut Option<String>) {
     let (mut entries, mut world) = (session.log().last(), session.log().world());
     let is_log = Known::of(uri) == Some(Known::Log);
     loop {
         let now = read(session, uri).await.ok();
-        // What cannot be read just now (the image starts) is not news; what was not there and is now, is.
+        // A failed read (the image starts) is no change; a resource that appears is one.
         match (&last, now) {
             (None, now) => *last = Some(now.unwrap_or_default()),
             (Some(before), Some(now)) if *before != now => {

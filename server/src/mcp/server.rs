@@ -25,7 +25,7 @@ use super::{prompts, resources};
 use crate::session::requests;
 use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 
-/// What an agent reads first.
+/// The server's instructions, the first text an agent reads.
 pub(crate) const INSTRUCTIONS: &str = "Consort is one live Common Lisp image that you share with the user's editor: what you define \
 they see at once, and what they define you can use. Definitions, variables and the current package persist across calls.
 Write code, check it with compile-form (it finds errors, warnings and unbalanced parentheses and changes nothing), correct it, then \
@@ -38,7 +38,7 @@ diagnostics, evaluate-lisp, run-tests).
 A long or endless evaluation is interrupted at its `timeout` (30 s unless given) and keeps what it had defined. Answers show 4 kB; \
 full-output has the rest.";
 
-/// Who we are, for `initialize` and `server/discover`.
+/// The server's name and capabilities, for `initialize` and `server/discover`.
 pub(crate) fn info() -> ServerConfig {
     let implementation = Implementation::new("consort", env!("CARGO_PKG_VERSION")).with_title("Consort");
     let capabilities = ServerCapabilities::builder()
@@ -50,7 +50,7 @@ pub(crate) fn info() -> ServerConfig {
     ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
 }
 
-/// Negotiates and does nothing else: for an answer to `initialize` without a session.
+/// Negotiates only: for an answer to `initialize` without a session.
 pub(crate) struct Greeting;
 
 impl ServerHandler for Greeting {
@@ -67,19 +67,22 @@ pub(crate) struct Client {
     kept: Arc<Mutex<Kept>>,
 }
 
-/// What a person would have been shown, for the client's next answer to tell: the image died, what was restored.
+/// Messages that an editor would show its user, for the client's next answer: the image died, or
+/// its state was restored.
 #[derive(Default)]
 struct Notices {
     kept: VecDeque<String>,
-    /// A call was just told itself that the image is lost or cannot be had: what comes until then only repeats it.
+    /// Set after an answer that reported the loss or absence of the image: notices until then
+    /// only repeat it.
     told_until: Option<Instant>,
-    /// The last definition of a person that it knows of.
+    /// The last of other users' definitions that the client knows of.
     others: u64,
 }
 
-/// Notices kept for a client that asks for nothing.
+/// The maximum number of notices kept for a client that sends no calls.
 const NOTICES: usize = 4;
-/// How long after a call was told of the loss of its image the same news may still arrive.
+/// The time after an answer about the loss of the image in which notices of the same loss may
+/// arrive.
 const REPEATS: Duration = Duration::from_secs(5);
 
 impl Client {
@@ -110,7 +113,7 @@ impl Notices {
         self.kept.push_back(notice);
     }
 
-    /// Adds what people made since the last call.
+    /// Adds the definitions that users made since the last call.
     fn others_made(&mut self, session: &Session) {
         let last = session.last_of_others();
         if last > self.others {
@@ -121,7 +124,7 @@ impl Notices {
         }
     }
 
-    /// Those that an answer is to tell; none beside an answer that tells of the image itself.
+    /// The notices to add to an answer; none if the answer itself reports the loss of the image.
     fn take(&mut self, told: bool) -> Vec<String> {
         if told {
             self.told_until = Some(Instant::now() + REPEATS);
@@ -141,24 +144,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Clients of HTTP's stateless era, which has no connection to tell them by: one for each client name.
+/// Clients of HTTP's stateless era, which has no connection to identify them: one for each client
+/// name.
 pub(crate) type Stateless = Arc<Mutex<HashMap<String, Arc<Client>>>>;
 
-/// Client names that get a session of their own.
+/// The maximum number of client names with a session of their own.
 const STATELESS_LIMIT: usize = 32;
 
-/// One connection's, or one HTTP session's, side of the protocol.
+/// The server side of one connection or of one HTTP session.
 pub(crate) struct Handler {
     session: Session,
     client: OnceLock<Arc<Client>>,
     stateless: Option<Stateless>,
-    /// The connection has ended: calls in progress end too.
+    /// Cancelled at the end of the connection; calls in progress end too.
     gone: CancellationToken,
-    /// Resources it is told of (revisions with a handshake).
+    /// The resources the client is subscribed to (revisions with a handshake).
     subscriptions: Mutex<HashMap<String, AbortHandle>>,
 }
 
-/// Resources that one connection is told of.
+/// The maximum number of subscriptions of one connection.
 const SUBSCRIPTIONS: usize = 64;
 
 impl Drop for Handler {
@@ -168,13 +172,14 @@ impl Drop for Handler {
 }
 
 impl Handler {
-    /// For a connection of its own; `consort status` shows it from now on.
+    /// Creates the handler of a socket connection; `consort status` lists it from now on.
     pub(crate) fn for_connection(session: Session, gone: CancellationToken) -> Handler {
         let client = OnceLock::from(Arc::new(Client::attach(&session, "MCP client")));
         Handler { session, client, stateless: None, gone, subscriptions: Mutex::default() }
     }
 
-    /// For HTTP, where this may become a session (`initialize` comes) or answer one request.
+    /// Creates the handler of HTTP requests: for a session (after `initialize`) or for a single
+    /// request.
     pub(crate) fn for_http(session: Session, stateless: Stateless, gone: CancellationToken) -> Handler {
         let subscriptions = Mutex::default();
         Handler { session, client: OnceLock::new(), stateless: Some(stateless), gone, subscriptions }
@@ -275,7 +280,7 @@ impl ServerHandler for Handler {
         Some(accepted)
     }
 
-    /// Until the client cancels it or goes.
+    /// Runs until the client cancels the subscription or disconnects.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut watches = tokio::task::JoinSet::new();
         for uri in context.accepted().resource_subscriptions.iter().flatten() {
@@ -302,7 +307,7 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // What is not there cannot be subscribed to, and its error says what is.
+        // Only an existing resource can be subscribed to; the error lists those that exist.
         let now = resources::read(&self.session, &request.uri).await?;
         let mut subscriptions = lock(&self.subscriptions);
         if subscriptions.len() >= SUBSCRIPTIONS && !subscriptions.contains_key(&request.uri) {
@@ -337,7 +342,7 @@ impl ServerHandler for Handler {
         Ok(())
     }
 
-    // What is not declared is not answered, also not with an empty list.
+    // A capability that is not declared gets no answer, not even an empty list.
 
     async fn complete(
         &self,
@@ -366,16 +371,17 @@ impl ServerHandler for Handler {
             && context.peer.peer_info().is_none()
             && let Some(info) = context.client_info()
         {
-            // Without a handshake each request says who asks.
+            // Without a handshake each request names its client.
             self.session.rename(client.id, full_name(&info));
         }
         let progress = Reporter::new(context.peer.clone(), context.meta.get_progress_token());
-        // Without a session, HTTP has no connection: clients of one name are not told apart, so nothing can last.
+        // Without a session, HTTP has no connection: clients of the same name cannot be
+        // distinguished, so no approval can last.
         let lasting = self.stateless.is_none() || self.client.get().is_some();
         let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
         let kept = client.kept.clone();
         let call = Call { session: self.session.clone(), client: client.id, progress, asker, kept, permit: None };
-        // Status, interrupts and restarts must be answered whatever other calls do.
+        // Status, interrupts and restarts must be answered regardless of other calls.
         let always = entry.definition.name == "image";
         let (needs_image, session) = (entry.needs_image(), self.session.clone());
         let work = async move {
@@ -385,7 +391,8 @@ impl ServerHandler for Handler {
             entry.call(call, request.arguments.unwrap_or_default()).await
         };
         let work = async move { if always { work.await } else { requests::run(work).await } };
-        // Leaving the `select!` drops the work, which interrupts it in the image and keeps the image's state.
+        // Leaving the `select!` drops the work, which interrupts it in the image and keeps the
+        // image's state.
         let result = tokio::select! {
             response = work => match response {
                 CallToolResponse::Complete(result) => {
@@ -401,12 +408,12 @@ impl ServerHandler for Handler {
     }
 }
 
-/// The answer of a call that nobody waits for any more.
+/// The answer of a cancelled call.
 fn stopped(why: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(why)])
 }
 
-/// Add what happened between this client's calls to an answer.
+/// Adds the notices since this client's last call to an answer.
 fn with_notices(mut result: CallToolResult, notices: &Mutex<Notices>) -> CallToolResult {
     let text =
         result.content.first().and_then(|block| block.as_text()).map(|text| text.text.clone()).unwrap_or_default();

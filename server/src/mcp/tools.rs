@@ -1,4 +1,4 @@
-//! The tools an agent sees: one file a tool, one line a tool in [`TABLE`].
+//! The tools of the MCP server: one file for each tool, one line for each tool in [`TABLE`].
 
 mod apropos;
 mod compile_form;
@@ -40,7 +40,7 @@ use crate::session::approval::{ApprovalRequest, Class, Grant, Sources, Subject};
 use crate::session::log::{self, LogContext, Status};
 use crate::session::{ClientId, Session};
 
-/// What a tool does to its surroundings; a client decides by it whether to ask its user.
+/// The effects of a tool, by which a client decides to ask its user.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hints {
     /// Changes nothing.
@@ -53,7 +53,8 @@ pub(crate) struct Hints {
     pub(crate) open_world: bool,
 }
 
-/// Declares of an output that it is an object with a `status`, and no more: a whole list of tools has to fit an agent's context.
+/// Declares that an output is an object with a `status`, and no more: a whole list of tools must
+/// fit an agent's context.
 macro_rules! loose_schema {
     ($output:ty) => {
         impl schemars::JsonSchema for $output {
@@ -71,30 +72,32 @@ use loose_schema;
 
 /// A tool of the contracts.
 pub(crate) trait Tool {
-    /// What it takes. Its doc comments are the arguments' descriptions.
+    /// The tool's arguments. Doc comments of the fields are the arguments' descriptions.
     type Input: DeserializeOwned + JsonSchema + Send + 'static;
-    /// The facts of its answer, as `structuredContent`.
+    /// The data of the tool's answer, as `structuredContent`.
     type Output: Serialize + JsonSchema + FromFailure + Send + 'static;
 
     const NAME: &'static str;
-    /// What a client's user sees.
+    /// The title shown to a client's user.
     const TITLE: &'static str;
-    /// What an agent reads: when to use it, and when not.
+    /// The description for an agent: when to use the tool, and when not.
     const DESCRIPTION: &'static str;
     const HINTS: Hints;
-    /// How much of an answer is shown at once.
+    /// The size limits of an answer.
     const LIMITS: Limits = Limits::DEFAULT;
     /// Other names of arguments, which are accepted and not listed.
     const ALIASES: &'static [(&'static str, &'static str)] = &[];
-    /// Its first call has the image started, and waits for it.
+    /// The tool's first call has the image started, and waits for it.
     const NEEDS_IMAGE: bool = true;
 
-    /// What a person may have to allow first, and what one who is asked is shown; `None`: it changes nothing of theirs.
+    /// The class of approval that the call needs, and the subject to show; `None`: no approval is
+    /// needed.
     fn asks(_: &Self::Input) -> Option<(Class, Subject)> {
         None
     }
 
-    /// [`Tool::asks`] for a tool that must look first, at a file perhaps. A failure ends the call.
+    /// [`Tool::asks`] for a tool that must inspect something first, such as a file. A failure
+    /// ends the call.
     fn asks_of(
         _: &Call,
         input: &Self::Input,
@@ -102,12 +105,13 @@ pub(crate) trait Tool {
         std::future::ready(Ok(Self::asks(input)))
     }
 
-    /// The answer of a call that would be refused whatever a person says. Looked for when one would be asked.
+    /// The answer of a call that would fail even with approval. Computed when approval would be
+    /// requested.
     fn foreseen(_: &Call, _: &Self::Input) -> impl Future<Output = Option<Reply<Self::Output>>> + Send {
         std::future::ready(None)
     }
 
-    /// What is wrong with the arguments, where a contract has words of its own for that.
+    /// The error in the arguments, if a contract specifies its text.
     fn refuses(_: &JsonObject) -> Option<Failure> {
         None
     }
@@ -115,34 +119,34 @@ pub(crate) trait Tool {
     fn call(call: Call, input: Self::Input) -> impl Future<Output = Reply<Self::Output>> + Send;
 }
 
-/// For whom a tool runs.
+/// The context of a tool call.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) session: Session,
     pub(crate) client: ClientId,
-    /// Tells the client how far the call is, if it asked for that.
+    /// Reports the call's progress to the client, if requested.
     pub(crate) progress: Reporter,
-    /// Asks the person behind the client, if need be.
+    /// Asks the client's user, if needed.
     pub(crate) asker: Asker,
     /// Answers that were shown in part.
     pub(crate) kept: Arc<Mutex<Kept>>,
-    /// What was allowed, for a tool whose `asks` names a class: see [`Call::allowed_file`].
+    /// The grant, for a tool whose `asks` names a class: see [`Call::allowed_file`].
     pub(crate) permit: Option<Grant>,
 }
 
 impl Call {
-    /// The file that was allowed, to be opened by this path: asked for again right before it is written.
+    /// The approved file, to be opened by this path; checked again directly before a write.
     ///
     /// # Errors
-    /// That it is not the file any more that was allowed.
+    /// The file is no longer the approved one.
     pub(crate) fn allowed_file(&self) -> Result<Option<std::path::PathBuf>, String> {
         self.permit.as_ref().map_or(Ok(None), |permit| self.session.recheck(self.client, permit))
     }
 
-    /// The content of files that was allowed, if it is what is there; `None`: nobody was asked about files.
+    /// The approved contents of files, if unchanged; `None`: no approval of files was requested.
     ///
     /// # Errors
-    /// Which file was changed.
+    /// The file that was changed.
     pub(crate) async fn allowed_sources(&self) -> Result<Option<Sources>, String> {
         match &self.permit {
             Some(permit) => self.session.recheck_sources(self.client, permit).await.map(Some),
@@ -150,7 +154,7 @@ impl Call {
         }
     }
 
-    /// Have it in the audit log that a tool refuses what nobody need be asked about.
+    /// Writes to the audit log that a tool refuses an operation without a request for approval.
     pub(crate) fn refuse(&self, tool: &'static str, (class, subject): (Class, Subject), arguments: Value, why: &str) {
         self.session.refused(self.client, ApprovalRequest { class, tool, subject, arguments, lasting: false }, why);
     }
@@ -163,12 +167,12 @@ pub(crate) struct Reply<T> {
     pub(crate) facts: T,
     /// The tool's work failed.
     pub(crate) failed: bool,
-    /// The text before something was taken out of it that an agent can ask for.
+    /// The text before a removal, which an agent can ask for.
     pub(crate) full: Option<String>,
 }
 
 impl<T> Reply<T> {
-    /// One that says all there is.
+    /// An answer with its full text.
     pub(crate) fn new(text: String, facts: T, failed: bool) -> Reply<T> {
         Reply { text, facts, failed, full: None }
     }
@@ -180,22 +184,23 @@ impl<T: FromFailure> From<Failure> for Reply<T> {
     }
 }
 
-/// Why a call did no work at all, or lost it.
+/// The reason why a call did no work, or lost it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// Stable for machines: `bad-arguments`, `package-not-found`, `image-lost`, `image-unavailable`, `busy`, ...
+    /// Stable for programs: `bad-arguments`, `package-not-found`, `image-lost`,
+    /// `image-unavailable`, `busy`, ...
     pub(crate) kind: Cow<'static, str>,
-    /// For a person or an agent, with what to do next.
+    /// For a user or an agent, with the next step.
     pub(crate) message: String,
 }
 
-/// An output that can say that there is none.
+/// An output type that can represent a failure.
 pub(crate) trait FromFailure {
     fn from_failure(failure: Failure) -> Self;
 }
 
 impl Failure {
-    /// A call that had no answer of its own. `package` is the one it named.
+    /// The failure of a call without an answer. `package`: the package in the call.
     pub(crate) fn of(error: ImageError, package: Option<&str>) -> Failure {
         match error {
             ImageError::Unavailable(message) => Failure { kind: "image-unavailable".into(), message },
@@ -203,7 +208,7 @@ impl Failure {
             ImageError::Busy(message) => Failure { kind: "busy".into(), message },
             ImageError::Refused { kind, message } => {
                 let message = match package {
-                    // The contract's words.
+                    // The text is the contract's.
                     Some(package) if kind == "package-not-found" => format!("Package {package} not found"),
                     _ => message,
                 };
@@ -218,19 +223,19 @@ type Running = Pin<Box<dyn Future<Output = CallToolResponse> + Send>>;
 /// A line of the table.
 pub(crate) struct Entry {
     pub(crate) definition: Definition,
-    /// What arguments are checked against.
+    /// The schema to check arguments against.
     accepts: JsonObject,
     needs_image: bool,
     run: fn(&'static Entry, Call, JsonObject) -> Running,
 }
 
 impl Entry {
-    /// Whether its first call has the image started, and waits for it.
+    /// Returns true if the tool's first call has the image started, and waits for it.
     pub(crate) fn needs_image(&self) -> bool {
         self.needs_image
     }
 
-    /// Call it. Dropping the future cancels the call.
+    /// Calls the tool. Dropping the future cancels the call.
     pub(crate) fn call(&'static self, call: Call, arguments: JsonObject) -> Running {
         (self.run)(self, call, arguments)
     }
@@ -263,12 +268,13 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     ]
 });
 
-/// All tools, in the order they are listed.
+/// All tools, in the order of the list.
 pub(crate) fn all() -> &'static [Entry] {
     &TABLE
 }
 
-/// The tool of that name. `repl_eval` is what the hot-reload workflow calls `evaluate-lisp`; it is answered and not listed.
+/// The tool with a name. `repl_eval` is the hot-reload workflow's name of `evaluate-lisp`;
+/// accepted, not listed.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
     let name = if name == "repl_eval" { "evaluate-lisp" } else { name };
     TABLE.iter().find(|entry| entry.definition.name == name)
@@ -290,7 +296,7 @@ fn entry<T: Tool + 'static>() -> Entry {
     Entry { definition, accepts, needs_image: T::NEEDS_IMAGE, run }
 }
 
-/// Call a tool that does something, and have it in the session's log.
+/// Calls a tool that changes something, and adds the call to the session's log.
 async fn logged<T: Tool>(doing: LogContext, call: Call, input: T::Input) -> Reply<T::Output> {
     let running = call.session.log().begin(call.client, doing.clone());
     let reply = log::within(doing, T::call(call, input)).await;
@@ -313,7 +319,7 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: Json
     let input = match T::refuses(&arguments) {
         Some(failure) => Err(failure),
         None => arguments::parse(T::NAME, &entry.accepts, arguments).map_err(|message| {
-            // An argument is called what the agent called it.
+            // The message uses the argument names of the call.
             let message = other_names
                 .iter()
                 .fold(message, |message, (other, name)| message.replace(&format!("`{name}` "), &format!("`{other}` ")));
@@ -389,7 +395,7 @@ mod tests {
     fn the_list_is_small_and_every_tool_declares_all_there_is_to_declare() {
         let definitions: Vec<&Definition> = all().iter().map(|entry| &entry.definition).collect();
         let bytes = serde_json::to_string(&definitions).unwrap().len();
-        // The whole list has to stay under 16 kB, with some twenty tools in it.
+        // The whole list must stay under 16 kB, with some twenty tools in it.
         assert!(bytes < 16_000, "{bytes} bytes for {} tools", definitions.len());
         for definition in definitions {
             let bytes = serde_json::to_string(definition).unwrap().len();

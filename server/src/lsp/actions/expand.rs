@@ -1,4 +1,5 @@
-//! `Macroexpand`, `Macroexpand fully`, `Macroexpand in place`: what is offered on the form at the cursor.
+//! `Macroexpand`, `Macroexpand fully`, `Macroexpand in place`: the actions on the form at the
+//! cursor.
 
 use lsp_types::{CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionTriggerKind, Command, Url};
 use serde_json::{Value, json};
@@ -9,10 +10,11 @@ use crate::lsp::connection::Connection;
 use crate::text::document::Document;
 use crate::text::forms::{operator_at, package_at};
 
-/// The kind of those that show an expansion.
+/// The kind of the actions that show an expansion.
 pub(super) const SHOW: &str = "refactor.macroexpand";
 
-/// The actions for the form at `offset`, which is at `position` for the client. `trigger`: how they were asked for.
+/// The actions for the form at `offset`, which is at `position` for the client. `trigger`: the
+/// client's trigger kind.
 pub(super) async fn offer(
     connection: &Connection,
     uri: &Url,
@@ -27,10 +29,11 @@ pub(super) async fn offer(
         Some((package, _)) => package.to_uppercase(),
         None => package_at(document, offset).unwrap_or_else(|| "COMMON-LISP-USER".into()),
     };
-    // Whatever is no function here may be a macro: a local one, or one that is not loaded. Without an image all is offered.
+    // An operator that is no known function may be a macro, local or not yet loaded. Without an
+    // image all actions are offered.
     let found = connection.session.query(FindName { name, package }).await.unwrap_or_default();
     let macro_call = !known_as(&found, &["function", "special-operator"]);
-    // A light bulb on every form would say nothing.
+    // A light bulb on every form would carry no information.
     if !macro_call && trigger == Some(CodeActionTriggerKind::AUTOMATIC) {
         return Vec::new();
     }

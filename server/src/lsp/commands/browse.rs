@@ -1,5 +1,6 @@
-//! What an editor's trees and terminals ask: `consort.packages`, `consort.packageSymbols`, `consort.complete`, `consort.threads`,
-//! `consort.interruptThread`, `consort.killThread`.
+//! Commands of an editor's tree views and terminals: `consort.packages`,
+//! `consort.packageSymbols`, `consort.complete`, `consort.threads`, `consort.interruptThread`,
+//! `consort.killThread`.
 
 use lsp_types::ProgressToken;
 use serde::{Deserialize, Serialize};
@@ -13,16 +14,16 @@ use crate::image::api::symbols::Complete as CompleteName;
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 
-/// Completions that an answer has at most.
+/// The maximum number of completions in an answer.
 const COMPLETIONS: usize = 200;
 
-/// Look something up in the image; its answer as it is.
+/// Runs a query in the image and returns its answer unchanged.
 async fn look<O: Operation<Answer: Serialize>>(connection: &Connection, operation: O) -> Result<Value> {
     let answer = connection.session.query(operation).await.map_err(|error| to_proto::error(&error))?;
     serde_json::to_value(answer).map_err(|error| Error { message: error.to_string().into(), ..Error::internal_error() })
 }
 
-/// All packages.
+/// Lists all packages.
 pub(super) struct Packages;
 
 impl Command for Packages {
@@ -35,10 +36,10 @@ impl Command for Packages {
     }
 }
 
-/// The symbols of a package.
+/// Lists the symbols of a package.
 pub(super) struct PackageSymbols;
 
-/// Its argument.
+/// The argument of `consort.packageSymbols`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Package {
@@ -55,10 +56,10 @@ impl Command for PackageSymbols {
     }
 }
 
-/// What a name that was begun may become, where there is no document.
+/// Completes the beginning of a name outside a document.
 pub(super) struct Complete;
 
-/// Its argument.
+/// The argument of `consort.complete`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Begun {
@@ -86,7 +87,7 @@ impl Command for Complete {
     }
 }
 
-/// All threads.
+/// Lists all threads.
 pub(super) struct Threads;
 
 impl Command for Threads {
@@ -99,13 +100,13 @@ impl Command for Threads {
     }
 }
 
-/// Interrupt a thread.
+/// Interrupts a thread.
 pub(super) struct InterruptThread;
 
-/// End a thread.
+/// Ends a thread.
 pub(super) struct KillThread;
 
-/// Which thread.
+/// The thread to interrupt or end.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
@@ -114,7 +115,7 @@ pub(super) struct Which {
 
 const WHICH: &str = r#"[{"number": n}], n being one of `consort.threads`"#;
 
-/// Change the image by an operation on a thread.
+/// Runs an operation on a thread that changes the image.
 async fn stop<O: Operation<Answer = browse::StoppedThread>>(
     connection: &Connection,
     what: String,

@@ -13,26 +13,26 @@ use crate::lsp::{ext, from_proto, to_proto};
 use crate::model::image::OutputChunk;
 use crate::session::EvalRequest;
 
-/// Evaluate code.
+/// Evaluates code.
 pub(super) struct Eval;
 
-/// Its argument.
+/// The argument of `consort.eval`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Argument {
     code: String,
     package: Option<String>,
-    /// The document the code stands in.
+    /// The document that contains the code.
     uri: Option<Url>,
-    /// Where the code begins in it.
+    /// The start of the code in the document.
     position: Option<Position>,
-    /// The same, as a range.
+    /// The position given as a range.
     range: Option<Range>,
     /// Seconds.
     timeout: Option<f64>,
     #[serde(default)]
     capture_time: bool,
-    /// Send output as `consort/output` with this token while it runs.
+    /// Streams output as `consort/output` with this token during the evaluation.
     output_token: Option<Value>,
 }
 
@@ -76,10 +76,10 @@ async fn evaluate(connection: &Connection, argument: Argument, bar: Bar) -> Resu
         .map_err(|error| to_proto::error(&error))
 }
 
-/// Wait for an answer, telling what is printed until then.
+/// Waits for an answer and forwards the output printed until then.
 ///
 /// # Errors
-/// It was cancelled.
+/// The evaluation was cancelled.
 pub(super) async fn follow<T>(
     connection: &Connection,
     mut answer: impl Future<Output = T> + Unpin,
@@ -89,7 +89,7 @@ pub(super) async fn follow<T>(
 ) -> Result<T> {
     loop {
         tokio::select! {
-            // Output first: it precedes the answer.
+            // Output first: it was printed before the answer.
             biased;
             Some(chunk) = next(chunks) => {
                 let stream = if chunk.stderr { "stderr" } else { "stdout" };

@@ -1,4 +1,5 @@
-//! `consort.evalForm`, `consort.evalRegion`, `consort.evalBuffer`, `consort.evalToComment`: evaluation of what stands in a document.
+//! `consort.evalForm`, `consort.evalRegion`, `consort.evalBuffer`, `consort.evalToComment`:
+//! evaluation of text in a document.
 
 use lsp_types::{Position, ProgressToken, Range, TextEdit, Url};
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use crate::lsp::{actions, feedback, from_proto, to_proto};
 use crate::model::evaluation::EvalOutcome;
 use crate::session::{EvalRequest, Part, Selected};
 
-/// How something is evaluated.
+/// The options of an evaluation.
 #[derive(Debug, Default)]
 struct How {
     timeout: Option<f64>,
@@ -34,7 +35,7 @@ macro_rules! argument {
             timeout: Option<f64>,
             #[serde(default)]
             capture_time: bool,
-            /// Send output as `consort/output` with this token while it runs.
+            /// Streams output as `consort/output` with this token during the evaluation.
             output_token: Option<Value>,
         }
 
@@ -50,7 +51,7 @@ argument!(
     /// The argument of `consort.evalForm` and `consort.evalToComment`.
     AtPosition {
         position: Position,
-        /// The top-level form.
+        /// Selects the top-level form.
         #[serde(default)]
         top_level: bool,
     }
@@ -73,13 +74,13 @@ impl AtPosition {
     }
 }
 
-/// Evaluate the form at a position.
+/// Evaluates the form at a position.
 pub(super) struct EvalForm;
-/// Evaluate what is selected.
+/// Evaluates the selection.
 pub(super) struct EvalRegion;
-/// Evaluate a document.
+/// Evaluates a document.
 pub(super) struct EvalBuffer;
-/// Evaluate the form at a position and write its values below it.
+/// Evaluates the form at a position and writes its values below the form.
 pub(super) struct EvalToComment;
 
 impl Command for EvalForm {
@@ -138,7 +139,7 @@ impl Command for EvalToComment {
         let span = (selected.text.byte_to_char(range.start), selected.text.byte_to_char(range.end)).into();
         let edit =
             TextEdit { range: to_proto::range(&selected.text, span, connection.negotiated().encoding), new_text };
-        // The editor may have changed the text while the form ran.
+        // The editor may have changed the text during the evaluation.
         let now = connection.session.document(connection.client, argument.uri.as_str()).await;
         let applied = match now {
             Some(now) if now.version() == selected.version => {
@@ -204,7 +205,7 @@ async fn evaluate(
     }
 }
 
-/// What `consort.eval` answers, and where the code stands.
+/// The result of `consort.eval`, with the range of the code.
 fn told(connection: &Connection, selected: &Selected, outcome: &EvalOutcome) -> Value {
     let mut value = to_proto::outcome(outcome);
     value["range"] = json!(to_proto::range(&selected.text, selected.span, connection.negotiated().encoding));

@@ -10,7 +10,7 @@ use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::session::describe_image;
 
-/// End the image and start a new one.
+/// Ends the image and starts a new one.
 pub(super) struct RestartImage;
 
 impl Command for RestartImage {
@@ -26,14 +26,14 @@ impl Command for RestartImage {
     }
 }
 
-/// Interrupt this editor's work, or everybody's.
+/// Interrupts this editor's work, or the work of all clients.
 pub(super) struct Interrupt;
 
-/// Its argument.
+/// The argument of `consort.interrupt`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Whose {
-    /// Everybody's work, not only this editor's.
+    /// Interrupts the work of all clients.
     #[serde(default)]
     pub(super) everything: bool,
 }
@@ -49,7 +49,7 @@ impl Command for Interrupt {
     }
 }
 
-/// What `consort status` shows.
+/// Returns the data that `consort status` shows.
 pub(super) struct Status;
 
 impl Command for Status {

@@ -12,10 +12,10 @@ use crate::lsp::progress::Bar;
 use crate::lsp::to_proto;
 use crate::session::Level;
 
-/// Load a system.
+/// Loads a system.
 pub(in crate::lsp) struct LoadSystem;
 
-/// Its argument.
+/// The argument of `consort.loadSystem`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::lsp) struct Argument {
@@ -42,7 +42,7 @@ async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> R
     let answer = connection.session.load_system(connection.client, system.clone(), force, Some(progress));
     let outcome = bar.follow(steps, answer).await?.map_err(|error| to_proto::error(&error))?;
     if !outcome.loaded {
-        // A quick fix runs this command and ignores its result.
+        // A quick fix runs this command and ignores the result.
         let why = outcome.outcome.error.as_ref().map(|error| error.message.as_str()).unwrap_or("see the output");
         connection.show(Level::Error, &format!("Loading {system} failed: {why}"));
     }

@@ -1,4 +1,5 @@
-//! `consort.macroexpand`. Nothing of it is kept here: one who looks deeper into an expansion says from the start again how he got there.
+//! `consort.macroexpand`. The server keeps no state for it: each request for a nested expansion
+//! lists all steps from the start.
 
 use lsp_types::{Position, ProgressToken, Range, TextEdit, Url};
 use ropey::Rope;
@@ -16,46 +17,46 @@ use crate::text::document::Document;
 use crate::text::forms::{package_at, toplevel_form};
 use crate::text::position::{PositionEncoding, line_column, to_offset};
 
-/// Characters of an expansion that a message shows.
+/// The maximum number of characters of an expansion in a message.
 const SHOWN: usize = 4000;
 
-/// Expand macros.
+/// Expands macros.
 pub(in crate::lsp) struct Macroexpand;
 
-/// How much, and what is shown of it.
+/// The extent of the expansion, and the part shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::lsp) enum Extent {
-    /// The form's own macro, once.
+    /// Expands the form's own macro once.
     #[default]
     One,
-    /// The same, shown within all that is around the form.
+    /// Expands as `One` does and shows the result within the surrounding forms.
     Step,
-    /// Every macro in the form.
+    /// Expands every macro in the form.
     Full,
 }
 
-/// Its argument.
+/// The argument of `consort.macroexpand`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::lsp) struct Argument {
-    /// The document the form stands in.
+    /// The document that contains the form.
     uri: Option<Url>,
-    /// Instead of a document: an expansion as it was answered, or any text.
+    /// Text instead of a document: an earlier expansion as returned, or any other text.
     text: Option<String>,
-    /// Where the form is.
+    /// The position of the form.
     position: Option<Position>,
-    /// Of `text`, or instead of the one in force at the place.
+    /// The package of `text`, or a package instead of the one in force at the position.
     package: Option<String>,
     #[serde(default)]
     how: Extent,
-    /// Places of what is shown, each of the text that the one before it led to.
+    /// Positions in the texts shown, each in the result of the step before.
     #[serde(default)]
     steps: Vec<Position>,
-    /// Put the expansion where the form was.
+    /// Replaces the form with the expansion.
     #[serde(default)]
     in_place: bool,
-    /// Show the expansion as a message, for clients that do nothing with a result.
+    /// Shows the expansion as a message, for clients that ignore results.
     #[serde(default)]
     show: bool,
     /// Seconds.
@@ -110,15 +111,15 @@ impl Command for Macroexpand {
     }
 }
 
-/// A text, and the part of it that is read.
+/// A text, and the part of it to read.
 struct Place {
     text: Rope,
     version: Option<i32>,
     /// The top-level form.
     within: Span,
-    /// The place in it.
+    /// The offset in the form.
     offset: Option<usize>,
-    /// Its column, 0-based.
+    /// The form's column, 0-based.
     column: usize,
     package: String,
 }

@@ -1,4 +1,5 @@
-//! `consort.describe`, `consort.disassemble`, `consort.trace`, `consort.untrace`: what is told of a name.
+//! `consort.describe`, `consort.disassemble`, `consort.trace`, `consort.untrace`: operations on a
+//! name.
 
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;
@@ -17,7 +18,7 @@ use crate::text::forms::symbol_at;
 const EXPECTS: &str =
     r#"[{"name": "...", "package"?: "..."}] or [{"uri": "file:///...", "position": {"line", "character"}}]"#;
 
-/// A name, or where one stands.
+/// A name, or the position of a name.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Argument {
@@ -27,7 +28,7 @@ pub(super) struct Argument {
     position: Option<Position>,
 }
 
-/// What is asked for: the name, and the package it is read in.
+/// The name in question, and the package to read it in.
 async fn named(connection: &Connection, argument: Argument) -> Result<(Option<String>, Option<String>)> {
     match argument {
         Argument { name: Some(name), package, .. } => Ok((Some(name), package)),

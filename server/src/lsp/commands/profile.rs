@@ -12,17 +12,17 @@ use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::text::forms::toplevel_form;
 
-/// The deadline of one that names none, seconds: a person can interrupt it.
+/// The default deadline, in seconds: a user can interrupt the run.
 const DEADLINE: f64 = 86_400.0;
 
-/// Profile code.
+/// Profiles code.
 pub(super) struct ProfileForm;
 
-/// Its argument.
+/// The argument of `consort.profileForm`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Argument {
-    /// What to run; without it the top-level form at `position` of `uri`.
+    /// The code to run; if absent, the top-level form at `position` of `uri`.
     code: Option<String>,
     package: Option<String>,
     uri: Option<Url>,

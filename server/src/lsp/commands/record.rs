@@ -1,4 +1,4 @@
-//! What ran, and where the person is: `consort.log`, `consort.editorContext`.
+//! The log and the user's position: `consort.log`, `consort.editorContext`.
 
 use lsp_types::{Position, ProgressToken, Range, Url};
 use serde::Deserialize;
@@ -12,23 +12,23 @@ use crate::session::context::EditorContext;
 use crate::session::path_of_uri;
 use crate::text::position::{LineColumn, line_column, to_offset};
 
-/// Entries of one answer, unless fewer are asked for.
+/// The default maximum number of entries in an answer.
 const ENTRIES: usize = 200;
-/// Characters of a selection that are kept.
+/// The maximum number of characters kept of a selection.
 const SELECTION: usize = 4_000;
 
-/// The session's log.
+/// Reads the session's log.
 pub(super) struct Log;
 
-/// Its argument.
+/// The argument of `consort.log`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Since {
-    /// The number of the last entry that is known.
+    /// The number of the last entry the client has.
     #[serde(default)]
     since: u64,
     limit: Option<usize>,
-    /// Tell of each new entry by `consort/logEntry`, or stop doing so.
+    /// Starts or stops notifications of new entries (`consort/logEntry`).
     follow: Option<bool>,
 }
 
@@ -67,14 +67,14 @@ impl Command for Log {
     }
 }
 
-/// Where the person is.
+/// Receives the user's position.
 pub(super) struct Context;
 
-/// Its argument.
+/// The argument of `consort.editorContext`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Place {
-    /// The document; none: the person is in none.
+    /// The document; absent if no document is active.
     uri: Option<Url>,
     selection: Option<Range>,
     visible_range: Option<Range>,
@@ -93,7 +93,7 @@ impl Command for Context {
         };
         let document = connection.session.document(connection.client, uri.as_str()).await;
         let encoding = connection.negotiated().encoding;
-        // Of a document that is not ours the client's own units are all there is to go by.
+        // For a document that the server does not hold, columns stay in the client's units.
         let plain = |at: Position| LineColumn { line: at.line as usize + 1, column: at.character as usize + 1 };
         let offset = |at: Position| document.as_ref().map(|d| to_offset(d.text(), from_proto::position(at), encoding));
         let place_of = |at: Position| match (&document, offset(at)) {

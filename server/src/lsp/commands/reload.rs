@@ -1,4 +1,5 @@
-//! Hot reload: `consort.replaceFunction`, `reloadSystem`, `reloadPackage`, `undoReload`, `compileForm`, `compileFile`, `loadFile`.
+//! Hot reload: `consort.replaceFunction`, `reloadSystem`, `reloadPackage`, `undoReload`,
+//! `compileForm`, `compileFile`, `loadFile`.
 
 use std::path::PathBuf;
 
@@ -18,11 +19,12 @@ use crate::session::reload::Reload;
 use crate::text::forms::{package_at, toplevel_form};
 use crate::text::position::{line_column, to_offset};
 
-/// Reload with a progress bar; the result as data, and a failure as the JSON-RPC error that carries the contract's object.
+/// Reloads with a progress bar. Returns the result as data, or a JSON-RPC error with the
+/// contract's error object.
 async fn perform(connection: &Connection, title: &str, what: Reload, token: Option<ProgressToken>) -> Result<Value> {
     let bar = connection.bars.begin(token, connection.negotiated().progress, title, true);
     let (progress, steps) = mpsc::unbounded_channel();
-    // A person sees it run and can stop it.
+    // The long deadline is safe: a user sees the progress and can stop it.
     let answer = connection.session.reload(connection.client, what, Some(86_400.0), Some(progress));
     match bar.follow(steps, answer).await? {
         Ok(outcome) => Ok(Value::Object(reload::facts(&outcome))),
@@ -38,10 +40,10 @@ fn refused(failure: reload::Failure) -> Error {
     }
 }
 
-/// Replace one function.
+/// Replaces one function.
 pub(super) struct ReplaceFunction;
 
-/// Its argument.
+/// The argument of `consort.replaceFunction`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Replacement {
@@ -62,10 +64,10 @@ impl Command for ReplaceFunction {
     }
 }
 
-/// Reload a system.
+/// Reloads a system.
 pub(super) struct ReloadSystem;
 
-/// Its argument.
+/// The argument of `consort.reloadSystem`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct System {
@@ -89,10 +91,10 @@ impl Command for ReloadSystem {
     }
 }
 
-/// Reload a package.
+/// Reloads a package.
 pub(super) struct ReloadPackage;
 
-/// Its argument.
+/// The argument of `consort.reloadPackage`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Package {
@@ -113,7 +115,7 @@ impl Command for ReloadPackage {
     }
 }
 
-/// Undo the last reload.
+/// Undoes the last reload.
 pub(super) struct UndoReload;
 
 impl Command for UndoReload {
@@ -126,10 +128,10 @@ impl Command for UndoReload {
     }
 }
 
-/// Compile and load the top-level form at a position.
+/// Compiles and loads the top-level form at a position.
 pub(super) struct CompileForm;
 
-/// Its argument.
+/// The argument of `consort.compileForm`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Place {
@@ -154,7 +156,7 @@ impl Command for CompileForm {
         let span = toplevel_form(&document, offset)
             .ok_or_else(|| Error::invalid_params("There is no top-level form at this position."))?;
         let place = line_column(text, span.start);
-        // What stands before it in its line is blank, so that columns are true as well.
+        // Blanks replace the text before the form in its line, so that columns are correct.
         let code = " ".repeat(place.column - 1) + &text.slice(span.start..span.end).to_string();
         let package = package_at(&document, span.start);
         let what = Reload::Code { code, package, file: path_of_uri(uri.as_str()), line: place.line };
@@ -162,7 +164,7 @@ impl Command for CompileForm {
     }
 }
 
-/// A file, as the editor has it when it is open there.
+/// A file, with the editor's text if it is open there.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct File {
@@ -174,7 +176,7 @@ impl File {
         path_of_uri(self.uri.as_str()).ok_or_else(|| Error::invalid_params(format!("{} is no file.", self.uri)))
     }
 
-    /// All of its code.
+    /// The reload of the file's whole code.
     async fn code(&self, connection: &Connection) -> Result<Reload> {
         let document = connection.session.document(connection.client, self.uri.as_str()).await;
         let file = path_of_uri(self.uri.as_str());
@@ -191,7 +193,7 @@ impl File {
     }
 }
 
-/// Compile and load all of a file.
+/// Compiles and loads a whole file.
 pub(super) struct CompileFile;
 
 impl Command for CompileFile {
@@ -205,7 +207,7 @@ impl Command for CompileFile {
     }
 }
 
-/// Load a file: a compiled one as it is, another as `compileFile` does.
+/// Loads a file: a compiled file unchanged, any other as `compileFile` does.
 pub(super) struct LoadFile;
 
 impl Command for LoadFile {

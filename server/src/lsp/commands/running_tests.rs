@@ -14,13 +14,13 @@ use crate::lsp::to_proto;
 use crate::session::Level;
 use crate::text::forms::toplevel_form;
 
-/// The deadline of one that names none, seconds: a person can interrupt it.
+/// The default deadline, in seconds: a user can interrupt the run.
 const DEADLINE: f64 = 86_400.0;
 
-/// Run tests.
+/// Runs tests.
 pub(super) struct RunTests;
 
-/// Its argument.
+/// The argument of `consort.runTests`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Argument {
@@ -47,16 +47,16 @@ impl Command for RunTests {
     }
 }
 
-/// Run the test at a place of a document.
+/// Runs the test at a position of a document.
 pub(in crate::lsp) struct RunTestAtPoint;
 
-/// Its argument.
+/// The argument of `consort.runTestAtPoint`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::lsp) struct Point {
     uri: Url,
     position: Position,
-    /// Show the outcome as a message: a code lens' result goes nowhere else.
+    /// Shows the outcome as a message: editors discard the result of a code lens.
     #[serde(default)]
     show: bool,
 }

@@ -13,10 +13,10 @@ use crate::lsp::connection::Connection;
 use crate::lsp::{definition, to_proto};
 use crate::model::image::ImageError;
 
-/// Every definition of a symbol.
+/// Returns every definition of a symbol.
 pub(super) struct SourceLocation;
 
-/// Its argument.
+/// The argument of `consort.sourceLocation`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct What {

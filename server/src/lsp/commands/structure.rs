@@ -12,17 +12,17 @@ use crate::lsp::texts::{Feature, Source, range_in};
 
 const STRUCTURE: Feature = Feature { name: "structural editing", most: 4 << 20 };
 
-/// Edit by structure.
+/// Edits the structure of a form.
 pub(super) struct Structure;
 
-/// Its argument.
+/// The argument of `consort.structure`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Argument {
     uri: Url,
-    /// The cursor.
+    /// The position of the cursor.
     position: Option<Position>,
-    /// Or what is selected.
+    /// The selection, instead of a position.
     selection: Option<Range>,
     action: Action,
 }

@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use super::*;
 
-/// Counts what happens to its handlers.
+/// Counts the calls of its handlers.
 #[derive(Debug, Default)]
 struct Seen {
     edits: Mutex<Vec<i32>>,
@@ -170,7 +170,8 @@ async fn a_client_that_never_reads_is_given_up() {
         json!({"jsonrpc": "2.0", "id": 1, "method": "workspace/executeCommand", "params": {"command": "big"}})
             .to_string();
     let frame = format!("Content-Length: {}\r\n\r\n{request}", request.len());
-    // The server stops reading when it gives up, so a write may fail before all are sent.
+    // The server stops reading when it closes the connection, so a write may fail before all are
+    // sent.
     for _ in 0..(MAX_QUEUED >> 20) + 2 {
         if client.write.write_all(frame.as_bytes()).await.is_err() {
             break;
@@ -242,7 +243,7 @@ async fn our_own_requests_get_their_answers_and_end_with_the_connection() {
 async fn of_states_that_a_client_has_not_read_the_newest_is_kept() {
     let mut client = Client::start().await;
     let text = "x".repeat(1 << 16);
-    // More than may wait for a client in all.
+    // More than the maximum number of queued bytes.
     for number in 0..2000 {
         client.peer.notify_newest("state", "one", json!({"number": number, "text": text}));
         client.peer.notify_newest("state", "other", json!({"number": -number}));

@@ -1,4 +1,4 @@
-//! The transport under a server with one tool that never ends.
+//! The transport under a server with a tool that never ends.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::patience::soon;
 
-/// Answers `echo` with a text of the length it is told; `forever` ends only when its client is gone or cancels.
+/// Answers `echo` with a text of the requested length; `forever` ends only when its client
+/// disconnects or cancels.
 struct Server {
     gone: CancellationToken,
     stopped: Arc<Notify>,
@@ -189,7 +190,7 @@ async fn other_requests_are_answered_while_a_call_runs_and_a_cancel_stops_it() {
     assert!(client.answer().await["error"]["message"].as_str().unwrap().contains("still in progress"));
     client.line(r#"{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}"#).await;
     soon(client.stopped.notified()).await;
-    // The id is free again, and no answer to the cancelled request comes.
+    // The id is free again, and no answer to the cancelled request is sent.
     client.request(1, "tools/call", json!({"name": "echo"})).await;
     assert_eq!(client.answer().await["result"]["content"][0]["text"], "x");
 }
@@ -249,7 +250,8 @@ async fn a_client_that_does_not_read_is_read_no_further_and_loses_nothing() {
     while calls.load(Ordering::Relaxed) < UNREAD_LIMIT / LENGTH {
         tokio::task::yield_now().await;
     }
-    // All of it runs in this thread, so that a server that reads on is far ahead once nothing moves any more.
+    // All tasks run in this thread, so that a server that keeps reading is far ahead once nothing
+    // moves any more.
     let mut still = None;
     while still != Some(calls.load(Ordering::Relaxed)) {
         still = Some(calls.load(Ordering::Relaxed));

@@ -8,13 +8,13 @@ use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::described;
 use crate::image::api::symbols;
 
-/// The tool.
+/// The tool `apropos`.
 pub(crate) struct Apropos;
 
-/// Symbols that are told unless more are asked for.
+/// The default maximum number of symbols.
 const LIMIT: usize = 50;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -32,7 +32,7 @@ pub(crate) struct Input {
     limit: Option<usize>,
 }
 
-/// What was found.
+/// The symbols found.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Found {
     total: usize,

@@ -1,4 +1,4 @@
-//! `compile-form`, by its contract.
+//! `compile-form`, as specified by its contract.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,10 +8,10 @@ use crate::ide::compile_form::{self, Compilation};
 use crate::model::check::CheckMode;
 use crate::session::CheckRequest;
 
-/// The tool.
+/// The tool `compile-form`.
 pub(crate) struct CompileForm;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

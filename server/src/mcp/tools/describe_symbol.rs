@@ -1,4 +1,4 @@
-//! `describe-symbol`: what a symbol is, where it is defined, who calls it and what it calls.
+//! `describe-symbol`: a symbol's description, definitions, callers and callees.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::{described, places, references, source_location};
 use crate::image::api::symbols::{ClassDetails, Documentation, Known, Symbol, Want};
 
-/// The tool.
+/// The tool `describe-symbol`.
 pub(crate) struct DescribeSymbol;
 
-/// Callers and callees that are shown.
+/// The maximum number of callers and of callees in an answer.
 const SHOWN: usize = 40;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -29,10 +29,10 @@ pub(crate) struct Input {
     callers: Option<bool>,
 }
 
-/// What is known.
+/// The known facts about a symbol.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Description {
-    /// As written in the package asked from.
+    /// The symbol as written in the package of the call.
     symbol: String,
     kinds: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,11 +44,11 @@ pub(crate) struct Description {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     class: Option<ClassDetails>,
-    /// When asked for.
+    /// Present on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     callers: Option<Vec<String>>,
     callees: Vec<String>,
-    /// Who made it through Consort.
+    /// The client that made the definition through Consort.
     #[serde(skip_serializing_if = "Option::is_none")]
     made_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

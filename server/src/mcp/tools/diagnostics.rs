@@ -1,4 +1,4 @@
-//! `diagnostics`: what is wrong in files or in the workspace, with the text that editors have of them.
+//! `diagnostics`: findings in files or in the workspace, with the text of open editors.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ use crate::session::{CheckRequest, ClientId, Session};
 use crate::text::decode;
 use crate::text::position::line_column;
 
-/// Files of one call.
+/// The maximum number of files in one call.
 const FILES: usize = 200;
 
-/// The tool.
+/// The tool `diagnostics`.
 pub(crate) struct Diagnostics;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -49,12 +49,12 @@ enum Least {
     Note,
 }
 
-/// Its answer.
+/// The answer.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Found {
     errors: usize,
     warnings: usize,
-    /// Those with findings, and those that could not be checked.
+    /// Files with findings, and files that could not be checked.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     files: Vec<FileFindings>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub(crate) struct Found {
     error: Option<Refusal>,
 }
 
-/// One file's.
+/// The findings of one file.
 #[derive(Debug, Serialize)]
 struct FileFindings {
     file: String,
@@ -72,7 +72,7 @@ struct FileFindings {
     diagnostics: Vec<Finding>,
 }
 
-/// One finding; lines and columns count from 1.
+/// A finding; lines and columns count from 1.
 #[derive(Debug, Serialize)]
 struct Finding {
     line: usize,
@@ -122,7 +122,8 @@ impl FromFailure for Found {
     }
 }
 
-/// The files meant, links resolved, each once. All lie in the workspace or are open in an editor.
+/// The files of the call, links resolved, without duplicates. All are in the workspace or open in
+/// an editor.
 async fn wanted(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathBuf>, String> {
     let workspace = session.workspace().to_owned();
     let named: Vec<PathBuf> = match paths {
@@ -164,7 +165,7 @@ async fn check(
     wanted: Vec<PathBuf>,
     least: Severity,
 ) -> Result<Found, ImageError> {
-    // Of several editors' texts of one file, an unsaved one counts.
+    // If several editors have a file open, an unsaved text takes precedence.
     let mut open = BTreeMap::new();
     for document in session.compared_documents().await {
         let Some(path) = document.path.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())) else {
@@ -179,7 +180,8 @@ async fn check(
         .filter(|(_, document)| document.unsaved)
         .map(|(path, document)| (path.clone(), document.document.text().to_string()))
         .collect();
-    // Files that changed since they were loaded are checked together: each alone would be held against the old image.
+    // Files changed since they were loaded are checked together: alone, each would be compared
+    // with the old image.
     let mut together = HashMap::new();
     for request in session.joint_checks(&wanted, &texts).await.unwrap_or_default() {
         match session.check_system(client, request, None).await {
@@ -189,7 +191,7 @@ async fn check(
                     .into_iter()
                     .map(|(path, report)| (path.canonicalize().unwrap_or(path), report.diagnostics)),
             ),
-            // Each file is checked by itself then.
+            // Each file is then checked separately.
             Err(error) => tracing::debug!(%error, "changed files could not be checked together"),
         }
     }

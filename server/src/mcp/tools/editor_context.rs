@@ -1,4 +1,4 @@
-//! `editor-context`: what the person has open, and where they are.
+//! `editor-context`: the user's open documents and position.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::compile_form::Refusal;
 
-/// The tool.
+/// The tool `editor-context`.
 pub(crate) struct EditorContext;
 
-/// It takes none.
+/// The tool takes no arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {}
 
-/// Its answer.
+/// The answer.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Context {
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
@@ -26,12 +26,12 @@ pub(crate) struct Context {
     error: Option<Refusal>,
 }
 
-/// Where one person is.
+/// The position of one user.
 #[derive(Debug, Serialize)]
 struct Place {
     editor: String,
     file: String,
-    /// From and to, `line:column`.
+    /// Start and end, `line:column`.
     #[serde(skip_serializing_if = "Option::is_none")]
     selection: Option<[String; 2]>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -61,7 +61,7 @@ selected text and the lines in view. Use it when they say \"this function\" or \
 
     async fn call(call: Call, _: Input) -> Reply<Context> {
         let session = &call.session;
-        // First: it is answered when every editor that has left is forgotten.
+        // Queried first: when the answer arrives, every disconnected editor has been removed.
         let documents = session.compared_documents().await;
         let place = |(client, place): (_, crate::session::context::EditorContext)| Place {
             editor: session.name_of(client),

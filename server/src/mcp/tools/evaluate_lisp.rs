@@ -1,4 +1,4 @@
-//! `evaluate-lisp`, by its contract.
+//! `evaluate-lisp`, as specified by its contract.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,10 +10,10 @@ use crate::model::image::ImageError;
 use crate::session::EvalRequest;
 use crate::session::approval::{Class, Subject};
 
-/// The tool.
+/// The tool `evaluate-lisp`.
 pub(crate) struct EvaluateLisp;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::mcp::answer::Limits;
 
-/// Bytes of a page when nobody says how many.
+/// The default size of a page in bytes.
 const PAGE: usize = 4_000;
-/// Bytes of the largest page.
+/// The maximum size of a page in bytes.
 const LARGEST: usize = 50_000;
-/// Lines that a search shows.
+/// The maximum number of lines in a search result.
 const FOUND: usize = 50;
-/// Characters of a line that a search shows.
+/// The maximum number of characters of a line in a search result.
 const LINE: usize = 300;
-/// Characters after which a line is taken for two.
+/// The number of characters after which a line is split.
 const ROW: usize = 1_000;
 
-/// The tool.
+/// The tool `full-output`.
 pub(crate) struct FullOutput;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -42,15 +42,15 @@ pub(crate) struct Input {
     search: Option<String>,
 }
 
-/// Its facts. The page is in the text.
+/// The data of the answer. The page is in the text.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Output {
-    /// Lines in all.
+    /// The total number of lines.
     lines: usize,
-    /// The line to go on with.
+    /// The line to continue with.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_line: Option<usize>,
-    /// Lines found.
+    /// The number of lines found.
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ impl Tool for FullOutput {
     }
 }
 
-/// The lines of a text; a very long one is several.
+/// The lines of a text; a very long one is split into several.
 fn rows(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| {
         let mut rest = Some(line);

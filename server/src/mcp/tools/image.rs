@@ -1,4 +1,4 @@
-//! `image`: its state, what runs in it, interrupting and restarting it.
+//! `image`: the image's state and running work; interrupt and restart.
 
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::session::approval::{Class, Subject};
 use crate::session::describe_image;
 
-/// The tool.
+/// The tool `image`.
 pub(crate) struct Image;
 
 /// What to do.
@@ -22,7 +22,7 @@ pub(crate) enum Action {
     Restart,
 }
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -30,7 +30,7 @@ pub(crate) struct Input {
     action: Action,
 }
 
-/// What there is.
+/// The state of the image.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Facts {
     #[serde(flatten)]

@@ -17,10 +17,10 @@ use crate::session::{SourceFile, requests};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 
-/// The tool.
+/// The tool `lisp-edit-form`.
 pub(crate) struct LispEditForm;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -58,7 +58,7 @@ pub(crate) struct Input {
     dry_run: Option<bool>,
 }
 
-/// One of several edits.
+/// An element of `edits`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct One {
@@ -104,21 +104,21 @@ list of such."
     }
 }
 
-/// Its facts.
+/// The data of the answer.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Output {
     #[serde(skip_serializing_if = "String::is_empty")]
     path: String,
-    /// The text is another one now.
+    /// True if the text has changed.
     changed: bool,
-    /// The edit was made in an editor, and is not saved.
+    /// True if the edit was made in an editor and is not saved.
     unsaved: bool,
     /// The content's first line in the new text, 1-based.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     end_line: Option<usize>,
-    /// Parentheses that were put in or taken out.
+    /// Parentheses that were inserted or removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     mended: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,7 +137,8 @@ impl Tool for LispEditForm {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path")];
     const NEEDS_IMAGE: bool = false;
 
-    // The file is looked at first: a person is shown the form by its own name, and the file with its links resolved.
+    // The file is read first: the user is shown the form's own name, and the file with its links
+    // resolved.
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let planned = plan(call, input).await;
         if let Err(failure) = &planned
@@ -185,11 +186,11 @@ fn failed(kind: &'static str, message: String) -> Failure {
     Failure { kind: kind.into(), message }
 }
 
-/// The file as it is, and what the edits would be.
+/// The file's current state, and the result of the edits.
 async fn plan(call: &Call, input: &Input) -> Result<(SourceFile, Edits), Failure> {
     let forms = input.forms()?;
     let file = call.session.source_file(&input.path).await.map_err(|error| failed(error.kind, error.message))?;
-    // Time by the size of the file, which may be large.
+    // The time depends on the size of the file, which may be large.
     let text = file.text.clone();
     let planned = requests::compute_all(move || edit_all(&text, &forms)).await;
     Ok((file, planned.map_err(|refusal| failed(refusal.kind, refusal.message))?))
@@ -224,7 +225,7 @@ async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
         let text = format!("{} has exactly that at {titles}: nothing to change.", file.relative);
         return Ok(Reply::new(text, facts(&file, &edits, false), false));
     }
-    // What was allowed is what is written, though the path may lead elsewhere by now.
+    // The approved file is the one written, even if the path now leads elsewhere.
     let allowed = call.allowed_file().map_err(|why| failed("refused", format!("Refused: {why}.")))?;
     if allowed.as_ref() != Some(&file.path) {
         let message = format!(
@@ -287,14 +288,14 @@ async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
     Ok(Reply::new(text, facts, failed))
 }
 
-/// The package that a line of a text is read in.
+/// The package in force at a line of a text.
 fn package_of(text: &str, line: usize) -> String {
     let document = Document::new(text, 0);
     let at = document.text().line_to_char((line - 1).min(document.text().len_lines().saturating_sub(1)));
     package_at(&document, at).unwrap_or_else(|| "COMMON-LISP-USER".into())
 }
 
-/// Whether the image has what a file has now, in a sentence; nothing where that is not known.
+/// A sentence that says if the image has the file's current definitions; empty if unknown.
 async fn image_has(call: &Call, edits: &Edits) -> String {
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut old, mut same, mut none) = (Vec::new(), Vec::new(), Vec::new());
@@ -356,7 +357,7 @@ impl JsonSchema for Output {
         "Output".into()
     }
 
-    // Loose: a list of many tools has to fit an agent's context.
+    // A loose schema: a list of many tools must fit an agent's context.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "object"})
     }

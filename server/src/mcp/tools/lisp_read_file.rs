@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::read_file::{self, Form};
 
-/// The tool.
+/// The tool `lisp-read-file`.
 pub(crate) struct LispReadFile;
 
-/// Lines of a file that are shown when no limit is given.
+/// The default maximum number of lines.
 const LINES: usize = 2000;
-/// Forms that are told at most; the rest is behind `offset`.
+/// The maximum number of forms in an answer; `offset` gives access to the rest.
 const MOST: usize = 10_000;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -40,15 +40,15 @@ pub(crate) struct Input {
     limit: Option<usize>,
 }
 
-/// Its facts.
+/// The data of the answer.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Output {
     #[serde(skip_serializing_if = "String::is_empty")]
     path: String,
-    /// Forms, or lines, that there are in all.
+    /// The total number of forms, or of lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<usize>,
-    /// The text is an editor's, with unsaved changes.
+    /// True if the text is an editor's, with unsaved changes.
     unsaved: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     forms: Vec<Form>,
@@ -129,7 +129,7 @@ impl JsonSchema for Output {
         "Output".into()
     }
 
-    // Loose: a list of many tools has to fit an agent's context.
+    // A loose schema: a list of many tools must fit an agent's context.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "object"})
     }

@@ -11,10 +11,10 @@ use crate::ide::chatter::Chatter;
 use crate::ide::evaluate::{self, Evaluation};
 use crate::session::approval::{Class, Subject};
 
-/// The tool.
+/// The tool `load-system`.
 pub(crate) struct LoadSystem;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -23,7 +23,7 @@ pub(crate) struct Input {
     system: String,
 }
 
-/// How it went.
+/// The outcome of the load.
 #[derive(Debug, serde::Serialize, JsonSchema)]
 pub(crate) struct Loaded {
     loaded: bool,
@@ -69,7 +69,7 @@ loaded again after an image restart. For edited code of a loaded one: code_reloa
                 let mut facts = Evaluation::from(outcome.outcome);
                 let whole = evaluate::render(&facts);
                 let (mut chatter, _) = facts.condense();
-                // ASDF's own words for what was counted already.
+                // ASDF repeats warnings that were already counted.
                 facts.warnings.retain(|warning| !warning.kind.ends_with("COMPILE-WARNED-WARNING"));
                 let (style, told): (Vec<_>, Vec<_>) =
                     facts.warnings.iter().partition(|warning| warning.kind == "STYLE-WARNING");

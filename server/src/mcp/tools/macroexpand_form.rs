@@ -1,4 +1,4 @@
-//! `macroexpand-form`, by its contract.
+//! `macroexpand-form`, as specified by its contract.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,10 +8,10 @@ use crate::ide::expand::{self, Facts};
 use crate::image::api::expand::How;
 use crate::session::ExpandRequest;
 
-/// The tool.
+/// The tool `macroexpand-form`.
 pub(crate) struct MacroexpandForm;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -37,7 +37,7 @@ impl Tool for MacroexpandForm {
     const TITLE: &'static str = "Expand macros";
     const DESCRIPTION: &'static str = "Expand a macro form to see the generated code. Useful for understanding what macros like DEFUN, \
 LOOP, or WITH-* generate. Whatever the macros do leaves no trace.";
-    // The contract has the expansion in the data, too.
+    // The contract requires the expansion in the data, too.
     const LIMITS: crate::mcp::answer::Limits =
         crate::mcp::answer::Limits { string: crate::mcp::answer::TEXT, ..crate::mcp::answer::Limits::DEFAULT };
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };

@@ -1,4 +1,4 @@
-//! `profile-code`, by its contract.
+//! `profile-code`, as specified by its contract.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::image::api::profile::{ProfileMode, ProfileParams};
 use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 
-/// The deadline of a call that names none, seconds.
+/// The default deadline of a call, in seconds.
 const DEADLINE: f64 = 30.0;
 
-/// The tool.
+/// The tool `profile-code`.
 pub(crate) struct ProfileCode;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -91,7 +91,7 @@ time, wall-clock time or allocation). It should run 0.5 s or more.";
         if matches!(mode, "cpu" | "time" | "alloc") {
             return None;
         }
-        // The contract's words.
+        // The text is the contract's.
         let message = format!("[ERROR] SIMPLE-ERROR\nInvalid profiling mode: {mode:?}. Valid modes: cpu, time, alloc");
         Some(Failure { kind: "bad-arguments".into(), message })
     }
@@ -110,7 +110,7 @@ time, wall-clock time or allocation). It should run 0.5 s or more.";
             },
         };
         let timeout = input.timeout.unwrap_or(DEADLINE);
-        // By the contract not the session's own.
+        // By the contract, the package is not the session's.
         let (code, package) = (input.code, input.package.clone().unwrap_or_else(|| "CL-USER".into()));
         let max_samples = input.max_samples.unwrap_or(1000);
         let work = call.session.run(

@@ -1,4 +1,5 @@
-//! Hot reload, by its contract: `code_compile_string`, `code_load_fasl`, `code_reload_package`, `code_reload_system`, `code_replace_function`, `code_undo`.
+//! Hot reload, as specified by its contract: `code_compile_string`, `code_load_fasl`,
+//! `code_reload_package`, `code_reload_system`, `code_replace_function`, `code_undo`.
 
 use std::path::PathBuf;
 
@@ -14,10 +15,10 @@ use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject, digest_of};
 use crate::session::reload::Reload;
 
-/// The facts of a reload. Only one of `report` and `error` is there.
+/// The data of a reload. Only one of `report` and `error` is present.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Reloaded {
-    /// It took place.
+    /// True if the reload took place.
     success: bool,
     /// Files, redefined, new, gone, stale, layouts, warnings, undoable.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +44,7 @@ impl FromFailure for Reloaded {
     }
 }
 
-/// What is being done, as lines that a progress notification tells.
+/// The steps of a reload, as lines for progress notifications.
 pub(super) fn lines_of(mut steps: mpsc::UnboundedReceiver<Progress>) -> mpsc::UnboundedReceiver<OutputChunk> {
     let (lines, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
@@ -80,7 +81,7 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
     }
 }
 
-/// The answer of a reload of code that the compiler refuses.
+/// The answer of a reload of code that the compiler rejects.
 async fn foresee(call: &Call, what: Reload) -> Option<Reply<Reloaded>> {
     let failure = call.session.foresee(call.client, &what).await.err()?;
     Some(Reply::new(failure.render(), Reloaded::failed(&failure), true))
@@ -90,7 +91,7 @@ fn asking(class: Class, what: String, file: Option<&str>, code: Option<&str>) ->
     Some((class, Subject { what, file: file.map(PathBuf::from), code: code.map(str::to_owned), ..Subject::default() }))
 }
 
-/// What a person is asked about a reload of files: what is in them now.
+/// The subject of the approval of a reload of files: their current contents.
 async fn asking_of(call: &Call, what: String, reload: &Reload) -> Result<Option<(Class, Subject)>, Failure> {
     match call.session.sources_of(reload).await {
         Ok(sources) => {
@@ -106,10 +107,10 @@ async fn asking_of(call: &Call, what: String, reload: &Reload) -> Result<Option<
 
 const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
-/// `code_compile_string`.
+/// The tool `code_compile_string`.
 pub(crate) struct CompileString;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CompileStringInput {
@@ -155,10 +156,10 @@ Reports what was redefined and which callers are stale. To check only: compile-f
     }
 }
 
-/// `code_load_fasl`.
+/// The tool `code_load_fasl`.
 pub(crate) struct LoadFasl;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LoadFaslInput {
@@ -177,7 +178,7 @@ impl Tool for LoadFasl {
     const DESCRIPTION: &'static str = "Load compiled FASL file. For sources: code_reload_system.";
     const HINTS: Hints = HINTS;
 
-    // Nobody is asked about a file that is not loaded whatever they say.
+    // No approval is requested for a file that cannot be loaded in any case.
     async fn asks_of(call: &Call, input: &Self::Input) -> Result<Option<(Class, Subject)>, Failure> {
         let what = format!("load the compiled file {}", input.path);
         let asked = asking(Class::ModifyRunningCode, what, Some(&input.path), None);
@@ -198,7 +199,7 @@ impl Tool for LoadFasl {
             let path = call.allowed_file()?.unwrap_or_else(|| input.path.clone().into());
             let at = path.clone();
             let digest = tokio::task::spawn_blocking(move || digest_of(&at).ok()).await.ok().flatten();
-            // What was read is what was allowed.
+            // The contents read are the approved ones.
             call.allowed_file()?;
             Ok(Reload::Fasl { path, digest })
         };
@@ -210,10 +211,10 @@ impl Tool for LoadFasl {
     }
 }
 
-/// `code_reload_package`.
+/// The tool `code_reload_package`.
 pub(crate) struct ReloadPackage;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReloadPackageInput {
@@ -250,10 +251,10 @@ impl Tool for ReloadPackage {
     }
 }
 
-/// `code_reload_system`.
+/// The tool `code_reload_system`.
 pub(crate) struct ReloadSystem;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReloadSystemInput {
@@ -290,10 +291,10 @@ does not compile.";
     }
 }
 
-/// `code_replace_function`.
+/// The tool `code_replace_function`.
 pub(crate) struct ReplaceFunction;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReplaceFunctionInput {
@@ -337,10 +338,10 @@ code. Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it i
     }
 }
 
-/// `code_undo`.
+/// The tool `code_undo`.
 pub(crate) struct Undo;
 
-/// It has no arguments.
+/// The tool has no arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UndoInput {}

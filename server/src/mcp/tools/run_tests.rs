@@ -1,4 +1,4 @@
-//! `run-tests`: the tests of FiveAM, Parachute, Rove and ASDF, each with its own outcome.
+//! `run-tests`: the tests of FiveAM, Parachute, Rove and ASDF, with separate outcomes.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::image::api::testing::RunTestsParams;
 use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 
-/// The deadline of a call that names none, seconds.
+/// The default deadline of a call, in seconds.
 const DEADLINE: f64 = 120.0;
 
-/// The tool.
+/// The tool `run-tests`.
 pub(crate) struct RunTests;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

@@ -1,19 +1,20 @@
-//! JSON schemas of inputs and outputs, without what a generator adds and no reader needs.
+//! JSON schemas of inputs and outputs, without members that a generator adds and no reader needs.
 
 use rmcp::handler::server::common::{schema_for_output, schema_for_type};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-/// What a tool accepts.
+/// The schema of a tool's arguments.
 pub(crate) fn input<T: JsonSchema + 'static>() -> JsonObject {
     let mut schema = tidied(&schema_for_type::<T>());
-    // Clients want it also where there are none.
+    // Clients require `properties` even if there are none.
     schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
     schema
 }
 
-/// What is listed of what a tool accepts: what an agent needs to call it. Limits and unknown names are checked all the same, and told when they matter.
+/// The listed part of a tool's input schema: only the members an agent needs for a call. Limits
+/// and unknown names are still checked, and reported if they matter.
 pub(crate) fn listed(accepted: &JsonObject) -> JsonObject {
     let mut schema = accepted.clone();
     each(&mut schema, &mut |schema| {
@@ -24,8 +25,8 @@ pub(crate) fn listed(accepted: &JsonObject) -> JsonObject {
     schema
 }
 
-/// What a tool answers: an object, with the fields that tell how it went. No more: a whole list of tools has to fit an
-/// agent's context, and an agent reads answers, not their schema.
+/// The schema of a tool's output: an object, with the fields that report success. No more: a
+/// whole list of tools must fit an agent's context, and an agent reads answers, not their schema.
 pub(crate) fn output<T: JsonSchema + 'static>() -> JsonObject {
     let schema = tidied(&schema_for_output::<T>());
     let mut flat = JsonObject::new();
@@ -43,7 +44,7 @@ pub(crate) fn output<T: JsonSchema + 'static>() -> JsonObject {
     flat
 }
 
-/// Fields that tell how a call went.
+/// The fields that report a call's success.
 const TELLING: [&str; 5] = ["status", "success", "loaded", "changed", "expanded"];
 
 fn tidied(schema: &JsonObject) -> JsonObject {
@@ -55,7 +56,8 @@ fn tidied(schema: &JsonObject) -> JsonObject {
     schema
 }
 
-/// Optional is told by `required`, so no `null` beside a type; no `format` that only repeats Rust's own types.
+/// Removes redundant members: `null` beside a type (`required` marks optional fields), and
+/// `format` that only repeats Rust's own types.
 fn tidy(schema: &mut JsonObject) {
     if schema.get("default").is_some_and(Value::is_null) {
         schema.remove("default");
@@ -85,12 +87,13 @@ fn tidy(schema: &mut JsonObject) {
     }
 }
 
-/// Do something to a schema and to every schema in it.
+/// Applies a function to a schema and to every schema in it.
 fn each(schema: &mut JsonObject, act: &mut impl FnMut(&mut JsonObject)) {
     act(schema);
     for (key, value) in schema.iter_mut() {
         match value {
-            // A property may be called `type` or `default`: its schema is meant, not the map of names.
+            // A property may be named `type` or `default`: its schema is visited, not the map of
+            // names.
             Value::Object(named) if key == "properties" || key == "$defs" => {
                 for (_, one) in named.iter_mut() {
                     if let Value::Object(one) = one {

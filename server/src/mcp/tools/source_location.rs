@@ -1,4 +1,4 @@
-//! `source_location`, by its contract (hot-reload).
+//! `source_location`, as specified by its contract (hot-reload).
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,10 +9,10 @@ use crate::ide::source_location::{self, Locations};
 use crate::image::api::symbols::{Symbol, Want};
 use crate::model::image::ImageError;
 
-/// The tool.
+/// The tool `source_location`.
 pub(crate) struct SourceLocation;
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

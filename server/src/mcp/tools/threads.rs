@@ -1,4 +1,4 @@
-//! `threads`: what the image's threads do and wait for, where one is, and ending one.
+//! `threads`: the state of the image's threads, a thread's backtrace, and ending a thread.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::image::api::symbols::Reference;
 use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 
-/// The tool.
+/// The tool `threads`.
 pub(crate) struct Threads;
 
 /// What to do.
@@ -28,7 +28,7 @@ pub(crate) enum Action {
     End,
 }
 
-/// Its arguments.
+/// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -40,7 +40,7 @@ pub(crate) struct Input {
     number: Option<u64>,
 }
 
-/// What there is.
+/// The threads and the result of the action.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Facts {
     #[serde(flatten)]
