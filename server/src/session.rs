@@ -1,7 +1,9 @@
-//! The actor that owns clients, documents, jobs and the image handle: one closed `enum Event` in, `Feedback` to each client out.
+//! The actor that owns clients, documents, jobs and the image handle: a closed `enum Event` as
+//! input, `Feedback` to each client as output.
 //!
-//! Every method of [`Session`] that starts work sends its event before its first `.await`, so that calls made in order are
-//! handled in order (tower-lsp applies edits in order only then). Dropping a returned future cancels the work.
+//! Every method of [`Session`] that starts work sends its event before its first `.await`, so
+//! that calls made in order are handled in order (tower-lsp applies edits in order only then).
+//! Dropping a returned future cancels the work.
 
 mod actor;
 pub mod approval;
@@ -63,7 +65,7 @@ pub use types::{
     Snapshot, Status, SystemReport,
 };
 
-/// A handle on the workspace's session. Clones are the same session.
+/// A handle on the workspace's session. Clones refer to the same session.
 #[derive(Debug, Clone)]
 pub struct Session {
     inner: Arc<Inner>,
@@ -82,7 +84,7 @@ struct Inner {
 }
 
 impl Session {
-    /// Start the actor. It ends when every handle is dropped.
+    /// Starts the actor. The actor ends when every handle is dropped.
     pub fn start(
         config: Config,
         workspace: PathBuf,
@@ -111,7 +113,8 @@ impl Session {
         }
     }
 
-    /// A client arrived. It gets its own evaluation session (`*package*`, `*`, ...) and unasked feedback on the receiver.
+    /// Attaches a client. The client gets an evaluation session of its own (`*package*`, `*`,
+    /// ...) and unsolicited feedback on the receiver.
     pub fn attach(&self, info: ClientInfo) -> (ClientId, mpsc::UnboundedReceiver<Feedback>) {
         let client = ClientId(self.inner.next_client.fetch_add(1, Ordering::Relaxed));
         let info = ClientInfo { name: crate::shown::line(&info.name), ..info };
@@ -120,68 +123,74 @@ impl Session {
         (client, receiver)
     }
 
-    /// A client told its name after it arrived (initialize).
+    /// Sets the name of a client that reported it after attaching (initialize).
     pub fn rename(&self, client: ClientId, name: String) {
         self.send(Event::Rename { client, name: crate::shown::line(&name) });
     }
 
-    /// A client left: its documents are closed, its work is cancelled, its evaluation session is forgotten.
+    /// Detaches a client: its documents are closed, its work is cancelled, and its evaluation
+    /// session is removed.
     pub fn detach(&self, client: ClientId) {
         self.send(Event::Detach { client });
     }
 
-    /// The unit a client counts columns in (UTF-16 until it is said).
+    /// Sets the unit of a client's columns (UTF-16 by default).
     pub fn set_encoding(&self, client: ClientId, encoding: PositionEncoding) {
         self.send(Event::Encoding { client, encoding });
     }
 
-    /// A client's own settings (the section `consort` of an editor's), laid over the configured ones for its documents and evaluations.
+    /// Sets a client's own settings (the section `consort` of an editor's), applied on top of the
+    /// configured ones for its documents and evaluations.
     pub fn configure(&self, client: ClientId, settings: serde_json::Value) {
         self.send(Event::Configure { client, settings, initial: false });
     }
 
-    /// [`Session::configure`] with what came with `initialize`: what follows may loosen approval once more; later settings only tighten it.
+    /// [`Session::configure`] with the settings of `initialize`. The next settings may loosen
+    /// approval once more; later settings only tighten it.
     pub fn configure_first(&self, client: ClientId, settings: serde_json::Value) {
         self.send(Event::Configure { client, settings, initial: true });
     }
 
-    /// The configuration in force for a client.
+    /// Returns the configuration in force for a client.
     pub fn settings(&self, client: ClientId) -> impl Future<Output = Config> + Send + use<> {
         let answer = self.ask(|reply| Event::Settings { client, reply });
         async { answer.await.unwrap_or_default() }
     }
 
-    /// A further folder in which `.asd` files are looked for.
+    /// Adds a folder that is searched for `.asd` files.
     pub fn add_folder(&self, folder: PathBuf) {
         self.send(Event::Folder { folder });
     }
 
-    /// Files of the workspace were made, changed or deleted outside of any document.
+    /// Reports that files of the workspace were created, changed or deleted outside of any open
+    /// document.
     pub fn files_changed(&self) {
         self.send(Event::FilesChanged);
     }
 
-    /// What everybody should know of the host until it is another or nothing: told to people when it changes, and shown in the status.
+    /// Sets or clears a notice about the host. A change is shown to people; the status contains
+    /// the notice.
     pub fn note(&self, about: &'static str, text: Option<String>) {
         self.send(Event::Note { about, text });
     }
 
-    /// The workspace's directory.
+    /// Returns the workspace's directory.
     pub fn workspace(&self) -> &Path {
         &self.inner.workspace
     }
 
-    /// The workspace's `.asd` files.
+    /// Returns the workspace's `.asd` files.
     pub fn asd_files(&self) -> Vec<PathBuf> {
         crate::ide::asd::AsdFiles::new(self.inner.workspace.clone()).all()
     }
 
-    /// Have the image started, if nothing has needed it yet; resolves when it is ready or cannot be, and at once when it was ready before.
+    /// Starts the image if it was never needed before. Resolves when the image is ready or cannot
+    /// be started, and at once when the image was ready before.
     pub async fn first_start(&self) {
         self.inner.image.first_start().await;
     }
 
-    /// The image's state.
+    /// Returns the image's state.
     pub fn image_state(&self) -> ImageState {
         self.inner.image.state()
     }
@@ -191,7 +200,8 @@ impl Session {
         self.send(Event::Open { client, uri, version, text });
     }
 
-    /// `textDocument/didChange`: the changes are applied in order, each to the result of the one before.
+    /// `textDocument/didChange`: the changes are applied in order, each to the result of the one
+    /// before.
     pub fn change(&self, client: ClientId, uri: &str, version: i32, edits: Vec<Edit>) {
         self.send(Event::Change { client, uri: uri.into(), version, edits });
     }
@@ -206,8 +216,9 @@ impl Session {
         self.send(Event::Close { client, uri: uri.into() });
     }
 
-    /// An open document and its diagnostics; `None` when it is not open. `settled`: wait until no check of it is running or due (at once when
-    /// there is no image to check with).
+    /// Returns an open document and its diagnostics; `None` when it is not open. With `settled`,
+    /// waits until no check of the document is running or due (returns at once when there is no
+    /// image).
     pub fn snapshot(
         &self,
         client: ClientId,
@@ -219,13 +230,14 @@ impl Session {
         async { answer.await.ok().flatten() }
     }
 
-    /// All of a client's open documents and their diagnostics.
+    /// Returns all of a client's open documents and their diagnostics.
     pub fn snapshots(&self, client: ClientId) -> impl Future<Output = Vec<Snapshot>> + Send + use<> {
         let answer = self.ask(|reply| Event::Snapshots { client, reply });
         async { answer.await.unwrap_or_default() }
     }
 
-    /// Evaluate for a client. Evaluations of one client run one after another, in the order of the calls.
+    /// Evaluates for a client. Evaluations of one client run one after another, in the order of
+    /// the calls.
     pub fn evaluate(
         &self,
         client: ClientId,
@@ -234,8 +246,9 @@ impl Session {
         self.evaluation(client, request, None)
     }
 
-    /// [`Session::evaluate`] of code that stands in a document at a position (in the client's units): what it defines is found there, and
-    /// unless the request names a package it is read in the one in force there.
+    /// [`Session::evaluate`] of code at a position of a document (in the client's units). The
+    /// definitions get that source location. The code is read in the package in force there,
+    /// unless the request names a package.
     pub fn evaluate_at(
         &self,
         client: ClientId,
@@ -246,7 +259,8 @@ impl Session {
         self.evaluation(client, request, Some(Place { uri: uri.into(), position }))
     }
 
-    /// Check a text: structure from the scanner, the rest from a copy of the image, sorted and without duplicates.
+    /// Checks a text: structure from the scanner, the rest from a copy of the image, sorted and
+    /// without duplicates.
     pub fn check(
         &self,
         client: ClientId,
@@ -255,7 +269,7 @@ impl Session {
         settle(self.ask(|reply| Event::Check { client, request, reply }))
     }
 
-    /// Expand macros in a copy of the image.
+    /// Expands macros in a copy of the image.
     pub fn expand(
         &self,
         client: ClientId,
@@ -264,7 +278,8 @@ impl Session {
         settle(self.ask(|reply| Event::Expand { client, request, reply }))
     }
 
-    /// Check a system in a copy of the image, in which it and what it depends on are loaded; each file as [`Session::check`] does.
+    /// Checks a system in a copy of the image in which the system and its dependencies are
+    /// loaded; each file as in [`Session::check`].
     pub fn check_system(
         &self,
         client: ClientId,
@@ -274,7 +289,7 @@ impl Session {
         settle(self.ask(|reply| Event::CheckSystem { client, request, progress, reply }))
     }
 
-    /// Load a system.
+    /// Loads a system.
     pub fn load_system(
         &self,
         client: ClientId,
@@ -288,7 +303,8 @@ impl Session {
         let work = settle(self.ask(|reply| Event::LoadSystem { client, system, force, progress, reply }));
         self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
             if loaded.loaded {
-                // Its files are many, perhaps; who waits for the load need not wait for them.
+                // The system may have many files; the load's caller does not wait for their
+                // records.
                 let until = std::time::SystemTime::now();
                 tokio::spawn(async move { provenance.loaded(&image, &name, who, until).await });
             }
@@ -296,25 +312,27 @@ impl Session {
         })
     }
 
-    /// All open documents of all clients.
+    /// Returns all open documents of all clients.
     pub fn open_documents(&self) -> impl Future<Output = Vec<OpenDocument>> + Send + use<> {
         let answer = self.ask(|reply| Event::OpenDocuments { reply });
         async { answer.await.unwrap_or_default() }
     }
 
-    /// One of a client's open documents, as it is after every change sent before this call.
+    /// Returns one of a client's open documents, with every change sent before this call.
     pub fn document(&self, client: ClientId, uri: &str) -> impl Future<Output = Option<Document>> + Send + use<> {
         let (uri, all) = (uri.to_owned(), self.open_documents());
         async move { all.await.into_iter().find(|open| open.client == client && open.uri == uri).map(|open| open.document) }
     }
 
-    /// Look something up in the image, beside whatever runs there: see [`Image::look`].
+    /// Queries the image concurrently with other work: see [`Image::look`].
     pub async fn query<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
         self.inner.image.query(&operation).await
     }
 
-    /// Run an operation that runs user's code or changes the image: see [`Image::run`]. It is listed as work for this client (`what`, such as
-    /// "reloading the system foo"), and afterwards documents are checked again. `operation` is given the name of the client's evaluation session.
+    /// Runs an operation that runs the user's code or changes the image: see [`Image::run`]. The
+    /// operation is listed as work for this client (`what`, such as "reloading the system foo"),
+    /// and open documents are checked again afterwards. `operation` receives the name of the
+    /// client's evaluation session.
     pub fn run<O: Operation, F: FnOnce(String) -> O + Send + 'static>(
         &self,
         client: ClientId,
@@ -343,7 +361,7 @@ impl Session {
         let (image, provenance, who) =
             (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
         let work = {
-            // A reload tells what it made when it is known to have taken place.
+            // A reload reports its definitions when it is known to have run.
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
             let doing = log::doing().filter(|doing| doing.code.is_some() && !told);
             self.send(Event::Run { client, what: what.clone(), start });
@@ -367,7 +385,8 @@ impl Session {
         self.logged(client, &what, None, work, |_| (Ended::Ok, "done".into()))
     }
 
-    /// Interrupt this client's evaluations and loads, or everybody's; how many were.
+    /// Interrupts the evaluations and loads of this client, or of all clients; returns their
+    /// number.
     pub fn interrupt(
         &self,
         client: ClientId,
@@ -376,13 +395,14 @@ impl Session {
         settle(self.ask(|reply| Event::Interrupt { client, everything, reply }))
     }
 
-    /// End the image and start a new one.
+    /// Ends the image and starts a new one.
     pub fn restart_image(&self, client: ClientId) -> impl Future<Output = Result<(), ImageError>> + Send + use<> {
         let work = settle(self.ask(|reply| Event::Restart { client, reply }));
         self.logged(client, "restarting the image", None, work, |()| (Ended::Ok, "restarted".into()))
     }
 
-    /// Everything `consort status` shows; answers while Lisp loops, and while the session is at work on a large text.
+    /// Returns the data of `consort status`; answers while Lisp loops, and while the session
+    /// processes a large text.
     pub fn status(&self) -> impl Future<Output = Status> + Send + use<> {
         let answer = self.ask(|reply| Event::Status { reply });
         let workspace = self.inner.workspace.clone();
@@ -400,11 +420,11 @@ impl Session {
     }
 
     fn send(&self, event: Event) {
-        // Fails only when the actor has ended, which is when the last handle is dropped or the runtime is.
+        // Fails only when the actor has ended: after the last handle or the runtime was dropped.
         let _ = self.inner.events.send(event);
     }
 
-    /// Send an event now; its answer comes later. Dropping the receiver cancels the work.
+    /// Sends an event at once; the answer comes later. Dropping the receiver cancels the work.
     fn ask<T>(&self, event: impl FnOnce(oneshot::Sender<T>) -> Event) -> oneshot::Receiver<T> {
         let (reply, answer) = oneshot::channel();
         self.send(event(reply));
