@@ -236,8 +236,7 @@ fn look(runtime: &RuntimeDir, host: &Lock, socket: (u64, u64), file: Option<&Hos
     let _start = runtime.lock_start()?;
     let mut made = Made::default();
     if !host.is_in_place() {
-        // The lock of the host is never held with `start` for a moment only: its holder is a
-        // host.
+        // Only hosts hold the host lock without `start`, which is held here.
         let Some(host) = runtime.lock_host()? else { return Ok(Looked::Taken) };
         made.host = Some(host);
     }

@@ -144,8 +144,8 @@ impl Talk {
         told
     }
 
-    /// Prepares for the next host: the answer to its `initialize` is not passed on, and the
-    /// registrations of the last host are still in force.
+    /// Prepares for the next host: the answer to its `initialize` is not passed on. Returns the
+    /// request that cancels the registrations of the last host, since the next registers anew.
     pub(super) fn next_host(&mut self, initialize: &[u8]) -> Option<Value> {
         self.host += 1;
         self.swallow = Peek::of(initialize).and_then(|peek| peek.id);
