@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!     BASE/consort/<hash of the workspace>/   0700, ours, no symbolic link
-//!         start       held (flock) by a process that becomes or ceases to be the host; excludes others
+//!         start       held (flock) while a process becomes the host or leaves; excludes others
 //!         lock        held (flock) by the host while it lives
 //!         host.sock   0600
 //!         host.json   [`HostFile`]
