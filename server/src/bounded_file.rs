@@ -1,4 +1,5 @@
-//! The one way in which this process reads a file that somebody else may have put there: a regular file, up to a limit, never waited for.
+//! Bounded reading of files that another user or program may have put in place: regular files
+//! only, up to a size limit, without blocking on a FIFO.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -7,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-/// The longest Lisp source that is read, bytes.
+/// The largest Lisp source that is read, in bytes.
 pub const SOURCE_LIMIT: u64 = 64 << 20;
 
-/// Opens a regular file for reading. A device is not opened at all, and a FIFO that takes the file's place meanwhile is not waited for.
+/// Opens a regular file for reading. A device is not opened. A FIFO that replaces the file after
+/// the check does not block.
 ///
 /// # Errors
-/// The system's; `InvalidInput` when it is no regular file.
+/// An I/O error; `InvalidInput` when `path` is not a regular file.
 pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     check(&std::fs::metadata(path)?)?;
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
@@ -23,10 +25,10 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, facts))
 }
 
-/// Returns the bytes of an open file.
+/// Returns the contents of an open file.
 ///
 /// # Errors
-/// The system's; `FileTooLarge` when there are more than `limit`.
+/// An I/O error; `FileTooLarge` when the file has more than `limit` bytes.
 pub fn contents(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;
@@ -37,18 +39,18 @@ pub fn contents(file: File, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the bytes of a regular file.
+/// Returns the contents of a regular file.
 ///
 /// # Errors
-/// Those of [`open`] and [`contents`].
+/// The errors of [`open`] and [`contents`].
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     contents(open(path)?.0, limit)
 }
 
-/// [`read`] off the runtime's workers.
+/// Runs [`read`] on a blocking thread.
 ///
 /// # Errors
-/// Those of [`read`].
+/// The errors of [`read`].
 pub async fn read_aside(path: PathBuf, limit: u64) -> io::Result<Vec<u8>> {
     tokio::task::spawn_blocking(move || read(&path, limit)).await.map_err(io::Error::other)?
 }
@@ -83,7 +85,7 @@ mod tests {
         std::fs::write(at("short"), [b'x'; 10]).unwrap();
         symlink("short", at("link")).unwrap();
         assert_eq!(read(&at("link"), 10).unwrap().len(), 10);
-        // Files of /proc have no size and an end all the same.
+        // Files of /proc report size 0 and still have contents.
         assert!(!read(Path::new("/proc/self/status"), 1 << 16).unwrap().is_empty());
     }
 }

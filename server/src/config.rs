@@ -1,7 +1,9 @@
-//! One `Config`: defaults < the user's config.toml < the workspace's consort.toml < client settings < arguments.
+//! The `Config` of a workspace: defaults < the user's config.toml < the workspace's consort.toml
+//! < client settings < arguments.
 //!
-//! Nothing here fails: what cannot be used becomes a [`Problem`] that names the file, the line and the key, and the value below it stays.
-//! docs/configuration.md documents every key; a test holds it and [`keys::KEYS`] together.
+//! Loading never fails: a value that cannot be used becomes a [`Problem`] with the file, the line
+//! and the key, and the value of the lower level stays in force. docs/configuration.md documents
+//! every key; a test compares it with [`keys::KEYS`].
 
 pub mod approval;
 mod file;
@@ -17,96 +19,103 @@ use approval::ApprovalConfig;
 pub use keys::Source;
 use trust::{TrustStore, Wish};
 
-/// How the image is started: table `[lisp]`.
+/// The start of the image: table `[lisp]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LispConfig {
-    /// `lisp.command`: the program and its arguments; default `["sbcl"]`; `["qlot", "exec", "sbcl"]` must work.
+    /// `lisp.command`: the program and its arguments. Default `["sbcl"]`. `["qlot", "exec",
+    /// "sbcl"]` must work.
     pub command: Vec<String>,
-    /// `lisp.heap`: bytes of the dynamic space; written "4GB" in the file. Default 4 GiB.
+    /// `lisp.heap`: the size of the dynamic space in bytes; written "4GB" in the file. Default 4
+    /// GiB.
     pub heap: u64,
-    /// `lisp.init_file`: `true` (default) loads the user's `~/.sbclrc` when there is one, `false` none, a string that file.
+    /// `lisp.init_file`: `true` (default) loads the user's `~/.sbclrc` when it exists, `false`
+    /// loads no file, a string loads that file.
     pub init_file: InitFile,
-    /// `check.copies`: where texts are compiled. Default `fork`.
+    /// `check.copies`: the kind of process that compiles texts. Default `fork`.
     pub copies: Copies,
 }
 
-/// Where checks and expansions work.
+/// The kind of process that runs checks and expansions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Copies {
-    /// In a copy of the image, made by forking it; where that is not possible, as the other.
+    /// A forked copy of the image; a second process where forking is not possible.
     Fork,
-    /// In a second process, which knows what was loaded through Consort.
+    /// A second process, with the systems and files that were loaded through Consort.
     Process,
 }
 
-/// Which init file the image loads.
+/// The init file that the image loads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InitFile {
-    /// What a plain `sbcl` would load, if it is there.
+    /// The init file that a plain `sbcl` loads, if it exists.
     Default,
-    /// None.
+    /// No init file.
     None,
-    /// This one; an error when it is missing.
+    /// The named file; an error when it is missing.
     File(PathBuf),
 }
 
-/// How texts are checked: table `[check]`.
+/// The checks of texts: table `[check]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckConfig {
-    /// `check.debounce_ms`: quiet time after the last keystroke. Default 200 ms.
+    /// `check.debounce_ms`: the idle time after the last keystroke before a check starts. Default
+    /// 200 ms.
     pub debounce: Duration,
-    /// `check.deadline_s`: wall clock of one copy. Default 20 s.
+    /// `check.deadline_s`: the wall-clock limit of one copy. Default 20 s.
     pub deadline: Duration,
-    /// `check.memory_mb`: private memory of one copy. Default 2048 MB.
+    /// `check.memory_mb`: the limit of private memory of one copy. Default 2048 MB.
     pub memory: u64,
     /// `check.notes`: report compiler notes. Default false.
     pub notes: bool,
     /// `check.unreachable`: report deleted code. Default false.
     pub unreachable: bool,
-    /// `check.confine`: default true. Only a person's own settings may lift it, never the workspace's consort.toml.
+    /// `check.confine`: confine the copies. Default true. Only the user's own settings may
+    /// disable it, never the workspace's consort.toml.
     pub confine: bool,
 }
 
-/// Everything that can be configured.
+/// The complete configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// `[lisp]`.
+    /// Table `[lisp]`.
     pub lisp: LispConfig,
-    /// `[check]`.
+    /// Table `[check]`.
     pub check: CheckConfig,
-    /// `[approval]`.
+    /// Table `[approval]`.
     pub approval: ApprovalConfig,
-    /// `eval.timeout_s`: an evaluation's default deadline from an agent. Default 30 s.
+    /// `eval.timeout_s`: the default deadline of an agent's evaluation. Default 30 s.
     pub eval_timeout: Duration,
     /// `lenses.tests`: code lenses above tests. Default true.
     pub lens_tests: bool,
     /// `lenses.references`: code lenses above definitions. Default false.
     pub lens_references: bool,
-    /// `hints.parameters`: names of parameters beside literal arguments. Default false.
+    /// `hints.parameters`: parameter names beside literal arguments. Default false.
     pub hint_parameters: bool,
-    /// `host.linger_s`: how long the host stays after its last client. Default 60 s.
+    /// `host.linger_s`: the time that the host stays after its last client has left. Default 60
+    /// s.
     pub linger: Duration,
-    /// What was wrong with the settings, to be shown to a person. Empty when all is well.
+    /// The problems in the settings, to be shown to a person. Empty when there are none.
     pub problems: Vec<Problem>,
-    /// What the workspace wants and the person has not trusted it with; nothing of it is in force.
+    /// The settings that the workspace requests and the user has not trusted; none of them is in
+    /// force.
     pub untrusted: Option<Wish>,
 }
 
 /// A setting that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The file it stands in; `None`: the editor's settings.
+    /// The file that contains the setting; `None` for the editor's settings.
     pub file: Option<PathBuf>,
-    /// Its line in that file, 1-based.
+    /// The line in that file, 1-based.
     pub line: Option<usize>,
-    /// What is wrong and what to do, one sentence or two.
+    /// The problem and the remedy, in one or two sentences.
     pub message: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The file's name and what stands in it are of whoever wrote them.
+        // The file name and its contents are untrusted.
         let message = crate::shown::long_line(&self.message);
         let name = |file: &Path| crate::shown::line(&file.to_string_lossy());
         match (&self.file, self.line) {
@@ -147,7 +156,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The settings of a workspace: defaults, then the user's file, then `consort.toml` in `workspace`, as far as it may and is trusted.
+    /// Loads the settings of a workspace: defaults, then the user's file, then the permitted and
+    /// trusted part of `consort.toml` in `workspace`.
     pub fn load(workspace: &Path) -> Config {
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.into());
         let mut config = Config::load_from(user_file().as_deref(), &workspace, &TrustStore::of_user());
@@ -158,7 +168,8 @@ impl Config {
         config
     }
 
-    /// [`Config::load`] with the user's file and what is trusted named; a file that does not exist is no problem.
+    /// [`Config::load`] with the user's file and the trust records as arguments; a missing file
+    /// is no problem.
     pub fn load_from(user: Option<&Path>, workspace: &Path, store: &TrustStore) -> Config {
         let mut config = Config::default();
         if let Some(user) = user {
@@ -167,7 +178,7 @@ impl Config {
         let path = workspace.join(ownership::NAME);
         match ownership::read(workspace) {
             Ok(None) => {}
-            // These very bytes are parsed, hashed and, if they are trusted, used.
+            // The same bytes are parsed, hashed and, if trusted, applied.
             Ok(Some(bytes)) => {
                 let wanted = file::apply(&mut config, &path, bytes, Source::Workspace);
                 match Wish::of(&config, workspace, wanted) {
@@ -180,8 +191,9 @@ impl Config {
         config
     }
 
-    /// Lay an editor's settings (`{"check": {"notes": true}}`, LSP `initializationOptions` or the answer to `workspace/configuration`) over
-    /// these. Its problems are added to `problems`.
+    /// Applies an editor's settings (`{"check": {"notes": true}}`, LSP `initializationOptions` or
+    /// the answer to `workspace/configuration`) on top of these. The problems are added to
+    /// `problems`.
     pub fn with_client_settings(mut self, settings: &serde_json::Value) -> Config {
         let Some(tables) = settings.as_object() else { return self };
         for (table, entries) in tables {
@@ -196,13 +208,14 @@ impl Config {
     }
 }
 
-/// The user's settings file, whether it exists or not: `$XDG_CONFIG_HOME/consort/config.toml`, by default below `~/.config`.
+/// Returns the path of the user's settings file, existing or not:
+/// `$XDG_CONFIG_HOME/consort/config.toml`, by default below `~/.config`.
 pub fn user_file() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "consort").map(|dirs| dirs.config_dir().join("config.toml"))
 }
 
-/// The person's state directory of Consort, whether it exists or not: `$XDG_STATE_HOME/consort`, on macOS the cache directory. `None`
-/// without a home.
+/// Returns Consort's state directory of the user, existing or not: `$XDG_STATE_HOME/consort`, on
+/// macOS the cache directory. `None` without a home directory.
 pub fn state_directory() -> Option<PathBuf> {
     let dirs = directories::ProjectDirs::from("", "", "consort")?;
     Some(dirs.state_dir().unwrap_or_else(|| dirs.cache_dir()).to_owned())

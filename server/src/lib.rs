@@ -1,8 +1,9 @@
-//! Consort: one live Common Lisp image, shared by a person's editor (LSP) and that person's coding agent (MCP).
+//! Consort: one live Common Lisp image, shared by a person's editor (LSP) and that person's
+//! coding agent (MCP).
 //!
-//! Data flows one way: front end (`lsp`, `mcp`, `host::control`) -> `session` -> `ide` -> {`checker`, `image`}, and back
-//! as the answer. Nothing lower calls upward; the events that the image volunteers enter the session. See
-//! docs/architecture.md.
+//! Data flows in one direction: front end (`lsp`, `mcp`, `host::control`) -> `session` -> `ide`
+//! -> {`checker`, `image`}, and back as the answer. Lower layers never call upward; events of the
+//! image are sent to the session. See docs/architecture.md.
 
 pub mod bounded_file;
 pub mod checker;
@@ -32,12 +33,13 @@ mod tests {
 
     const MAP: &str = include_str!("../../docs/architecture.md");
 
-    /// The words of `text` that stand in backquotes.
+    /// The words of `text` in backquotes.
     fn quoted(text: &str) -> impl Iterator<Item = &str> {
         text.split('`').skip(1).step_by(2)
     }
 
-    /// The files that the part of the map between two headings names: each as it may be meant, relative to the part's directory.
+    /// The files named by the part of the map between two headings, each with its possible paths
+    /// relative to the part's directory.
     fn named(from: &str, to: &str) -> Vec<Vec<PathBuf>> {
         let part = MAP.split_once(from).unwrap().1.split_once(to).unwrap().0;
         let mut named = Vec::new();
@@ -56,7 +58,8 @@ mod tests {
         named
     }
 
-    /// The sources below `root`, relative to it, without tests and without `mod.rs`, which belongs to its directory.
+    /// The source files below `root`, relative to it, without tests and without `mod.rs`, which
+    /// belongs to its directory.
     fn sources(root: &Path, below: &Path, found: &mut BTreeSet<PathBuf>) {
         for entry in std::fs::read_dir(root.join(below)).unwrap() {
             let path = below.join(entry.unwrap().file_name());
@@ -71,7 +74,8 @@ mod tests {
         }
     }
 
-    /// The layers of the crate, with the layers that each may import. `main.rs` and `lib.rs` stand above all.
+    /// The layers of the crate, with the layers that each may import. `main.rs` and `lib.rs` are
+    /// above all layers.
     const LAYERS: &[(&str, &[&str])] = &[
         ("bounded_file", &[]),
         ("remove_tree", &[]),
@@ -88,7 +92,8 @@ mod tests {
         ("host", &["config", "image", "lsp", "mcp", "model", "session", "text"]),
     ];
 
-    /// Files that still decide a feature in a front end, by asking the image themselves. The list may only get shorter.
+    /// Files of front ends that still implement a feature by calling the image directly. The list
+    /// may only get shorter.
     const FEATURES_IN_FRONT_ENDS: &[&str] = &[
         "lsp/actions/expand.rs",
         "lsp/commands/browse.rs",
@@ -116,7 +121,7 @@ mod tests {
         "mcp/tools/threads.rs",
     ];
 
-    /// Helpers without knowledge of the product, which every layer may import.
+    /// Helpers without product-specific code, which every layer may import.
     const HELPERS: &[&str] = &["bounded_file", "remove_tree", "shown"];
 
     /// Crates that a layer below the front ends must not name.

@@ -1,15 +1,15 @@
-//! Removing a directory that code under check had to itself: whatever modes it set, and however deep it went.
+//! Removal of a scratch directory of a check, with any file modes and any depth.
 
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Removes a directory with all that is below it; nothing when it is not there. Links are not followed. What cannot be removed does not keep
-/// the rest.
+/// Removes a directory and its contents; does nothing when the directory does not exist. Links
+/// are not followed. A failure on one entry does not stop the removal of the rest.
 ///
 /// # Errors
-/// The first failure.
+/// The first I/O error.
 pub fn remove_tree(root: &Path) -> io::Result<()> {
     match fs::symlink_metadata(root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -20,7 +20,8 @@ pub fn remove_tree(root: &Path) -> io::Result<()> {
     let mut first = None;
     let mut number = 0_u64;
     open_to_us(root)?;
-    // Directories are brought up beside each other, so that no path is longer than two names below `root`.
+    // Nested directories are moved up next to each other, so that no path is longer than two
+    // names below `root`.
     let mut waiting: Vec<PathBuf> = vec![root.to_owned()];
     let mut emptied: Vec<PathBuf> = Vec::new();
     while let Some(directory) = waiting.pop() {
@@ -30,7 +31,7 @@ pub fn remove_tree(root: &Path) -> io::Result<()> {
                 let moved = loop {
                     number += 1;
                     let moved = root.join(format!(".consort-{number}"));
-                    // The code may have made one of that name.
+                    // The code under check may have created a directory of the same name.
                     if moved == path || fs::symlink_metadata(&moved).is_err() {
                         break moved;
                     }
@@ -53,7 +54,8 @@ pub fn remove_tree(root: &Path) -> io::Result<()> {
     first.map_or(Ok(()), Err)
 }
 
-/// `directory` is no link: it was looked at without following one, and whoever could exchange it has ended.
+/// `directory` is no link: its metadata was read without following links, and the processes that
+/// could replace it have ended.
 fn open_to_us(directory: &Path) -> io::Result<()> {
     fs::set_permissions(directory, Permissions::from_mode(0o700))
 }
@@ -79,7 +81,7 @@ mod tests {
         remove_tree(&root).unwrap();
         assert!(!root.exists() && outside.path().join("kept").exists());
         remove_tree(&root).unwrap();
-        // Deeper than a path may be long.
+        // Deeper than the maximal path length.
         fs::create_dir(&root).unwrap();
         for _ in 0..200 {
             let above = dir.path().join("above");

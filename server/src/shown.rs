@@ -1,19 +1,19 @@
-//! Text of agents, workspaces, files and the image, made fit to be shown: data wherever it stands, nothing hidden, nothing that passes for
-//! something else. One function for each place.
+//! Escaping of text from agents, workspaces, files and the image for display: nothing is hidden,
+//! interpreted as markup or disguised as other text. One function for each kind of output.
 
-/// Characters of what is shown in one line.
+/// The limit of a one-line text, in characters.
 const LINE: usize = 400;
-/// Characters of a message in one line.
+/// The limit of a one-line message, in characters.
 const LONG_LINE: usize = 2_000;
-/// Blank characters in a row that are shown as they are.
+/// The longest run of blanks that is shown unchanged.
 const BLANKS: usize = 60;
-/// Empty lines in a row that are shown as they are.
+/// The longest run of empty lines that is shown unchanged.
 const EMPTY: usize = 6;
-/// Names that are named.
+/// The largest number of names in a list.
 const NAMED: usize = 5;
 
-/// Without characters that are not seen, that change how others are seen, or that Lisp does not take for the space or the bracket they look like:
-/// these are shown as `\u{202e}`.
+/// Escapes as `\u{202e}` the characters that are invisible, that change the display of others, or
+/// that look like a space or a bracket and are not read as such by Lisp.
 pub fn safe(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
@@ -26,12 +26,13 @@ pub fn safe(text: &str) -> String {
     shown
 }
 
-/// One line of a message, a status or a terminal: a name, a path, a value. What is left out of a long one is counted.
+/// Returns one line for a message, a status or a terminal: a name, a path, a value. The
+/// characters cut from a long text are counted.
 pub fn line(text: &str) -> String {
     line_of(text, LINE)
 }
 
-/// [`line`] of a message that may be longer.
+/// [`line`] with the limit of a message.
 pub fn long_line(text: &str) -> String {
     line_of(text, LONG_LINE)
 }
@@ -44,21 +45,23 @@ fn line_of(text: &str, most: usize) -> String {
     }
 }
 
-/// A message that an editor draws as a notification. VS Code makes links of `[text](command:...)` in them.
+/// Returns a message for an editor's notification. VS Code makes links of `[text](command:...)`
+/// in notifications.
 pub fn notification(text: &str) -> String {
     safe(text).replace("](", "]\\u{28}")
 }
 
-/// Text of a terminal: no character of it moves the cursor, colours, copies or rings.
+/// Returns text for a terminal: no character moves the cursor, changes colours, copies or rings
+/// the bell.
 pub fn terminal(text: &str) -> String {
     safe(text)
 }
 
-/// A line of text inside Markdown: shown as it is, whatever Markdown or HTML it looks like. No more is escaped than has to be, since some
-/// editors show Markdown as it is written.
+/// Returns a line of text inside Markdown, shown literally whatever Markdown or HTML it contains.
+/// Escapes are kept to a minimum, since some editors show the Markdown source.
 pub fn markdown(text: &str) -> String {
     let text = long_line(text);
-    // CommonMark 0.31, 5.2: a number and one of these begins a list.
+    // CommonMark 0.31, 5.2: a number and one of these characters begin a list.
     let number = text.find(|char: char| !char.is_ascii_digit()).filter(|end| *end > 0);
     let mut shown = String::with_capacity(text.len());
     for (at, char) in text.char_indices() {
@@ -73,7 +76,7 @@ pub fn markdown(text: &str) -> String {
     shown
 }
 
-/// A fenced block of Markdown that nothing in `code` can leave.
+/// Returns a fenced block of Markdown that nothing in `code` can close.
 pub fn fenced(language: &str, code: &str) -> String {
     let code = safe(code);
     let longest = code.split(|char| char != '`').map(str::len).max().unwrap_or(0);
@@ -81,7 +84,7 @@ pub fn fenced(language: &str, code: &str) -> String {
     format!("{fence}{language}\n{}\n{fence}", code.trim_end_matches('\n'))
 }
 
-/// A code span of Markdown that nothing in `code` can leave, in one line.
+/// Returns a code span of Markdown, in one line, that nothing in `code` can close.
 pub fn code_span(code: &str) -> String {
     let code = line(code);
     let longest = code.split(|char| char != '`').map(str::len).max().unwrap_or(0);
@@ -90,8 +93,8 @@ pub fn code_span(code: &str) -> String {
     format!("{ticks}{blank}{code}{blank}{ticks}")
 }
 
-/// A line of source in a terminal, under which columns and bytes are counted: what would not be seen or would act is replaced by a character
-/// that takes as many bytes.
+/// Returns a line of source for a terminal, with columns and bytes preserved: an invisible or
+/// control character is replaced by a character of the same number of bytes.
 pub fn source(text: &str) -> String {
     let stand_in = |char: char| match char {
         '\n' | '\t' | '\r' => char,
@@ -106,7 +109,7 @@ pub fn source(text: &str) -> String {
     text.chars().map(stand_in).collect()
 }
 
-/// Format characters, fillers, selectors of variants: no ink, or a turn of the direction.
+/// Format characters, fillers and variation selectors: invisible, or a change of direction.
 fn is_hidden(char: char) -> bool {
     matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
         || matches!(char, '\u{e0000}'..='\u{e01ef}' | '\u{fe00}'..='\u{fe0f}' | '\u{61c}' | '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}')
@@ -117,7 +120,8 @@ fn is_hidden(char: char) -> bool {
         )
 }
 
-/// Looks like a space, a bracket, a quote or the beginning of a comment, and is a letter to Lisp's reader.
+/// Characters that look like a space, a bracket, a quote or a comment, and are constituents to
+/// Lisp's reader.
 fn is_false_syntax(char: char) -> bool {
     matches!(char, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
         || matches!(
@@ -139,7 +143,7 @@ fn is_false_syntax(char: char) -> bool {
         )
 }
 
-/// Long runs of blanks are shown by how long they are: code behind them stays in sight.
+/// Replaces long runs of blanks by their length, so that code behind them stays visible.
 pub fn without_gaps(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -150,7 +154,7 @@ pub fn without_gaps(text: &str) -> String {
         let indent = gap.rsplit('\n').next().unwrap_or_default();
         shown.push_str(&rest[..start]);
         if end == rest.len() {
-            // Nothing is behind it.
+            // Nothing follows the blanks.
         } else if breaks > EMPTY {
             shown.push_str(&format!("\n[{} EMPTY LINES]\n", breaks - 1));
         } else if breaks > 0 && indent.chars().count() <= BLANKS {
@@ -165,7 +169,8 @@ pub fn without_gaps(text: &str) -> String {
     shown + rest
 }
 
-/// A line that names what reads like another name because some of its letters only look like ASCII's; none when there is nothing.
+/// Returns a line that lists the names with letters that resemble ASCII's; `None` when there are
+/// none.
 pub fn lookalikes(text: &str) -> Option<String> {
     let mut found: Vec<String> = Vec::new();
     for word in text.split(|char: char| !char.is_alphanumeric() && !matches!(char, '-' | '*' | '+' | '%')) {
@@ -192,7 +197,7 @@ pub fn lookalikes(text: &str) -> Option<String> {
     Some(format!("NOT WHAT THEY LOOK LIKE: {}{more}", found.join(", ")))
 }
 
-/// Letters that are drawn like ones of ASCII.
+/// Letters that resemble ASCII letters.
 fn is_lookalike(char: char) -> bool {
     const CYRILLIC_AND_GREEK: &str = "асеорхуѕіјһԁԛԝүӏАВЕІЈКМНОРСТХЅԌԚԜαικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ";
     CYRILLIC_AND_GREEK.contains(char)
@@ -204,7 +209,7 @@ fn is_lookalike(char: char) -> bool {
 mod tests {
     use super::*;
 
-    /// What agents, files and images are called that mean to be more than a name.
+    /// Hostile names of agents, files and images.
     fn nasty() -> Vec<String> {
         serde_json::from_str(include_str!("../../tests/fixtures/nasty.json")).unwrap()
     }
@@ -228,7 +233,8 @@ mod tests {
             }
             assert!(!line(nasty).contains('\n'));
             assert!(!notification(nasty).contains("]("), "{nasty:?}");
-            // Nothing that Markdown acts on without a backslash before it, which itself is not escaped.
+            // Every character that Markdown interprets has a backslash before it, which itself is
+            // not escaped.
             let written = markdown(nasty);
             assert!(!written.contains('\n'));
             let mut chars = written.chars();

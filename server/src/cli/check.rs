@@ -36,20 +36,20 @@ pub(crate) struct Args {
     timeout: Option<f64>,
 }
 
-/// A file with what was found in it.
+/// A checked file and its report.
 struct Checked {
-    /// As it is shown.
+    /// The displayed name.
     name: String,
     text: Rope,
     report: CheckReport,
 }
 
-/// One command: what it found, and what it could not do.
+/// The state of one command: its reports and its failures.
 struct Run {
     timeout: Option<f64>,
     checked: Vec<Checked>,
     failures: Vec<String>,
-    /// Those of which it was said what they are not trusted with.
+    /// The workspaces for which the trust notice has been printed.
     workspaces: BTreeSet<PathBuf>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Run {
-    /// One argument.
+    /// Checks one argument.
     fn check(&mut self, path: &Path) -> Result<(), String> {
         let real = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
         let place = workspace::find_running(&real)
@@ -98,7 +98,8 @@ impl Run {
         }
     }
 
-    /// Each on its own; those of systems that are not loaded once more, with the system loaded in the copy.
+    /// Checks each file alone. Files of systems that are not loaded are checked again, with the
+    /// system loaded in the copy.
     fn check_files(&mut self, place: &Place, files: &[PathBuf]) {
         let first = self.checked.len();
         let mut unloaded: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
@@ -126,7 +127,7 @@ impl Run {
         Ok(Checked { name: file.display().to_string(), text: Rope::from_str(&text), report })
     }
 
-    /// A system's files, or some of them.
+    /// Checks all files of a system, or some of them.
     fn check_system(
         &mut self,
         place: &Place,
@@ -134,7 +135,7 @@ impl Run {
         asd: Option<PathBuf>,
         only: &[PathBuf],
     ) -> Result<(), String> {
-        // What a file is called here, by its real path.
+        // Displayed names of the files, by real path.
         let mut names = BTreeMap::new();
         for file in only {
             names.insert(
@@ -154,7 +155,8 @@ impl Run {
         for (path, report) in report.files {
             let real = path.canonicalize().unwrap_or_else(|_| path.clone());
             let name = names.remove(&real).unwrap_or_else(|| shown(&real));
-            // A definition names files that are not there: the report says so of the file.
+            // A system definition may name missing files; the report contains an error for the
+            // file.
             let text = files::source(&path, SOURCE_LIMIT).unwrap_or_default();
             self.checked.push(Checked { name, text: Rope::from_str(&text), report });
         }
@@ -177,7 +179,7 @@ fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request) -> R
     serde_json::from_value(answer).map_err(|error| format!("the host's answer: {error}"))
 }
 
-/// A file's text and real path.
+/// Returns a file's text and real path.
 fn read(file: &Path) -> Result<(String, PathBuf), String> {
     let bytes = bounded_file::read(file, SOURCE_LIMIT).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|error| {
@@ -188,7 +190,7 @@ fn read(file: &Path) -> Result<(String, PathBuf), String> {
     Ok((text, file.canonicalize().map_err(|error| error.to_string())?))
 }
 
-/// A path as short as it can be said from here.
+/// Returns a path relative to the current directory where possible.
 fn shown(path: &Path) -> String {
     let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
     here.ok().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path).display().to_string()
@@ -207,7 +209,7 @@ fn print_json(checked: &[Checked]) -> Result<Summary, Failure> {
     Ok(summary)
 }
 
-/// One diagnostic for a machine.
+/// Returns one diagnostic as JSON.
 fn line(name: &str, text: &Rope, diagnostic: &Diagnostic) -> Value {
     json!({
         "file": name,
@@ -218,7 +220,7 @@ fn line(name: &str, text: &Rope, diagnostic: &Diagnostic) -> Value {
     })
 }
 
-/// LSP's `Range`, in UTF-16.
+/// Returns an LSP `Range`, in UTF-16.
 fn range(text: &Rope, span: Span) -> Value {
     let [start, end] = [span.start, span.end].map(|offset| {
         let position = to_position(text, offset, PositionEncoding::Utf16);

@@ -1,4 +1,4 @@
-//! `consort doctor`: every prerequisite, what was found, and what to do.
+//! `consort doctor`: checks every prerequisite and prints the result and the remedy.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,28 +23,28 @@ pub(crate) struct Args {
     workspace: WorkspaceArg,
 }
 
-/// The oldest SBCL that Consort is tested with.
+/// The oldest SBCL version that Consort is tested with.
 const OLDEST_SBCL: [u32; 3] = [2, 2, 6];
-/// How long the image may take to start: enough for a core to be built on a machine with much else to do.
+/// The time limit for the start of the image: long enough to build a core on a busy machine.
 const STARTING: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Good,
-    /// Works without.
+    /// Optional, and absent.
     Missing,
-    /// Does not work without.
+    /// Required, and absent or broken.
     Bad,
 }
 
-/// What was found, line by line.
+/// Prints the findings, line by line.
 struct Findings {
     colour: bool,
     bad: usize,
 }
 
 impl Findings {
-    /// One line, and what to do.
+    /// Prints one finding and the remedy.
     fn tell(&mut self, mark: Mark, name: &str, found: &str, advice: &str) -> Result<(), Failure> {
         let (sign, code) = match mark {
             Mark::Good => ("ok", "32"),
@@ -100,7 +100,7 @@ fn configuration(findings: &mut Findings, settings: &Config, workspace: &Path) -
     Ok(())
 }
 
-/// Whether there is a Lisp to start.
+/// Returns true when there is a Lisp to start.
 fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<bool, Failure> {
     let command = settings.lisp.command.join(" ");
     let advice = "install it (Debian: apt install sbcl; macOS: brew install sbcl) or set lisp.command in config.toml";
@@ -139,7 +139,7 @@ fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<
         None => {
             let says = format!("`{command} --version` says: {output}");
             findings.tell(Mark::Bad, "lisp", &says, "Consort needs SBCL (https://www.sbcl.org)")?;
-            // Started as an image, it would only be waited for.
+            // The command does not start SBCL; a host would wait for it in vain.
             return Ok(false);
         }
     }
@@ -156,7 +156,7 @@ fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<
     Ok(true)
 }
 
-/// "SBCL 2.2.9.debian" -> 2.2.9.
+/// Parses a version: "SBCL 2.2.9.debian" gives 2.2.9.
 fn version(output: &str) -> Option<[u32; 3]> {
     let mut numbers =
         output.strip_prefix("SBCL ")?.split(|c: char| !c.is_ascii_digit()).map_while(|digits| digits.parse().ok());
@@ -179,7 +179,7 @@ fn runtime_directory(findings: &mut Findings, workspace: &Path) -> Result<(), Fa
     }
 }
 
-/// The proof of everything else: a host, its image, an evaluation and a check.
+/// Tests the whole chain: a host, its image, an evaluation and a check.
 fn host(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
     let place = Place::of(workspace)?;
     let ran = place.runtime.is_live();
@@ -209,8 +209,9 @@ fn host(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The first image of all needs its core to be built, which on a slow machine takes longer than an evaluation waits for an image. Whatever goes
-/// wrong here is told by the evaluation that follows.
+/// Waits for the first start of the image, which builds the core; on a slow machine that takes
+/// longer than an evaluation waits for an image. A failure here is reported by the evaluation
+/// that follows.
 fn wait_while_starting(place: &Place) {
     let began = Instant::now();
     while began.elapsed() < STARTING
@@ -282,7 +283,7 @@ fn check(findings: &mut Findings, place: &Place, workspace: &Path) -> Result<(),
     }
 }
 
-/// Editors and agents that can use it; none of them is needed.
+/// Editors and agents that can use Consort; all are optional.
 fn programs(findings: &mut Findings) -> Result<(), Failure> {
     let known = [
         ("nvim", "Neovim", "see docs/neovim.md"),

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         if let Reply::Output { text, stderr } = reply
             && let Err(error) = terminal.write(&text, stderr)
         {
-            // Told apart from a failure of the connection.
+            // Recorded apart from a failure of the connection.
             failed = Some(error);
             return Err(io::ErrorKind::Other.into());
         }
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let answer = answer.map_err(|error| Failure::cannot(error.to_string()))?;
     let outcome: EvalOutcome =
         serde_json::from_value(answer).map_err(|error| Failure::cannot(format!("the host's answer: {error}")))?;
-    // What was not streamed: nothing when it was.
+    // The output, unless it was streamed already.
     if !terminal.stdout.used {
         terminal.write(&outcome.stdout.text, false)?;
     }
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     if outcome.status == EvalStatus::Ok {
         let values = values(&outcome);
-        // A program that reads them has them as they are.
+        // The output to a program is not escaped.
         print(&if io::stdout().is_terminal() { shown::terminal(&values) } else { values })?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -89,18 +89,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::FAILURE)
 }
 
-/// What the evaluation has printed so far.
+/// The output of the evaluation so far.
 #[derive(Default)]
 struct Written {
     stdout: Stream,
     stderr: Stream,
 }
 
-/// One of the two streams, whose pieces come in no order to the other's.
+/// An output stream. The order between pieces of different streams is unspecified.
 #[derive(Default)]
 struct Stream {
     used: bool,
-    /// In the middle of a line.
+    /// The last line has no line break yet.
     open: bool,
 }
 
@@ -114,7 +114,7 @@ impl Written {
         if stderr { print_error(text) } else { print(text) }
     }
 
-    /// End the lines that are begun, so that what follows has one of its own.
+    /// Ends unfinished lines, so that the next output starts on a line of its own.
     fn fresh_line(&mut self) -> io::Result<()> {
         for (open, stderr) in [(self.stdout.open, false), (self.stderr.open, true)] {
             if open {

@@ -1,4 +1,5 @@
-//! Where the log goes: standard error for what a person runs, a file for a host in the background.
+//! The destination of the log: standard error for commands in a terminal, a file for a host in
+//! the background.
 
 use std::io;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use consort::host::log::Log;
 use tracing_subscriber::EnvFilter;
 
-/// CONSORT_LOG, then RUST_LOG, then `default`.
+/// The log filter: CONSORT_LOG, then RUST_LOG, then `default`.
 fn filter(default: &str) -> EnvFilter {
     let wanted = ["CONSORT_LOG", "RUST_LOG"]
         .into_iter()
@@ -14,18 +15,18 @@ fn filter(default: &str) -> EnvFilter {
     wanted.and_then(|wanted| EnvFilter::try_new(wanted).ok()).unwrap_or_else(|| EnvFilter::new(default))
 }
 
-/// Log warnings to standard error.
+/// Logs warnings to standard error.
 pub(crate) fn to_stderr() {
     to_stderr_from("warn");
 }
 
-/// Log to standard error, from `default` on.
+/// Logs to standard error, with the default filter `default`.
 pub(crate) fn to_stderr_from(default: &str) {
     let colour = super::output::colour(&io::stderr());
     tracing_subscriber::fmt().with_env_filter(filter(default)).with_writer(io::stderr).with_ansi(colour).init();
 }
 
-/// Log to a file, panics too.
+/// Logs to a file, panics included.
 pub(crate) fn to_file(log: Log) {
     let log = Arc::new(log);
     tracing_subscriber::fmt()

@@ -1,4 +1,4 @@
-//! What a terminal sees: one file a subcommand.
+//! The command line: one file for each subcommand.
 
 mod check;
 mod doctor;
@@ -129,7 +129,7 @@ struct WorkspaceArg {
 }
 
 impl WorkspaceArg {
-    /// The one given, exactly; otherwise the one the current directory lies in.
+    /// Returns the given directory itself, or the workspace that contains the current directory.
     fn find(&self) -> Result<PathBuf, Failure> {
         use consort::host::workspace;
         match &self.workspace {
@@ -150,7 +150,7 @@ fn given(dir: &std::path::Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Run the command line.
+/// Runs the command line.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {

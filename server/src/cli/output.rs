@@ -1,4 +1,4 @@
-//! Writing to the terminal, and how a command fails.
+//! Output to the terminal, and the failures of a command.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use consort::host::election::ConnectError;
 use consort::shown;
 
-/// The command could not do what it is for. Exit code 2, unless nobody reads its output any more.
+/// The failure of a command. The exit code is 2, or 141 when standard output is closed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Why, for a person, with what to do next.
+    /// The reason and the remedy, for a person.
     Cannot(String),
     /// Standard input or output failed.
     Io(io::Error),
@@ -20,7 +20,7 @@ impl Failure {
         Failure::Cannot(message.into())
     }
 
-    /// What went wrong, for a person.
+    /// Returns the message for a person.
     pub(crate) fn message(&self) -> String {
         match self {
             Failure::Cannot(message) => message.clone(),
@@ -28,11 +28,12 @@ impl Failure {
         }
     }
 
-    /// Say so; the exit code to leave with.
+    /// Prints the message and returns the exit code.
     #[allow(clippy::print_stderr)] // this is where a command's last words go
     pub(crate) fn report(self) -> ExitCode {
         match self {
-            // `consort ... | head`: the reader has what it wanted. The code is the shell's for SIGPIPE.
+            // In `consort ... | head` the reader closes the pipe early. The code is the shell's
+            // for SIGPIPE.
             Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(141),
             Failure::Io(error) => {
                 eprintln!("consort: {error}");
@@ -58,32 +59,33 @@ impl From<ConnectError> for Failure {
     }
 }
 
-/// Write to standard output.
+/// Writes to standard output.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// Write to standard error.
+/// Writes to standard error.
 pub(crate) fn print_error(text: &str) -> io::Result<()> {
     io::stderr().lock().write_all(text.as_bytes())
 }
 
-/// Colour, for something written to `stream`: on a terminal that can, unless NO_COLOR (no-color.org) is set.
+/// Returns true when text on `stream` may be coloured: a capable terminal, and NO_COLOR
+/// (no-color.org) not set.
 pub(crate) fn colour(stream: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     stream.is_terminal() && !refused && !dumb
 }
 
-/// Columns of the terminal that standard output is.
+/// Returns the columns of the terminal on standard output.
 pub(crate) fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-/// One line on standard error that says what goes on, when a person can see it.
+/// A progress line on standard error, shown only on a terminal.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     visible: bool,
@@ -96,7 +98,7 @@ impl ProgressLine {
         }
     }
 
-    /// Replace what it said.
+    /// Replaces the text of the line.
     pub(crate) fn show(&self, message: &str) -> io::Result<()> {
         if self.visible {
             let width = width().unwrap_or(80).saturating_sub(1);
@@ -106,7 +108,7 @@ impl ProgressLine {
         Ok(())
     }
 
-    /// Leave nothing of it.
+    /// Erases the line.
     pub(crate) fn clear(&self) -> io::Result<()> {
         if self.visible { print_error("\r\x1b[K") } else { Ok(()) }
     }

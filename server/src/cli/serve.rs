@@ -1,4 +1,4 @@
-//! `consort serve`: the host itself.
+//! `consort serve`: runs the host.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -37,7 +37,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Err(Failure::Cannot(message)) => message.replace('\n', " "),
             Err(Failure::Io(error)) => error.to_string(),
         };
-        // The client that started this one reads it, unless it had heard that all is ready.
+        // The client that started this process reads it, unless the host had reported that it is
+        // ready.
         tracing::error!("{word}");
         say(&word)?;
         return Ok(ExitCode::FAILURE);
@@ -62,14 +63,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn run_in_background(args: &Args) -> Result<ExitCode, Failure> {
-    // Its own session: neither the terminal's hang-up nor its Ctrl-C, meant for the client, reaches it. Fails only when it has one.
+    // A new session: the terminal's hang-up and Ctrl-C, meant for the client, do not reach the
+    // host. Fails only when the process leads a session already.
     let _ = rustix::process::setsid();
     let workspace = args.workspace.find()?;
     let log = log::path_for(&workspace);
     if let Some(log) = &log {
         match Log::open(log.clone()) {
             Ok(log) => logging::to_file(log),
-            // A host without a log is better than none; nobody sees this one's standard error.
+            // The standard error of a background host is not read; the host runs without a log.
             Err(_) => logging::to_stderr(),
         }
     }
@@ -82,10 +84,10 @@ fn run_in_background(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Say the one line that the client that started this process waits for, and let go of the pipe.
+/// Writes the line that the starting client waits for, and closes the pipe.
 fn say(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    // A client that has gone meanwhile is no reason not to serve the next.
+    // A client that has left is no reason to stop serving the others.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     drop(out);
     let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
@@ -133,7 +135,7 @@ fn live(
         }
         serve(elected, Arc::new(services), linger).await
     });
-    // A blocking call that is still out (a slow disk) does not keep the host.
+    // A pending blocking call (a slow disk) does not keep the process alive.
     tokio.shutdown_timeout(std::time::Duration::from_millis(500));
     tracing::info!("the host has left");
     Ok(result?)

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The status for a person.
+/// Returns the status as text for a person.
 fn page(status: &Value) -> String {
     let mut page = String::new();
     let mut row = |name: &str, value: String| page.push_str(&format!("{name:<10} {}\n", shown::long_line(&value)));
@@ -58,7 +58,7 @@ fn page(status: &Value) -> String {
     row("host", format!("process {}, version {}, {memory}", status["host_pid"], text(&status["version"])));
     row("image", image(&status["image"]));
     let mut systems = words(&status["image"]["facts"]["systems"]);
-    // Those of SBCL and ASDF themselves are always there.
+    // The systems of SBCL and ASDF themselves are always loaded.
     systems
         .retain(|name| !name.starts_with("sb-") && !["asdf", "asdf-package-system", "uiop"].contains(&name.as_str()));
     if !systems.is_empty() {
@@ -95,7 +95,8 @@ fn page(status: &Value) -> String {
 fn image(image: &Value) -> String {
     let mut parts = vec![text(&image["state"])];
     for name in ["what", "reason", "lisp", "problem"] {
-        // A reason may go on with SBCL's own last words; `--json` and the log have them.
+        // A reason may contain SBCL's last output after the first line; `--json` and the log have
+        // all of it.
         if let Some(line) = image[name].as_str().and_then(|text| text.lines().next()) {
             parts.push(line.into());
         }

@@ -1,4 +1,4 @@
-//! `consort trust`, and the line that other commands say where something is not trusted.
+//! `consort trust`, and the notice that other commands print when a workspace is not trusted.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -65,7 +65,7 @@ fn list(store: &TrustStore) -> Result<ExitCode, Failure> {
 }
 
 fn revoke(store: &TrustStore, start: &Path) -> Result<ExitCode, Failure> {
-    // One that is not there any more is named as it was.
+    // A workspace that no longer exists is identified by the path as given.
     let workspace = match find(start) {
         Ok(workspace) => workspace,
         Err(_) if start.is_absolute() => start.to_path_buf(),
@@ -85,7 +85,7 @@ fn find(start: &Path) -> Result<PathBuf, Failure> {
     workspace::find_running(start).map_err(|error| Failure::cannot(format!("{}: {error}", start.display())))
 }
 
-/// Have the host that runs take it up.
+/// Asks the running host to reload the trust records.
 fn tell_host(workspace: &Path) -> Result<(), Failure> {
     match Place::of(workspace)?.connect(&Hello::new(Protocol::Control)) {
         Ok(connected) => {
@@ -99,7 +99,8 @@ fn tell_host(workspace: &Path) -> Result<(), Failure> {
     }
 }
 
-/// One line on standard error where the workspace wants what it is not trusted with, and one where its settings are not used.
+/// Prints one line on standard error when the workspace needs trust, and one when its settings
+/// are ignored.
 pub(crate) fn say_if_untrusted(workspace: &Path) -> Result<(), Failure> {
     let config = Config::load(workspace);
     let ignored =

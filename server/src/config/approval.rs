@@ -1,32 +1,34 @@
-//! Table `[approval]`: what an agent may do by itself, what a person is asked about, and who may say so.
+//! Table `[approval]`: the setting of each class of agent requests, and the sources that may
+//! change it.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Source;
 
-/// What a person sets to `allow`, `ask` or `deny`, each by itself (contracts: Approval).
+/// A class of agent requests that a person sets to `allow`, `ask` or `deny` (contracts:
+/// Approval).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// Run code in the image. Allowed unless a person says otherwise; the others are asked.
+    /// Run code in the image. The default is `allow`; all other classes default to `ask`.
     Eval,
-    /// Compile a file, which writes one.
+    /// Compile a file; writes the fasl.
     CompileFile,
     /// Replace, load, reload or undo definitions.
     ModifyRunningCode,
-    /// Write a file of the workspace.
+    /// Write a file in the workspace.
     EditFile,
-    /// End the image and what it holds.
+    /// End the image and lose its state.
     RestartImage,
 }
 
 impl Class {
-    /// All of them, in the order of the documentation.
+    /// All classes, in the order of the documentation.
     pub const ALL: [Class; 5] =
         [Class::Eval, Class::CompileFile, Class::ModifyRunningCode, Class::EditFile, Class::RestartImage];
 
-    /// Its key in the table.
+    /// Returns the key in the table.
     pub fn key(self) -> &'static str {
         match self {
             Class::Eval => "eval",
@@ -37,22 +39,22 @@ impl Class {
         }
     }
 
-    /// The class that `approval.KEY` sets.
+    /// Returns the class that `approval.KEY` sets.
     pub(super) fn of_key(name: &str) -> Option<Class> {
         let key = name.strip_prefix("approval.")?;
         Class::ALL.into_iter().find(|class| class.key() == key)
     }
 }
 
-/// What happens when an agent wants to do something of a class. The stricter one is the greater.
+/// The setting of a class. The stricter setting is the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Setting {
-    /// It may.
+    /// Permitted without a question.
     Allow,
-    /// A person decides.
+    /// Decided by a person.
     Ask,
-    /// It may not.
+    /// Refused.
     Deny,
 }
 
@@ -66,7 +68,7 @@ impl Setting {
         }
     }
 
-    /// As it is written.
+    /// Returns the name in the settings file.
     pub fn name(self) -> &'static str {
         match self {
             Setting::Allow => "allow",
@@ -76,19 +78,19 @@ impl Setting {
     }
 }
 
-/// Whose setting is in force.
+/// The source of the setting in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// The person's config.toml, or the default.
+    /// The user's config.toml, or the default.
     Own,
-    /// The workspace's consort.toml, which made it stricter.
+    /// The workspace's consort.toml, with a stricter setting.
     Workspace,
     /// An editor's settings.
     Editor,
 }
 
 impl Rule {
-    /// For a person and for the audit log.
+    /// Returns the name for a person and for the audit log.
     pub fn name(self) -> &'static str {
         match self {
             Rule::Own => "the person's config.toml or the default",
@@ -100,16 +102,16 @@ impl Rule {
 
 type PerClass<T> = [T; Class::ALL.len()];
 
-/// The table, as each source has it.
+/// The table, with the settings of each source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalConfig {
     own: PerClass<Setting>,
-    /// At least so strict, whoever says otherwise.
+    /// The lower bound from the workspace, whatever the other sources set.
     workspace: PerClass<Option<Setting>>,
     editor: PerClass<Option<Setting>>,
-    /// How long a person may take to answer. Not a setting: nobody but a test gives another one.
+    /// The time limit for a person's answer. Not configurable; only tests change it.
     pub deadline: Duration,
-    /// The audit log's file. Without one, what is to be asked is refused.
+    /// The file of the audit log. Without a log, requests that need an approval are refused.
     pub audit: Option<PathBuf>,
 }
 
@@ -128,10 +130,11 @@ impl Default for ApprovalConfig {
 }
 
 impl ApprovalConfig {
-    /// Set one. The error is a sentence for a person: the workspace may only make it stricter.
+    /// Sets one class. The error is a sentence for a person: the workspace may only make the
+    /// setting stricter.
     ///
     /// # Errors
-    /// That `setting` is looser than what is in force.
+    /// Fails when `setting` is looser than the setting in force.
     pub fn set(&mut self, class: Class, setting: Setting, source: Source) -> Result<(), String> {
         let at = class as usize;
         match source {
@@ -151,8 +154,9 @@ impl ApprovalConfig {
         Ok(())
     }
 
-    /// What is in force with these editors' settings laid over: the strictest that one of them has set goes over the person's own
-    /// file, except over a `deny`; nothing goes below what the workspace asks for.
+    /// Returns the setting in force with the settings of `editors` applied: the strictest of the
+    /// editors overrides the user's own file, except a `deny`; the workspace's setting remains
+    /// the lower bound.
     pub fn in_force<'a>(&self, class: Class, editors: impl IntoIterator<Item = &'a ApprovalConfig>) -> (Setting, Rule) {
         let at = class as usize;
         let editor = editors.into_iter().filter_map(|editor| editor.editor[at]).max();
@@ -166,7 +170,8 @@ impl ApprovalConfig {
         }
     }
 
-    /// Of an editor's newer settings, take only what is not looser than before; the classes that stayed as they were.
+    /// Applies an editor's newer settings as far as they are not looser than `before`. Also
+    /// returns the classes that stayed unchanged.
     pub fn tightened(mut self, before: &ApprovalConfig) -> (ApprovalConfig, Vec<Class>) {
         let mut kept = Vec::new();
         for class in Class::ALL {
@@ -194,7 +199,7 @@ mod tests {
         let mut config = ApprovalConfig::default();
         config.set(Class::Eval, own, Source::User).unwrap();
         if let Some(workspace) = workspace {
-            // Looser ones are refused, and leave things as they are.
+            // Looser settings are refused and change nothing.
             let _ = config.set(Class::Eval, workspace, Source::Workspace);
         }
         if let Some(editor) = editor {
@@ -224,7 +229,7 @@ mod tests {
             (Deny, Some(Ask), None, Deny),
             (Allow, Some(Ask), None, Ask),
             (Allow, Some(Deny), None, Deny),
-            // An editor does not go below the workspace, nor over the person's own `deny`.
+            // An editor cannot loosen the workspace's setting, nor the user's own `deny`.
             (Allow, Some(Ask), Some(Allow), Ask),
             (Ask, Some(Deny), Some(Allow), Deny),
             (Deny, None, Some(Allow), Deny),

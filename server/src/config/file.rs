@@ -1,4 +1,4 @@
-//! Reading a settings file: every entry keeps its line, so that a problem can name it.
+//! Reading of a settings file: every entry keeps its line number for the problems.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,8 @@ use super::ownership::LIMIT;
 use super::{Config, Problem};
 use crate::bounded_file;
 
-/// Lay the person's own file over `config`; what cannot be used is added to `config.problems`.
+/// Applies the user's own file to `config`; values that cannot be used are added to
+/// `config.problems`.
 pub(super) fn apply_own(config: &mut Config, path: &Path) {
     match bounded_file::read(path, LIMIT) {
         Ok(bytes) => drop(apply(config, path, bytes, Source::User)),
@@ -23,8 +24,8 @@ pub(super) fn apply_own(config: &mut Config, path: &Path) {
     }
 }
 
-/// Lay the bytes of a file's settings over `config`; what cannot be used is added to `config.problems`. The keys that need trust are not
-/// laid over it: they are the answer.
+/// Applies the contents of a settings file to `config`; values that cannot be used are added to
+/// `config.problems`. Keys that need trust are returned and not applied.
 pub(super) fn apply(config: &mut Config, path: &Path, bytes: Vec<u8>, source: Source) -> Vec<(String, Value)> {
     let mut wanted = Vec::new();
     let problem = |line, message| Problem { file: Some(path.into()), line, message };
@@ -50,7 +51,7 @@ pub(super) fn apply(config: &mut Config, path: &Path, bytes: Vec<u8>, source: So
             let key = format!("{}.{}", table.get_ref(), name.get_ref());
             let value = to_json(value.get_ref());
             let set = if source == Source::Workspace && keys::needs_trust(&key) {
-                // Whether the value can be used is told whoever is trusted.
+                // An unusable value is reported whether the workspace is trusted or not.
                 let usable = keys::grant(&mut config.clone(), &key, &value);
                 usable.map(|()| wanted.push((key, value)))
             } else {
@@ -61,7 +62,7 @@ pub(super) fn apply(config: &mut Config, path: &Path, bytes: Vec<u8>, source: So
             }
         }
     }
-    // A table's entries come in the order of their names; a person reads them in the order of the file.
+    // The entries of a table come sorted by name; the problems are sorted by line for display.
     config.problems.sort_by(|a, b| if a.file == b.file { a.line.cmp(&b.line) } else { std::cmp::Ordering::Equal });
     wanted
 }
@@ -70,7 +71,8 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// TOML's numbers, which it keeps as written, as JSON's; a number that JSON cannot hold becomes `null`, which no key takes.
+/// Converts TOML's numbers, kept as written, to JSON's; a number that JSON cannot represent
+/// becomes `null`, which no key accepts.
 fn to_json(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::String(text.to_string()),
@@ -99,7 +101,7 @@ mod tests {
         load_trusting(user, workspace, false)
     }
 
-    /// The settings as they are read again, after the person trusted what was read first.
+    /// Loads the settings again, after the person trusted the ones loaded first.
     fn load_trusting(user: &str, workspace: &str, trusted: bool) -> Config {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join("config.toml");

@@ -1,4 +1,5 @@
-//! Every key that can be configured: its name, what it takes, and how it is set. The one list; docs/configuration.md follows it.
+//! The list of all configuration keys: name, accepted values and setter. docs/configuration.md
+//! follows this list.
 
 use std::time::Duration;
 
@@ -7,45 +8,48 @@ use serde_json::Value;
 use super::approval::{Class, Setting};
 use super::{Config, Copies, InitFile};
 
-/// Where a setting comes from, which says what it may do.
+/// The source of a setting, which determines its permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The user's own config.toml: may do everything.
+    /// The user's own config.toml: may set every key to any value.
     User,
-    /// The workspace's consort.toml, which an agent or a stranger may have written: see [`FromWorkspace`].
+    /// The workspace's consort.toml, which an agent or a third party may have written: see
+    /// [`FromWorkspace`].
     Workspace,
-    /// An editor's settings, which may come with the workspace (`.vscode/settings.json`): they cannot lift confinement.
+    /// An editor's settings, which may come with the workspace (`.vscode/settings.json`): these
+    /// cannot disable confinement.
     Client,
 }
 
-/// Which values of a key a workspace's consort.toml may set.
+/// The values of a key that a workspace's consort.toml may set.
 #[derive(Debug, Clone, Copy)]
 pub enum FromWorkspace {
-    /// All: what is shown, and when.
+    /// Any value: the key affects only display and timing.
     Any,
-    /// All, once the person has trusted the workspace with them: they start programs or load code, or say how Lisp is started.
+    /// Any value, after the user has trusted the workspace: the key starts programs, loads code,
+    /// or changes how Lisp is started.
     Trusted,
-    /// Those that are not above what is in force: a limit.
+    /// Values not above the one in force: the key is a limit.
     NotAbove(fn(&Config) -> u128),
-    /// As the key itself says, in [`set`].
+    /// A rule of the key's own, in [`set`].
     Own,
 }
 
-/// One key.
+/// A configuration key.
 #[derive(Debug)]
 pub struct Key {
-    /// `table.name`.
+    /// The name, as `table.name`.
     pub name: &'static str,
-    /// What it takes, for the message when it is given something else.
+    /// The accepted values, for the message about an unusable value.
     pub expected: &'static str,
-    /// The default as it would be written in the file.
+    /// The default as written in the file.
     pub default: &'static str,
-    /// Which values a workspace may set.
+    /// The values that a workspace may set.
     pub workspace: FromWorkspace,
     set: fn(&mut Config, &Value) -> Option<()>,
 }
 
-/// All of them.
+/// All keys.
 pub const KEYS: &[Key] = &[
     Key {
         name: "lisp.command",
@@ -220,7 +224,7 @@ fn approval(config: &mut Config, class: Class, value: &Value) -> Option<()> {
     config.approval.set(class, Setting::of(value.as_str()?)?, Source::User).ok()
 }
 
-/// Set one key; the error is a sentence for a person that says what is expected.
+/// Sets one key. The error is a sentence for a person that names the accepted values.
 pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Result<(), String> {
     let Some(key) = KEYS.iter().find(|key| key.name == name) else { return Err(unknown(name)) };
     if name == "check.confine" && source != Source::User && value == &Value::Bool(false) {
@@ -230,7 +234,7 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
                 .into(),
         );
     }
-    // Who may loosen approval is a matter of where it stands.
+    // The permission to loosen approval depends on the source.
     if let Some((class, setting)) = Class::of_key(name).zip(value.as_str().and_then(Setting::of)) {
         return config.approval.set(class, setting, source);
     }
@@ -252,12 +256,12 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
     }
 }
 
-/// Whether a workspace may set this key only when the person has trusted it.
+/// Returns true when a workspace may set this key only after the user has trusted it.
 pub(super) fn needs_trust(name: &str) -> bool {
     KEYS.iter().any(|key| key.name == name && matches!(key.workspace, FromWorkspace::Trusted))
 }
 
-/// Set a key that needs trust, as it is when the person has trusted it.
+/// Sets a key that needs trust, as for a trusted workspace.
 pub(super) fn grant(config: &mut Config, name: &str, value: &Value) -> Result<(), String> {
     let key = KEYS.iter().find(|key| key.name == name && needs_trust(name)).ok_or_else(|| unknown(name))?;
     apply(config, key, value)
@@ -283,7 +287,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// Levenshtein's distance.
+/// Returns the Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -304,7 +308,8 @@ fn seconds(value: &Value, least: f64, most: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// "4GB", "512 MB", "2GiB", or a number of bytes. Units are powers of 1024, as SBCL's own `--dynamic-space-size` takes them.
+/// Parses "4GB", "512 MB", "2GiB", or a number of bytes. Units are powers of 1024, as in SBCL's
+/// own `--dynamic-space-size`.
 fn size(value: &Value) -> Option<u64> {
     if let Some(bytes) = value.as_u64() {
         return Some(bytes);
@@ -396,7 +401,7 @@ mod tests {
             grant(&mut config, name, &value).unwrap();
             assert_ne!(config, Config::default());
         }
-        // Whoever adds a key decides what a workspace may do with it.
+        // A new key needs a decision about its permissions for a workspace.
         let any: Vec<&str> =
             KEYS.iter().filter(|key| matches!(key.workspace, FromWorkspace::Any)).map(|key| key.name).collect();
         assert_eq!(

@@ -1,4 +1,5 @@
-//! Whether a workspace's settings file is one that nobody but the person and root can have written.
+//! The ownership check of a workspace's settings file: only the user and root may have been able
+//! to write the file.
 
 use std::fs::Metadata;
 use std::io;
@@ -9,18 +10,19 @@ use crate::bounded_file;
 
 /// The name of a workspace's settings file.
 pub const NAME: &str = "consort.toml";
-/// Its longest size, bytes.
+/// The size limit of the settings file, in bytes.
 pub(super) const LIMIT: u64 = 64 << 10;
-/// The longest list of groups that is read, bytes.
+/// The size limit of the list of groups, in bytes.
 const GROUPS: u64 = 4 << 20;
 
 const WRITE_GROUP: u32 = 0o020;
 const WRITE_OTHERS: u32 = 0o002;
 
-/// Why the settings file in `directory` is not to be used; `None`: it may be, or there is none. For a person.
+/// Returns the reason, for a person, why the settings file in `directory` must not be used;
+/// `None` when the file may be used or does not exist.
 pub fn fault(directory: &Path) -> Option<String> {
     let file = directory.join(NAME);
-    // The link itself counts too: whoever made it chose the file.
+    // The owner of a symbolic link counts too: its target was that owner's choice.
     let link = std::fs::symlink_metadata(&file).ok()?;
     let uid = rustix::process::geteuid().as_raw();
     if let Some(fault) = owner_fault(&link, uid) {
@@ -46,10 +48,11 @@ pub fn fault(directory: &Path) -> Option<String> {
     })
 }
 
-/// The bytes of the settings file in `directory`; `None`: there is none. The file that is read is the one that is judged.
+/// Returns the contents of the settings file in `directory`; `None` when there is none. The
+/// ownership is checked on the open file.
 ///
 /// # Errors
-/// Why it is not to be used, for a person.
+/// The reason why the file must not be used, for a person.
 pub(super) fn read(directory: &Path) -> Result<Option<Vec<u8>>, String> {
     let file = directory.join(NAME);
     match std::fs::symlink_metadata(&file) {
@@ -65,7 +68,7 @@ pub(super) fn read(directory: &Path) -> Result<Option<Vec<u8>>, String> {
     }
     let unread = |error: io::Error| format!("is ignored: it cannot be read ({error})");
     let (open, facts) = bounded_file::open(&file).map_err(unread)?;
-    // It may have been exchanged since it was looked at.
+    // The file may have been replaced since the first check.
     if let Some(fault) = facts_fault(&facts, rustix::process::geteuid().as_raw()) {
         return Err(ignored(&format!("it {fault}")));
     }
@@ -89,9 +92,10 @@ fn facts_fault(facts: &Metadata, uid: u32) -> Option<String> {
     None
 }
 
-/// Whether a group is the person's own and nobody else's, as systems with a umask of 002 make one for each user.
+/// Returns true for a group with the user as its only member, as systems with a umask of 002
+/// create for each user.
 fn is_private_group(gid: u32, uid: u32) -> bool {
-    // Root's own group, which has no other members where it matters: they could become root.
+    // The group of root: its members could become root in any case.
     if uid == 0 && gid == 0 {
         return true;
     }
@@ -101,7 +105,8 @@ fn is_private_group(gid: u32, uid: u32) -> bool {
     is_private(&users, &groups, gid, uid)
 }
 
-/// The group is the user's primary one, has the user's name and no other member, and is no other user's primary one.
+/// Returns true when the group is the user's primary group, has the user's name and no other
+/// member, and is no other user's primary group.
 fn is_private(users: &str, groups: &str, gid: u32, uid: u32) -> bool {
     let number = |field: Option<&&str>| field.and_then(|field| field.parse::<u32>().ok());
     let mut name = None;
@@ -125,7 +130,8 @@ fn is_private(users: &str, groups: &str, gid: u32, uid: u32) -> bool {
     })
 }
 
-/// The settings file above `workspace` at which the search for one ended, and why it is not used.
+/// Returns the settings file above `workspace` at which the search for the workspace ended, and
+/// the reason why the file is not used.
 pub fn ignored_above(workspace: &Path) -> Option<(PathBuf, String)> {
     if is_marked(workspace) || fault(workspace).is_some() {
         return None;
@@ -145,7 +151,7 @@ pub(crate) fn is_marked(dir: &Path) -> bool {
     if dir.join(".git").exists() || dir.join("consort.toml").is_file() {
         return true;
     }
-    // A directory that cannot be listed has no marker that could be used.
+    // A directory that cannot be listed has no usable marker.
     std::fs::read_dir(dir).is_ok_and(|entries| {
         entries.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "asd"))
     })

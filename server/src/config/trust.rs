@@ -1,6 +1,8 @@
-//! What a workspace's consort.toml wants that starts programs or loads code, and whether the person has trusted it.
+//! The settings of a workspace's consort.toml that start programs or load code, and the user's
+//! trust in them.
 //!
-//! One record a workspace, in the person's state directory: its path, and the SHA-256 of the keys and their values. Another value asks again.
+//! The user's state directory has one record for each workspace: the path, and the SHA-256 of the
+//! keys and their values. Changed values need a new approval.
 
 use std::fs::DirBuilder;
 use std::io::{self, Write};
@@ -14,12 +16,12 @@ use sha2::{Digest, Sha256};
 use super::{Config, LispConfig, keys, ownership};
 use crate::bounded_file;
 
-/// The longest record, bytes: the keys come from a file with a limit of its own.
+/// The size limit of a record, in bytes: the keys come from a file with a limit of its own.
 const RECORD: u64 = 4 * ownership::LIMIT;
-/// What a person is told to do.
+/// The command that a person is advised to run.
 pub const COMMAND: &str = "consort trust";
 
-/// What a workspace wants.
+/// The settings of a workspace that need trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
     /// The workspace, canonical.
@@ -28,16 +30,17 @@ pub struct Wish {
     pub keys: Vec<(String, Value)>,
     /// The SHA-256 of the keys and their values, in hexadecimal.
     pub digest: String,
-    /// How Lisp is started when it is granted.
+    /// The settings of `[lisp]` after trust is granted.
     pub lisp: LispConfig,
 }
 
 impl Wish {
-    /// What `keys` ask for beyond what is in force; `None` when nothing would change.
+    /// Returns the request for the keys of `wanted`; `None` when granting them would change
+    /// nothing.
     pub(super) fn of(config: &Config, workspace: &Path, mut wanted: Vec<(String, Value)>) -> Option<Wish> {
         let mut granted = config.clone();
         for (name, value) in &wanted {
-            // One that cannot be used was told as a problem.
+            // An unusable value was reported as a problem.
             let _ = keys::grant(&mut granted, name, value);
         }
         if granted.lisp == config.lisp {
@@ -48,12 +51,14 @@ impl Wish {
         Some(Wish { workspace: workspace.into(), keys: wanted, digest, lisp: granted.lisp })
     }
 
-    /// One line a key, as it would be written in the file: `lisp.command = ["qlot","exec","sbcl"]`. Data, to be shown by `crate::shown`.
+    /// Returns one line for each key, as written in the file: `lisp.command =
+    /// ["qlot","exec","sbcl"]`. The lines are untrusted and must pass through `crate::shown`.
     pub fn lines(&self) -> Vec<String> {
         self.keys.iter().map(|(name, value)| format!("{name} = {value}")).collect()
     }
 
-    /// One line for a terminal, a log and an agent: that it is not used.
+    /// Returns a one-line notice for a terminal, a log and an agent that the settings are not
+    /// used.
     pub fn notice(&self) -> String {
         let lines = self.lines().join(", ");
         format!(
@@ -80,7 +85,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What is on record of one workspace.
+/// The trust record of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Record {
     /// The workspace, for a person.
@@ -91,19 +96,19 @@ pub struct Record {
     pub keys: Vec<String>,
 }
 
-/// The records of one person.
+/// The trust records of a user.
 #[derive(Debug, Clone)]
 pub struct TrustStore {
     directory: Option<PathBuf>,
 }
 
 impl TrustStore {
-    /// Those in the state directory; without a home nothing is trusted.
+    /// Returns the records in the state directory. Without a home directory nothing is trusted.
     pub fn of_user() -> TrustStore {
         TrustStore { directory: super::state_directory().map(|state| state.join("trust")) }
     }
 
-    /// Those in `directory`.
+    /// Returns the records in `directory`.
     pub fn within(directory: PathBuf) -> TrustStore {
         TrustStore { directory: Some(directory) }
     }
@@ -113,7 +118,8 @@ impl TrustStore {
         self.directory.as_ref().map(|directory| directory.join(format!("{name}.json")))
     }
 
-    /// Whether the person has trusted that workspace with that content. A record that others could have written is none.
+    /// Returns true when the user has trusted this workspace with these contents. A record that
+    /// others could have written is ignored.
     pub fn grants(&self, wish: &Wish) -> bool {
         let record = self.file(&wish.workspace).ok_or_else(no_home).and_then(|file| self.record(&file));
         match record {
@@ -137,17 +143,17 @@ impl TrustStore {
         Ok(serde_json::from_slice(&bounded_file::contents(open, RECORD)?)?)
     }
 
-    /// Puts on record that the person trusts exactly this.
+    /// Records that the user trusts exactly these settings.
     ///
     /// # Errors
-    /// The system's; that the directory is open to others.
+    /// An I/O error; an error when the directory is accessible to others.
     pub fn trust(&self, wish: &Wish) -> io::Result<()> {
         let (directory, file) = self.directory.as_deref().zip(self.file(&wish.workspace)).ok_or_else(no_home)?;
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         check_private(&std::fs::symlink_metadata(directory)?, directory)?;
         let path = wish.workspace.to_string_lossy().into_owned();
         let record = Record { path, digest: wish.digest.clone(), keys: wish.lines() };
-        // Mode 0600, and in its place at once or not at all.
+        // Mode 0600, and put in place atomically.
         let mut new = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
         new.write_all(&serde_json::to_vec(&record)?)?;
         new.as_file().sync_all()?;
@@ -155,10 +161,11 @@ impl TrustStore {
         Ok(())
     }
 
-    /// Forgets a workspace (a canonical path, or one that is not there any more); whether it was trusted.
+    /// Removes the record of a workspace (a canonical path, or a path that no longer exists).
+    /// Returns true when there was a record.
     ///
     /// # Errors
-    /// The system's.
+    /// An I/O error.
     pub fn revoke(&self, workspace: &Path) -> io::Result<bool> {
         match std::fs::remove_file(self.file(workspace).ok_or_else(no_home)?) {
             Ok(()) => Ok(true),
@@ -167,10 +174,10 @@ impl TrustStore {
         }
     }
 
-    /// Everything on record, by path.
+    /// Returns all records, sorted by path.
     ///
     /// # Errors
-    /// The system's.
+    /// An I/O error.
     pub fn list(&self) -> io::Result<Vec<Record>> {
         let entries = match std::fs::read_dir(self.directory.as_deref().ok_or_else(no_home)?) {
             Ok(entries) => entries,

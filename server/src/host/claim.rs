@@ -1,14 +1,16 @@
-//! A workspace's claim: a name that the host's process holds while it lives and that no removal of files takes from it.
+//! A workspace's claim: a name that the host's process holds while it lives, independent of
+//! files.
 //!
-//! The locks in the runtime directory decide who is the host. When the directory is removed beneath a living host, this one keeps a second
-//! host from coming to be until the first has made its directory again. Linux has names of that kind (unix(7), "abstract"); elsewhere a host
-//! that lost its directory to another leaves when it notices, within a second.
+//! The locks in the runtime directory determine the host. When the directory is removed while the
+//! host lives, the claim prevents a second host until the first has created its directory again.
+//! Linux has such names (unix(7), "abstract"). On other systems a host whose directory was taken
+//! over notices within a second and leaves.
 
 use std::io;
 
 use super::runtime_dir::RuntimeDir;
 
-/// The held name. Dropping it frees it, as does the end of the process.
+/// The held name, freed when dropped and at the end of the process.
 #[derive(Debug)]
 pub(super) struct Claim {
     #[cfg(target_os = "linux")]
@@ -16,7 +18,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Takes the claim; `None` when a living process of this user has it.
+    /// Takes the claim; `None` when a living process of this user holds it.
     #[cfg(target_os = "linux")]
     pub(super) fn take(runtime: &RuntimeDir) -> io::Result<Option<Claim>> {
         match std::os::unix::net::UnixListener::bind_addr(&linux::address(runtime)?) {
@@ -25,7 +27,8 @@ impl Claim {
                 Ok(Some(Claim { name: Some(name) }))
             }
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && linux::holder(runtime).is_some() => Ok(None),
-            // Another user has the name, or the system does not let us have one: the locks have to do.
+            // Another user has the name, or the system does not permit one: the locks alone must
+            // do.
             Err(error) => {
                 tracing::warn!("the workspace's claim cannot be taken: {error}");
                 Ok(Some(Claim { name: None }))
@@ -33,20 +36,21 @@ impl Claim {
         }
     }
 
-    /// Lets go of those who asked who the holder is, so that there is always a place for the next.
+    /// Closes the connections of processes that queried the holder, so that the backlog never
+    /// fills.
     pub(super) fn tend(&self) {
         #[cfg(target_os = "linux")]
         while self.name.as_ref().is_some_and(|name| name.accept().is_ok()) {}
     }
 
-    /// Elsewhere there is nothing to take.
+    /// Other systems have no claim.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn take(_: &RuntimeDir) -> io::Result<Option<Claim>> {
         Ok(Some(Claim {}))
     }
 }
 
-/// The process of this user that holds the claim, where that can be known.
+/// Returns the process of this user that holds the claim, where the system reports it.
 pub(super) fn holder(runtime: &RuntimeDir) -> Option<u32> {
     #[cfg(target_os = "linux")]
     return linux::holder(runtime);
@@ -65,7 +69,7 @@ mod linux {
 
     use crate::host::runtime_dir::RuntimeDir;
 
-    /// The name: of this user and this runtime directory.
+    /// Returns the name for this user and this runtime directory.
     pub(super) fn address(runtime: &RuntimeDir) -> io::Result<SocketAddr> {
         let digest = Sha256::digest(runtime.path().as_os_str().as_bytes());
         let digits: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

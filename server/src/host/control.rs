@@ -1,5 +1,5 @@
-//! The command line's door: one request a connection, JSON lines; output and progress while it runs, then a result or an error.
-//! Hanging up cancels it.
+//! The protocol of the command line: one request a connection, as JSON lines; output and progress
+//! while it runs, then a result or an error. Closing the connection cancels the request.
 
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
@@ -15,81 +15,84 @@ use super::hello;
 use super::serve::{Connection, Lifetime};
 use crate::session::{CheckRequest, CheckSystemRequest, ClientInfo, EvalRequest, Frontend, Session};
 
-/// The longest request: a check carries a whole file.
+/// The limit of a request, in bytes: a check contains a whole file.
 const MAX_REQUEST: u64 = 64 << 20;
 
-/// After so long without a word the command line looks whether the host answers at all.
+/// The silence after which the command line checks whether the host answers at all.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// What the command line asks.
+/// A request of the command line.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum Request {
-    /// [`crate::session::Status`], with `log` added.
+    /// Returns [`crate::session::Status`], with `log` added.
     Status,
-    /// The number of clients; the end of file comes when the host and its image have gone.
+    /// Stops the host and returns the number of clients; the end of file follows when the host
+    /// and its image have ended.
     Stop,
-    /// `EvalOutcome`.
+    /// Returns `EvalOutcome`.
     Eval {
-        /// What to read and evaluate.
+        /// The code to read and evaluate.
         code: String,
         /// The package; `None`: CL-USER.
         package: Option<String>,
-        /// Seconds; `None`: the configured default.
+        /// The time limit in seconds; `None`: the configured default.
         timeout: Option<f64>,
     },
-    /// `CheckReport` of one text.
+    /// Returns the `CheckReport` of a text.
     Check {
         /// The text.
         text: String,
-        /// The real file, canonical.
+        /// The canonical path of the file.
         path: PathBuf,
-        /// Seconds; `None`: the configured default.
+        /// The time limit in seconds; `None`: the configured default.
         timeout: Option<f64>,
     },
-    /// `SystemReport` of a system, which is loaded in a throw-away copy and never in the image itself.
+    /// Returns the `SystemReport` of a system, which is loaded in a throw-away copy and never in
+    /// the image itself.
     CheckSystem(CheckSystemRequest),
-    /// The person changed what this workspace is trusted with. Nothing; the image is restarted where that changes it.
+    /// Reports a change in the workspace's trust records. Returns nothing; the image is restarted
+    /// if its settings change.
     TrustChanged,
-    /// `LoadSystemOutcome`.
+    /// Returns `LoadSystemOutcome`.
     LoadSystem {
-        /// ASDF's name of it.
+        /// The ASDF name of the system.
         system: String,
-        /// Reload everything in it.
+        /// Reload all parts of the system.
         force: bool,
     },
 }
 
-/// A line of the answer; `result` or `error` is the last.
+/// A line of the answer; the last is `result` or `error`.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
-    /// What the evaluation printed.
+    /// Output of the evaluation.
     Output {
         /// The text.
         text: String,
-        /// On `*error-output*`.
+        /// True for `*error-output*`.
         stderr: bool,
     },
-    /// How far a long operation is.
+    /// The progress of a long operation.
     Progress {
-        /// What it does now.
+        /// The current step.
         message: String,
-        /// Steps done.
+        /// The number of steps done.
         done: u64,
-        /// Steps in all, when known.
+        /// The number of all steps, when known.
         total: Option<u64>,
     },
     /// The answer.
     Result(Value),
-    /// Why there is none, for a person.
+    /// The reason for the failure, for a person.
     Error(String),
 }
 
-/// Ask a host: `on_reply` is given what comes before the answer.
+/// Sends a request to a host; `on_reply` receives the lines before the answer.
 ///
 /// # Errors
-/// The system's; `UnexpectedEof` when the host ended first; `Other` with the host's own words.
+/// An I/O error; `UnexpectedEof` when the host ended first; `Other` with the host's own message.
 #[allow(clippy::print_stderr)] // the command line's
 pub fn ask(
     connected: Connected,
@@ -107,7 +110,7 @@ pub fn ask(
         match lines.read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(_) => {}
-            // What came of a line so far stays in `line`.
+            // The part of a line read so far stays in `line`.
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 if !told && !election::answers(&connected.socket) {
                     let text = election::not_answering(Some(connected.ack.host_pid));
@@ -125,7 +128,8 @@ pub fn ask(
         match serde_json::from_slice(&std::mem::take(&mut line))? {
             Reply::Result(value) => {
                 answer = Some(value);
-                // Stopped means gone: the end of file is the host's own end.
+                // The answer to a stop is complete at the end of file, which is the host's own
+                // end.
                 if !matches!(request, Request::Stop) {
                     break;
                 }
@@ -137,7 +141,7 @@ pub fn ask(
     answer.ok_or_else(|| ended(io::ErrorKind::UnexpectedEof.into()))
 }
 
-/// A connection that broke means that the host was stopped or killed.
+/// Maps a broken connection to the message that the host was stopped or killed.
 fn ended(error: io::Error) -> io::Error {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     if matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof) {
@@ -149,14 +153,14 @@ fn ended(error: io::Error) -> io::Error {
     error
 }
 
-/// Serve one connection.
+/// Serves one connection.
 pub async fn serve(session: Session, connection: Connection, lifetime: Arc<Lifetime>) {
     let mut stream = BufReader::new(connection.stream);
     let request = match read_request(&mut stream).await {
         Ok(Some(request)) => request,
         Ok(None) => return,
         Err(error) => {
-            // The client is told if it still listens.
+            // Fails when the client does not listen any more.
             let _ = send(&mut stream, &Reply::Error(format!("the request cannot be understood: {error}"))).await;
             return;
         }
@@ -177,7 +181,8 @@ pub async fn serve(session: Session, connection: Connection, lifetime: Arc<Lifet
             biased;
             Some(reply) = outgoing.recv() => if send(&mut write, &reply).await.is_err() { return },
             reply = &mut work => break reply,
-            // The end of file, or anything else that comes now, is the client's leaving; what it asked for is dropped and so cancelled.
+            // The end of file, or any other input now, means that the client has left; its
+            // request is dropped and so cancelled.
             _ = read.read(&mut rest) => return,
         }
     };
@@ -195,7 +200,7 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
         Request::Stop => Reply::Error("stop is not work".into()),
         work => {
             let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "consort".into() });
-            // Nobody here would take it, and a long evaluation would keep all of it.
+            // The feedback is not used here, and would accumulate during a long evaluation.
             drop(feedback);
             let _attached = Attached { session, client };
             match work {
@@ -238,7 +243,7 @@ fn step(progress: crate::model::image::Progress) -> Reply {
     Reply::Progress { message: progress.message, done: progress.done, total: progress.total }
 }
 
-/// A client that leaves the session with this value.
+/// A client that detaches from the session when dropped.
 struct Attached<'a> {
     session: &'a Session,
     client: crate::session::ClientId,
@@ -250,7 +255,7 @@ impl Drop for Attached<'_> {
     }
 }
 
-/// A sender whose items become replies.
+/// Returns a sender whose items are forwarded as replies.
 fn forward<T: Send + 'static>(
     replies: mpsc::UnboundedSender<Reply>,
     turn: fn(T) -> Reply,
@@ -266,13 +271,14 @@ fn forward<T: Send + 'static>(
     (sender, Forwarding(task))
 }
 
-/// The task behind [`forward`].
+/// The task of [`forward`].
 struct Forwarding(tokio::task::JoinHandle<()>);
 
 impl Forwarding {
-    /// Wait until everything sent has become a reply, so that no output comes after the answer.
+    /// Waits until everything sent has become a reply, so that no output follows the answer.
     async fn all(self) {
-        // Ends when the work dropped its sender; the bound is for work that leaves something behind that holds one.
+        // Ends when the work drops its sender; the time limit covers work that leaves a holder of
+        // the sender behind.
         if tokio::time::timeout(Duration::from_secs(1), self.0).await.is_err() {
             tracing::warn!("output may come late: its sender is still held");
         }

@@ -1,4 +1,5 @@
-//! The right to be a workspace's host: how a process gets it, keeps it while files are removed beneath it, and gives it up.
+//! The right to be a workspace's host: acquired by election, maintained while files are removed,
+//! and released at the end.
 
 use std::fs::Permissions;
 use std::io;
@@ -10,25 +11,26 @@ use std::time::{Duration, Instant};
 use super::claim::{self, Claim};
 use super::runtime_dir::{HostFile, Lock, RuntimeDir};
 
-/// How long a process is waited for that holds the locks and does not listen. One that was killed frees them in a moment; one whose
-/// directory was removed listens again in a second.
+/// The time limit for a process that holds the locks and does not listen. A killed process frees
+/// them at once; one whose directory was removed listens again within a second.
 const FREE: Duration = Duration::from_secs(20);
-/// How often that is looked at: the system tells nobody when a lock is free and a socket listens, whichever comes first.
+/// The polling interval: the system has no common notification for a free lock and a listening
+/// socket.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The locks, the claim, and the socket, which listens already.
+/// The locks, the claim, and the listening socket.
 #[derive(Debug)]
 pub struct Elected {
     runtime: RuntimeDir,
     listener: UnixListener,
-    /// Which file the socket is.
+    /// The identity of the socket file: device and inode.
     socket: (u64, u64),
     host: Lock,
     claim: Claim,
     file: Option<HostFile>,
 }
 
-/// An [`Elected`] that listens no more.
+/// An [`Elected`] that no longer listens.
 #[derive(Debug)]
 pub(super) struct Leaving {
     runtime: RuntimeDir,
@@ -36,21 +38,22 @@ pub(super) struct Leaving {
     _claim: Claim,
 }
 
-/// What a look at the runtime directory found.
+/// The result of a check of the runtime directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// All is there.
+    /// Complete.
     Whole,
-    /// Something had been removed, and was made again.
+    /// Something had been removed, and was created again.
     Restored,
     /// Another process is the host.
     Taken,
 }
 
-/// Become the workspace's host; `None` when there is one that listens. Replaces what a killed host left.
+/// Becomes the workspace's host; `None` when another host listens. Replaces the files of a killed
+/// host.
 ///
 /// # Errors
-/// The system's; or when a process that is or was the host neither listens nor ends.
+/// An I/O error; an error when a process that is or was the host neither listens nor ends.
 pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
     let deadline = Instant::now() + FREE;
     loop {
@@ -63,7 +66,7 @@ pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
             drop(start);
             return Ok(Some(Elected { runtime: runtime.clone(), listener, socket, host, claim, file: None }));
         }
-        // Whoever is the host may need it to listen again.
+        // The current host may need the lock to listen again.
         drop(start);
         if runtime.is_live() {
             return Ok(None);
@@ -85,7 +88,8 @@ pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
     }
 }
 
-/// What is made anew in a directory that is ours: an empty place for the image, and a socket that listens.
+/// Creates the image's empty directory and a listening socket in this process's runtime
+/// directory.
 fn prepare(runtime: &RuntimeDir) -> io::Result<(UnixListener, (u64, u64))> {
     runtime.clear_work()?;
     make_work(runtime)?;
@@ -95,7 +99,7 @@ fn prepare(runtime: &RuntimeDir) -> io::Result<(UnixListener, (u64, u64))> {
 fn bind(runtime: &RuntimeDir) -> io::Result<(UnixListener, (u64, u64))> {
     let path = runtime.socket();
     remove_if_there(&path)?;
-    // The directory is closed to others, so that nobody connects before the mode is set.
+    // The directory is closed to other users, so that none connects before the mode is set.
     let listener = UnixListener::bind(&path).map_err(|error| named(&error, &path))?;
     std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
     listener.set_nonblocking(true)?;
@@ -125,27 +129,27 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Elected {
-    /// Where it is.
+    /// Returns the runtime directory.
     pub fn runtime(&self) -> &RuntimeDir {
         &self.runtime
     }
 
-    /// Write what the host says of itself, and keep it for the case that it is removed.
+    /// Writes the host file, and keeps its contents in case the file is removed.
     ///
     /// # Errors
-    /// The system's.
+    /// An I/O error.
     pub fn announce(&mut self, file: HostFile) -> io::Result<()> {
         self.runtime.write_host_file(&file)?;
         self.file = Some(file);
         Ok(())
     }
 
-    /// Give it all up before anything was served.
+    /// Releases everything before a client was served.
     pub fn abandon(self) {
         self.close().remove();
     }
 
-    /// A host that is gone while its file is there was killed: this one is about to leave.
+    /// Removes the host file before leaving: a missing host whose file exists counts as killed.
     pub(super) fn retract(&mut self) {
         self.file = None;
         if self.host.is_in_place() {
@@ -153,15 +157,15 @@ impl Elected {
         }
     }
 
-    /// The socket, for the runtime.
+    /// Returns a copy of the socket for the async runtime.
     pub(super) fn listener(&self) -> io::Result<UnixListener> {
         self.listener.try_clone()
     }
 
-    /// Look whether all is there that makes this process the host, and make again what was removed.
+    /// Checks the files that make this process the host, and creates removed ones again.
     ///
     /// # Errors
-    /// The system's: it cannot be made.
+    /// An I/O error when they cannot be created.
     pub(super) async fn look_after(&mut self) -> io::Result<State> {
         self.claim.tend();
         let (runtime, host, file) = (self.runtime.clone(), self.host.try_clone()?, self.file.clone());
@@ -182,7 +186,8 @@ impl Elected {
         }
     }
 
-    /// Listen no more, so that whoever comes now starts a new host, which waits for the locks of this one.
+    /// Stops listening, so that the next client starts a new host, which waits for the locks of
+    /// this one.
     pub(super) fn close(self) -> Leaving {
         let Elected { runtime, listener, socket, host, claim, .. } = self;
         drop(listener);
@@ -196,7 +201,7 @@ impl Elected {
 }
 
 impl Leaving {
-    /// Remove everything, unless it is another host's by now.
+    /// Removes everything, unless another host owns it by now.
     pub(super) fn remove(self) {
         if self.host.is_in_place() {
             self.runtime.remove();
@@ -204,7 +209,7 @@ impl Leaving {
     }
 }
 
-/// What was made again.
+/// The files that were created again.
 #[derive(Default)]
 struct Made {
     host: Option<Lock>,
@@ -231,7 +236,7 @@ fn look(runtime: &RuntimeDir, host: &Lock, socket: (u64, u64), file: Option<&Hos
     let _start = runtime.lock_start()?;
     let mut made = Made::default();
     if !host.is_in_place() {
-        // Nobody who holds `start` only for a moment has it: it is a host's.
+        // Only hosts hold the host lock without `start`, which is held here.
         let Some(host) = runtime.lock_host()? else { return Ok(Looked::Taken) };
         made.host = Some(host);
     }
@@ -267,7 +272,8 @@ mod tests {
             let runtime = runtime.clone();
             move || elect(&runtime).unwrap().is_some()
         });
-        // The starter has seen that the lock is held and that nobody listens when it has let go of `start` once.
+        // After one release of `start`, the starter has found the lock held and no process
+        // listening.
         std::thread::sleep(3 * LOOK);
         assert!(!starter.is_finished(), "it does not give up");
         drop(dying);

@@ -1,4 +1,5 @@
-//! Find the workspace's host, or start it: however many start one at the same moment, one comes to be, and all meet there.
+//! Finds the workspace's host, or starts it. Any number of simultaneous starts results in one
+//! host, to which all connect.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -11,41 +12,45 @@ use std::time::{Duration, Instant};
 use super::hello::{self, Ack, Hello};
 use super::runtime_dir::RuntimeDir;
 
-/// A host answers a hello at once, whatever its image does; one that does not within this time is stuck.
+/// The time limit for the answer to a hello. A host answers at once, whatever its image does; a
+/// later answer means that the host is stuck.
 const ACK_WAIT: Duration = Duration::from_secs(10);
-/// Whoever needs the host waits longer for one that is stuck: it may have been stopped and go on.
+/// The time limit of a client that needs the host: a suspended host may continue.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
-/// How long until a person is told that the host does not answer.
+/// The time after which a person is informed that the host does not answer.
 const NOTE_WAIT: Duration = Duration::from_secs(4);
-/// New hosts that end without a word, one after another, before that is taken for a fault.
+/// The number of new hosts, one after another, that may end without a message before that counts
+/// as a fault.
 const ENDED_AT_ONCE: u32 = 4;
-/// A new host says that it is ready before it starts its image, so this is only for a machine that is very busy.
+/// The time limit for the start of a host, which reports that it is ready before it starts its
+/// image; reached only on a very busy machine.
 const READY_WAIT: Duration = Duration::from_secs(30);
-/// A host that leaves ends its image first; this is longer than that may take.
+/// The time limit for a host that leaves: longer than the end of its image may take.
 const LEAVE_WAIT: Duration = Duration::from_secs(30);
-/// A host may leave or be killed between its answer and our next step. After so long it is not chance.
+/// The time limit for repeated attempts: a host may leave or be killed between two steps, but not
+/// all the time.
 const MEET_WAIT: Duration = Duration::from_secs(30);
-/// Between two tries that failed, at first and at most.
+/// The pause between two failed attempts, at first and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
 
-/// An open door of a host.
+/// An accepted connection to a host.
 #[derive(Debug)]
 pub struct Connected {
-    /// What follows is the door's own protocol.
+    /// The connection, for the front end's own protocol from here on.
     pub stream: UnixStream,
-    /// What the host said.
+    /// The host's answer.
     pub ack: Ack,
-    /// Where the host listens.
+    /// The path of the host's socket.
     pub socket: PathBuf,
 }
 
-/// Why there is no open door.
+/// The reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No host listens.
     #[error("no Consort host runs for this workspace")]
     Absent,
-    /// The host refused, in its own words.
+    /// The host refused, with its own message.
     #[error("{0}")]
     Refused(String),
     /// The host listens and does not answer.
@@ -54,32 +59,33 @@ pub enum ConnectError {
     /// A host could not be started.
     #[error("the Consort host could not be started: {0}")]
     Start(String),
-    /// The system's.
+    /// An I/O error.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
-/// Where a workspace's host is, and how it would be started.
+/// The location of a workspace's host, and the program that starts it.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The workspace, canonical.
     pub workspace: PathBuf,
-    /// Its runtime directory.
+    /// The workspace's runtime directory.
     pub runtime: RuntimeDir,
-    /// The program whose `serve` is the host.
+    /// The program, started with `serve` as the host.
     pub program: PathBuf,
 }
 
 impl Place {
-    /// The place of `workspace` (canonical), whose host is this program.
+    /// Returns the place of `workspace` (canonical), with this program as the host.
     ///
     /// # Errors
-    /// When no private runtime directory can be named, or this program's own path is not known.
+    /// Fails when no private runtime directory can be named, or this program's own path is not
+    /// known.
     pub fn of(workspace: &Path) -> io::Result<Place> {
         Ok(Place { workspace: workspace.into(), runtime: RuntimeDir::of(workspace)?, program: this_program()? })
     }
 
-    /// Open a door of the host that runs.
+    /// Connects to the running host.
     ///
     /// # Errors
     /// [`ConnectError::Absent`] when none runs.
@@ -95,7 +101,8 @@ impl Place {
         }
     }
 
-    /// Open a door of the host, after starting one if none runs. A person is told on standard error when the host does not answer.
+    /// Connects to the host, after starting one if none runs. Prints a message on standard error
+    /// when the host does not answer.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -104,7 +111,7 @@ impl Place {
         self.connect_or_start_telling(hello, |text| eprintln!("consort: {text}"))
     }
 
-    /// [`Place::connect_or_start`]; `tell` is given what a person should know while it is waited for.
+    /// [`Place::connect_or_start`]; `tell` receives messages for a person during the wait.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -141,7 +148,7 @@ impl Place {
         }
     }
 
-    /// `None`: the host that listened left before it answered.
+    /// Connects once. `None`: the host that listened left before it answered.
     fn try_connect(
         &self,
         hello: &Hello,
@@ -195,7 +202,7 @@ impl Place {
         Ok(Some(Connected { stream, ack, socket: self.runtime.socket() }))
     }
 
-    /// Start a host and wait until it listens, or another does.
+    /// Starts a host and waits until it, or another, listens.
     fn start(&self) -> Result<Started, ConnectError> {
         let mut child = Command::new(&self.program)
             .args(["serve", "--background", "--workspace"])
@@ -208,12 +215,12 @@ impl Place {
             .map_err(|error| ConnectError::Start(format!("{}: {error}", self.program.display())))?;
         let (sender, receiver) = mpsc::channel();
         let stdout = child.stdout.take();
-        // Waits for the host's end too, so that a host which this process outlives does not stay as a zombie.
+        // Also waits for the end of the host, so that no zombie remains while this process lives.
         std::thread::spawn(move || {
             let mut line = String::new();
             let read = stdout.map(|stdout| BufReader::new(stdout).read_line(&mut line));
             if sender.send(read.unwrap_or(Ok(0)).map(|_| line)).is_err() {
-                // Nobody waits any more: it took too long.
+                // The start took too long, and the caller has given up.
                 let _ = child.kill();
             }
             let _ = child.wait();
@@ -224,7 +231,7 @@ impl Place {
         };
         match line.trim_end() {
             READY | TAKEN => Ok(Started::Met),
-            // Killed before it could say anything, perhaps, as the one before it was.
+            // The new host was probably killed before it could write a line, like the one before.
             "" => Ok(Started::Ended),
             error => Err(ConnectError::Start(error.into())),
         }
@@ -235,15 +242,15 @@ impl Place {
     }
 }
 
-/// How the start of a host went.
+/// The result of a host's start.
 enum Started {
-    /// There was one that listened, the new one or another.
+    /// A host listens, the new one or another.
     Met,
-    /// It ended without a word.
+    /// The new host ended without a message.
     Ended,
 }
 
-/// Tries that are made until it is no chance any more that they fail.
+/// The time limit and the pauses of repeated attempts.
 struct Patience {
     until: Instant,
     pause: Duration,
@@ -254,7 +261,7 @@ impl Patience {
         Patience { until: Instant::now() + MEET_WAIT, pause: PAUSE.0 }
     }
 
-    /// Wait a little, longer each time; whether another try is worth it.
+    /// Waits, longer each time. Returns false when the time limit has passed.
     fn pause(&mut self) -> bool {
         std::thread::sleep(self.pause);
         self.pause = (self.pause * 2).min(PAUSE.1);
@@ -262,12 +269,12 @@ impl Patience {
     }
 }
 
-/// What a new host writes on its standard output when it listens.
+/// The line that a new host writes to standard output when it listens.
 pub const READY: &str = "ready";
-/// What it writes when the workspace has a host already.
+/// The line that a new host writes when the workspace has a host already.
 pub const TAKEN: &str = "taken";
 
-/// Whether the host at this socket answers a hello, which it does whatever its image is doing.
+/// Returns true when the host at this socket answers a hello, which does not depend on its image.
 pub fn answers(socket: &Path) -> bool {
     let ask = || {
         let mut stream = UnixStream::connect(socket)?;
@@ -275,11 +282,11 @@ pub fn answers(socket: &Path) -> bool {
         stream.write_all(&hello::line(&hello)?)?;
         is_readable_within(&stream, NOTE_WAIT)
     };
-    // One that is gone has closed its connections: that is seen there.
+    // A host that has ended has closed its connections, which the caller notices.
     ask().unwrap_or(true)
 }
 
-/// What a person or an agent is told of a host that does not answer.
+/// Returns the message for a person or an agent about a host that does not answer.
 pub fn not_answering(pid: Option<u32>) -> String {
     match pid {
         Some(pid) => format!(
@@ -303,9 +310,9 @@ fn is_readable_within(stream: &UnixStream, wait: Duration) -> io::Result<bool> {
     }
 }
 
-/// End the other side's reading and ours.
+/// Closes both directions of a connection.
 pub fn hang_up(stream: &UnixStream) {
-    // It may have hung up first.
+    // Fails when the other side closed first.
     let _ = stream.shutdown(Shutdown::Both);
 }
 
@@ -318,7 +325,8 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// This program's path, also after it was replaced by an upgrade (Linux then says "PATH (deleted)").
+/// Returns this program's path, also after an upgrade replaced the file (Linux then reports "PATH
+/// (deleted)").
 fn this_program() -> io::Result<PathBuf> {
     let path = std::env::current_exe()?;
     if path.exists() {

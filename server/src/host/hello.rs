@@ -1,12 +1,13 @@
-//! The first line each way on a host's socket: who comes, and whether it may. JSON, one line.
+//! The handshake on a host's socket: one JSON line from the client, and one from the host that
+//! accepts or refuses.
 
 use std::io;
 use std::path::PathBuf;
 
-/// The longest hello; anything longer is not one.
+/// The limit of a hello, in bytes.
 pub const MAX_LINE: usize = 64 * 1024;
 
-/// What a connection is for.
+/// The protocol of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
@@ -18,10 +19,10 @@ pub enum Protocol {
     Control,
 }
 
-/// Client to host.
+/// The client's line.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Hello {
-    /// What for.
+    /// The protocol that follows.
     #[serde(rename = "door")]
     pub frontend: Protocol,
     /// The client's version.
@@ -34,45 +35,47 @@ pub struct Hello {
     pub any_version: bool,
 }
 
-/// Host to client.
+/// The host's line.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Ack {
-    /// The door is open.
+    /// True when the connection is accepted.
     pub ok: bool,
     /// The host's version.
     pub version: String,
     /// The host's process id.
     pub host_pid: u32,
-    /// Why it is not open, for a person, with what to do next.
+    /// The reason for the refusal and the remedy, for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The host is about to leave (it is of another version and nobody uses it): wait for the end of file, then start a new one.
+    /// The host is about to leave (its version differs and it has no clients): wait for the end
+    /// of file, then start a new one.
     #[serde(default)]
     pub leaving: bool,
 }
 
 impl Hello {
-    /// A hello of this process.
+    /// Returns a hello of this process.
     pub fn new(frontend: Protocol) -> Hello {
         let cwd = std::env::current_dir().unwrap_or_default();
         Hello { frontend, version: super::VERSION.into(), cwd, any_version: false }
     }
 }
 
-/// A value as one line.
+/// Returns a value as one line of JSON.
 ///
 /// # Errors
-/// When it cannot be serialised.
+/// Fails when the value cannot be serialised.
 pub fn line(value: &impl serde::Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     Ok(line)
 }
 
-/// Read one line of at most [`MAX_LINE`] bytes, byte by byte so that nothing after it is taken; `None` at the end of file before any.
+/// Reads one line of at most [`MAX_LINE`] bytes, byte by byte so that nothing after the line is
+/// consumed; `None` at the end of file before any byte.
 ///
 /// # Errors
-/// The system's; or when the line is too long or ends too early.
+/// An I/O error; an error when the line is too long or ends too early.
 pub fn read_line(read: &mut impl io::Read) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let mut byte = [0];

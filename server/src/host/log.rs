@@ -1,4 +1,5 @@
-//! The log file of a host that nobody sees: bounded, one for a workspace, kept after the host has gone.
+//! The log file of a host in the background: bounded, one for each workspace, kept after the host
+//! has ended.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,17 +10,18 @@ use std::time::{Duration, SystemTime};
 
 use super::runtime_dir::name_of;
 
-/// A log and the one before it are each at most this long, in bytes.
+/// The limit of the log and of the previous log, in bytes each.
 const LIMIT: u64 = 1 << 20;
-/// Logs of hosts that have not run for this long are removed when another starts.
+/// The age at which unused logs of other hosts are removed, when a host starts.
 const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The log file of a workspace's host: `$XDG_STATE_HOME/consort/<hash>.log`, on macOS in the cache directory. `None` without a home.
+/// Returns the log file of a workspace's host: `$XDG_STATE_HOME/consort/<hash>.log`, on macOS in
+/// the cache directory. `None` without a home directory.
 pub fn path_for(workspace: &Path) -> Option<PathBuf> {
     Some(crate::config::state_directory()?.join(format!("{}.log", name_of(workspace))))
 }
 
-/// An open log that starts over (keeping the last one as `.log.old`) when it is full.
+/// An open log that starts over when it is full, keeping the previous one as `.log.old`.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
@@ -27,10 +29,11 @@ pub struct Log {
 }
 
 impl Log {
-    /// Open it for appending, making its directory, and remove other hosts' old logs beside it.
+    /// Opens the log for appending, creating its directory, and removes old logs of other hosts
+    /// there.
     ///
     /// # Errors
-    /// The system's.
+    /// An I/O error.
     pub fn open(path: PathBuf) -> io::Result<Log> {
         if let Some(dir) = path.parent() {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -78,7 +81,7 @@ fn prune(dir: &Path) {
         let modified = entry.metadata().and_then(|meta| meta.modified());
         let is_old = modified.is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > KEEP));
         if is_log && is_old {
-            // Another host may have done so at the same moment.
+            // Another host may have removed the file at the same moment.
             let _ = std::fs::remove_file(entry.path());
         }
     }

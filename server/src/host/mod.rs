@@ -1,4 +1,4 @@
-//! The workspace's process: which directory, where its socket lies, who starts it, its doors and its lifetime.
+//! The workspace's process: its directory, socket, start, connections and lifetime.
 
 pub mod bridge;
 mod claim;
@@ -12,5 +12,5 @@ pub mod serve;
 pub mod services;
 pub mod workspace;
 
-/// This build's version; the two ends of a host's socket must agree on it.
+/// The version of this build; the two ends of a host's socket must agree on it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,15 +1,16 @@
-//! The private directory of a workspace's host: its locks, its socket, what it says of itself.
+//! The private directory of a workspace's host: its locks, its socket and its host file.
 //!
 //! ```text
 //!     BASE/consort/<hash of the workspace>/   0700, ours, no symbolic link
-//!         start       held (flock) by a process that becomes the host or ceases to be it: nobody else starts one meanwhile
+//!         start       held (flock) while a process becomes the host or leaves; excludes others
 //!         lock        held (flock) by the host while it lives
 //!         host.sock   0600
 //!         host.json   [`HostFile`]
 //!         work/       the image's: sockets and scratch directories of checks
 //! ```
 //!
-//! The system frees both locks when their holder dies, however it dies. All of it is removed when the host leaves.
+//! The system frees both locks when their holder dies. All files are removed when the host
+//! leaves.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -25,35 +26,36 @@ use sha2::{Digest, Sha256};
 use crate::bounded_file;
 use crate::remove_tree::remove_tree;
 
-/// The longest socket path the systems take is 104 (macOS) and 108 (Linux) bytes, the image's own below `work/` included.
+/// The limit of a socket path, in bytes. The systems take 104 (macOS) and 108 (Linux); the
+/// image's sockets below `work/` must fit too.
 const MAX_SOCKET_PATH: usize = 100;
 
-/// What checks left is put aside under names that begin so.
+/// The name prefix of leftover files of checks that could not be removed.
 const LEFT: &str = "left-";
-/// The longest `host.json`, bytes.
+/// The limit of `host.json`, in bytes.
 const HOST_FILE: u64 = 64 << 10;
 
-/// What the host writes into `host.json`.
+/// The contents of `host.json`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct HostFile {
     /// The host's process id.
     pub pid: u32,
-    /// The workspace it serves.
+    /// The workspace of the host.
     pub workspace: PathBuf,
-    /// Its version.
+    /// The version of the host.
     pub version: String,
-    /// Its log; `None` when it logs to a terminal.
+    /// The log of the host; `None` when it logs to a terminal.
     pub log: Option<PathBuf>,
 }
 
-/// The paths of one workspace's host. ProvenanceEntry one touches nothing.
+/// The paths of a workspace's host. Creating the value touches no files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuntimeDir {
     base: PathBuf,
     dir: PathBuf,
 }
 
-/// A held lock file. Dropping it frees it.
+/// A held lock file, unlocked when dropped.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
@@ -61,15 +63,15 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// The same lock once more; it is free when both are dropped.
+    /// Returns a second handle on the same lock, which is freed when both are dropped.
     ///
     /// # Errors
-    /// The system's.
+    /// An I/O error.
     pub fn try_clone(&self) -> io::Result<Lock> {
         Ok(Lock { file: self.file.try_clone()?, path: self.path.clone() })
     }
 
-    /// Whether it is the file that others see, and has not been removed.
+    /// Returns true when the lock file is still at its path and was not removed or replaced.
     pub fn is_in_place(&self) -> bool {
         let there = std::fs::symlink_metadata(&self.path);
         let facts = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
@@ -78,10 +80,10 @@ impl Lock {
 }
 
 impl RuntimeDir {
-    /// The directory of the host of `workspace` (a canonical path).
+    /// Returns the directory of the host of `workspace` (a canonical path).
     ///
     /// # Errors
-    /// When no directory that is private to this user can be named.
+    /// Fails when no directory that is private to this user can be named.
     pub fn of(workspace: &Path) -> io::Result<RuntimeDir> {
         let base = base()?;
         RuntimeDir::within(base, workspace)
@@ -90,7 +92,7 @@ impl RuntimeDir {
     /// [`RuntimeDir::of`] below another base.
     ///
     /// # Errors
-    /// When the socket's path would be too long for the system.
+    /// Fails when the socket's path would be too long for the system.
     pub fn within(base: PathBuf, workspace: &Path) -> io::Result<RuntimeDir> {
         let dir = base.join(name_of(workspace));
         let longest = dir.join("work/0123456789abcdef/s").as_os_str().len();
@@ -104,50 +106,51 @@ impl RuntimeDir {
         Ok(RuntimeDir { base, dir })
     }
 
-    /// The directory itself.
+    /// Returns the directory itself.
     pub fn path(&self) -> &Path {
         &self.dir
     }
 
-    /// The host's socket.
+    /// Returns the path of the host's socket.
     pub fn socket(&self) -> PathBuf {
         self.dir.join("host.sock")
     }
 
-    /// The image's own directory.
+    /// Returns the image's own directory.
     pub fn work(&self) -> PathBuf {
         self.dir.join("work")
     }
 
-    /// What the host says of itself, if there is one (or was, and was killed).
+    /// Reads the host file of a host that runs or was killed.
     pub fn read_host_file(&self) -> Option<HostFile> {
         serde_json::from_slice(&bounded_file::read(&self.dir.join("host.json"), HOST_FILE).ok()?).ok()
     }
 
-    /// Write what the host says of itself.
+    /// Writes the host file.
     ///
     /// # Errors
-    /// The system's.
+    /// An I/O error.
     pub fn write_host_file(&self, file: &HostFile) -> io::Result<()> {
-        // Whole or not at all: others read it at any moment, and a full disk must not leave half of it.
+        // Written atomically: others read it at any moment, and a full disk must not leave half
+        // of it.
         let (new, path) = (self.dir.join("host.json.new"), self.dir.join("host.json"));
         let written = std::fs::write(&new, serde_json::to_vec(file)?).and_then(|()| std::fs::rename(&new, &path));
         written.map_err(|error| named(error, &path))
     }
 
-    /// Remove it: a host that is gone while it is there was killed.
+    /// Removes the host file: a missing host whose file exists counts as killed.
     pub fn remove_host_file(&self) {
-        // It is removed with the rest in any case.
+        // A leftover file is removed with the directory.
         let _ = std::fs::remove_file(self.dir.join("host.json"));
     }
 
-    /// Make the directory if need be, and make sure that it is ours alone.
+    /// Creates the directory if necessary, and checks that it is private to this user.
     ///
     /// # Errors
-    /// The system's; or when somebody else could have put something there.
+    /// An I/O error; an error when another user could have put something there.
     pub fn create(&self) -> io::Result<()> {
         for dir in [&self.base, &self.dir] {
-            // Above the base there is more to make only in the person's own state directory.
+            // Only in the user's own state directory may parents of the base be missing.
             let above = *dir == self.base && dir.parent().is_some_and(|parent| !parent.exists());
             match DirBuilder::new().mode(0o700).recursive(above).create(dir) {
                 Ok(()) => {}
@@ -159,24 +162,25 @@ impl RuntimeDir {
         Ok(())
     }
 
-    /// Whether a live host listens, without making anything.
+    /// Returns true when a live host listens; creates nothing.
     pub fn is_live(&self) -> bool {
         self.check().is_ok() && std::os::unix::net::UnixStream::connect(self.socket()).is_ok()
     }
 
-    /// That the directory is there and ours alone.
+    /// Checks that the directory exists and is private to this user.
     ///
     /// # Errors
-    /// `NotFound`, or that somebody else could have put something there.
+    /// `NotFound`, or an error when another user could have put something there.
     pub fn check(&self) -> io::Result<()> {
         check_private(&self.base)?;
         check_private(&self.dir)
     }
 
-    /// Hold the right to start or to end a host; waits for whoever holds it, which is never long.
+    /// Takes the lock for starting or ending a host; waits for the present holder, which is never
+    /// long.
     ///
     /// # Errors
-    /// The system's.
+    /// An I/O error.
     pub fn lock_start(&self) -> io::Result<Lock> {
         match self.lock("start", FlockOperation::LockExclusive)? {
             Some(lock) => Ok(lock),
@@ -184,10 +188,10 @@ impl RuntimeDir {
         }
     }
 
-    /// Become the workspace's host; `None` when another process is it.
+    /// Takes the lock of the workspace's host; `None` when another process holds it.
     ///
     /// # Errors
-    /// The system's.
+    /// An I/O error.
     pub fn lock_host(&self) -> io::Result<Option<Lock>> {
         self.lock("lock", FlockOperation::NonBlockingLockExclusive)
     }
@@ -211,7 +215,7 @@ impl RuntimeDir {
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(named(error.into(), &path)),
             }
-            // The file may have been removed by a host that left while this one waited: then the lock means nothing.
+            // A host that left may have removed the file during the wait: then the lock is void.
             let lock = Lock { file, path: path.clone() };
             if lock.is_in_place() {
                 return Ok(Some(lock));
@@ -219,10 +223,10 @@ impl RuntimeDir {
         }
     }
 
-    /// Remove what a killed host left; nothing when a host lives or there is nothing.
+    /// Removes the files of a killed host; does nothing when a host lives or there are none.
     ///
     /// # Errors
-    /// The system's.
+    /// An I/O error.
     pub fn tidy(&self) -> io::Result<()> {
         match self.check() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -237,17 +241,18 @@ impl RuntimeDir {
         Ok(())
     }
 
-    /// Remove the directory when nothing is in it (it was made to see whether that can be done).
+    /// Removes the directory when it is empty (after a test whether it can be created).
     pub fn remove_if_empty(&self) {
-        // Fails when something is in it, which is the point.
+        // Fails when the directory is not empty, as intended.
         let _ = std::fs::remove_dir(&self.dir);
         let _ = std::fs::remove_dir(&self.base);
     }
 
-    /// Remove the image's own directory. What code under check left there and cannot be removed is put aside, and tried again the next time.
+    /// Removes the image's own directory. Files of checked code that cannot be removed are put
+    /// aside, and tried again the next time.
     ///
     /// # Errors
-    /// That it can neither be removed nor put aside.
+    /// Fails when a file can neither be removed nor put aside.
     pub fn clear_work(&self) -> io::Result<()> {
         let entries = std::fs::read_dir(&self.dir)?.flatten();
         let aside = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(LEFT.as_bytes()));
@@ -266,9 +271,10 @@ impl RuntimeDir {
         std::fs::rename(self.work(), aside)
     }
 
-    /// Remove everything. Only for the process that holds both locks, which frees them by ending.
+    /// Removes everything. Only for the process that holds both locks, which frees them by
+    /// ending.
     pub fn remove(&self) {
-        // Whatever cannot be removed is replaced by the next host.
+        // Files that cannot be removed are replaced by the next host.
         if let Err(error) = self.clear_work() {
             tracing::warn!(%error, "not all of what checks left could be removed");
         }
@@ -280,10 +286,10 @@ impl RuntimeDir {
     }
 }
 
-/// The directories of all hosts of this user, live or not.
+/// Returns the directories of all hosts of this user, live or not.
 ///
 /// # Errors
-/// As [`RuntimeDir::of`].
+/// The errors of [`RuntimeDir::of`].
 pub fn all() -> io::Result<Vec<RuntimeDir>> {
     let base = base()?;
     let entries = match std::fs::read_dir(&base) {
@@ -294,14 +300,15 @@ pub fn all() -> io::Result<Vec<RuntimeDir>> {
     Ok(entries.flatten().map(|entry| RuntimeDir { base: base.clone(), dir: entry.path() }).collect())
 }
 
-/// The parent of all of this user's runtime directories, whether it exists or not.
+/// Returns the parent of all of this user's runtime directories, existing or not.
 ///
 /// # Errors
-/// When no directory that is private to this user can be named.
+/// Fails when no directory that is private to this user can be named.
 pub fn base() -> io::Result<PathBuf> {
     let user = rustix::process::getuid().as_raw();
     let standard = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    // A shell of cron or ssh may lack the variable although the directory is there, and has to meet the editor's host all the same.
+    // A shell of cron or ssh may lack the variable although the directory exists, and must find
+    // the editor's host all the same.
     let usual = cfg!(target_os = "linux").then(|| PathBuf::from(format!("/run/user/{user}")));
     for dir in [standard, usual].into_iter().flatten() {
         let base = dir.join("consort");
@@ -309,7 +316,8 @@ pub fn base() -> io::Result<PathBuf> {
             return Ok(base);
         }
     }
-    // Elsewhere than on macOS, TMPDIR differs between an editor and a sandboxed agent or a nix shell; /tmp does not.
+    // Except on macOS, TMPDIR differs between an editor and a sandboxed agent or a nix shell;
+    // /tmp does not.
     let temporary = if cfg!(target_os = "macos") { std::env::temp_dir() } else { PathBuf::from("/tmp") };
     let base = temporary.join(format!("consort-{user}"));
     let state = crate::config::state_directory().map(|state| state.join("run"));
@@ -317,13 +325,14 @@ pub fn base() -> io::Result<PathBuf> {
     RuntimeDir::within(base.clone(), Path::new("/")).map(|_| base)
 }
 
-/// `base`, unless somebody else made it in the directory that everybody can write; then `private`, below the person's own state directory.
+/// Returns `base`, unless another user created it in the world-writable directory; then
+/// `private`, below the user's own state directory.
 fn unless_squatted(base: PathBuf, private: Option<PathBuf>, user: u32) -> PathBuf {
     let taken = std::fs::symlink_metadata(&base).is_ok_and(|facts| facts.uid() != user);
     private.filter(|private| taken && RuntimeDir::within(private.clone(), Path::new("/")).is_ok()).unwrap_or(base)
 }
 
-/// 16 hexadecimal digits that stand for a canonical path.
+/// Returns 16 hexadecimal digits that identify a canonical path.
 pub fn name_of(workspace: &Path) -> String {
     let digest = Sha256::digest(workspace.as_os_str().as_bytes());
     digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
@@ -333,7 +342,8 @@ fn is_ours(dir: &Path, user: u32) -> bool {
     std::fs::metadata(dir).is_ok_and(|meta| meta.is_dir() && meta.uid() == user)
 }
 
-/// That `dir` is a directory, not a link to one, belongs to this user and is closed to others.
+/// Checks that `dir` is a directory, not a link to one, belongs to this user and is closed to
+/// others.
 fn check_private(dir: &Path) -> io::Result<()> {
     let meta = std::fs::symlink_metadata(dir).map_err(|error| named(error, dir))?;
     let fault = if !meta.is_dir() {
@@ -356,7 +366,7 @@ fn named(error: io::Error, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Whether a name in a directory listing is a host's directory.
+/// Returns true when a name in a directory listing is a host's directory.
 pub fn is_host_name(name: &OsStr) -> bool {
     name.len() == 16 && name.as_bytes().iter().all(u8::is_ascii_hexdigit)
 }

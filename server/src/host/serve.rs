@@ -1,4 +1,5 @@
-//! The host's life: elected, it listens, opens doors, and leaves with everything it made.
+//! The lifetime of a host: after the election it listens, serves connections, and removes its
+//! files when it leaves.
 
 use std::future::Future;
 use std::io;
@@ -16,33 +17,34 @@ use super::VERSION;
 use super::elected::{Elected, State};
 use super::hello::{self, Ack, Hello};
 
-/// A connection that says nothing for this long is none.
+/// The time limit for a connection's hello.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
-/// How often the host looks whether its runtime directory is still there.
+/// The interval between checks of the runtime directory.
 const LOOK: Duration = Duration::from_secs(1);
-/// A host that was started waits at least this long for the client that started it.
+/// The least time that a new host waits for the client that started it.
 const FIRST_CLIENT_WAIT: Duration = Duration::from_secs(10);
 
 /// A connection after its hello.
 #[derive(Debug)]
 pub struct Connection {
-    /// What the client said.
+    /// The client's hello.
     pub hello: Hello,
-    /// What follows is the door's own protocol.
+    /// The connection, for the front end's own protocol from here on.
     pub stream: UnixStream,
 }
 
-/// What is behind the doors.
+/// The services that a host offers on its connections.
 pub trait Services: Send + Sync + 'static {
-    /// Serve one connection until it ends.
+    /// Serves one connection until it ends.
     fn open(&self, connection: Connection, lifetime: Arc<Lifetime>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
-    /// What became of the host's runtime directory: why it is not there, and whether it was made again just now.
+    /// Reports the state of the host's runtime directory: the reason why it is missing, and
+    /// whether it was just created again.
     fn directory(&self, trouble: Option<String>, restored: bool);
-    /// End everything that outlives connections, with a bound of its own.
+    /// Ends everything that outlives connections, within a time limit of its own.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// Who is here, and whether to leave.
+/// The connected clients, and the request to leave.
 #[derive(Debug)]
 pub struct Lifetime {
     clients: watch::Sender<usize>,
@@ -55,29 +57,30 @@ impl Lifetime {
         Lifetime { clients: watch::Sender::new(0), stop: Notify::new(), held: Mutex::default() }
     }
 
-    /// How many clients are connected: editors, agents, running commands.
+    /// Returns the number of connected clients: editors, agents, running commands.
     pub fn clients(&self) -> usize {
         *self.clients.borrow()
     }
 
-    /// Leave now.
+    /// Ends the host now.
     pub fn stop(&self) {
         self.stop.notify_one();
     }
 
-    /// Keep a connection open until this process has ended, which the client sees as its end of file.
+    /// Keeps a connection open until this process has ended, which the client sees as the end of
+    /// file.
     pub fn hold(&self, stream: UnixStream) {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
     }
 
-    /// Count a client for as long as the guard lives.
+    /// Counts a client for as long as the guard lives.
     pub fn enter(self: &Arc<Self>) -> Presence {
         self.clients.send_modify(|count| *count += 1);
         Presence(self.clone())
     }
 }
 
-/// A client that is here.
+/// A connected client.
 #[derive(Debug)]
 pub struct Presence(Arc<Lifetime>);
 
@@ -87,15 +90,17 @@ impl Drop for Presence {
     }
 }
 
-/// Serve until told to leave; with `linger`, also when nobody has been here for so long. Must run within a Tokio runtime.
+/// Serves until asked to leave; with `linger`, also until there has been no client for that long.
+/// Must run within a Tokio runtime.
 ///
 /// # Errors
-/// When the socket or the signal handlers cannot be set up. Everything is closed and removed in any case.
+/// Fails when the socket or the signal handlers cannot be set up. Everything is closed and
+/// removed in any case.
 pub async fn serve(mut elected: Elected, services: Arc<dyn Services>, linger: Option<Duration>) -> io::Result<()> {
     let lifetime = Arc::new(Lifetime::new());
     let result = accept(&mut elected, &services, &lifetime, linger).await;
     leave(elected, services).await;
-    // Only now do those who wait for the end see it.
+    // Closes the held connections: clients that wait for the end see it only now.
     drop(lifetime);
     result
 }
@@ -129,7 +134,8 @@ async fn accept(
                     doors.spawn(receive(stream, services.clone(), lifetime.clone()));
                 }
                 Err(error) => {
-                    // Out of descriptors: those who are here may go on, and the next try may succeed.
+                    // Out of descriptors: the present clients continue, and the next attempt may
+                    // succeed.
                     tracing::error!("a connection could not be accepted: {error}");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -165,17 +171,18 @@ async fn accept(
             () = lifetime.stop.notified() => { tracing::info!("told to leave"); break }
         }
     }
-    // Before the bridges see the end: a host that leaves is not replaced by them.
+    // Before the bridges see the end: they do not replace a host that leaves.
     elected.retract();
     doors.shutdown().await;
     Ok(())
 }
 
-/// Remove the socket first, so that whoever comes now starts a new host, which waits for the locks of this one.
+/// Removes the socket first, so that the next client starts a new host, which waits for the locks
+/// of this one.
 pub async fn leave(elected: Elected, services: Arc<dyn Services>) {
     let runtime = elected.runtime().clone();
     let start = tokio::task::spawn_blocking(move || runtime.lock_start());
-    // Held for a moment only by a process that finds this host alive.
+    // A process that finds this host alive holds the lock only briefly.
     let start = match tokio::time::timeout(Duration::from_secs(5), start).await {
         Ok(Ok(Ok(lock))) => Some(lock),
         other => {
@@ -189,7 +196,7 @@ pub async fn leave(elected: Elected, services: Arc<dyn Services>) {
     drop(start);
 }
 
-/// One connection: who is it, may it come in, and if so its door.
+/// Serves one connection: checks the user and the hello, then calls the front end.
 async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: Arc<Lifetime>) {
     let ours = rustix::process::getuid().as_raw();
     match stream.peer_cred() {
@@ -199,7 +206,7 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
     }
     let hello = match tokio::time::timeout(HELLO_WAIT, read_hello(&mut stream)).await {
         Ok(Ok(Some(hello))) => hello,
-        // Somebody looked whether a host runs.
+        // A process checked whether a host runs.
         Ok(Ok(None)) => return,
         Ok(Err(error)) => {
             let text = format!(
@@ -210,7 +217,8 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
         }
         Err(_) => return tracing::warn!("a connection said nothing and was closed"),
     };
-    // Those of the other kind look whether this host answers, again and again.
+    // Requests for any version also check repeatedly whether this host answers; they are not
+    // logged.
     if !hello.any_version {
         tracing::info!(door = ?hello.frontend, cwd = %hello.cwd.display(), "a client came");
     }
@@ -230,13 +238,14 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
         let _ = answer(&mut stream, Some(text), false).await;
         return;
     }
-    // `status` and `stop` are not company.
+    // `status` and `stop` do not count as clients.
     let presence = (!hello.any_version).then(|| lifetime.enter());
     if let Err(error) = answer(&mut stream, None, false).await {
         return tracing::info!("a client left before its door was open: {error}");
     }
     let (frontend, any_version) = (hello.frontend, hello.any_version);
-    // A task of its own: a panic in a door (tower-lsp's transport, when a client vanishes mid-request) is that client's end only.
+    // A task of its own: a panic in a front end (tower-lsp's transport, when a client vanishes
+    // during a request) disconnects only that client.
     let task = AbortOnDrop(tokio::spawn(services.open(Connection { hello, stream }, lifetime)));
     let ended = task.join().await;
     drop(presence);
@@ -247,7 +256,7 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
     }
 }
 
-/// A task that does not outlive whoever waits for it.
+/// A task that is aborted when its waiter is dropped.
 struct AbortOnDrop(tokio::task::JoinHandle<()>);
 
 impl AbortOnDrop {
@@ -267,7 +276,7 @@ async fn answer(stream: &mut UnixStream, error: Option<String>, leaving: bool) -
     stream.write_all(&hello::line(&ack)?).await
 }
 
-/// Byte by byte, so that nothing of what follows is taken from the door.
+/// Reads byte by byte, so that nothing after the hello is consumed.
 async fn read_hello(read: &mut UnixStream) -> io::Result<Option<Hello>> {
     let mut line = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! What is behind the doors of a real host: the session and its image.
+//! The services of a real host: the session and its image.
 
 use std::future::Future;
 use std::io;
@@ -20,7 +20,8 @@ use crate::mcp::HttpServer;
 use crate::session::Session;
 use crate::{lsp, mcp};
 
-/// The image is asked to end, and ended if it does not, within less than this.
+/// The time limit for the image's end. The image is asked to end, and killed if it does not,
+/// within less.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 
 /// A session with its image.
@@ -32,7 +33,7 @@ pub struct SharedImage {
 }
 
 impl SharedImage {
-    /// Start the session, whose image is started when something needs it. Must run within a Tokio runtime.
+    /// Starts the session; the image is started on first use. Must run within a Tokio runtime.
     pub fn start(mut config: Config, workspace: &Path, runtime: &RuntimeDir) -> SharedImage {
         config.approval.audit = super::log::path_for(workspace).map(|log| log.with_extension("audit.jsonl"));
         let (image, events) = Image::prepare(config.lisp.clone(), workspace, runtime.work());
@@ -40,11 +41,12 @@ impl SharedImage {
         SharedImage { session, image, http: CancellationToken::new() }
     }
 
-    /// Open the HTTP door beside the socket; it closes with the host. Its token is in the user's own state directory, so that a client's
-    /// settings stay true over restarts.
+    /// Opens the HTTP server beside the socket; it closes with the host. The token is in the
+    /// user's own state directory, so that a client's settings stay valid over restarts.
     ///
     /// # Errors
-    /// When the address is not a loopback one or cannot be had, or there is no place for the token.
+    /// Fails when the address is not a loopback one or cannot be bound, or there is no directory
+    /// for the token.
     pub async fn serve_http(&self, address: SocketAddr, workspace: &Path) -> io::Result<HttpServer> {
         let no_home =
             || io::Error::other("no home directory is known, so there is no place for HTTP's token; set HOME");
@@ -85,7 +87,7 @@ impl Services for SharedImage {
         };
         self.session.note("runtime directory", Some(text));
         if restored {
-            // Checks that ran have lost their files.
+            // Running checks have lost their files.
             self.session.files_changed();
         }
     }

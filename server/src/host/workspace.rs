@@ -1,4 +1,4 @@
-//! Which directory is the workspace.
+//! The search for the workspace's directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use super::runtime_dir::RuntimeDir;
 use crate::config::ownership;
 
-/// The workspace that `start` lies in: the nearest directory from `start` upwards with `.git`, an `.asd` file or `consort.toml`; without any,
-/// `start` itself (its directory, when it is a file). The search ends below a `consort.toml` that somebody else could have written. The path
-/// is canonical.
+/// Returns the workspace that contains `start`: the nearest directory from `start` upwards with
+/// `.git`, an `.asd` file or `consort.toml`; without any, `start` itself (its directory, when it
+/// is a file). The search ends below a `consort.toml` that another user could have written. The
+/// path is canonical.
 ///
 /// # Errors
-/// When `start` does not exist or cannot be read.
+/// Fails when `start` does not exist or cannot be read.
 pub fn find(start: &Path) -> io::Result<PathBuf> {
     let start = directory(start)?;
     let marked =
@@ -19,12 +20,13 @@ pub fn find(start: &Path) -> io::Result<PathBuf> {
     Ok(marked.unwrap_or(&start).to_path_buf())
 }
 
-/// The workspace for a client that was given no root (an agent, the command line) and works in `start`: a host that already runs for `start`
-/// or a directory above it within the same repository (the nearest `.git`), so that an agent in a subdirectory meets the editor's host;
-/// otherwise [`find`].
+/// Returns the workspace for a client in `start` without a given root (an agent, the command
+/// line): the workspace of a running host for `start` or a directory above it within the same
+/// repository (the nearest `.git`), so that an agent in a subdirectory finds the editor's host;
+/// otherwise that of [`find`].
 ///
 /// # Errors
-/// As [`find`].
+/// The errors of [`find`].
 pub fn find_running(start: &Path) -> io::Result<PathBuf> {
     find_where(start, |dir| RuntimeDir::of(dir).is_ok_and(|runtime| runtime.is_live()))
 }
@@ -41,10 +43,10 @@ fn find_where(start: &Path, runs: impl Fn(&Path) -> bool) -> io::Result<PathBuf>
     find(&start)
 }
 
-/// `path`, canonical; its parent when it is a file.
+/// Returns `path`, canonical; its parent when it is a file.
 ///
 /// # Errors
-/// When it does not exist or cannot be read.
+/// Fails when `path` does not exist or cannot be read.
 pub fn directory(path: &Path) -> io::Result<PathBuf> {
     let path = path.canonicalize()?;
     match path.parent() {
@@ -53,7 +55,7 @@ pub fn directory(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The path of a `file:` URI; `None` when it is none, or names another machine.
+/// Returns the path of a `file:` URI; `None` for another URI or another machine.
 pub fn path_of_uri(uri: &str) -> Option<PathBuf> {
     lsp_types::Url::parse(uri).ok()?.to_file_path().ok()
 }
@@ -63,7 +65,8 @@ pub fn path_of_uri(uri: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A directory tree under a root that is itself marked, so that no marker above the test's directory matters.
+    /// Creates a directory tree under a marked root, so that markers above the test's directory
+    /// have no effect.
     fn tree(paths: &[&str]) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -104,7 +107,8 @@ mod tests {
         assert_eq!(file, root.join("shared/consort.toml"));
         assert!(fault.contains("every user"), "{fault}");
         assert_eq!(ownership::ignored_above(&root.join("shared/own")), None);
-        // The person named it; what it says is ignored with a message of its own.
+        // The person named this directory; its settings file is ignored with a message of its
+        // own.
         assert_eq!(find(&root.join("shared")).unwrap(), root.join("shared"));
         set(0o755);
     }

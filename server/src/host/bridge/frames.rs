@@ -1,24 +1,24 @@
-//! LSP's framing (LSP 3.17, "Base Protocol"), found in bytes as they pass.
+//! LSP's message framing (LSP 3.17, "Base Protocol"): finds the messages in copied bytes.
 
-/// The longest header; anything longer is not LSP.
+/// The limit of a header, in bytes; anything longer is not LSP.
 const MAX_HEADER: usize = 4096;
-/// The longest message.
+/// The limit of a message, in bytes.
 const MAX_BODY: usize = 1 << 30;
 
-/// Finds the messages in a stream of bytes given piece by piece.
+/// Finds the messages in a stream of bytes that arrives in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     buffer: Vec<u8>,
     body: Option<usize>,
 }
 
-/// The bytes are not LSP's framing; nothing after them can be understood.
+/// The bytes are not LSP's framing; nothing after them can be parsed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a header with Content-Length, got {0:?}")]
 pub(super) struct NotFramed(String);
 
 impl Frames {
-    /// Take the next piece, and call `on_message` with each message that it completes.
+    /// Adds the next piece, and calls `on_message` with each message that it completes.
     pub(super) fn push(&mut self, piece: &[u8], mut on_message: impl FnMut(&[u8])) -> Result<(), NotFramed> {
         self.buffer.extend_from_slice(piece);
         let mut done = 0;
@@ -51,7 +51,7 @@ impl Frames {
         Ok(())
     }
 
-    /// The bytes of a message that is not whole yet, with its header.
+    /// Returns the bytes of an incomplete message, with its header.
     pub(super) fn unfinished(&self) -> Vec<u8> {
         let mut bytes =
             self.body.map_or_else(Vec::new, |length| format!("Content-Length: {length}\r\n\r\n").into_bytes());
@@ -60,7 +60,7 @@ impl Frames {
     }
 }
 
-/// The header's length and the body's, once the header is whole.
+/// Returns the lengths of the header and of the body, once the header is complete.
 fn header(bytes: &[u8]) -> Result<Option<(usize, usize)>, NotFramed> {
     let not_framed = || NotFramed(String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned());
     let Some(end) = bytes.windows(4).take(MAX_HEADER).position(|four| four == b"\r\n\r\n") else {
@@ -76,12 +76,12 @@ fn header(bytes: &[u8]) -> Result<Option<(usize, usize)>, NotFramed> {
     length.filter(|length| *length <= MAX_BODY).map(|length| Some((end + 4, length))).ok_or_else(not_framed)
 }
 
-/// A message with its header.
+/// Returns a message with its header.
 pub(super) fn framed(message: &serde_json::Value) -> Vec<u8> {
     with_header(message.to_string().as_bytes())
 }
 
-/// A message's bytes with a header.
+/// Returns the bytes of a message with a header.
 pub(super) fn with_header(body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
     bytes.extend_from_slice(body);

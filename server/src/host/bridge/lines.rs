@@ -1,4 +1,4 @@
-//! Lines of standard input, with a bound on how long to wait for one.
+//! Lines of standard input, with a time limit for each.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,18 +12,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub(super) struct Lines {
     file: File,
     buffer: Vec<u8>,
-    /// Bytes of `buffer` known to have no line break.
+    /// The number of bytes of `buffer` that were searched and have no line break.
     searched: usize,
 }
 
-/// What came.
+/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// A line, with its line break if it had one.
+    /// A line, with its line break if any.
     Some(Vec<u8>),
-    /// No more will come.
+    /// The end of the input.
     End,
-    /// None came in time.
+    /// No line arrived in time.
     Late,
 }
 
@@ -32,7 +32,7 @@ impl Lines {
         Lines { file, buffer: Vec::new(), searched: 0 }
     }
 
-    /// The next line; with `wait`, within that time.
+    /// Returns the next line; with `wait`, within that time.
     pub(super) fn next(&mut self, wait: Option<Duration>) -> io::Result<Line> {
         let deadline = wait.map(|wait| Instant::now() + wait);
         let mut piece = [0; 1 << 16];
@@ -74,7 +74,8 @@ impl Lines {
     }
 }
 
-/// Wait until nobody can read what is written to `file` any more. Returns at once for what is not a pipe or socket.
+/// Waits until `file` has no reader any more. Returns at once for a file that is not a pipe or
+/// socket.
 pub(super) fn wait_for_reader_to_leave(file: &File) -> io::Result<()> {
     loop {
         match poll(&mut [PollFd::from_borrowed_fd(file.as_fd(), PollFlags::empty())], None) {

@@ -1,8 +1,9 @@
-//! `consort lsp`: learns the workspace from the client's `initialize`, then copies messages.
+//! `consort lsp`: determines the workspace from the client's `initialize`, then copies messages.
 //!
-//! When the host is killed, every unanswered request is answered with an error, the person is told, and another host is started, which is told
-//! what this one remembers: `initialize`, the settings, and the documents as they are now. Where that cannot be done, and when the host was told
-//! to leave, the exit code is 1, and the editor decides.
+//! When the host is killed, every unanswered request is answered with an error, a message is
+//! shown, and another host is started. The new host gets the remembered state: `initialize`, the
+//! settings, and the current documents. When that cannot be done, or the host was stopped on
+//! request, the exit code is 1 and the editor decides.
 
 mod memory;
 mod talk;
@@ -25,18 +26,19 @@ use crate::host::election::{self, Place};
 use crate::host::hello::{Hello, Protocol};
 use crate::host::workspace;
 
-/// After the client has left, the host has this long to say its last.
+/// The time that the host has to finish after the client has left.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// One read of either side, bytes.
+/// The size of one read from either side, in bytes.
 const PIECE: usize = 1 << 16;
 
-/// How often it is looked whether the host answers, and after how long a silence.
+/// The interval between checks that the host answers, and the silence after which they start.
 const WATCH: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(3);
-/// A host that answered is not asked again before.
+/// The interval after an answer in which the host is not checked again.
 const ANSWERED: Duration = Duration::from_secs(4);
 
-/// So many hosts may be killed in so much time before the editor is left to decide.
+/// The number of hosts that may be killed within this time before the bridge ends and the editor
+/// decides.
 const OFTEN: (usize, Duration) = (3, Duration::from_secs(60));
 
 const LOST: &str = "The Consort host ended, and the Lisp image with it. What was defined only in the image is lost.";
@@ -44,20 +46,20 @@ const RESTART: &str = "Your editor starts Consort again; if it does not, restart
 const LEFT: &str =
     "The Consort host was told to leave, and the Lisp image with it. To go on, restart your editor's language server.";
 
-/// What both copies share. Whoever takes both locks takes `host` first.
+/// The state of both copying threads. A thread that takes both locks takes `host` first.
 struct Shared {
     host: Mutex<Host>,
     talk: Mutex<Talk>,
     stdout: Mutex<File>,
 }
 
-/// The host that there is.
+/// The current host.
 struct Host {
     stream: UnixStream,
 }
 
 impl Host {
-    /// A failure is the host's end, which the other copy sees.
+    /// A failed write means that the host has ended, which the other thread notices.
     fn write(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
@@ -68,7 +70,7 @@ impl Shared {
         self.host.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whole messages only.
+    /// Writes whole messages only.
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         self.stdout.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
     }
@@ -77,11 +79,11 @@ impl Shared {
         self.talk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pass a message of the client's on, and remember what it says.
+    /// Passes a message of the client on, and remembers its contents.
     fn pass_up(&self, message: &[u8]) {
         let mut host = self.host();
         let Some(peek) = Peek::of(message) else { return host.write(&with_header(message)) };
-        // Known before it is passed on, so that no answer comes first.
+        // Recorded before it is passed on, so that no answer arrives earlier.
         let changed = self.talk().outgoing(&peek, message);
         match changed {
             Some(changed) if changed.is_empty() => {}
@@ -94,10 +96,10 @@ impl Shared {
     }
 }
 
-/// Run until the client or the host leaves.
+/// Runs until the client or the host leaves.
 ///
 /// # Errors
-/// The system's, on standard input and output; a broken pipe means that the client left.
+/// I/O errors on standard input and output; a broken pipe means that the client left.
 #[allow(clippy::print_stderr)] // the editor's log of the server
 pub fn run() -> io::Result<ExitCode> {
     super::greet_a_person("the Language Server Protocol", "lsp");
@@ -108,7 +110,7 @@ pub fn run() -> io::Result<ExitCode> {
         let connected = place
             .connect_or_start_telling(&Hello::new(Protocol::Lsp), |text| {
                 eprintln!("consort lsp: {text}");
-                // A client that has gone is noticed below.
+                // A client that has left is noticed below.
                 let _ = stdout.write_all(&framed(&shown(&capital(text))));
             })
             .map_err(|error| error.to_string())?;
@@ -136,7 +138,8 @@ pub fn run() -> io::Result<ExitCode> {
     copy_down(connected.stream, &place, &shared)
 }
 
-/// Tell the person when the host does not answer although something is asked of it, and when it does again.
+/// Shows a message when the host does not answer pending requests, and another when it does
+/// again.
 fn watch(shared: &Shared, socket: &Path) {
     let mut told = None;
     loop {
@@ -150,7 +153,7 @@ fn watch(shared: &Shared, socket: &Path) {
         }
         let text = match (told, election::answers(socket)) {
             (Some(of), _) if of != pid => {
-                // Another took its place, which the person was told.
+                // Another host replaced it, which was reported already.
                 told = None;
                 continue;
             }
@@ -174,20 +177,21 @@ fn watch(shared: &Shared, socket: &Path) {
     }
 }
 
-/// A sentence of its own.
+/// Returns the text with a capital first letter.
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect::<String>() + ".")
 }
 
-/// What the client said up to and including `initialize`, to be passed on.
+/// The client's bytes up to and including `initialize`, to be passed on.
 struct Opening {
     bytes: Vec<u8>,
     id: Value,
     params: Value,
 }
 
-/// Read until `initialize` is there; answer what comes before it as LSP 3.17 says. `None`: the client left or said `exit`, or does not speak LSP.
+/// Reads until `initialize` arrives; answers earlier messages as LSP 3.17 specifies. `None`: the
+/// client left, sent `exit`, or does not speak LSP.
 #[allow(clippy::print_stderr)] // the editor's log of the server
 fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Opening>> {
     #[derive(serde::Deserialize)]
@@ -212,7 +216,7 @@ fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Op
         let (mut answers, mut exit) = (Vec::new(), false);
         let framing = frames.push(&piece[..read], |message| match serde_json::from_slice::<Message>(message) {
             _ if exit => {}
-            // What follows `initialize` in the same piece is passed on as it is.
+            // Bytes after `initialize` in the same piece are passed on unchanged.
             _ if opening.as_ref().is_some_and(|opening| !opening.id.is_null()) => {
                 if let Some(opening) = &mut opening {
                     opening.bytes.extend_from_slice(format!("Content-Length: {}\r\n\r\n", message.len()).as_bytes());
@@ -248,7 +252,8 @@ fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Op
     }
 }
 
-/// The workspace: the root that the client gives, exactly; without any, from the current directory.
+/// Returns the workspace: exactly the client's root; without a root, found from the current
+/// directory.
 fn root(params: &Value) -> Result<PathBuf, String> {
     let folder = params["workspaceFolders"][0]["uri"].as_str().or_else(|| params["rootUri"].as_str());
     let given = match (folder, params["rootPath"].as_str()) {
@@ -267,7 +272,7 @@ fn root(params: &Value) -> Result<PathBuf, String> {
     }
 }
 
-/// The client's side: from its messages to the host that there is.
+/// Copies the client's messages to the current host.
 fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
     let mut frames = Frames::default();
     let mut piece = vec![0; PIECE];
@@ -275,7 +280,7 @@ fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
     loop {
         let framing = frames.push(&bytes, |message| shared.pass_up(message));
         if framing.is_err() {
-            // Bytes that are no messages are the host's to complain of.
+            // Malformed bytes are passed on, for the host to report.
             shared.talk().memory.give_up();
             shared.host().write(&frames.unfinished());
             frames = Frames::default();
@@ -293,18 +298,18 @@ fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
     let stream = host.stream.try_clone();
     drop(host);
     std::thread::sleep(FAREWELL);
-    // Ends the other copy's wait, also for a host that is stopped.
+    // Ends the wait of the other thread, also for a host that is suspended.
     let _ = stream.map(|stream| stream.shutdown(std::net::Shutdown::Both));
 }
 
-/// The hosts' side: from one after another to the client.
+/// Copies the messages of the hosts, one host after another, to the client.
 fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Result<ExitCode> {
-    // Held while a new host has not been told all: until then the client's messages wait.
+    // Held until a new host has the remembered state; the client's messages wait until then.
     let mut telling: Option<MutexGuard<'_, Host>> = None;
     let mut taken: VecDeque<Instant> = VecDeque::new();
     loop {
         listen(&mut stream, shared, &mut telling)?;
-        // Nothing of the client's is passed on, or changes what is remembered, from here on.
+        // From here on no message of the client is passed on, or changes the remembered state.
         let mut host = telling.take().unwrap_or_else(|| shared.host());
         let mut talk = shared.talk();
         if talk.over {
@@ -312,13 +317,14 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
             return Ok(if talk.shutdown { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         taken.retain(|at| at.elapsed() < OFTEN.1);
-        // A host that leaves removes the file first. After one that was killed there is its own, or already that of another.
+        // A host that leaves removes the file first. A killed host leaves its file, or another
+        // host has written one already.
         let killed = place.runtime.read_host_file().is_some();
         let often = taken.len() >= OFTEN.0;
         if let Some(initialize) = talk.memory.unanswered().map(<[u8]>::to_vec).filter(|_| killed && !often)
             && let Ok(connected) = place.connect_or_start(&Hello::new(Protocol::Lsp))
         {
-            // The client knows nothing of the host that was killed.
+            // The client does not know that the host was replaced.
             taken.push_back(Instant::now());
             talk.pid = connected.ack.host_pid;
             stream = connected.stream;
@@ -354,7 +360,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
     }
 }
 
-/// Pass a host's messages on until it ends.
+/// Passes a host's messages on until it ends.
 fn listen(stream: &mut UnixStream, shared: &Shared, telling: &mut Option<MutexGuard<'_, Host>>) -> io::Result<()> {
     let mut frames = Frames::default();
     let mut piece = vec![0; PIECE];
@@ -390,7 +396,7 @@ fn listen(stream: &mut UnixStream, shared: &Shared, telling: &mut Option<MutexGu
     }
 }
 
-/// The editor must start the server anew.
+/// Ends the bridge; the editor must start the server again.
 #[allow(clippy::print_stderr)] // the editor's log of the server
 fn give_up(shared: &Shared, text: &str) -> io::Result<ExitCode> {
     eprintln!("consort lsp: {text}");

@@ -1,7 +1,8 @@
 //! `consort mcp`: chooses the workspace, then copies lines.
 //!
-//! Clients do not start an MCP server anew when it ends, so this process outlives hosts: when one ends, every unanswered request is answered
-//! with what was lost, and the client's next message starts another, to which the client's `initialize` is repeated.
+//! Clients do not restart an MCP server that ends, so this process outlives hosts. When a host
+//! ends, every unanswered request is answered with an error. The client's next message starts
+//! another host, which gets the client's `initialize` again.
 
 mod roots;
 
@@ -21,17 +22,17 @@ use super::pending::{Peek, Pending};
 use crate::host::election::{self, Place};
 use crate::host::hello::{Hello, Protocol};
 
-/// A host answers a repeated `initialize` at once.
+/// The time limit for the answer to a repeated `initialize`.
 const REPEAT_WAIT: Duration = Duration::from_secs(10);
-/// Hosts that may be killed one after another while the handshake is repeated.
+/// The number of hosts that may be killed one after another while the handshake is repeated.
 const HANDSHAKES: u32 = 5;
-/// How often it is looked whether the host answers, and after how long a silence.
+/// The interval between checks that the host answers, and the silence after which they start.
 const WATCH: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(3);
-/// A host that answered is not asked again before.
+/// The interval after an answer in which the host is not checked again.
 const ANSWERED: Duration = Duration::from_secs(4);
 
-/// What both directions share.
+/// The state shared by both directions.
 #[derive(Debug, Default)]
 struct Shared {
     link: Mutex<Link>,
@@ -40,17 +41,18 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Link {
-    /// Counts connections, so that the end of an old one is not taken for the end of the present one.
+    /// The number of the connection, which distinguishes the end of an old one from the end of
+    /// the present one.
     number: u64,
     connected: bool,
     pending: Pending,
-    /// Requests that were answered in the host's stead: its own answers are nobody's.
+    /// Requests that the bridge answered for the host: the host's own answers are dropped.
     answered: HashSet<String>,
-    /// When something passed, either way.
+    /// The time of the last message in either direction.
     stirred: Option<Instant>,
-    /// The host that there is: its process, where it listens, and the connection.
+    /// The current host: its process, its socket, and the connection.
     host: Option<(u32, PathBuf, UnixStream)>,
-    /// The client says no more.
+    /// The client has closed its input.
     finishing: bool,
 }
 
@@ -60,14 +62,15 @@ impl Shared {
     }
 }
 
-/// The client's own end of the bridge.
+/// The direction from the client to the host.
 #[derive(Debug)]
 struct Bridge {
     workspace: Option<PathBuf>,
     shared: Arc<Shared>,
     stdout: Arc<Mutex<File>>,
     host: Option<UnixStream>,
-    /// The client's `initialize` and `notifications/initialized`, once a host has had them or the bridge has answered for it.
+    /// The client's `initialize` and `notifications/initialized`, once a host has received them
+    /// or the bridge has answered.
     handshake: Handshake,
 }
 
@@ -77,10 +80,10 @@ struct Handshake {
     initialized: Option<Vec<u8>>,
 }
 
-/// Run until the client leaves. `workspace` is the one asked for on the command line, canonical.
+/// Runs until the client leaves. `workspace` is the one given on the command line, canonical.
 ///
 /// # Errors
-/// The system's, on standard input and output; a broken pipe means that the client left.
+/// I/O errors on standard input and output; a broken pipe means that the client left.
 pub fn run(workspace: Option<PathBuf>) -> io::Result<ExitCode> {
     super::greet_a_person("the Model Context Protocol", "mcp");
     let mut lines = Lines::new(super::stdin()?);
@@ -109,14 +112,14 @@ pub fn run(workspace: Option<PathBuf>) -> io::Result<ExitCode> {
 }
 
 impl Bridge {
-    /// Pass a line of the client's on to the host.
+    /// Passes a line of the client on to the host.
     fn pass(&mut self, line: &[u8]) -> io::Result<()> {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
         let peek = Peek::of(line).unwrap_or_default();
         if peek.answer().is_some_and(|id| id == roots::REQUEST_ID) {
-            // It came after the wait for it was over.
+            // The answer arrived after the time limit.
             return Ok(());
         }
         let connected = self.shared.lock().connected;
@@ -149,7 +152,8 @@ impl Bridge {
         if !failed {
             return Ok(());
         }
-        // The host has ended and has not had this: it is for the next one, unless it is answered already.
+        // The host has ended without this message: the next host gets it, unless it has been
+        // answered already.
         let mine = match peek.request() {
             Some((id, _)) => self.shared.lock().pending.remove(id).is_some(),
             None => false,
@@ -169,7 +173,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Wait until the other direction has seen the host's end.
+    /// Waits until the other direction has noticed the host's end.
     fn await_end(&self) {
         let mut link = self.shared.lock();
         while link.connected {
@@ -177,7 +181,8 @@ impl Bridge {
         }
     }
 
-    /// Open a door of the workspace's host, repeat the client's handshake there, and copy its lines from then on.
+    /// Connects to the workspace's host, repeats the client's handshake there, and starts to copy
+    /// the host's lines.
     fn connect(&mut self) -> Result<(), String> {
         let workspace = self.workspace.as_ref().ok_or("no workspace was chosen")?;
         let place = Place::of(workspace).map_err(|error| error.to_string())?;
@@ -189,7 +194,7 @@ impl Bridge {
             tries += 1;
             match self.repeat_handshake(&mut host, &mut from_host) {
                 Ok(()) => break (host, from_host, connected.ack.host_pid),
-                // Killed too, a moment after it opened its door.
+                // The new host was killed too, just after it accepted the connection.
                 Err(_) if tries < HANDSHAKES => {}
                 Err(error) => return Err(format!("the Consort host did not take the session up again: {error}")),
             }
@@ -208,7 +213,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// The answer is not the client's: it has had one.
+    /// Repeats the handshake. The answer is not passed on: the client has one already.
     fn repeat_handshake(&self, host: &mut UnixStream, from_host: &mut BufReader<UnixStream>) -> io::Result<()> {
         let Some(initialize) = &self.handshake.initialize else { return Ok(()) };
         let id = Peek::of(initialize).and_then(|peek| peek.id);
@@ -232,7 +237,7 @@ impl Bridge {
         }
     }
 
-    /// Answer in the host's stead.
+    /// Answers a request for the host, with an error.
     fn refuse(&self, peek: &Peek<'_>, message: &str) -> io::Result<()> {
         match peek.request() {
             Some((id, method)) => self.answer(&failure(id, method, message)),
@@ -244,10 +249,11 @@ impl Bridge {
         write_line(&self.stdout, format!("{answer}\n").as_bytes())
     }
 
-    /// The client says no more: let the host finish what it was asked, unless nobody reads the answers.
+    /// Lets the host finish its pending requests after the client's input has ended, unless the
+    /// client no longer reads.
     fn finish(mut self) -> io::Result<()> {
         let Some(host) = self.host.take() else { return Ok(()) };
-        // Fails when the host has gone, which is just as well.
+        // Fails when the host has ended; nothing is left to do then.
         let _ = host.shutdown(std::net::Shutdown::Write);
         let stdout = self.stdout.lock().unwrap_or_else(PoisonError::into_inner).try_clone()?;
         std::thread::spawn(move || {
@@ -261,7 +267,8 @@ impl Bridge {
     }
 }
 
-/// Answer what is pending when the host does not answer at all: an agent cannot see anything else, and may have other things to do.
+/// Answers the pending requests when the host does not answer at all: an agent has no other way
+/// to notice, and may have other work.
 #[allow(clippy::print_stderr)] // the client's log of the server
 fn watch(shared: &Shared, stdout: &Mutex<File>) {
     loop {
@@ -300,12 +307,12 @@ fn watch(shared: &Shared, stdout: &Mutex<File>) {
     }
 }
 
-/// Copy the host's lines until it ends; then answer what it did not.
+/// Copies the host's lines until it ends; then answers the pending requests.
 fn copy_down(mut from_host: BufReader<UnixStream>, number: u64, shared: &Shared, stdout: &Mutex<File>) {
     let mut line = Vec::new();
     loop {
         line.clear();
-        // A line without its end is of a host that was killed while it wrote: it means nothing.
+        // An incomplete line comes from a host that was killed while writing and is dropped.
         if !matches!(from_host.read_until(b'\n', &mut line), Ok(1..)) || !line.ends_with(b"\n") {
             break;
         }
@@ -319,7 +326,8 @@ fn copy_down(mut from_host: BufReader<UnixStream>, number: u64, shared: &Shared,
             continue;
         }
         if write_line(stdout, &line).is_err() {
-            // Nobody reads, so nothing that still runs or comes is of use; leaving hangs up, which interrupts it.
+            // The client does not read any more, so all pending work is useless; closing the
+            // connection interrupts it.
             std::process::exit(0);
         }
         if let Some(id) = Peek::of(&line).as_ref().and_then(Peek::answer) {
@@ -354,7 +362,7 @@ fn lost() -> String {
         .into()
 }
 
-/// A tool's failure is a result, which agents read; that of any other request is an error.
+/// Returns a failure: a result for a tool, which agents read; an error for any other request.
 fn failure(id: &Value, method: &str, message: &str) -> Value {
     if method == "tools/call" {
         let content = json!([{"type": "text", "text": message}]);

@@ -1,7 +1,8 @@
-//! The processes that clients start: they find the host, then copy between standard input and output and its socket.
+//! The processes that clients start: they find the host, then copy between standard input and
+//! output and its socket.
 //!
-//! Plain threads and blocking I/O: two copies a process, nothing to schedule. Each keeps the ids of unanswered requests, so that
-//! every request is answered even when the host is killed.
+//! Plain threads and blocking I/O, since each process only runs two copies. Each keeps the ids of
+//! unanswered requests, so that every request is answered even when the host is killed.
 
 mod frames;
 mod lines;
@@ -13,17 +14,17 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 
-/// Standard input without a buffer of std's.
+/// Returns standard input without a buffer of std's.
 fn stdin() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// Standard output without a buffer of std's, which would have to be flushed.
+/// Returns standard output without a buffer of std's, which would need flushing.
 fn stdout() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
-/// A person who starts a bridge in a terminal is told what it is.
+/// Explains the command to a person who starts a bridge in a terminal.
 #[allow(clippy::print_stderr)] // a bridge's standard error is for people
 fn greet_a_person(protocol: &str, command: &str) {
     if io::IsTerminal::is_terminal(&io::stdin()) {

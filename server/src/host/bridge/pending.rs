@@ -1,11 +1,11 @@
-//! Which requests a client still waits for.
+//! The requests that are not answered yet.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// What a bridge looks at in a JSON-RPC message; the rest is only copied.
+/// The fields of a JSON-RPC message that a bridge reads; the rest is only copied.
 #[derive(Debug, Default, serde::Deserialize)]
 pub(super) struct Peek<'a> {
     #[serde(default)]
@@ -15,23 +15,24 @@ pub(super) struct Peek<'a> {
 }
 
 impl<'a> Peek<'a> {
-    /// `None`: not a JSON object of that shape (a batch, an error of the client's).
+    /// Parses a message. `None`: not a JSON object of that shape (a batch, or an error of the
+    /// client).
     pub(super) fn of(message: &'a [u8]) -> Option<Peek<'a>> {
         serde_json::from_slice(message).ok()
     }
 
-    /// The id of a request; `None` for notifications and answers.
+    /// Returns the id and method of a request; `None` for notifications and answers.
     pub(super) fn request(&self) -> Option<(&Value, &str)> {
         Some((self.id.as_ref()?, self.method.as_deref()?))
     }
 
-    /// The id of an answer.
+    /// Returns the id of an answer.
     pub(super) fn answer(&self) -> Option<&Value> {
         if self.method.is_some() { None } else { self.id.as_ref() }
     }
 }
 
-/// The requests that are not answered yet: id and method.
+/// The unanswered requests: id and method.
 #[derive(Debug, Default)]
 pub(super) struct Pending(HashMap<String, (Value, String)>);
 
@@ -40,7 +41,7 @@ impl Pending {
         self.0.insert(id.to_string(), (id.clone(), method.into()));
     }
 
-    /// It is answered; its method, if it was pending.
+    /// Removes an answered request; returns its method if it was pending.
     pub(super) fn remove(&mut self, id: &Value) -> Option<String> {
         self.0.remove(&id.to_string()).map(|(_, method)| method)
     }
@@ -49,7 +50,7 @@ impl Pending {
         self.0.is_empty()
     }
 
-    /// All of them, which are then no longer pending.
+    /// Removes and returns all pending requests.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (Value, String)> + use<> {
         std::mem::take(&mut self.0).into_values()
     }

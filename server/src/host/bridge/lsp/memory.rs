@@ -1,5 +1,6 @@
-//! What a new host must be told to take up where a killed one left off: the client's `initialize`, its settings, and its documents as they
-//! are now. Seen in passing; the rest of the conversation is only copied.
+//! The state that a new host needs to continue for a killed one: the client's `initialize`, its
+//! settings, and its current documents. Collected from the messages as they pass; all others are
+//! only copied.
 
 use ropey::Rope;
 use serde::Deserialize;
@@ -7,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::text::position::{Position, PositionEncoding, to_offset};
 
-/// Bytes of documents that are remembered; of an editor that has more open, none are.
+/// The limit of remembered documents, in bytes; above the limit, none is remembered.
 const LIMIT: usize = 256 << 20;
-/// Changes of workspace folders that are remembered.
+/// The number of workspace folder changes that are remembered.
 const FOLDERS: usize = 1000;
 
-/// See the module.
+/// The remembered messages.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     initialize: Option<Vec<u8>>,
@@ -24,7 +25,7 @@ pub(super) struct Memory {
     encoding: PositionEncoding,
     documents: Vec<Open>,
     bytes: usize,
-    /// Something passed that could not be followed.
+    /// A message could not be interpreted.
     lost: bool,
 }
 
@@ -87,7 +88,7 @@ impl From<Place> for Position {
 }
 
 impl Memory {
-    /// A message of the client's with this method.
+    /// Records a message of the client with this method.
     pub(super) fn note(&mut self, method: &str, message: &[u8]) {
         match method {
             "initialize" => self.initialize = Some(message.to_vec()),
@@ -100,7 +101,7 @@ impl Memory {
             "textDocument/didOpen" | "textDocument/didChange" | "textDocument/didClose" if !self.lost => {
                 match serde_json::from_slice::<Message>(message) {
                     Ok(message) => self.document(method, message.params),
-                    // The host complains of it, and knows what it knew; we do not.
+                    // The host reports it and keeps its state, which is not known here.
                     Err(_) => self.lost = true,
                 }
             }
@@ -137,13 +138,14 @@ impl Memory {
         }
     }
 
-    /// Something passed that is not understood: nothing can be taken up again.
+    /// Records that a message could not be interpreted: the session cannot be continued by
+    /// another host.
     pub(super) fn give_up(&mut self) {
         self.lost = true;
         self.documents = Vec::new();
     }
 
-    /// The host's answer to `initialize`.
+    /// Records the host's answer to `initialize`.
     pub(super) fn agreed(&mut self, answer: &[u8]) {
         let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
         self.answered = answer["result"].is_object();
@@ -154,17 +156,17 @@ impl Memory {
         };
     }
 
-    /// The `initialize` to repeat; `None` when another host could not be told all.
+    /// Returns the `initialize` to repeat; `None` when the state is incomplete.
     pub(super) fn opening(&self) -> Option<&[u8]> {
         if self.answered && !self.lost { self.initialize.as_deref() } else { None }
     }
 
-    /// The `initialize` that no host has answered, which another can be asked instead.
+    /// Returns the `initialize` that no host has answered, for the next host to answer.
     pub(super) fn unanswered(&self) -> Option<&[u8]> {
         if self.answered || self.lost { None } else { self.initialize.as_deref() }
     }
 
-    /// What comes after the answer to it.
+    /// Returns the messages to send after the answer to `initialize`.
     pub(super) fn replay(&self) -> Vec<Vec<u8>> {
         let mut messages: Vec<Vec<u8>> =
             self.initialized.iter().chain(&self.folders).chain(&self.settings).cloned().collect();
@@ -178,7 +180,8 @@ impl Memory {
 }
 
 impl Change {
-    /// As the host does; a range that ends before it starts changes nothing there either.
+    /// Applies a change as the host does; a range that ends before it starts changes nothing
+    /// there either.
     fn apply(self, text: &mut Rope, encoding: PositionEncoding) {
         let Some(Range { start, end }) = self.range else {
             *text = Rope::from_str(&self.text);

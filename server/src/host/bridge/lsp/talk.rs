@@ -1,5 +1,6 @@
-//! What both directions know of the conversation, and the one place where a message is changed as it passes: the ids of requests of a host
-//! that took over from a killed one, which the client may still be answering.
+//! The state of the conversation, shared by both directions. Messages are changed in one respect
+//! only: the request ids of a host that replaced a killed one, whose requests the client may
+//! still be answering.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,50 +10,51 @@ use serde_json::{Value, json};
 use super::memory::Memory;
 use crate::host::bridge::pending::{Peek, Pending};
 
-/// See the module.
+/// The state of the conversation.
 #[derive(Debug, Default)]
 pub(super) struct Talk {
     pub(super) pending: Pending,
     pub(super) memory: Memory,
     pub(super) shutdown: bool,
-    /// The client said `exit` or closed its end.
+    /// The client sent `exit` or closed its end.
     pub(super) over: bool,
-    /// Counts the hosts, from 0.
+    /// The number of the host, counted from 0.
     pub(super) host: u64,
-    /// The process of the host that there is.
+    /// The process id of the current host.
     pub(super) pid: u32,
-    /// When something passed, either way.
+    /// The time of the last message in either direction.
     stirred: Option<Instant>,
-    /// The answer that is not the client's: to an `initialize` that was repeated.
+    /// The id of the repeated `initialize`: its answer is not passed on to the client.
     swallow: Option<Value>,
-    /// Progress that has begun and not ended, by its token.
+    /// Progress that has begun and not ended, by token.
     progress: HashMap<String, Value>,
     /// Capabilities that a host registered: id and method.
     registered: Vec<(Value, Value)>,
 }
 
-/// What becomes of a message of the host's.
+/// The treatment of a host's message.
 pub(super) enum Passed {
-    /// It goes on as it is.
+    /// Pass the message on unchanged.
     AsItIs,
-    /// This goes on.
+    /// Pass this message on instead.
     Instead(Value),
-    /// It was the answer to the repeated `initialize`: nothing goes on, and the rest can be told.
+    /// The answer to the repeated `initialize`: pass nothing on, and send the remembered state.
     Greeted(bool),
 }
 
 impl Talk {
-    /// Something passes.
+    /// Records the time of a message.
     pub(super) fn stir(&mut self) {
         self.stirred = Some(Instant::now());
     }
 
-    /// Whether an answer is due and nothing has passed for so long.
+    /// Returns true when an answer is due and no message has passed for `long`.
     pub(super) fn is_waiting_for(&self, long: Duration) -> bool {
         !self.pending.is_empty() && self.stirred.is_some_and(|at| at.elapsed() >= long)
     }
 
-    /// A message of the client's is about to be passed on; `Some` when something else is to be, an empty one for nothing.
+    /// Records a message of the client before it is passed on. Returns a replacement, if any; an
+    /// empty one means that nothing is passed on.
     pub(super) fn outgoing(&mut self, peek: &Peek<'_>, message: &[u8]) -> Option<Vec<u8>> {
         self.stir();
         if let Some((id, method)) = peek.request() {
@@ -70,13 +72,13 @@ impl Talk {
                 answer["id"] = id;
                 Some(answer.to_string().into_bytes())
             });
-            // An answer to a host that is gone, or to us, is nobody's.
+            // The answer to a replaced host, or to the bridge itself, is dropped.
             return Some(answer.unwrap_or_default());
         }
         None
     }
 
-    /// A message of the host's came.
+    /// Records a message of the host.
     pub(super) fn incoming(&mut self, peek: &Peek<'_>, message: &[u8]) -> Passed {
         if let Some(id) = peek.answer() {
             if self.swallow.as_ref() == Some(id) {
@@ -132,7 +134,8 @@ impl Talk {
         }
     }
 
-    /// The host is gone: what the client must be told so that it waits for nothing. `why` answers what is pending.
+    /// Returns the messages that the client needs after the end of a host so that it waits for
+    /// nothing. `why` answers the pending requests.
     pub(super) fn settle(&mut self, why: &str) -> Vec<Value> {
         let mut told: Vec<Value> = self.pending.take().map(|(id, _)| super::error_answer(&id, -32603, why)).collect();
         told.extend(self.progress.drain().map(|(_, token)| {
@@ -141,7 +144,8 @@ impl Talk {
         told
     }
 
-    /// The next host will be told `initialize`, whose answer is not passed on; what it registers, the last one registered too.
+    /// Prepares for the next host: the answer to its `initialize` is not passed on. Returns the
+    /// request that cancels the registrations of the last host, since the next registers anew.
     pub(super) fn next_host(&mut self, initialize: &[u8]) -> Option<Value> {
         self.host += 1;
         self.swallow = Peek::of(initialize).and_then(|peek| peek.id);

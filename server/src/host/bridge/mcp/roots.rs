@@ -1,7 +1,9 @@
-//! Which workspace an agent works in, when the command line does not say: the client's roots if it has any, otherwise the current directory.
+//! The choice of an agent's workspace when the command line names none: the client's roots if
+//! there are any, otherwise the current directory.
 //!
-//! Roots can be asked for only after the handshake, and the host can be chosen only after the roots: so the bridge answers `initialize` itself, with
-//! what the host would answer, and repeats it to the host afterwards.
+//! The roots can be requested only after the handshake, and the host can be chosen only after the
+//! roots. So the bridge answers `initialize` itself, as the host would, and repeats the handshake
+//! to the host afterwards.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,12 +15,13 @@ use super::Bridge;
 use crate::host::bridge::lines::{Line, Lines};
 use crate::host::workspace;
 
-/// The id of our `roots/list`.
+/// The id of the bridge's `roots/list` request.
 pub(super) const REQUEST_ID: &str = "consort-roots";
-/// A client that has not told its roots by then is taken to have none.
+/// The time limit for the client's roots; a late client is treated as having none.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Choose the workspace, given the client's first line; returns the lines that are to be passed on then.
+/// Chooses the workspace, given the client's first line; returns the lines to be passed on
+/// afterwards.
 pub(super) fn choose(bridge: &mut Bridge, lines: &mut Lines, first: Vec<u8>) -> io::Result<Vec<Vec<u8>>> {
     let message: Value = serde_json::from_slice(&first).unwrap_or_default();
     let has_roots = message["method"] == "initialize" && message["params"]["capabilities"]["roots"].is_object();
@@ -37,7 +40,8 @@ pub(super) fn choose(bridge: &mut Bridge, lines: &mut Lines, first: Vec<u8>) -> 
     Ok(waiting)
 }
 
-/// Ask for the roots after `notifications/initialized`; returns them and the lines that came meanwhile.
+/// Requests the roots after `notifications/initialized`; returns them and the lines that arrived
+/// meanwhile.
 fn ask(bridge: &mut Bridge, lines: &mut Lines) -> io::Result<(Vec<PathBuf>, Vec<Vec<u8>>)> {
     let mut waiting = Vec::new();
     let mut deadline: Option<Instant> = None;
@@ -50,7 +54,7 @@ fn ask(bridge: &mut Bridge, lines: &mut Lines) -> io::Result<(Vec<PathBuf>, Vec<
         let id = &message["id"];
         match message["method"].as_str() {
             Some("notifications/initialized") => {
-                // Held here and not in `waiting`: it is repeated with the handshake.
+                // Kept here and not in `waiting`: it is repeated with the handshake.
                 bridge.handshake.initialized =
                     Some(if line.ends_with(b"\n") { line } else { [line.as_slice(), b"\n"].concat() });
                 bridge.answer(&json!({"jsonrpc": "2.0", "id": REQUEST_ID, "method": "roots/list"}))?;
@@ -62,7 +66,8 @@ fn ask(bridge: &mut Bridge, lines: &mut Lines) -> io::Result<(Vec<PathBuf>, Vec<
                 let paths = roots.iter().filter_map(|root| workspace::path_of_uri(root["uri"].as_str()?)).collect();
                 return Ok((paths, waiting));
             }
-            // A client that works on without saying that it is initialized is not kept waiting.
+            // A client that continues without `notifications/initialized` is served without
+            // further wait.
             Some(_) if !id.is_null() && deadline.is_none() => {
                 waiting.push(line);
                 return Ok((Vec::new(), waiting));
@@ -72,7 +77,7 @@ fn ask(bridge: &mut Bridge, lines: &mut Lines) -> io::Result<(Vec<PathBuf>, Vec<
     }
 }
 
-/// The first root that has a host; otherwise the first that exists.
+/// Returns the first root that has a host; otherwise the first that exists.
 fn pick(roots: &[PathBuf]) -> Option<PathBuf> {
     let found: Vec<PathBuf> = roots.iter().filter_map(|root| workspace::find_running(root).ok()).collect();
     let live =
