@@ -1,16 +1,8 @@
-<<<<<<< HEAD
 //! The actor that owns the clients, the documents, the jobs and the image handle. Input is one
 //! closed `enum Event`; output is `Feedback` to each client.
 //!
 //! Every method of [`Session`] that starts work sends its event before its first `.await`. Calls
 //! made in order are therefore handled in order (tower-lsp applies edits in order only then).
-=======
-//! The actor that owns clients, documents, jobs and the image handle: a closed `enum Event` as
-//! input, `Feedback` to each client as output.
-//!
-//! Every method of [`Session`] that starts work sends its event before its first `.await`, so
-//! that calls made in order are handled in order (tower-lsp applies edits in order only then).
->>>>>>> c4
 //! Dropping a returned future cancels the work.
 
 mod actor;
@@ -73,11 +65,7 @@ pub use types::{
     Snapshot, Status, SystemReport,
 };
 
-<<<<<<< HEAD
 /// A handle on the workspace's session. Clones share the session.
-=======
-/// A handle on the workspace's session. Clones refer to the same session.
->>>>>>> c4
 #[derive(Debug, Clone)]
 pub struct Session {
     inner: Arc<Inner>,
@@ -125,13 +113,8 @@ impl Session {
         }
     }
 
-<<<<<<< HEAD
     /// Registers a client. The client gets an evaluation session of its own (`*package*`, `*`,
     /// ...), and unrequested feedback on the receiver.
-=======
-    /// Attaches a client. The client gets an evaluation session of its own (`*package*`, `*`,
-    /// ...) and unsolicited feedback on the receiver.
->>>>>>> c4
     pub fn attach(&self, info: ClientInfo) -> (ClientId, mpsc::UnboundedReceiver<Feedback>) {
         let client = ClientId(self.inner.next_client.fetch_add(1, Ordering::Relaxed));
         let info = ClientInfo { name: crate::shown::line(&info.name), ..info };
@@ -140,52 +123,29 @@ impl Session {
         (client, receiver)
     }
 
-<<<<<<< HEAD
     /// Sets a client's name after it connected (initialize).
-=======
-    /// Sets the name of a client that reported it after attaching (initialize).
->>>>>>> c4
     pub fn rename(&self, client: ClientId, name: String) {
         self.send(Event::Rename { client, name: crate::shown::line(&name) });
     }
 
-<<<<<<< HEAD
     /// Removes a client: closes its documents, cancels its work and drops its evaluation session.
-=======
-    /// Detaches a client: its documents are closed, its work is cancelled, and its evaluation
-    /// session is removed.
->>>>>>> c4
     pub fn detach(&self, client: ClientId) {
         self.send(Event::Detach { client });
     }
 
-<<<<<<< HEAD
     /// Sets the unit in which a client counts columns (UTF-16 by default).
-=======
-    /// Sets the unit of a client's columns (UTF-16 by default).
->>>>>>> c4
     pub fn set_encoding(&self, client: ClientId, encoding: PositionEncoding) {
         self.send(Event::Encoding { client, encoding });
     }
 
-<<<<<<< HEAD
     /// Sets a client's own settings (the section `consort` of an editor's). They override the
     /// configuration for its documents and evaluations.
-=======
-    /// Sets a client's own settings (the section `consort` of an editor's), applied on top of the
-    /// configured ones for its documents and evaluations.
->>>>>>> c4
     pub fn configure(&self, client: ClientId, settings: serde_json::Value) {
         self.send(Event::Configure { client, settings, initial: false });
     }
 
-<<<<<<< HEAD
     /// [`Session::configure`] with the settings sent with `initialize`. The settings after these
     /// may relax approval once more; later settings can only tighten it.
-=======
-    /// [`Session::configure`] with the settings of `initialize`. The next settings may loosen
-    /// approval once more; later settings only tighten it.
->>>>>>> c4
     pub fn configure_first(&self, client: ClientId, settings: serde_json::Value) {
         self.send(Event::Configure { client, settings, initial: true });
     }
@@ -196,32 +156,19 @@ impl Session {
         async { answer.await.unwrap_or_default() }
     }
 
-<<<<<<< HEAD
     /// Adds a folder in which `.asd` files are looked for.
-=======
-    /// Adds a folder that is searched for `.asd` files.
->>>>>>> c4
     pub fn add_folder(&self, folder: PathBuf) {
         self.send(Event::Folder { folder });
     }
 
-<<<<<<< HEAD
     /// Reports that files of the workspace were created, changed or deleted outside of any
-=======
-    /// Reports that files of the workspace were created, changed or deleted outside of any open
->>>>>>> c4
     /// document.
     pub fn files_changed(&self) {
         self.send(Event::FilesChanged);
     }
 
-<<<<<<< HEAD
     /// Sets or removes a note on the host for all clients. A note is shown to people when it
     /// changes, and in the status.
-=======
-    /// Sets or clears a notice about the host. A change is shown to people; the status contains
-    /// the notice.
->>>>>>> c4
     pub fn note(&self, about: &'static str, text: Option<String>) {
         self.send(Event::Note { about, text });
     }
@@ -236,13 +183,8 @@ impl Session {
         crate::ide::asd::AsdFiles::new(self.inner.workspace.clone()).all()
     }
 
-<<<<<<< HEAD
     /// Starts the image if nothing has needed it yet. Resolves when the image is ready or cannot
     /// start; at once when it was ready before.
-=======
-    /// Starts the image if it was never needed before. Resolves when the image is ready or cannot
-    /// be started, and at once when the image was ready before.
->>>>>>> c4
     pub async fn first_start(&self) {
         self.inner.image.first_start().await;
     }
@@ -257,13 +199,8 @@ impl Session {
         self.send(Event::Open { client, uri, version, text });
     }
 
-<<<<<<< HEAD
     /// `textDocument/didChange`: the changes are applied in order, each to the result of the
     /// previous one.
-=======
-    /// `textDocument/didChange`: the changes are applied in order, each to the result of the one
-    /// before.
->>>>>>> c4
     pub fn change(&self, client: ClientId, uri: &str, version: i32, edits: Vec<Edit>) {
         self.send(Event::Change { client, uri: uri.into(), version, edits });
     }
@@ -278,15 +215,9 @@ impl Session {
         self.send(Event::Close { client, uri: uri.into() });
     }
 
-<<<<<<< HEAD
     /// Returns an open document and its diagnostics; `None` when the document is not open. With
     /// `settled`, waits until no check of the document is running or due (at once when there is no
     /// image to check with).
-=======
-    /// Returns an open document and its diagnostics; `None` when it is not open. With `settled`,
-    /// waits until no check of the document is running or due (returns at once when there is no
-    /// image).
->>>>>>> c4
     pub fn snapshot(
         &self,
         client: ClientId,
@@ -298,23 +229,14 @@ impl Session {
         async { answer.await.ok().flatten() }
     }
 
-<<<<<<< HEAD
     /// Returns all open documents of a client and their diagnostics.
-=======
-    /// Returns all of a client's open documents and their diagnostics.
->>>>>>> c4
     pub fn snapshots(&self, client: ClientId) -> impl Future<Output = Vec<Snapshot>> + Send + use<> {
         let answer = self.ask(|reply| Event::Snapshots { client, reply });
         async { answer.await.unwrap_or_default() }
     }
 
-<<<<<<< HEAD
     /// Evaluates code for a client. Evaluations of one client run one after another, in the order
     /// of the calls.
-=======
-    /// Evaluates for a client. Evaluations of one client run one after another, in the order of
-    /// the calls.
->>>>>>> c4
     pub fn evaluate(
         &self,
         client: ClientId,
@@ -323,15 +245,9 @@ impl Session {
         self.evaluation(client, request, None)
     }
 
-<<<<<<< HEAD
     /// [`Session::evaluate`] of code at a position in a document (in the client's units).
     /// Definitions get that source location. Unless the request names a package, the code is read
     /// in the package in force there.
-=======
-    /// [`Session::evaluate`] of code at a position of a document (in the client's units). The
-    /// definitions get that source location. The code is read in the package in force there,
-    /// unless the request names a package.
->>>>>>> c4
     pub fn evaluate_at(
         &self,
         client: ClientId,
@@ -342,13 +258,8 @@ impl Session {
         self.evaluation(client, request, Some(Place { uri: uri.into(), position }))
     }
 
-<<<<<<< HEAD
     /// Checks a text: the structure with the scanner, the rest in a copy of the image. The result
     /// is sorted and has no duplicates.
-=======
-    /// Checks a text: structure from the scanner, the rest from a copy of the image, sorted and
-    /// without duplicates.
->>>>>>> c4
     pub fn check(
         &self,
         client: ClientId,
@@ -366,13 +277,8 @@ impl Session {
         settle(self.ask(|reply| Event::Expand { client, request, reply }))
     }
 
-<<<<<<< HEAD
     /// Checks a system in a copy of the image, in which the system and its dependencies are loaded.
     /// Each file is checked as by [`Session::check`].
-=======
-    /// Checks a system in a copy of the image in which the system and its dependencies are
-    /// loaded; each file as in [`Session::check`].
->>>>>>> c4
     pub fn check_system(
         &self,
         client: ClientId,
@@ -396,12 +302,7 @@ impl Session {
         let work = settle(self.ask(|reply| Event::LoadSystem { client, system, force, progress, reply }));
         self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
             if loaded.loaded {
-<<<<<<< HEAD
                 // There may be many files; the caller of the load does not wait for them.
-=======
-                // The system may have many files; the load's caller does not wait for their
-                // records.
->>>>>>> c4
                 let until = std::time::SystemTime::now();
                 tokio::spawn(async move { provenance.loaded(&image, &name, who, until).await });
             }
@@ -415,36 +316,21 @@ impl Session {
         async { answer.await.unwrap_or_default() }
     }
 
-<<<<<<< HEAD
     /// Returns one of a client's open documents, as it is after every change sent before this call.
-=======
-    /// Returns one of a client's open documents, with every change sent before this call.
->>>>>>> c4
     pub fn document(&self, client: ClientId, uri: &str) -> impl Future<Output = Option<Document>> + Send + use<> {
         let (uri, all) = (uri.to_owned(), self.open_documents());
         async move { all.await.into_iter().find(|open| open.client == client && open.uri == uri).map(|open| open.document) }
     }
 
-<<<<<<< HEAD
     /// Runs a query in the image, concurrently with whatever runs there: see [`Image::look`].
-=======
-    /// Queries the image concurrently with other work: see [`Image::look`].
->>>>>>> c4
     pub async fn query<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
         self.inner.image.query(&operation).await
     }
 
-<<<<<<< HEAD
     /// Runs an operation that runs user code or changes the image: see [`Image::run`]. The
     /// operation is listed as work for this client (`what`, such as "reloading the system foo").
     /// Afterwards documents are checked again. `operation` is given the name of the client's
     /// evaluation session.
-=======
-    /// Runs an operation that runs the user's code or changes the image: see [`Image::run`]. The
-    /// operation is listed as work for this client (`what`, such as "reloading the system foo"),
-    /// and open documents are checked again afterwards. `operation` receives the name of the
-    /// client's evaluation session.
->>>>>>> c4
     pub fn run<O: Operation, F: FnOnce(String) -> O + Send + 'static>(
         &self,
         client: ClientId,
@@ -473,11 +359,7 @@ impl Session {
         let (image, provenance, who) =
             (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
         let work = {
-<<<<<<< HEAD
             // A reload reports its definitions once it is known to have taken place.
-=======
-            // A reload reports its definitions when it is known to have run.
->>>>>>> c4
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
             let doing = log::doing().filter(|doing| doing.code.is_some() && !told);
             self.send(Event::Run { client, what: what.clone(), start });
@@ -501,11 +383,7 @@ impl Session {
         self.logged(client, &what, None, work, |_| (Ended::Ok, "done".into()))
     }
 
-<<<<<<< HEAD
     /// Interrupts the evaluations and loads of this client, or of all clients. Returns their
-=======
-    /// Interrupts the evaluations and loads of this client, or of all clients; returns their
->>>>>>> c4
     /// number.
     pub fn interrupt(
         &self,
@@ -521,11 +399,7 @@ impl Session {
         self.logged(client, "restarting the image", None, work, |()| (Ended::Ok, "restarted".into()))
     }
 
-<<<<<<< HEAD
     /// Returns everything `consort status` shows. Answers while Lisp loops, and while the session
-=======
-    /// Returns the data of `consort status`; answers while Lisp loops, and while the session
->>>>>>> c4
     /// processes a large text.
     pub fn status(&self) -> impl Future<Output = Status> + Send + use<> {
         let answer = self.ask(|reply| Event::Status { reply });
@@ -544,11 +418,7 @@ impl Session {
     }
 
     fn send(&self, event: Event) {
-<<<<<<< HEAD
         // Fails only when the actor has ended: the last handle or the runtime was dropped.
-=======
-        // Fails only when the actor has ended: after the last handle or the runtime was dropped.
->>>>>>> c4
         let _ = self.inner.events.send(event);
     }
 
