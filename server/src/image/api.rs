@@ -1,4 +1,4 @@
-//! One typed asynchronous call for each image operation (docs/wire.md). Dropping the future of a
+//! A typed asynchronous call for each image operation (docs/wire.md). Dropping the future of a
 //! call interrupts the call in the image.
 
 pub mod browse;
@@ -26,7 +26,7 @@ pub mod tools;
 pub trait Operation: Serialize + Send + Sync + 'static {
     /// The operation's name on the wire.
     const NAME: &'static str;
-    /// Whether the operation runs in its session's thread, after the session's earlier
+    /// True if the operation runs in its session's thread, after the session's earlier
     /// evaluations. Its deadline then begins with its turn.
     const IN_TURN: bool = false;
     /// The type of the answer.
@@ -55,7 +55,7 @@ pub struct EvalParams {
     /// The package to bind `*package*` to for this call; `None`: the session's current one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// Whether to measure time and allocation.
+    /// True to measure time and allocation.
     pub capture_time: bool,
     /// Seconds after which the image itself interrupts; the host waits a grace period longer and
     /// then acts.
@@ -63,7 +63,7 @@ pub struct EvalParams {
     /// The source location of the code, if it comes from a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Whether to send output as `output` events during the evaluation.
+    /// True to send output as `output` events during the evaluation.
     pub stream: bool,
 }
 
@@ -86,11 +86,11 @@ pub struct CheckParams {
     pub last_form: Option<usize>,
     /// The workspace's `.asd` files that may hold the file's system, nearest first.
     pub asd_files: Vec<PathBuf>,
-    /// Whether to report compiler notes.
+    /// True to report compiler notes.
     pub notes: bool,
-    /// Whether to report code that the compiler deleted as unreachable.
+    /// True to report code that the compiler deleted as unreachable.
     pub unreachable: bool,
-    /// Whether to confine the copy (false only by the user's configuration).
+    /// True to confine the copy (false only by the user's configuration).
     pub confine: bool,
     /// Seconds of wall clock for the copy.
     pub deadline: f64,
@@ -116,11 +116,11 @@ pub struct CheckSystemParams {
     pub texts: Vec<FileText>,
     /// The workspace's `.asd` files that may hold the system's dependencies, nearest first.
     pub asd_files: Vec<PathBuf>,
-    /// Whether to report compiler notes.
+    /// True to report compiler notes.
     pub notes: bool,
-    /// Whether to report code that the compiler deleted as unreachable.
+    /// True to report code that the compiler deleted as unreachable.
     pub unreachable: bool,
-    /// Whether to confine the copy (false only by the user's configuration).
+    /// True to confine the copy (false only by the user's configuration).
     pub confine: bool,
     /// Seconds of wall clock for the copy.
     pub deadline: f64,
@@ -144,7 +144,7 @@ pub struct LoadSystemParams {
     pub system: String,
     /// The workspace's `.asd` files, made known to ASDF first.
     pub asd_files: Vec<PathBuf>,
-    /// Whether to reload everything in the system.
+    /// True to reload everything in the system.
     pub force: bool,
 }
 

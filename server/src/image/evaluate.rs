@@ -35,7 +35,7 @@ struct Work {
     instance: Arc<Instance>,
     call: Option<Call>,
     grace: Duration,
-    /// Whether output on descriptors 1 and 2 is captured.
+    /// True if output on descriptors 1 and 2 is captured.
     captured: bool,
     turn: Option<Turn>,
     answered: bool,

@@ -32,8 +32,8 @@ pub fn clean(line: &str) -> String {
     shown
 }
 
-/// Whether the character does not occur in text, is a terminal control character, or changes the
-/// direction of writing.
+/// Returns whether the character does not occur in text, is a terminal control character, or
+/// changes the direction of writing.
 fn is_strange(c: char) -> bool {
     let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c == '\u{fffd}' || turns || (c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
@@ -58,7 +58,8 @@ pub(crate) fn heap_fault(printed: &str) -> Option<&str> {
     printed.lines().find(|line| SAYS.iter().any(|says| line.contains(says))).map(str::trim)
 }
 
-/// Whether SBCL reports that its clock goes backward; SBCL can then neither compile nor load.
+/// Returns whether SBCL reports that its clock goes backward; SBCL can then neither compile nor
+/// load.
 pub(crate) fn clock_fault(printed: &str) -> bool {
     printed.contains("Negative times?") || (printed.contains("REAL-TIME") && printed.contains("UNSIGNED-BYTE"))
 }

@@ -15,7 +15,7 @@ pub(crate) struct Request<'a, P> {
     pub(crate) id: u64,
     /// The operation's name.
     pub(crate) op: &'a str,
-    /// Its parameters.
+    /// The operation's parameters.
     pub(crate) params: P,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Ready {
 /// `ready.features`, as far as the host uses them.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Features {
-    /// Whether the image can be copied by forking.
+    /// True if the image can be copied by forking.
     pub(crate) fork: bool,
 }
 
@@ -143,7 +143,7 @@ pub(crate) struct HeapFrame {
 /// The answer to `interrupt`.
 #[derive(Deserialize)]
 pub(crate) struct Found {
-    /// Whether the target was running.
+    /// True if the target was running.
     pub(crate) found: bool,
 }
 

@@ -1,4 +1,4 @@
-//! One running image, as its users share it.
+//! A running image, as its users share it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use super::link::{Link, lock};
 use super::pipes::Pipes;
 use super::process::PidHandle;
 
-/// One running image. Every start creates a new instance.
+/// A running image. Every start creates a new instance.
 pub(crate) struct Instance {
     /// The number of this start.
     pub(crate) generation: u64,
@@ -67,8 +67,8 @@ impl Instance {
         lock(&self.ending).clone()
     }
 
-    /// Whether the image as a whole answers within `limit`; an image that collects garbage does
-    /// not.
+    /// Returns whether the image as a whole answers within `limit`; an image that collects garbage
+    /// does not.
     pub(crate) async fn answers(&self, limit: Duration) -> bool {
         let nothing = serde_json::json!({});
         matches!(tokio::time::timeout(limit, self.link.ask::<IgnoredAny>("status", &nothing)).await, Ok(Ok(_)))

@@ -137,7 +137,7 @@ impl Sink {
     }
 }
 
-/// One descriptor.
+/// An input pipe, which reads one descriptor of the image.
 struct Pipe {
     descriptor: Receiver,
     sink: Mutex<Sink>,

@@ -1,4 +1,4 @@
-//! One process of the image, from its start to the end of its last descendant. Owned by the
+//! A process of the image, from its start to the end of its last descendant. Owned by the
 //! supervisor alone.
 
 use std::ffi::OsString;

@@ -55,7 +55,7 @@ pub struct Related {
     pub message: String,
 }
 
-/// One finding at one place. A name that is undefined in three places gives three diagnostics.
+/// A finding at one place. A name that is undefined in three places gives three diagnostics.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Diagnostic {
     /// The span, narrowed to the symbol that is meant.

@@ -92,7 +92,7 @@ pub struct EvalOutcome {
 /// The answer to `load-system`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadSystemOutcome {
-    /// Whether the system is loaded now.
+    /// True if the system is loaded now.
     pub loaded: bool,
     /// The facts of the evaluation: output, warnings, the error if it failed.
     #[serde(flatten)]

@@ -49,7 +49,7 @@ pub enum ImageEvent {
     Printed {
         /// The line.
         text: String,
-        /// Whether the line came on descriptor 2.
+        /// True if the line came on descriptor 2.
         stderr: bool,
     },
     /// A function that a session traces was called by another session.
@@ -103,7 +103,7 @@ pub enum ImageError {
 pub struct OutputChunk {
     /// The text.
     pub text: String,
-    /// Whether the text came on `*error-output*`.
+    /// True if the text came on `*error-output*`.
     pub stderr: bool,
 }
 
