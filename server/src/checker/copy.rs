@@ -1,4 +1,5 @@
-//! A check: a copy of the image is asked for, followed and, when it passes a limit or nobody wants it any more, killed.
+//! A check: a copy of the image is requested, followed and, when it passes a limit or its result is
+//! no longer wanted, killed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,18 +31,19 @@ use crate::image::runtime::lost;
 use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::image::{ImageError, Progress};
 
-/// How often a busy image is asked again; the pause doubles each time.
+/// The number of requests to a busy image; the pause doubles each time.
 const BUSY_TRIES: u32 = 6;
-/// How long a check waits for its turn.
+/// The time for which a check waits for its turn.
 const TURN: Duration = Duration::from_secs(60);
-/// What the image may take to fork; it has a shorter limit of its own.
+/// The time limit of a fork by the image, which has a shorter limit of its own.
 const FORK: Duration = Duration::from_secs(15);
-/// What may be shorter in a test, which waits it out.
+/// The waiting times that a test may shorten.
 #[derive(Debug)]
 pub(super) struct Waits {
     /// The first pause before a busy image is asked again: 3.2 s in all.
     pub(super) busy: Duration,
-    /// The limit for a copy to connect, at the first try and at the second. A copy that inherited a lock that is held never does.
+    /// The limit for a copy to connect, at the first try and at the second. A copy that inherited a
+    /// held lock never connects.
     pub(super) connect: [Duration; 2],
 }
 
@@ -51,23 +53,24 @@ impl Default for Waits {
     }
 }
 
-/// No deadline is later than this, so that it can be added to the time of day.
+/// The upper bound of a deadline, so that it can be added to the time of day.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
-/// Descriptors that a copy needs for its work.
+/// The number of descriptors that a copy needs for its work.
 const SPARE_DESCRIPTORS: usize = 8;
-/// How often limits are looked at.
+/// The interval between checks of the limits.
 const WATCH: Duration = Duration::from_millis(50);
 
-/// What a copy's end is known from.
+/// The source of the notice that a copy ended.
 enum ChildHandle {
-    /// The image's answer: it reaps its copy.
+    /// The image's answer: the image reaps its copy.
     Image(Call),
     /// The second process that becomes the copy; the call is answered only when it refuses.
     Process(Box<WorkerProcess>, Call),
 }
 
 impl ChildHandle {
-    /// How the copy ended, when it has. May be dropped and called again until it resolved once.
+    /// Returns how the copy ended, when it has. May be dropped and called again until it resolved
+    /// once.
     async fn end(&mut self) -> Result<CopyEnd, CallError> {
         match self {
             ChildHandle::Image(call) => call.result().await,
@@ -76,32 +79,33 @@ impl ChildHandle {
     }
 }
 
-/// Why an attempt gave no report.
+/// The reason why an attempt gave no report.
 pub(super) enum Failed {
     /// The image could not fork now.
     Busy(String),
-    /// The image can never be forked as it is; why, for a person.
+    /// The image can never be forked as it is; the reason is for the user.
     Unforkable(String),
-    /// The copy did not connect, or died before it did; why, for a person.
+    /// The copy did not connect, or died before it did; the reason is for the user.
     Mute(String),
     /// The image died.
     Gone(Arc<Instance>),
-    /// Anything else.
+    /// Any other error.
     Error(ImageError),
 }
 
-/// What will follow a check.
+/// The expected successor of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Priority {
-    /// Nothing that is known of.
+    /// No known successor.
     None,
-    /// Others like it, so a copy is kept ready for the next.
+    /// Similar checks, so a copy is kept ready for the next.
     More,
-    /// The same text, edited: a person waits. As [`Priority::More`], and before what others ask for.
+    /// A check of the same text, edited, for which the user waits. As [`Priority::More`], and ahead
+    /// of the checks of others.
     Edited,
 }
 
-/// `check`; see [`super::Image::check`].
+/// Runs `check`; see [`super::Image::check`].
 pub(super) async fn check(
     shared: &Arc<Shared>,
     params: CheckParams,
@@ -128,7 +132,7 @@ pub(super) async fn check(
     report.map(|(_, report)| report).ok_or_else(|| ImageError::Unavailable("The check gave no report.".into()))
 }
 
-/// `check-system`; see [`super::Image::check_system`].
+/// Runs `check-system`; see [`super::Image::check_system`].
 pub(super) async fn check_system(
     shared: &Arc<Shared>,
     params: CheckSystemParams,
@@ -153,7 +157,7 @@ pub(super) async fn check_system(
     Ok(run(shared, &job, false).await?.reports)
 }
 
-/// `macroexpand`; see [`super::Image::expand`].
+/// Runs `macroexpand`; see [`super::Image::expand`].
 pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
     let job = CheckJob {
         op: "macroexpand",
@@ -178,13 +182,13 @@ pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result
     Err(ImageError::Refused { kind: "stopped".into(), message: format!("The expansion was stopped: {why}") })
 }
 
-/// What a copy told.
+/// The output of a copy.
 struct CheckOutput {
     reports: Vec<(PathBuf, CheckReport)>,
     answer: Option<serde_json::Value>,
 }
 
-/// Check in the copy that is kept ready. `None`: there is none, or it did not serve.
+/// Checks in the copy that is kept ready. `None`: there is none, or it could not be used.
 async fn check_warm(
     shared: &Arc<Shared>,
     job: &CheckJob<CheckParams>,
@@ -195,12 +199,14 @@ async fn check_warm(
         return Ok(None);
     };
     let findings = job.findings().trusted();
-    // What ended it may have been the image's end: then it is checked as if there had been none.
+    // The copy may have ended with the image; the text is then checked as if there had been no
+    // copy.
     let told = forked.follow(lines, answers, findings, job, deadline).await.ok();
     Ok(told.inspect(|_| forked.finish_if_ended()).map(|told| told.reports))
 }
 
-/// Leave to use a copy. What is `edited` does not wait until what agents and terminals asked for has ended.
+/// Acquires a permit to use a copy. A check of an `edited` text does not wait for checks requested
+/// by agents and terminals.
 async fn turn(shared: &Arc<Shared>, edited: bool) -> Result<Arc<OwnedSemaphorePermit>, ImageError> {
     let leave = async {
         tokio::select! {
@@ -237,7 +243,7 @@ async fn run<P: Serialize>(shared: &Arc<Shared>, job: &CheckJob<P>, edited: bool
             Err(Failed::Mute(reason)) => {
                 return Ok(CheckOutput { reports: job.findings().stopped(Limit::Other, reason), answer: None });
             }
-            // Most often something else ended it, and the check is as good in the next image.
+            // Usually another call ended the image, and the check can run in the next image.
             Err(Failed::Gone(_)) if again => again = false,
             Err(Failed::Gone(instance)) => return Err(lost(&shared.runtime, &instance).await),
             Err(Failed::Error(error)) => return Err(error),
@@ -261,7 +267,8 @@ async fn attempt<P: Serialize>(
     Ok(told)
 }
 
-/// A copy that is asked for or runs. Dropped, it is killed as soon as it is known.
+/// A copy that is requested or runs. When dropped, the copy is killed as soon as its process is
+/// known.
 pub(super) struct ForkedCheck {
     shared: Arc<Shared>,
     instance: Arc<Instance>,
@@ -269,16 +276,16 @@ pub(super) struct ForkedCheck {
     copied: Option<oneshot::Receiver<u32>>,
     pid_handle: Option<Arc<PidHandle>>,
     pid: u32,
-    /// Bytes that a second process had before it began: they are not the check's.
+    /// Bytes that a second process had before the check began; they do not count for the check.
     had: u64,
-    /// How it ended, when that is known; it was reaped then.
+    /// The end of the copy, when known; the copy was then reaped.
     end: Option<CopyEnd>,
     scratch: Option<Scratch>,
     permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 impl ForkedCheck {
-    /// Ask for a copy; `by_process`: of a second process, also where the image could be forked.
+    /// Requests a copy; `by_process`: from a second process, even if the image can be forked.
     pub(super) async fn start<P: Serialize>(
         shared: &Arc<Shared>,
         job: &CheckJob<P>,
@@ -323,7 +330,7 @@ impl ForkedCheck {
         })
     }
 
-    /// Wait for the fork and for the copy to connect.
+    /// Waits for the fork and for the copy to connect.
     pub(super) async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
         let (Some(child), Some(copied), Some(scratch)) = (&mut self.child, &mut self.copied, &mut self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
@@ -348,7 +355,7 @@ impl ForkedCheck {
             biased;
             accepted = scratch.accept(self.pid) => accepted,
             end = child.end() => {
-                // It may have connected, and done all its work.
+                // The copy may have connected, and done all its work.
                 let Ok(accepted) = timeout(WATCH, scratch.accept(self.pid)).await else { return Err(early(end, &self.instance)) };
                 self.end = Some(end.map_err(|error| early(Err(error), &self.instance))?);
                 accepted
@@ -363,8 +370,8 @@ impl ForkedCheck {
         accepted.map_err(no_socket)
     }
 
-    /// Read what the copy finds until it is done or has ended, within its limits. Nobody waits for a copy that is done to leave: giving back
-    /// its memory takes it as long as checking a small text.
+    /// Reads the copy's findings until it is done or has ended, within its limits. A copy that is
+    /// done is not awaited: freeing its memory takes as long as checking a small text.
     async fn follow<P>(
         &mut self,
         mut lines: Lines<OwnedReadHalf>,
@@ -383,10 +390,11 @@ impl ForkedCheck {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut passed: Option<(Limit, String)> = None;
         let mut end = self.end.take();
-        // When one of the two ends has come, the other must soon.
+        // When either the output or the process has ended, the other must end soon.
         let mut impatient: Option<Instant> = None;
         let mut open = true;
-        // A form can say that all is done; it is believed of what seems clean only when the copy has left as it should.
+        // Code under check can send the message that the check is done. For a text without findings
+        // the message counts only when the copy has exited normally.
         let awaits_exit = |findings: &Findings| job.until_exit && findings.is_clean();
         while (!findings.is_done() || (awaits_exit(&findings) && end.is_none())) && (open || end.is_none()) {
             let mut over: Option<(Limit, String)> = None;
@@ -442,10 +450,10 @@ impl ForkedCheck {
                 findings.stopped(limit, reason)
             }
             None if findings.is_done() => findings.complete(),
-            // Killed because the image is being ended.
+            // The copy was killed because the image is being ended.
             None if self.instance.ending().is_some() => return Err(Failed::Gone(self.instance.clone())),
             None => {
-                // Not the text's fault: it can be checked when there is room again.
+                // The text is not the cause: the check can run when memory is available again.
                 if end.as_ref().is_some_and(|end| end.exit.is_some())
                     && let Some(why) = hindrance(Some(&self.shared.runtime.private), &self.instance)
                 {
@@ -460,29 +468,29 @@ impl ForkedCheck {
         Ok(CheckOutput { reports, answer })
     }
 
-    /// Whether it is a copy of this image.
+    /// Returns whether the copy is one of this image.
     pub(super) fn is_of(&self, instance: &Arc<Instance>) -> bool {
         Arc::ptr_eq(&self.instance, instance)
     }
 
-    /// What it must say first.
+    /// Returns the token that the copy must send first.
     pub(super) fn token(&self) -> Option<&str> {
         self.scratch.as_ref().map(|scratch| scratch.token.as_str())
     }
 
-    /// Keep this leave while it runs.
+    /// Holds the permit while the copy runs.
     pub(super) fn hold(&mut self, permit: Arc<OwnedSemaphorePermit>) {
         self.permit = Some(permit);
     }
 
-    /// Resolves when it has ended, or the image has. May be dropped and called again.
+    /// Resolves when the copy or the image has ended. May be dropped and called again.
     pub(super) async fn ended(&mut self) {
         if let Some(child) = &mut self.child {
             let _ = child.end().await; // as it may
         }
     }
 
-    /// If the copy has ended and was reaped, there is nothing to wait for.
+    /// Finishes at once if the copy has ended and was reaped.
     fn finish_if_ended(&mut self) {
         if self.end.is_none() || matches!(self.child, Some(ChildHandle::Process(..))) {
             return;
@@ -495,7 +503,7 @@ impl ForkedCheck {
     }
 }
 
-/// The limit that a copy has passed, if it has.
+/// Returns the limit that a copy has passed, if any.
 fn passed_limit(
     pid_handle: Option<&PidHandle>,
     late: bool,
@@ -518,7 +526,7 @@ fn no_socket(error: std::io::Error) -> Failed {
     Failed::Error(ImageError::Unavailable(format!("Nothing can be checked: the copy's socket failed: {error}")))
 }
 
-/// An answer that came before the copy had connected, or that is an error.
+/// Converts an answer that came before the copy had connected, or that is an error.
 fn early(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -> Failed {
     match end {
         Ok(_) if instance.ending().is_some() => Failed::Gone(instance.clone()),
@@ -532,12 +540,12 @@ fn early(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -> Failed {
     }
 }
 
-/// Whether a copy left by itself with code 0.
+/// Returns whether a copy exited by itself with code 0.
 fn left_well(end: Option<&CopyEnd>) -> bool {
     end.is_some_and(|end| end.exit == Some(0) && end.signal.is_none())
 }
 
-/// Why a copy ended that did not say that it was done.
+/// Explains the end of a copy that did not report that it was done.
 fn explain(end: Option<&CopyEnd>, hindrance: impl FnOnce() -> Option<String>) -> (Limit, String) {
     match end {
         Some(CopyEnd { signal: Some(signal), .. }) if *signal == Signal::XCPU.as_raw() => {
@@ -551,7 +559,7 @@ fn explain(end: Option<&CopyEnd>, hindrance: impl FnOnce() -> Option<String>) ->
     }
 }
 
-/// What is said of a copy that gave up, which has no way left to tell why.
+/// Describes the end of a copy that gave up and could not send the reason.
 fn gave_up(code: i32, hindrance: Option<String>) -> String {
     let why = hindrance.unwrap_or_else(|| {
         "Code under check, or a method of yours on PRINT-OBJECT or on another function of the Lisp itself, may fail in every copy; \
@@ -561,7 +569,7 @@ fn gave_up(code: i32, hindrance: Option<String>) -> String {
     format!("The copy of the image gave up before it was done (exit code {code}). {why}")
 }
 
-/// What commonly keeps a copy from working, if it is there now: a full disk, no more descriptors.
+/// Returns a common obstacle to a copy's work, if present now: a full disk, no more descriptors.
 fn hindrance(private: Option<&Path>, instance: &Instance) -> Option<String> {
     if let Some(private) = private
         && let Ok(facts) = rustix::fs::statvfs(private)
@@ -594,7 +602,7 @@ impl Drop for ForkedCheck {
             match child {
                 ChildHandle::Image(mut call) => {
                     if let Some(copied) = copied {
-                        // Not forked yet, or just now: what comes of it is killed.
+                        // The fork is pending or has just happened: the resulting copy is killed.
                         instance.link.interrupt(call.id(), "cancel");
                         tokio::select! {
                             biased;
@@ -602,7 +610,8 @@ impl Drop for ForkedCheck {
                             _ = call.result::<IgnoredAny>() => {}
                         }
                     }
-                    // Until it was reaped or the image is gone. An answer that came already comes as an error.
+                    // Waits until the copy was reaped or the image is gone. An answer that came
+                    // already comes as an error.
                     let _ = call.result::<IgnoredAny>().await;
                 }
                 ChildHandle::Process(worker, call) => {

@@ -1,4 +1,5 @@
-//! Copies that misbehave as a real one never would. The image is played by a thread, a copy by this test program, started again.
+//! Tests with copies that misbehave as a real copy never would. A thread plays the image; this test
+//! program, started again, plays a copy.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -22,7 +23,7 @@ use crate::image::runtime::{Phase, Runtime};
 use crate::model::check::{CheckEnd, CheckMode, CheckReport};
 use crate::patience::{AMPLE, PATIENCE, comes, soon};
 
-/// What a copy does, by name. Run by [`Double`] only.
+/// The behaviour of a copy, by name. Run by [`Double`] only.
 #[test]
 #[ignore = "this is the copy of the other tests, not a test"]
 fn act_as_copy() {
@@ -72,7 +73,8 @@ fn act_as_copy() {
     std::process::exit(0);
 }
 
-/// Plays the image: what it does at each request for a check, in order; the last one is repeated.
+/// A simulated image, with its reaction to each request for a check, in order; the last reaction is
+/// repeated.
 struct Double {
     shared: Arc<Shared>,
     seen: Arc<Seen>,
@@ -83,15 +85,16 @@ struct Double {
 
 #[derive(Default)]
 struct Seen {
-    /// Copies that run now, and the most that ever did.
+    /// The number of copies that run now, and the maximum so far.
     now: AtomicUsize,
     most: AtomicUsize,
-    /// How each ended: its exit code or signal.
+    /// The end of each copy: its exit code or signal.
     ends: Mutex<Vec<(Option<i32>, Option<i32>)>>,
     asked: AtomicUsize,
 }
 
-/// The first wait for a copy to connect is waited out where a copy hangs before it does; the second is not, but where a test says so.
+/// The first wait for a copy to connect is short, for the tests in which a copy hangs before that;
+/// the second is long unless a test says otherwise.
 const CONNECT: [Duration; 2] = [Duration::from_millis(200), PATIENCE];
 
 impl Double {
@@ -157,7 +160,7 @@ impl Double {
         soon(check(&self.shared, params, priority)).await
     }
 
-    /// All copies are gone, and their directories.
+    /// Waits until all copies and their directories are gone.
     async fn nothing_left(&self) {
         comes("the end of all copies and tasks", async || {
             (self.seen.now.load(Ordering::SeqCst) == 0 && self.shared.runtime.tasks.is_empty()).then_some(())
@@ -213,7 +216,7 @@ fn start_copy(script: &str, params: &Value) -> Child {
         .unwrap()
 }
 
-/// Another process than the copy connects, and knows the token.
+/// Connects as a process other than the copy that knows the token.
 fn impersonate(params: &Value) {
     let mut stream = StdUnixStream::connect(params["socket"].as_str().unwrap()).unwrap();
     let _ = writeln!(stream, "{}\n{}", json!({"token": params["token"]}), json!({"done": {"forms": 9}})); // it may be closed already
@@ -285,7 +288,7 @@ async fn what_is_edited_does_not_wait_for_what_others_asked() {
 async fn an_image_that_cannot_fork_is_not_asked_again_but_a_second_process() {
     let double = Double::new(&["cannot fork"]);
     let refused = double.check(|_| {}).await;
-    // There is no program here to start one with.
+    // The test has no program with which to start a second process.
     assert!(
         matches!(&refused, Err(ImageError::Unavailable(message)) if message.contains("no second SBCL process")),
         "{refused:?}"

@@ -1,4 +1,4 @@
-//! What a copy is asked for, and what the copy of a system's check asks back.
+//! The job of a copy, and the requests of the copy of a system's check.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,37 +14,38 @@ use super::report::{CheckEvent, Findings};
 use crate::model::check::FileFacts;
 use crate::model::image::{ImageError, Progress};
 
-/// What the last lines, or the news of a copy's end, may take.
+/// The time limit of the last lines, and of the notice that a copy ended.
 pub(super) const AFTERWARDS: Duration = Duration::from_secs(5);
 
-/// Tells what a copy must know of a file, `None` when it cannot be read. May block. The path is the copy's word.
+/// Returns the facts of a file that a copy needs, `None` when the file cannot be read. May block.
+/// The path comes from the copy and is untrusted.
 pub type Look = Arc<dyn Fn(&Path) -> Option<FileFacts> + Send + Sync>;
 
-/// What a copy is asked for.
+/// The job of a copy.
 pub(super) struct CheckJob<P> {
     pub(super) op: &'static str,
-    /// What it is, for a person: `a check`.
+    /// A description for the user: `a check`.
     pub(super) what: &'static str,
     pub(super) params: P,
     pub(super) deadline: f64,
     pub(super) memory: u64,
-    /// What is checked first, with its length.
+    /// The path of the first text, with its length.
     pub(super) first: (PathBuf, usize),
-    /// See [`FileFacts::last_form`], of what is checked first.
+    /// See [`FileFacts::last_form`]; for the first text.
     pub(super) last_form: Option<usize>,
-    /// It is over only when the copy has left with code 0.
+    /// Ends the job only when the copy has exited with code 0.
     pub(super) until_exit: bool,
     pub(super) files: Option<Files>,
 }
 
-/// What the copy of a system's check asks and tells beside findings.
+/// The handlers of the requests and reports, other than findings, of the copy of a system's check.
 pub(super) struct Files {
     pub(super) look: Look,
     pub(super) progress: Option<mpsc::UnboundedSender<Progress>>,
 }
 
 impl<P> CheckJob<P> {
-    /// Of a copy that is to wait for its text.
+    /// Creates the job of a copy that waits for its text.
     pub(super) fn waiting(params: P) -> CheckJob<P> {
         CheckJob {
             op: "check",
@@ -59,7 +60,7 @@ impl<P> CheckJob<P> {
         }
     }
 
-    /// How long it may take.
+    /// Returns the time limit.
     pub(super) fn within(&self) -> Result<Duration, ImageError> {
         Duration::try_from_secs_f64(self.deadline).map_err(|_| {
             let message = format!("The deadline must be a number of seconds, and not {}.", self.deadline);
@@ -72,7 +73,7 @@ impl<P> CheckJob<P> {
     }
 }
 
-/// What goes over the wire.
+/// The parameters on the wire.
 #[derive(Serialize)]
 pub(super) struct Wire<'a, P> {
     #[serde(flatten)]
@@ -80,16 +81,16 @@ pub(super) struct Wire<'a, P> {
     pub(super) socket: &'a Path,
     pub(super) token: &'a str,
     pub(super) scratch: &'a Path,
-    /// A second process does it itself.
+    /// Makes a second process do the work itself, without a fork.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_place: bool,
-    /// The copy of a system's check is answered when it names a file.
+    /// Makes the copy of a system's check wait for an answer when it names a file.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) withhold: bool,
 }
 
 impl Files {
-    /// Do what a line asks. `Err`: the copy cannot go on; for a person.
+    /// Handles the request in a line. `Err`: the reason, for the user, why the copy cannot go on.
     pub(super) async fn serve(
         &self,
         taken: CheckEvent,
@@ -111,7 +112,7 @@ impl Files {
                 findings.begin(path, &facts, silent)?;
                 let answer = format!("{}\n", serde_json::json!({"withheld": facts.withheld}));
                 match timeout(AFTERWARDS, answers.write_all(answer.as_bytes())).await {
-                    // One that has ended is told by how it ended.
+                    // The end of a copy is reported by its exit status.
                     Ok(_) => Ok(()),
                     Err(_) => Err("it asked for something and did not read the answer".into()),
                 }
@@ -121,7 +122,7 @@ impl Files {
 
     fn tell(&self, message: String) {
         if let Some(progress) = &self.progress {
-            // Whoever asked for it may have gone.
+            // The receiver may have gone.
             let _ = progress.send(Progress { message, done: 0, total: None });
         }
     }

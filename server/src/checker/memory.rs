@@ -1,13 +1,15 @@
-//! How much memory a copy has that it does not share with the image.
+//! The amount of memory of a copy that is not shared with the image.
 
 use rustix::process::Pid;
 
-/// Whether the process has more than `limit` bytes of its own. `None`: it cannot be told (the process is gone, or not on Linux).
+/// Returns whether the process has more than `limit` bytes of private memory. `None`: unknown (the
+/// process is gone, or the system is not Linux).
 #[cfg(target_os = "linux")]
 pub(super) fn exceeds(pid: Pid, limit: u64) -> Option<bool> {
     let directory = format!("/proc/{}", pid.as_raw_nonzero());
     let kilobytes = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
-    // What is its own is at most what is resident, and cheap to know; walking the page tables of a large heap is not.
+    // Private memory is at most resident memory, which is cheap to read; a walk of the page tables
+    // of a large heap is not.
     if resident(pid)? <= limit {
         return Some(false);
     }
@@ -16,7 +18,7 @@ pub(super) fn exceeds(pid: Pid, limit: u64) -> Option<bool> {
     Some(own.saturating_mul(1024) > limit)
 }
 
-/// How many bytes the process has in memory that no file has, its own or shared. `None` as above.
+/// Returns the bytes of resident anonymous memory, private or shared. `None` as above.
 #[cfg(target_os = "linux")]
 pub(super) fn resident(pid: Pid) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
@@ -30,7 +32,8 @@ pub(super) fn resident(_pid: Pid) -> Option<u64> {
     None
 }
 
-/// See the Linux version: elsewhere there is no cheap way to know, and the copy's heap is the only limit.
+/// See the Linux version: elsewhere there is no cheap way to know, and the copy's heap is the only
+/// limit.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn exceeds(_pid: Pid, _limit: u64) -> Option<bool> {
     None

@@ -1,5 +1,5 @@
-//! Throw-away copies of the image: checks and macro expansions run in them and leave nothing behind.
-//! docs/architecture.md says what each file is for.
+//! Throw-away copies of the image: checks and macro expansions run in them and have no side effects
+//! on the image. docs/architecture.md describes each file.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
 
@@ -42,8 +42,8 @@ impl std::fmt::Debug for Checker {
     }
 }
 
-/// The state that the checks of one image share. It does not hold the image's handle, so that a task that outlives
-/// its request does not keep the image.
+/// The state that the checks of one image share. It does not hold the image's handle, so that a
+/// task that outlives its request does not keep the image.
 struct Shared {
     runtime: Arc<Runtime>,
     /// Permits to make a copy, first come first served.
@@ -54,7 +54,7 @@ struct Shared {
     warm: Mutex<Option<warm::Claims>>,
     /// The second process that is kept ready, if one is.
     worker: Mutex<Option<worker::Claims>>,
-    /// The times that a copy is waited for.
+    /// The time limits of waits for a copy.
     waits: copy::Waits,
 }
 
@@ -92,7 +92,8 @@ impl Checker {
         copy::check(&self.shared, params, Priority::None).await
     }
 
-    /// [`Checker::check`], one of several: a copy is kept ready for the next check, which then waits for no fork.
+    /// [`Checker::check`], one of several: a copy is kept ready for the next check, which then
+    /// waits for no fork.
     ///
     /// # Errors
     /// As [`Checker::check`].
@@ -100,7 +101,8 @@ impl Checker {
         copy::check(&self.shared, params, Priority::More).await
     }
 
-    /// [`Checker::check_repeated`], of a text that is being edited: it does not wait for checks of agents and terminals.
+    /// [`Checker::check_repeated`], of a text that is being edited: it does not wait for checks of
+    /// agents and terminals.
     ///
     /// # Errors
     /// As [`Checker::check`].
@@ -108,9 +110,9 @@ impl Checker {
         copy::check(&self.shared, params, Priority::Edited).await
     }
 
-    /// Checks the files of a system in a throw-away copy, in which they and their dependencies are loaded. Returns each
-    /// file's report, in the order of the build. `look` is asked for each file when its turn comes. Dropping the future
-    /// kills the copy.
+    /// Checks the files of a system in a throw-away copy, in which they and their dependencies are
+    /// loaded. Returns each file's report, in the order of the build. `look` is asked for each file
+    /// when its turn comes. Dropping the future kills the copy.
     ///
     /// # Errors
     /// As [`Checker::check`].
@@ -123,12 +125,13 @@ impl Checker {
         copy::check_system(&self.shared, params, look, progress).await
     }
 
-    /// Expands macros: in a throw-away copy, unless no code of the user's can run. Dropping the future kills the copy.
+    /// Expands macros: in a throw-away copy, unless no code of the user's can run. Dropping the
+    /// future kills the copy.
     ///
     /// # Errors
     /// As [`Checker::check`], and when the expansion passed a limit.
     pub async fn expand(&self, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
-        // Whatever goes wrong there is told by the copy.
+        // The copy reports any error that occurs here.
         if params.request.is_plain()
             && let Ok(PlainAnswer { answer: Some(answer) }) =
                 self.image.query(&ExpandPlain(params.request.clone())).await

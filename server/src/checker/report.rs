@@ -1,4 +1,5 @@
-//! What a copy streams back, taken as untrusted: code under check may write to the same socket.
+//! The stream of results from a copy, treated as untrusted: code under check may write to the same
+//! socket.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use crate::model::check::{CheckEnd, CheckReport, FileFacts};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::text::Span;
 
-/// The longest line, bytes.
+/// The length limit of a line, bytes.
 pub(super) const LINE_LIMIT: usize = 1 << 20;
 /// Bytes in all.
 const TOTAL_LIMIT: usize = 32 << 20;
@@ -21,23 +22,24 @@ const MESSAGE_LIMIT: usize = 10_000;
 const CODE_LIMIT: usize = 80;
 /// Bytes of one diagnostic as the copy sent it.
 const DIAGNOSTIC_LIMIT: usize = 128 << 10;
-/// Bytes of all diagnostics of one text that are kept, as they are sent: an editor is told all of them at once.
+/// Bytes of all diagnostics of one text that are kept, as sent: an editor receives all of them at
+/// once.
 const TEXT_LIMIT: usize = 1 << 20;
-/// Bytes that a diagnostic takes beside what it says.
+/// Bytes of a diagnostic beside its texts.
 const FRAME: usize = 200;
 /// Files of one system.
 const FILES_LIMIT: usize = 10_000;
-/// Lines that cannot be used, of which the first are logged.
+/// The number of unusable lines that are logged.
 const LOGGED: usize = 3;
 
-/// One line: one of these is there.
+/// A line; exactly one of these fields is present.
 #[derive(Deserialize)]
 struct Line {
     #[serde(default)]
     token: Option<String>,
     #[serde(default)]
     file: Option<PathBuf>,
-    /// Of a file: it is loaded, and not told of.
+    /// For a file: true if the file is loaded and not reported on.
     #[serde(default)]
     silent: bool,
     #[serde(default)]
@@ -50,7 +52,7 @@ struct Line {
     done: Option<Done>,
     #[serde(default)]
     confined: Option<serde_json::Value>,
-    /// What a copy that does not check was asked for.
+    /// The result of a copy that does not check.
     #[serde(default)]
     answer: Option<serde_json::Value>,
 }
@@ -62,14 +64,14 @@ struct Done {
     unloaded_system: Option<String>,
 }
 
-/// Why a copy was stopped, for `code`.
+/// The reason why a copy was stopped, for `code`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// The deadline or its processor time.
+    /// The deadline or the limit of processor time.
     Time,
-    /// Its memory.
+    /// The memory limit.
     Memory,
-    /// Anything else.
+    /// Any other reason.
     Other,
 }
 
@@ -83,49 +85,52 @@ impl Limit {
     }
 }
 
-/// What a line asks of whoever follows the copy.
+/// The request in a line to the follower of the copy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CheckEvent {
-    /// Nothing.
+    /// No request.
     Noted,
-    /// A file comes next: it is to be begun, and the copy waits to be told what is withheld of it.
+    /// A file comes next: the follower begins it, and the copy waits for the spans withheld from
+    /// it.
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// It is loaded, and not told of.
+        /// True if the file is loaded and not reported on.
         silent: bool,
     },
-    /// It is busy with this, for a person.
+    /// The current step of the copy, for the user.
     Step(String),
 }
 
-/// What is known of one text.
+/// The findings about one text.
 #[derive(Debug)]
 struct Text {
-    /// Empty: the one text of a check.
+    /// The path; empty for the only text of a check.
     path: PathBuf,
-    /// In characters.
+    /// The length in characters.
     length: usize,
     /// See [`FileFacts::last_form`].
     last_form: Option<usize>,
-    /// The copy came to its last form.
+    /// True if the copy reached the text's last form.
     reached: bool,
     silent: bool,
-    /// The copy came to it.
+    /// True if the copy reached the text.
     begun: bool,
     diagnostics: Vec<Diagnostic>,
-    /// Bytes of its diagnostics.
+    /// Bytes of the text's diagnostics.
     bytes: usize,
     dropped: usize,
     at: Option<Span>,
-    /// Where the forms start that it was at: each is told when it is read and when it is compiled.
+    /// The start of each form that the copy reported; a form is reported when it is read and when
+    /// it is compiled.
     seen: BTreeSet<usize>,
 }
 
-/// What is known so far, of one text or of the files of a system. There is always a text; the last is the one that the copy is at.
+/// The findings so far, about one text or the files of a system. There is always a text; the last
+/// is the one that the copy is checking.
 #[derive(Debug)]
 pub(super) struct Findings {
-    /// The token was right.
+    /// True if the token was right.
     trusted: bool,
     bytes: usize,
     unusable: usize,
@@ -137,7 +142,8 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// None yet, of a text of so many characters. Of files: what happens before one is begun belongs to the one at `path`.
+    /// Creates empty findings for a text of `length` characters. For files, findings before the
+    /// first file belong to the text at `path`.
     pub(super) fn new(path: PathBuf, length: usize, last_form: Option<usize>) -> Findings {
         Findings {
             trusted: false,
@@ -151,23 +157,23 @@ impl Findings {
         }
     }
 
-    /// What the copy answered, if it was asked for one thing and said it.
+    /// Returns the copy's result, if the job was a single request and the copy sent its result.
     pub(super) fn take_answer(&mut self) -> Option<serde_json::Value> {
         self.answer.take()
     }
 
-    /// Of a copy that has said its token.
+    /// Marks the findings as those of a copy that has sent its token.
     pub(super) fn trusted(mut self) -> Findings {
         self.trusted = true;
         self
     }
 
-    /// What comes now is of this file.
+    /// Begins a file: subsequent findings belong to it.
     pub(super) fn begin(&mut self, path: PathBuf, facts: &FileFacts, silent: bool) -> Result<(), String> {
         if self.texts.len() >= FILES_LIMIT {
             return Err(format!("it named more than {FILES_LIMIT} files"));
         }
-        // The places in a system's definition are not told.
+        // Positions in a system definition are not reported.
         let definition = path.extension().is_some_and(|extension| extension == "asd");
         let last_form = facts.last_form.filter(|_| facts.withheld.is_empty() && !silent && !definition);
         let length = facts.length;
@@ -179,7 +185,8 @@ impl Findings {
         Ok(())
     }
 
-    /// Take a line. `Err`: the copy is not the one we made, or it floods us; for a person.
+    /// Takes a line. `Err`: the reason, for the user: the sender is not the requested copy, or it
+    /// sends too much.
     pub(super) fn take(&mut self, line: &[u8], token: &str) -> Result<CheckEvent, String> {
         self.bytes += line.len() + 1;
         if self.bytes > TOTAL_LIMIT {
@@ -233,19 +240,20 @@ impl Findings {
         }
     }
 
-    /// The copy said that it saw the whole text.
+    /// Returns whether the copy reported that it checked the whole text.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Nothing was found that makes a check fail.
+    /// Returns whether there is no finding that makes a check fail.
     pub(super) fn is_clean(&self) -> bool {
         let fails = |diagnostic: &Diagnostic| matches!(diagnostic.severity, Severity::Error | Severity::Warning);
         !self.texts.iter().any(|text| text.diagnostics.iter().any(fails))
     }
 
-    /// The report of each text in order, when the copy said that it saw all of them. Where nothing was found in a text and the copy did not
-    /// come to its last form, code that ran there said so.
+    /// Returns the report of each text in order, when the copy reported that it checked all of
+    /// them. If a text has no findings and the copy did not reach its last form, the message came
+    /// from code under check.
     pub(super) fn complete(mut self) -> Vec<(PathBuf, CheckReport)> {
         let missed = self.texts.iter().position(Text::is_cut_short);
         let Some(missed) = missed else { return self.reports(CheckEnd::Complete) };
@@ -255,7 +263,8 @@ impl Findings {
         self.stopped(Limit::Other, reason)
     }
 
-    /// The reports, when it did not: with a diagnostic on the form it was at.
+    /// Returns the reports of a copy that did not finish, with a diagnostic on the form at which it
+    /// stopped.
     pub(super) fn stopped(mut self, limit: Limit, reason: String) -> Vec<(PathBuf, CheckReport)> {
         if let Some(text) = self.texts.last_mut() {
             let at = text.at.unwrap_or(Span { start: 0, end: 0 });
@@ -265,7 +274,7 @@ impl Findings {
         self.reports(CheckEnd::Stopped { reason })
     }
 
-    /// `end`: how the last text's check ended.
+    /// Returns the reports; `end` is the end of the last text's check.
     fn reports(self, end: CheckEnd) -> Vec<(PathBuf, CheckReport)> {
         let last = self.texts.len() - 1;
         let single = last == 0;
@@ -301,13 +310,14 @@ impl Text {
         Span { start, end: span.end.clamp(start, self.length) }
     }
 
-    /// Whether the copy left out forms of it and found no error that explains that.
+    /// Returns whether the copy omitted forms of the text and found no error that explains the
+    /// omission.
     fn is_cut_short(&self) -> bool {
         let explained = self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
         self.last_form.is_some() && !self.reached && !explained
     }
 
-    /// Keep a diagnostic that came in so many bytes.
+    /// Keeps a diagnostic that was sent in `sent` bytes.
     fn add(&mut self, mut diagnostic: Diagnostic, sent: usize) {
         let bytes = sent.min(DIAGNOSTIC_LIMIT) + FRAME;
         if self.diagnostics.len() >= DIAGNOSTICS_LIMIT || sent > DIAGNOSTIC_LIMIT || self.bytes + bytes > TEXT_LIMIT {
@@ -333,7 +343,8 @@ impl Text {
         self.diagnostics.push(diagnostic);
     }
 
-    /// `forms`: how many the copy said it compiled, if it said so of this text alone.
+    /// Returns the report; `forms` is the number of compiled forms that the copy reported, if for
+    /// this text alone.
     fn report(
         mut self,
         forms: Option<usize>,
@@ -390,9 +401,9 @@ mod tests {
             (vec![r#"{"at":[0,5]}"#, r#"{"done":{"forms":9}}"#], true),
             (vec![r#"{"done":{"forms":9}}"#], true),
             (vec![r#"{"at":[0,5]}"#, r#"{"at":[60,70]}"#, r#"{"done":{"forms":2}}"#], false),
-            // One form took in what looks like several.
+            // A single form contains what looks like several.
             (vec![r#"{"at":[0,70]}"#, r#"{"done":{"forms":1}}"#], false),
-            // What could not be read is said to be so.
+            // Text that could not be read has a diagnostic.
             (
                 vec![
                     r#"{"diagnostic":{"span":[1,2],"severity":"error","code":"x","message":"m"}}"#,

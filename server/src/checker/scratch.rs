@@ -1,4 +1,5 @@
-//! What one check's copy may touch: a directory of its own, and a socket in it that only it may connect to.
+//! The resources that one check's copy may use: its own directory, and a socket there to which only
+//! the copy may connect.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Read};
@@ -16,12 +17,12 @@ pub(super) struct Scratch {
     directory: Option<TempDir>,
     listener: UnixListener,
     socket: PathBuf,
-    /// What the copy must say first.
+    /// The token that the copy must send first.
     pub(super) token: String,
 }
 
 impl Scratch {
-    /// Below `private`, which is the host's own.
+    /// Creates the directory below `private`, the host's own directory.
     pub(super) fn new(private: &Path) -> io::Result<Scratch> {
         let directory =
             tempfile::Builder::new().prefix("c-").permissions(Permissions::from_mode(0o700)).tempdir_in(private)?;
@@ -34,17 +35,17 @@ impl Scratch {
         Ok(Scratch { directory: Some(directory), listener, socket, token })
     }
 
-    /// Where the copy may write.
+    /// Returns the directory in which the copy may write.
     pub(super) fn path(&self) -> &Path {
         self.directory.as_ref().map_or(Path::new(""), TempDir::path)
     }
 
-    /// Where the copy connects.
+    /// Returns the socket to which the copy connects.
     pub(super) fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// The connection of the process `pid` of our own user; anybody else's is closed.
+    /// Accepts the connection of the process `pid` of this user; any other connection is closed.
     pub(super) async fn accept(&self, pid: u32) -> io::Result<UnixStream> {
         loop {
             let (stream, _) = self.listener.accept().await?;
@@ -57,7 +58,7 @@ impl Scratch {
         }
     }
 
-    /// Remove the directory, off the caller's thread: a copy may have filled it.
+    /// Removes the directory, off the caller's thread: a copy may have filled it.
     pub(super) fn remove(&mut self, shared: &Shared) {
         if let Some(directory) = self.directory.take() {
             let remove = move || {

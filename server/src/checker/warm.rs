@@ -1,5 +1,6 @@
-//! A copy kept ready: forked, confined and warm before there is a text, so that a check does not wait for that. It is used only while
-//! the image is what it was when it was forked; the image itself says so (docs/wire.md, `world`).
+//! A warm copy: forked and confined before there is a text, so that a check does not wait for the
+//! fork. The copy is used only while the image has not changed since the fork; the image itself
+//! reports changes (docs/wire.md, `world`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,15 +22,16 @@ use crate::image::lines::Lines;
 use crate::image::link::lock;
 use crate::image::runtime::Phase;
 
-/// How long one is kept for somebody who pauses.
+/// The time for which a warm copy is kept without a check.
 const KEPT: Duration = Duration::from_secs(60);
-/// What it may take to be ready to be told its text, and to take it.
+/// The time limit for a copy to become ready for its text, and to accept it.
 const READY: Duration = Duration::from_secs(5);
-/// About how much memory compiling takes up, bytes a character, and the bounds of what is made ready of it.
+/// The approximate memory that compilation takes, bytes a character, and the bounds of the memory
+/// that is prepared.
 const ROOM: u64 = 1400;
 const ROOM_BOUNDS: (u64, u64) = (16 << 20, 96 << 20);
 
-/// Who wants the copy that is parked.
+/// The requests for the warm copy.
 pub(super) type Claims = mpsc::Sender<oneshot::Sender<WarmCopy>>;
 
 /// A copy that waits for its text.
@@ -37,12 +39,12 @@ pub(super) struct WarmCopy {
     forked: ForkedCheck,
     lines: Lines<OwnedReadHalf>,
     answers: OwnedWriteHalf,
-    /// What the image was like.
+    /// The state of the image at the fork.
     world: u64,
     confined: bool,
 }
 
-/// What is asked for.
+/// The parameters of a warm copy.
 #[derive(Serialize)]
 struct WarmParams {
     parked: bool,
@@ -51,10 +53,10 @@ struct WarmParams {
     room: u64,
 }
 
-/// What `world` is asked for.
+/// The parameters of `world`.
 #[derive(Serialize)]
 struct For<'a> {
-    /// The package that a check begins in: without it there is nothing to check.
+    /// The package in which a check begins; without the package there is nothing to check.
     #[serde(skip_serializing_if = "Option::is_none")]
     package: Option<&'a str>,
 }
@@ -65,7 +67,7 @@ struct World {
     world: Option<u64>,
 }
 
-/// What a parked copy says before it waits.
+/// The message of a warm copy before it waits.
 #[derive(Deserialize)]
 struct Said {
     token: Option<String>,
@@ -79,7 +81,7 @@ async fn world(instance: &Instance, package: Option<&str>) -> Option<u64> {
     asked.ok()?.ok()?.world
 }
 
-/// The parked copy, told what to check; `None` when there is none that may be used.
+/// Returns the warm copy, with its text sent; `None` when there is no usable one.
 pub(super) async fn claim(
     shared: &Arc<Shared>,
     params: &CheckParams,
@@ -103,17 +105,17 @@ pub(super) async fn claim(
     Some((forked, lines, answers))
 }
 
-/// Has a copy made ready for the next check, which will probably be as this one was, when it is dropped: also when this check was given
-/// up, because the text has changed.
+/// When dropped, has a warm copy made for the next check, which will probably have the same
+/// parameters; also when this check was cancelled because the text changed.
 pub(super) struct Next {
     shared: Arc<Shared>,
     confine: bool,
-    /// Bytes of memory to have ready; `None`: more than a check may take.
+    /// Bytes of memory to prepare; `None`: more than a check may take.
     room: Option<u64>,
 }
 
 impl Next {
-    /// After a check with these parameters.
+    /// Prepares the copy that follows a check with these parameters.
     pub(super) fn after(shared: &Arc<Shared>, params: &CheckParams) -> Next {
         let room = (params.text.len() as u64 * ROOM).clamp(ROOM_BOUNDS.0, ROOM_BOUNDS.1);
         let room = (room * 2 <= params.memory).then_some(room);
@@ -147,7 +149,7 @@ fn prepare(shared: &Arc<Shared>, wanted: WarmParams) {
             if let Some(warm) = warm_up(&shared, &job).await {
                 keep(warm, claimed).await;
             }
-            // Unless it is another's by now.
+            // Unless the slot was taken by another copy meanwhile.
             let mut slot = lock(&shared.warm);
             if slot.as_ref().is_some_and(|other| other.same_channel(&claims)) {
                 *slot = None;
@@ -157,7 +159,7 @@ fn prepare(shared: &Arc<Shared>, wanted: WarmParams) {
     shared.runtime.tasks.spawn_on(keep, &shared.runtime.handle);
 }
 
-/// Make one. `None`: it is not worth it now.
+/// Makes a warm copy. `None`: a warm copy is of no use now.
 async fn warm_up(shared: &Arc<Shared>, job: &CheckJob<WarmParams>) -> Option<WarmCopy> {
     let instance = shared.runtime.instance().await.ok()?;
     world(&instance, None).await?;
@@ -181,7 +183,7 @@ async fn warm_up(shared: &Arc<Shared>, job: &CheckJob<WarmParams>) -> Option<War
     Some(WarmCopy { forked, lines, answers, world, confined })
 }
 
-/// Keep it until somebody claims it, it ends, or it was kept long enough.
+/// Keeps the copy until a check claims it, it ends, or its time is over.
 async fn keep(mut warm: WarmCopy, mut claimed: mpsc::Receiver<oneshot::Sender<WarmCopy>>) {
     tokio::select! {
         biased;

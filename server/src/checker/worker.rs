@@ -1,6 +1,8 @@
-//! A second process instead of a copy, where the image cannot be forked: started from the same core, it gets what a new image would get
-//! (`restore.rs`), is asked for one check or expansion, becomes what a copy is after the fork, and leaves. It does not know what was only
-//! evaluated. One is kept ready while somebody edits, as long as nothing was loaded since.
+//! A second process instead of a copy, where the image cannot be forked. The process starts from
+//! the same core, loads the contents of a new image (`restore.rs`), receives one check or
+//! expansion, then acts like a forked copy, and exits. Definitions that were only evaluated are
+//! missing in it. A process is kept ready while a text is edited, as long as nothing was loaded
+//! since.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,37 +23,37 @@ use crate::image::restore::repeat;
 use crate::image::running::Running;
 use crate::model::image::ImageError;
 
-/// How long one is kept for somebody who pauses.
+/// The time for which a process is kept without a check.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// Who wants the one that is kept.
+/// The requests for the process that is kept ready.
 pub(super) type Claims = mpsc::Sender<oneshot::Sender<Box<WorkerProcess>>>;
 
-/// A second process. Dropped, it is ended.
+/// A second process, ended when dropped.
 pub(super) struct WorkerProcess {
     shared: Arc<Shared>,
     running: Option<Running>,
-    /// Its own link.
+    /// The link to the process.
     instance: Option<Arc<Instance>>,
-    /// The image that it stands for, and goes with.
+    /// The image that the process replaces, and with which it ends.
     image: Arc<Instance>,
-    /// What it got (`Plan::revision`).
+    /// The revision of the plan that was loaded (`Plan::revision`).
     revision: u64,
-    /// The host does not leave before it has.
+    /// The host does not exit before the process has.
     _token: TaskTrackerToken,
 }
 
-/// Whether checks of this image are made in a second process from the start.
+/// Returns whether checks of this image run in a second process from the start.
 pub(super) fn wanted(shared: &Shared, instance: &Instance) -> bool {
     shared.runtime.config().copies == Copies::Process || !instance.ready.features.fork
 }
 
-/// One that has what `image` got: the one that is kept, or a new one.
+/// Returns a process with the contents of `image`: the one that is kept ready, or a new one.
 pub(super) async fn take(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<Box<WorkerProcess>, Failed> {
     let kept = lock(&shared.worker).take();
     if let Some(claims) = kept {
         let (sender, receiver) = oneshot::channel();
-        // It may still be loading; if it has gone, another is made.
+        // The process may still be loading; if it has ended, another is made.
         if claims.send(sender).await.is_ok()
             && let Ok(worker) = receiver.await
             && Arc::ptr_eq(&worker.image, image)
@@ -85,7 +87,8 @@ async fn begin(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<Box<Worker
         revision: lock(&shared.runtime.plan).revision(),
         _token: shared.runtime.tasks.token(),
     });
-    // What it prints and what its threads meet was told when the image itself loaded the same.
+    // The output and the thread errors were reported when the image itself loaded the same
+    // contents.
     let (nobody, _) = mpsc::unbounded_channel();
     let begun = Running::begin(&shared.runtime, &program, &start, image.generation, &nobody, &mut worker.running);
     let instance = tokio::select! {
@@ -107,7 +110,7 @@ async fn begin(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<Box<Worker
     Ok(worker)
 }
 
-/// Have one made ready for the next check, unless one is.
+/// Has a process made ready for the next check, unless there is one.
 pub(super) fn prepare(shared: &Arc<Shared>, image: Arc<Instance>) {
     let (claims, mut claimed) = mpsc::channel(1);
     {
@@ -130,7 +133,7 @@ pub(super) fn prepare(shared: &Arc<Shared>, image: Arc<Instance>) {
                     () = sleep(KEPT) => worker.finish().await,
                 }
             }
-            // Unless it is another's by now.
+            // Unless the slot was taken by another process meanwhile.
             let mut slot = lock(&shared.worker);
             if slot.as_ref().is_some_and(|other| other.same_channel(&claims)) {
                 *slot = None;
@@ -141,13 +144,13 @@ pub(super) fn prepare(shared: &Arc<Shared>, image: Arc<Instance>) {
 }
 
 impl WorkerProcess {
-    /// Where it is asked.
+    /// Returns the instance that receives the requests.
     pub(super) fn instance(&self) -> Option<&Arc<Instance>> {
         self.instance.as_ref()
     }
 
-    /// How it ended, when it has; `Gone` when the image has. `call`: what it was asked, which it answers only to refuse. May be dropped and
-    /// called again.
+    /// Returns how the process ended, when it has; `Gone` when the image has. `call` is the
+    /// request, which is answered only by a refusal. May be dropped and called again.
     pub(super) async fn end(&mut self, call: Option<&mut Call>) -> Result<CopyEnd, CallError> {
         let Some(running) = &mut self.running else { return Err(CallError::Gone) };
         let ended = async {
@@ -165,7 +168,7 @@ impl WorkerProcess {
         }
     }
 
-    /// End it and wait until it is gone.
+    /// Ends the process and waits until it is gone.
     pub(super) async fn finish(mut self: Box<Self>) {
         if let Some(running) = self.running.take() {
             running.finish("the check is over", Duration::ZERO).await;

@@ -1,4 +1,5 @@
-//! One typed async call an image operation (docs/wire.md). Dropping the future of a call interrupts it in the image.
+//! A typed asynchronous call for each image operation (docs/wire.md). Dropping the future of a
+//! call interrupts the call in the image.
 
 pub mod browse;
 pub mod contents;
@@ -20,17 +21,20 @@ pub mod profile;
 pub mod testing;
 pub mod tools;
 
-/// An operation of docs/wire.md: its parameters, as they are written. One file a group of operations in `api/`.
+/// An operation of docs/wire.md: its parameters, as they are written on the wire. Each file in
+/// `api/` has one group of operations.
 pub trait Operation: Serialize + Send + Sync + 'static {
-    /// Its name on the wire.
+    /// The operation's name on the wire.
     const NAME: &'static str;
-    /// It runs in its session's thread, after the session's evaluations before it: its deadline begins when it is its turn.
+    /// True if the operation runs in its session's thread, after the session's earlier
+    /// evaluations. Its deadline then begins with its turn.
     const IN_TURN: bool = false;
-    /// Its answer.
+    /// The type of the answer.
     type Answer: serde::de::DeserializeOwned + Send + 'static;
 }
 
-/// Where a text that is evaluated came from, so that what it defines is found there. Lines and columns are 1-based, in characters.
+/// The source location of a text that is evaluated, so that its definitions are found there. Lines
+/// and columns are 1-based, in characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The file.
@@ -46,19 +50,20 @@ pub struct Origin {
 pub struct EvalParams {
     /// The session whose `*package*`, `*`, `+`, `/` are in force; made on first use.
     pub session: String,
-    /// What to read and evaluate, form by form.
+    /// The code to read and evaluate, form by form.
     pub code: String,
-    /// Binds `*package*` for this call; `None`: the session's current one.
+    /// The package to bind `*package*` to for this call; `None`: the session's current one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// Measure time and allocation.
+    /// True to measure time and allocation.
     pub capture_time: bool,
-    /// Seconds after which the image itself interrupts; the host waits a grace longer and then acts.
+    /// Seconds after which the image itself interrupts; the host waits a grace period longer and
+    /// then acts.
     pub timeout: f64,
-    /// Where the code came from, if from a file.
+    /// The source location of the code, if it comes from a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Send output as `output` events while it runs.
+    /// True to send output as `output` events during the evaluation.
     pub stream: bool,
 }
 
@@ -67,24 +72,25 @@ pub struct EvalParams {
 pub struct CheckParams {
     /// The text being edited.
     pub text: String,
-    /// The real file's path: `*compile-file-pathname*`, `*load-truename*`. `None`: no file (untitled, `compile-form`).
+    /// The real file's path: `*compile-file-pathname*`, `*load-truename*`. `None`: no file
+    /// (untitled, `compile-form`).
     pub path: Option<PathBuf>,
-    /// How to read it.
+    /// The reading mode.
     pub mode: CheckMode,
     /// The package at the start; `None`: CL-USER.
     pub package: Option<String>,
-    /// Spans the scanner found broken: read as white space.
+    /// Spans that the scanner found broken; the copy reads them as white space.
     pub withheld: Vec<Span>,
     /// See [`FileFacts::last_form`].
     #[serde(skip)]
     pub last_form: Option<usize>,
     /// The workspace's `.asd` files that may hold the file's system, nearest first.
     pub asd_files: Vec<PathBuf>,
-    /// Report compiler notes.
+    /// True to report compiler notes.
     pub notes: bool,
-    /// Report code that the compiler deleted as unreachable.
+    /// True to report code that the compiler deleted as unreachable.
     pub unreachable: bool,
-    /// Confine the copy (never false unless a person said so).
+    /// True to confine the copy (false only by the user's configuration).
     pub confine: bool,
     /// Seconds of wall clock for the copy.
     pub deadline: f64,
@@ -92,26 +98,29 @@ pub struct CheckParams {
     pub memory: u64,
 }
 
-/// `check-system`, as the caller states it; `image` adds the socket, the token and the scratch directory.
+/// `check-system`, as the caller states it; `image` adds the socket, the token and the scratch
+/// directory.
 #[derive(Debug, Clone, Serialize)]
 pub struct CheckSystemParams {
-    /// The system's definition; `None`: the one of `asd_files`, or of those ASDF knows, that defines `system`.
+    /// The file with the system's definition; `None`: the one of `asd_files`, or of those ASDF
+    /// knows, that defines `system`.
     pub asd: Option<PathBuf>,
-    /// ASDF's name of it; `None`: the primary one of `asd`.
+    /// ASDF's name of the system; `None`: the primary one of `asd`.
     pub system: Option<String>,
-    /// Files to tell of; empty: all.
+    /// The files to report on; empty: all.
     pub only: Vec<PathBuf>,
-    /// The system is loaded: only these and `only` are gone through. `None`: all of the system.
+    /// The changed files of a loaded system: only these and `only` are checked. `None`: all of the
+    /// system.
     pub changed: Option<Vec<PathBuf>>,
-    /// Texts of files that are not as they are on disk.
+    /// Texts of files that differ from the files on disk.
     pub texts: Vec<FileText>,
-    /// The workspace's `.asd` files, nearest first, in which its dependencies may be.
+    /// The workspace's `.asd` files that may hold the system's dependencies, nearest first.
     pub asd_files: Vec<PathBuf>,
-    /// Report compiler notes.
+    /// True to report compiler notes.
     pub notes: bool,
-    /// Report code that the compiler deleted as unreachable.
+    /// True to report code that the compiler deleted as unreachable.
     pub unreachable: bool,
-    /// Confine the copy (never false unless a person said so).
+    /// True to confine the copy (false only by the user's configuration).
     pub confine: bool,
     /// Seconds of wall clock for the copy.
     pub deadline: f64,
@@ -124,39 +133,39 @@ pub struct CheckSystemParams {
 pub struct FileText {
     /// The file.
     pub path: PathBuf,
-    /// Its text.
+    /// The file's text.
     pub text: String,
 }
 
 /// `load-system`.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoadSystemParams {
-    /// ASDF's name of it.
+    /// ASDF's name of the system.
     pub system: String,
     /// The workspace's `.asd` files, made known to ASDF first.
     pub asd_files: Vec<PathBuf>,
-    /// Reload everything in it.
+    /// True to reload everything in the system.
     pub force: bool,
 }
 
-/// What `status` tells of the image from inside.
+/// The facts that `status` reports from inside the image.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ImageFacts {
     /// Process id.
     pub pid: u32,
-    /// This image's own id, new at every start.
+    /// The image's own id, new at every start.
     pub image: String,
     /// `SBCL 2.2.9.debian`.
     pub lisp: String,
     /// Bytes of the dynamic space in use.
     pub dynamic_usage: u64,
-    /// Its size in bytes.
+    /// The size of the dynamic space in bytes.
     pub dynamic_space_size: u64,
     /// Milliseconds since the image began to serve.
     pub uptime_ms: u64,
     /// Systems loaded through ASDF.
     pub systems: Vec<String>,
-    /// What is running: request id, session, milliseconds.
+    /// The running requests: request id, session, milliseconds.
     pub running: Vec<Value>,
     /// `fork`, `landlock` (ABI number or 0), `seccomp`.
     pub features: Value,

@@ -1,6 +1,8 @@
-//! The cache of what the image starts from: a core saved by the user's own SBCL, or a fasl when another program stands before it.
+//! The cache of the files from which the image starts: a core saved by the user's own SBCL, or a
+//! fasl when `lisp.command` wraps SBCL in another program.
 //!
-//! An entry is made once for a program (its file, time and size), the embedded Lisp and this version; the key costs one `stat`.
+//! An entry is built once for a program (its file, time and size), the embedded Lisp code and this
+//! version; computing the key costs one `stat`.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,15 +22,15 @@ use super::probe::version;
 use super::process::{describe, kill_group, start_helper};
 use super::program::Program;
 
-/// The Lisp side, as it was when this binary was built (server/build.rs has Cargo look).
+/// The Lisp sources, embedded when this binary was built (server/build.rs makes Cargo watch them).
 static LISP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lisp");
 
-/// A build that takes longer is given up; it takes seconds.
+/// The time limit of a build, which normally takes seconds.
 pub(crate) const BUILD_LIMIT: Duration = Duration::from_secs(600);
-/// An entry that was not used for so long is removed.
+/// The age after its last use at which an entry is removed.
 const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Why there is nothing to start from.
+/// The reason why there is no file to start from.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum CoreError {
     /// The cache directory cannot be used.
@@ -36,37 +38,37 @@ pub(crate) enum CoreError {
         "The cache directory {directory} cannot be used: {error}. Make it writable, or set XDG_CACHE_HOME to another one."
     )]
     Cache {
-        /// Which.
+        /// The directory.
         directory: String,
-        /// Why.
+        /// The error.
         error: String,
     },
     /// The program does not behave as one that runs SBCL.
     #[error("{question} {how}.\nSet `lisp.command` to a program that runs SBCL, and restart the image.")]
     Program {
-        /// What was asked.
+        /// The question that was put to the program.
         question: String,
-        /// What came of it.
+        /// The outcome.
         how: String,
     },
-    /// SBCL did not build it.
+    /// SBCL did not build the file.
     #[error("{program} could not build the image: it {how}.\n{last}")]
     Build {
         /// The program.
         program: String,
-        /// How it ended.
+        /// The end of the build process.
         how: String,
-        /// Its last lines.
+        /// The last lines that it printed.
         last: String,
     },
 }
 
-/// What the image starts from.
+/// The file from which the image starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// `--core` of the plain executable.
+    /// A core, for `--core` of the plain executable.
     Core(PathBuf),
-    /// `--load` by any command that runs SBCL.
+    /// A fasl, for `--load` by any command that runs SBCL.
     Fasl(PathBuf),
 }
 
@@ -86,7 +88,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// `$XDG_CACHE_HOME/consort`, or where the platform keeps caches.
+    /// Returns `$XDG_CACHE_HOME/consort`, or the platform's cache directory.
     pub(crate) fn default_directory() -> PathBuf {
         let configured = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         match (configured, directories::ProjectDirs::from("", "", "consort")) {
@@ -96,12 +98,12 @@ impl Cache {
         }
     }
 
-    /// The cache in `directory`, which is made when needed.
+    /// Creates the cache in `directory`, which is made when needed.
     pub(crate) fn new(directory: PathBuf) -> Cache {
         Cache { directory }
     }
 
-    /// Where the entry for `program` is, or would be.
+    /// Returns the path of the entry for `program`, present or not.
     pub(crate) fn entry(&self, program: &Program) -> Start {
         let mut hash = Sha256::new();
         hash.update(env!("CARGO_PKG_VERSION"));
@@ -120,7 +122,7 @@ impl Cache {
         }
     }
 
-    /// The entry if it is there; marks it as used.
+    /// Returns the entry if it is present, and marks it as used.
     pub(crate) fn lookup(&self, program: &Program) -> Option<Start> {
         let entry = self.entry(program);
         let path = entry.path();
@@ -147,14 +149,15 @@ impl Cache {
         Some(entry)
     }
 
-    /// Forget an entry that does not start.
+    /// Removes an entry that does not start.
     pub(crate) fn discard(&self, entry: &Start) {
         if let Err(error) = fs::remove_file(entry.path()) {
             tracing::warn!(%error, path = %entry.path().display(), "removing a core that does not start");
         }
     }
 
-    /// Build the entry, unless another host has done so in the meantime. Dropping the future ends the build.
+    /// Builds the entry, unless another host has done so in the meantime. Dropping the future ends
+    /// the build.
     pub(crate) async fn build(&self, program: &Program, workspace: &Path) -> Result<Start, CoreError> {
         let cannot = |error: io::Error| CoreError::Cache {
             directory: self.directory.display().to_string(),
@@ -172,13 +175,14 @@ impl Cache {
         extract(&LISP, &sources).map_err(cannot)?;
         let output = scratch.path().join(entry.path().file_name().unwrap_or_default());
         run_build(program, workspace, &sources.join("boot.lisp"), &output).await?;
-        // Whatever the umask: another user could load code into what starts from it.
+        // Independent of the umask: another user could load code into an image that starts from
+        // this file.
         fs::set_permissions(&output, fs::Permissions::from_mode(0o600)).map_err(cannot)?;
         fs::rename(&output, entry.path()).map_err(cannot)?;
         Ok(entry)
     }
 
-    /// The lock that two hosts share. Waits while another one builds.
+    /// Takes the lock that hosts share. Waits while another host builds.
     async fn exclusive(&self) -> io::Result<File> {
         let file =
             File::options().create(true).truncate(false).write(true).mode(0o600).open(self.directory.join("lock"))?;
@@ -192,7 +196,7 @@ impl Cache {
         }
     }
 
-    /// Remove entries that nobody has used for long, and what interrupted builds left.
+    /// Removes entries that have not been used for long, and the files left by interrupted builds.
     pub(crate) fn sweep(&self, used: &Start) {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
         for entry in entries.flatten() {
@@ -213,10 +217,11 @@ impl Cache {
     }
 }
 
-/// Flags of `open` that do not follow a link.
+/// The flag of `open` not to follow a symbolic link.
 const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 
-/// Makes the directory with what is above it, mode 0700, and sees that it is ours and closed to others.
+/// Makes the directory and its parents, mode 0700, and checks that it belongs to this user and is
+/// closed to others.
 fn make_private(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     if check_directory(directory)?.mode() & 0o077 != 0 {
@@ -225,7 +230,8 @@ fn make_private(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What is known of a directory that belongs to this user, as does the link by which it was found.
+/// Returns the metadata of a directory, having checked that it and the link to it belong to this
+/// user.
 fn check_directory(directory: &Path) -> io::Result<fs::Metadata> {
     let (link, facts) = (fs::symlink_metadata(directory)?, fs::metadata(directory)?);
     let ours = rustix::process::geteuid().as_raw();
@@ -236,7 +242,7 @@ fn check_directory(directory: &Path) -> io::Result<fs::Metadata> {
     Ok(facts)
 }
 
-/// That a file or directory belongs to this user and cannot be written by others.
+/// Checks that a file or directory belongs to this user and cannot be written by others.
 fn check_ours(facts: &fs::Metadata, path: &Path) -> io::Result<()> {
     let fault = if facts.uid() != rustix::process::geteuid().as_raw() {
         "belongs to another user"
@@ -248,7 +254,7 @@ fn check_ours(facts: &fs::Metadata, path: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} {fault}; remove it", path.display())))
 }
 
-/// Everything but the tests, in the order of names.
+/// Hashes all sources but the tests, in the order of names.
 fn hash_sources(directory: &Dir<'_>, hash: &mut Sha256) {
     for file in directory.files() {
         hash.update([0]);
@@ -281,11 +287,11 @@ fn is_tests(directory: &Dir<'_>) -> bool {
     directory.path() == Path::new("tests")
 }
 
-/// Run lisp/boot.lisp, which writes what `CONSORT_OUTPUT` names.
+/// Runs lisp/boot.lisp, which writes the file that `CONSORT_OUTPUT` names.
 async fn run_build(program: &Program, workspace: &Path, boot: &Path, output: &Path) -> Result<(), CoreError> {
     let failed =
         |how: String, last: String| CoreError::Build { program: program.path.display().to_string(), how, last };
-    // Both streams into one pipe, so that the lines stand in the order in which they were written.
+    // Both streams go into one pipe, so that the lines keep the order in which they were written.
     let (mut reader, child) = (|| {
         let (read, write) = io::pipe()?;
         let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(read.into())?;
@@ -342,7 +348,8 @@ async fn run_build(program: &Program, workspace: &Path, boot: &Path, output: &Pa
     Err(failed(how, last))
 }
 
-/// See [`probe`](super::probe). A command that does not know the question may answer it as it likes.
+/// Checks the program with [`probe`](super::probe). A command that does not know `--version` may
+/// answer anything.
 async fn ask_version(program: &Program, workspace: &Path) -> Result<(), CoreError> {
     let (asked, directory) = (program.clone(), workspace.to_owned());
     let asked = move || version(&asked.path, &asked.arguments, &directory);

@@ -1,4 +1,5 @@
-//! What runs in the live image: evaluation and the loading of systems, each of which ends whatever the code does.
+//! Operations that run code in the live image: evaluation and the loading of systems, each of which
+//! ends whatever the code does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,31 +16,33 @@ use super::turns::Turn;
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 use crate::model::image::{ImageError, OutputChunk, Progress};
 
-/// What code may take to stop after it was interrupted.
+/// The time that interrupted code has to stop.
 const GRACE: Duration = Duration::from_secs(2);
-/// So may a load, which runs the compiler.
+/// The time that an interrupted load has to stop; a load runs the compiler.
 const LOAD_GRACE: Duration = Duration::from_secs(10);
-/// How much longer an image as a whole may stand still (a collection) before code is held to be stuck.
+/// The additional time for which the whole image may stand still (a collection) before the code is
+/// considered stuck.
 const STANDSTILL: Duration = Duration::from_secs(10);
-/// How long after an interrupt that found nothing it is tried again.
+/// The pause before another interrupt when the first one found nothing running.
 const AGAIN: Duration = Duration::from_millis(100);
-/// What an answer may take that was on its way when the image was seen to answer.
+/// The time for an answer that was on its way when the image was found to respond.
 const LATE: Duration = Duration::from_millis(500);
 
-/// A request that runs user's code. Dropped before its answer, it is interrupted, and the image is ended if that does not help.
+/// A request that runs the user's code. When it is dropped before its answer, the request is
+/// interrupted, and the image is ended if that does not help.
 struct Work {
     runtime: Arc<Runtime>,
     instance: Arc<Instance>,
     call: Option<Call>,
     grace: Duration,
-    /// It is captured what comes on descriptors 1 and 2.
+    /// True if output on descriptors 1 and 2 is captured.
     captured: bool,
     turn: Option<Turn>,
     answered: bool,
 }
 
 impl Work {
-    /// The answer. `within`: the code's own deadline, for the words of the error.
+    /// Returns the answer. `within`: the code's own deadline, for the text of the error.
     async fn answer<T: DeserializeOwned>(&mut self, within: Option<Duration>) -> Result<T, CallError> {
         let Some(call) = &mut self.call else { return Err(CallError::Gone) };
         let answer = match within {
@@ -63,7 +66,8 @@ impl Work {
     }
 }
 
-/// A call whose code was interrupted and has had its grace: wait a little longer if the whole image stands still, then end the image.
+/// Waits for a call whose code was interrupted and has used up its grace period: a little longer if
+/// the whole image stands still, then ends the image.
 async fn end_unless_answered<T: DeserializeOwned>(
     instance: &Instance,
     call: &mut Call,
@@ -83,7 +87,8 @@ async fn end_unless_answered<T: DeserializeOwned>(
     }
 }
 
-/// Interrupt again until it is found running: a request may be between being read and being begun. Never returns.
+/// Repeats the interrupt until the request is found running: a request may have been read but not
+/// yet begun. Never returns.
 async fn insist(instance: &Instance, id: u64) {
     loop {
         tokio::time::sleep(AGAIN).await;
@@ -103,7 +108,8 @@ impl Drop for Work {
             return;
         }
         let (instance, turn, grace, captured) = (self.instance.clone(), self.turn.take(), self.grace, self.captured);
-        // Now, and not when the task is first run: whoever evaluates next finds it interrupted.
+        // The interrupt is sent now, and not when the task first runs, so that it precedes the next
+        // evaluation.
         instance.link.interrupt(call.id(), "cancel");
         let stop = async move {
             type Any = serde::de::IgnoredAny;
@@ -118,7 +124,7 @@ impl Drop for Work {
             if stopped.is_err() {
                 let reason =
                     "Code that was cancelled could not be stopped, so the Lisp image had to be ended.".to_owned();
-                // Either way it runs no more, which is all that counts here.
+                // In either case the code no longer runs; the result does not matter here.
                 let _ = end_unless_answered::<Any>(&instance, &mut call, reason).await;
             }
             if captured {
@@ -130,7 +136,7 @@ impl Drop for Work {
     }
 }
 
-/// `eval`; see [`super::Image::eval`].
+/// Runs `eval`; see [`super::Image::eval`].
 pub(crate) async fn eval(
     runtime: &Arc<Runtime>,
     params: EvalParams,
@@ -164,7 +170,7 @@ pub(crate) async fn eval(
             biased;
             answer = &mut answer => answer,
             () = &mut stopped => {
-                // The image reads the two in order, so it knows of the evaluation.
+                // The image reads the two frames in order, so it knows the evaluation.
                 instance.link.interrupt(id, "cancel");
                 answer.await
             }
@@ -186,7 +192,7 @@ pub(crate) async fn eval(
     }
 }
 
-/// The answer to an evaluation that was interrupted before the image heard of it.
+/// Returns the answer to an evaluation that was interrupted before it was sent to the image.
 fn interrupted_before() -> EvalOutcome {
     let message = "Stopped: the evaluation was interrupted before it began.".into();
     EvalOutcome {
@@ -201,7 +207,7 @@ fn interrupted_before() -> EvalOutcome {
     }
 }
 
-/// `load-system`; see [`super::Image::load_system`].
+/// Runs `load-system`; see [`super::Image::load_system`].
 pub(crate) async fn load_system(
     runtime: &Arc<Runtime>,
     params: LoadSystemParams,
@@ -232,7 +238,7 @@ pub(crate) async fn load_system(
     }
 }
 
-/// An operation that runs user's code; see [`super::Image::run`].
+/// Runs an operation that runs the user's code; see [`super::Image::run`].
 pub(crate) async fn run<O: Operation>(
     runtime: &Arc<Runtime>,
     operation: &O,

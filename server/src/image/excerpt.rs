@@ -1,10 +1,12 @@
-//! What is shown of a program's own words: a few lines, bounded, and nothing that a terminal would act on.
+//! Excerpts of a program's output for display: a few lines, bounded, without terminal control
+//! characters.
 
-/// Lines and characters of a line that are shown.
+/// The number of lines shown, and of characters of a line.
 const LINES: usize = 12;
 const COLUMNS: usize = 200;
 
-/// The last lines of what a program printed, for a person. Bytes that are no text are said to be there, not shown.
+/// Returns the last lines of a program's output, for the user. Bytes that are not text are
+/// mentioned, not shown.
 pub fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let strange = text.chars().filter(|c| is_strange(*c)).count();
@@ -15,7 +17,7 @@ pub fn excerpt(bytes: &[u8]) -> String {
     lines[lines.len().saturating_sub(LINES)..].iter().map(|line| clean(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// One line of a program's, fit to be shown.
+/// Returns one line of a program's output, fit to be displayed.
 pub fn clean(line: &str) -> String {
     let mut shown: String = line
         .trim_end()
@@ -30,15 +32,18 @@ pub fn clean(line: &str) -> String {
     shown
 }
 
-/// What no text has, or a terminal takes for an order; marks that turn the direction of writing too.
+/// Returns whether the character does not occur in text, is a terminal control character, or
+/// changes the direction of writing.
 fn is_strange(c: char) -> bool {
     let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c == '\u{fffd}' || turns || (c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
 
-/// Why SBCL cannot have the heap that it was told to take, if that is what it says; to be read after a colon.
+/// Returns the reason why SBCL cannot have the configured heap, if the output gives one; to be read
+/// after a colon.
 ///
-/// Its words differ with the version and with what was refused: the address space, the page table, or a core that needs more.
+/// The wording differs with the version and with what was refused: the address space, the page
+/// table, or a core that needs more.
 pub(crate) fn heap_fault(printed: &str) -> Option<&str> {
     const SAYS: [&str; 8] = [
         "os_alloc_gc_space",
@@ -53,12 +58,13 @@ pub(crate) fn heap_fault(printed: &str) -> Option<&str> {
     printed.lines().find(|line| SAYS.iter().any(|says| line.contains(says))).map(str::trim)
 }
 
-/// Whether SBCL says that its clock goes backward, with which it can neither compile nor load.
+/// Returns whether SBCL reports that its clock goes backward; SBCL can then neither compile nor
+/// load.
 pub(crate) fn clock_fault(printed: &str) -> bool {
     printed.contains("Negative times?") || (printed.contains("REAL-TIME") && printed.contains("UNSIGNED-BYTE"))
 }
 
-/// What is to be done about that.
+/// Returns the advice for that fault.
 pub(crate) fn clock_advice() -> String {
     let faker = match std::env::var("LD_PRELOAD") {
         Ok(preload) if !preload.is_empty() => format!(" (LD_PRELOAD is {})", clean(&preload)),

@@ -1,9 +1,9 @@
-//! The shapes of the frames on the wire (docs/wire.md), and reading one.
+//! The types of the frames on the wire (docs/wire.md), and the parsing of a frame.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The longest frame, bytes, in both directions.
+/// The length limit of a frame, bytes, in both directions.
 pub(crate) const FRAME_LIMIT: usize = 64 << 20;
 /// The protocol that this host speaks; `ready.protocol` must be the same.
 pub(crate) const PROTOCOL: u32 = 1;
@@ -11,24 +11,24 @@ pub(crate) const PROTOCOL: u32 = 1;
 /// A request, as it is written.
 #[derive(Serialize)]
 pub(crate) struct Request<'a, P> {
-    /// Chosen by the host.
+    /// The request id, chosen by the host.
     pub(crate) id: u64,
     /// The operation's name.
     pub(crate) op: &'a str,
-    /// Its parameters.
+    /// The operation's parameters.
     pub(crate) params: P,
 }
 
-/// Any frame from the image: which fields are there says which kind it is.
+/// Any frame from the image; the fields that are present determine its kind.
 #[derive(Deserialize)]
 pub(crate) struct Frame<'a> {
-    /// The request that is answered, or that an event belongs to.
+    /// The id of the request that is answered, or to which an event belongs.
     #[serde(default)]
     pub(crate) id: Option<u64>,
     /// An answer.
     #[serde(borrow, default)]
     pub(crate) result: Option<&'a RawValue>,
-    /// An answer that says no.
+    /// An error answer.
     #[serde(default)]
     pub(crate) error: Option<Refusal>,
     /// An event's name.
@@ -39,32 +39,34 @@ pub(crate) struct Frame<'a> {
 /// `error`.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Refusal {
-    /// `bad-frame`, `unknown-op`, `bad-params`, `package-not-found`, `busy`, `cannot-fork`, `internal`.
+    /// `bad-frame`, `unknown-op`, `bad-params`, `package-not-found`, `busy`, `cannot-fork`,
+    /// `internal`.
     pub(crate) kind: String,
-    /// For a person.
+    /// The message for the user.
     pub(crate) message: String,
 }
 
 /// `ready`.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Ready {
-    /// See [`PROTOCOL`].
+    /// The protocol version; see [`PROTOCOL`].
     pub(crate) protocol: u32,
-    /// The image's process id: not always the process that was started, which may be a wrapper.
+    /// The image's process id, which differs from that of the started process when that is a
+    /// wrapper.
     pub(crate) pid: u32,
-    /// New at each start.
+    /// The image's id, new at each start.
     pub(crate) image: String,
     /// `SBCL 2.2.9.debian`.
     pub(crate) lisp: String,
-    /// What it can do.
+    /// The image's features.
     #[serde(default)]
     pub(crate) features: Features,
 }
 
-/// `ready.features`, as far as the host goes by them.
+/// `ready.features`, as far as the host uses them.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Features {
-    /// Whether the image can be copied by forking.
+    /// True if the image can be copied by forking.
     pub(crate) fork: bool,
 }
 
@@ -86,12 +88,12 @@ pub(crate) struct OutputFrame {
 /// `progress`.
 #[derive(Deserialize)]
 pub(crate) struct ProgressFrame {
-    /// What it does now.
+    /// The current step.
     pub(crate) message: String,
-    /// Steps done.
+    /// The number of steps done.
     #[serde(default)]
     pub(crate) done: u64,
-    /// Steps in all.
+    /// The number of steps in all.
     #[serde(default)]
     pub(crate) total: Option<u64>,
 }
@@ -118,10 +120,10 @@ pub(crate) struct ThreadErrorFrame {
     /// The condition's type.
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// Its text.
+    /// The condition's text.
     #[serde(default)]
     pub(crate) message: String,
-    /// Its frames.
+    /// The stack frames.
     #[serde(default)]
     pub(crate) backtrace: Vec<String>,
 }
@@ -133,7 +135,7 @@ pub(crate) struct HeapFrame {
     pub(crate) usage: u64,
     /// Bytes in all.
     pub(crate) size: u64,
-    /// The evaluations that were stopped for it.
+    /// The evaluations that were stopped to free memory.
     #[serde(default)]
     pub(crate) stopped: Vec<u64>,
 }
@@ -141,17 +143,17 @@ pub(crate) struct HeapFrame {
 /// The answer to `interrupt`.
 #[derive(Deserialize)]
 pub(crate) struct Found {
-    /// Whether the target was running.
+    /// True if the target was running.
     pub(crate) found: bool,
 }
 
 /// The answer to `check`.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct CopyEnd {
-    /// What it left with.
+    /// The exit code.
     #[serde(default)]
     pub(crate) exit: Option<i32>,
-    /// What ended it.
+    /// The signal that ended the copy.
     #[serde(default)]
     pub(crate) signal: Option<i32>,
 }

@@ -1,4 +1,4 @@
-//! The handle on the image that the rest of the house holds.
+//! The handle on the image that the other modules of the crate hold.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::config::LispConfig;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::image::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 
-/// The dispatcher's answers; it never waits for user's code.
+/// The time limit of an answer by the dispatcher, which never waits for the user's code.
 const DISPATCHER: Duration = Duration::from_secs(30);
-/// What looking something up may take.
+/// The time limit of a query.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// A handle on the workspace's image. Clones are the same image. Calls wait a bounded time while it starts. When the last handle is
-/// dropped, the image is ended.
+/// A handle on the workspace's image. Clones refer to the same image. Calls wait a bounded time
+/// while the image starts. When the last handle is dropped, the image is ended.
 #[derive(Clone)]
 pub struct Image {
     runtime: Arc<Runtime>,
@@ -38,8 +38,9 @@ impl std::fmt::Debug for Image {
 }
 
 impl Image {
-    /// Make the supervisor, which builds the core if need be and starts the image in `workspace` when something needs it first. `private`
-    /// is the host's 0700 directory. To be called on a Tokio runtime.
+    /// Makes the supervisor, which builds the core if need be and starts the image in `workspace`
+    /// when the image is first needed. `private` is the host's 0700 directory. Must be called on a
+    /// Tokio runtime.
     pub fn prepare(
         config: LispConfig,
         workspace: &Path,
@@ -48,7 +49,8 @@ impl Image {
         Image::prepare_with_cache(config, workspace, private, Cache::default_directory())
     }
 
-    /// [`Image::prepare`] with another directory for the cached core than the user's, and the image needed at once.
+    /// Acts as [`Image::prepare`] with the given cache directory instead of the user's, and starts
+    /// the image at once.
     pub fn start_with_cache(
         config: LispConfig,
         workspace: &Path,
@@ -60,7 +62,7 @@ impl Image {
         (image, events)
     }
 
-    /// [`Image::prepare`] with another directory for the cached core than the user's.
+    /// Acts as [`Image::prepare`] with the given cache directory instead of the user's.
     pub fn prepare_with_cache(
         config: LispConfig,
         workspace: &Path,
@@ -74,42 +76,44 @@ impl Image {
         (Image { runtime, commands }, receiver)
     }
 
-    /// Have it started, if nothing has needed it yet.
+    /// Has the image started, if nothing has needed it yet.
     pub fn need(&self) {
         self.runtime.need();
     }
 
-    /// Have it started, if nothing has needed it yet; resolves when it is ready or cannot be, and at once when it was ready before.
+    /// Has the image started, if nothing has needed it yet. Resolves when the image is ready or
+    /// cannot be, and at once when it was ready before.
     pub async fn first_start(&self) {
         if lock(&self.runtime.last).is_none() {
-            // Whoever needs it is told why there is none.
+            // A call that needs the image reports why there is none.
             let _ = self.runtime.instance().await;
         }
     }
 
-    /// Have the next image started in another way.
+    /// Sets the configuration of the next start.
     pub fn configure(&self, config: LispConfig) {
         self.runtime.configure(config);
     }
 
-    /// The state now.
+    /// Returns the state now.
     pub fn state(&self) -> ImageState {
         self.runtime.state.borrow().clone()
     }
 
-    /// What the checker shares with this handle.
+    /// Returns the state that the checker shares with this handle.
     pub(crate) fn runtime(&self) -> Arc<Runtime> {
         self.runtime.clone()
     }
 
-    /// The state, to wait on.
+    /// Returns the state, to wait on.
     pub fn watch(&self) -> watch::Receiver<ImageState> {
         self.runtime.state.subscribe()
     }
 
-    /// Evaluate. Ends by its deadline whatever the code does: after `timeout` the image interrupts, after a grace of 2 s (longer only
-    /// while the whole image stands still) it is ended and started again (`Lost`). Evaluations of one session queue. Dropping the
-    /// future interrupts it.
+    /// Evaluates. The evaluation ends by its deadline whatever the code does: after `timeout` the
+    /// image interrupts it; after a grace period of 2 s (longer only while the whole image stands
+    /// still) the image is ended and started again (`Lost`). Evaluations of one session queue.
+    /// Dropping the future interrupts the evaluation.
     pub async fn eval(
         &self,
         params: EvalParams,
@@ -118,7 +122,8 @@ impl Image {
         evaluate::eval(&self.runtime, params, output, std::future::pending()).await
     }
 
-    /// [`Image::eval`], interrupted when `stop` is told so, wherever it is by then: waiting for its turn or for the image, running, ended.
+    /// Acts as [`Image::eval`], interrupted when `stop` is signalled, in any phase: waiting for its
+    /// turn or for the image, running, ended.
     pub async fn eval_until(
         &self,
         params: EvalParams,
@@ -126,7 +131,7 @@ impl Image {
         stop: oneshot::Receiver<()>,
     ) -> Result<EvalOutcome, ImageError> {
         let stopped = async {
-            // One who went away without a word interrupts nothing.
+            // A `stop` that is dropped unsignalled interrupts nothing.
             if stop.await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -134,7 +139,8 @@ impl Image {
         evaluate::eval(&self.runtime, params, output, stopped).await
     }
 
-    /// Load a system and remember it, so that a new image has it too. Dropping the future interrupts it.
+    /// Loads a system and remembers it, so that a new image has it too. Dropping the future
+    /// interrupts the load.
     pub async fn load_system(
         &self,
         params: LoadSystemParams,
@@ -143,11 +149,12 @@ impl Image {
         evaluate::load_system(&self.runtime, params, progress).await
     }
 
-    /// Look something up: an operation that runs none of the user's code, changes nothing, and answers beside whatever runs. Dropping the
-    /// future interrupts it.
+    /// Runs a query: an operation that runs none of the user's code, changes nothing, and is
+    /// answered while other code runs. Dropping the future interrupts it.
     ///
     /// # Errors
-    /// At once when there is no image, or one that is being started; after 10 s when it does not answer.
+    /// Fails at once when there is no image, or one that is being started; after 10 s when the
+    /// image does not answer.
     pub async fn query<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
         self.runtime.need();
         let instance = match &*self.runtime.phase.borrow() {
@@ -168,8 +175,10 @@ impl Image {
         }
     }
 
-    /// Run an operation that runs user's code in the live image. `session`: whose; `within`: its own deadline, after which the image itself
-    /// interrupts it; when that does not help, or when the dropped future's interrupt does not, the image is ended and started again.
+    /// Runs an operation that runs the user's code in the live image, for `session`. `within` is
+    /// the operation's own deadline, after which the image itself interrupts it. When that
+    /// interrupt, or the one of a dropped future, does not help, the image is ended and started
+    /// again.
     pub async fn run<O: Operation>(
         &self,
         operation: &O,
@@ -180,13 +189,13 @@ impl Image {
         evaluate::run(&self.runtime, operation, session, within, progress).await
     }
 
-    /// Code was reloaded: a new image gets it too, in order.
+    /// Notes a reload of code, which a new image gets too, in order.
     pub fn replay_later(&self, replay: Replay) {
         lock(&self.runtime.plan).replay(replay);
     }
 
-    /// Files were reloaded that define `names`; of a system when `system` says so, which a new image gets too. `recorded`: it can be
-    /// taken back.
+    /// Notes a reload of files that define `names`; `system`: the system that was reloaded, which a
+    /// new image gets too. `recorded`: whether the reload can be undone.
     pub fn reloaded_files(&self, system: Option<LoadSystemParams>, names: &[String], recorded: bool) {
         let mut plan = lock(&self.runtime.plan);
         if let Some(system) = system {
@@ -195,12 +204,12 @@ impl Image {
         plan.reloaded_files(names, recorded);
     }
 
-    /// The last reload was taken back: a new image is not to get it.
+    /// Notes that the last reload was undone; a new image does not get it.
     pub fn reload_undone(&self) {
         lock(&self.runtime.plan).undone();
     }
 
-    /// What the image says of itself; answers while Lisp loops.
+    /// Returns the image's facts about itself; answers while Lisp code loops.
     pub async fn facts(&self) -> Result<ImageFacts, ImageError> {
         let instance = self.runtime.dispatcher().await?;
         match tokio::time::timeout(DISPATCHER, instance.link.ask("status", &json!({}))).await {
@@ -215,12 +224,14 @@ impl Image {
         }
     }
 
-    /// Interrupt what runs for `session`, or everything; the number of evaluations interrupted.
+    /// Interrupts the evaluations of `session`, or all of them; returns the number of evaluations
+    /// interrupted.
     pub async fn interrupt(&self, session: Option<&str>) -> Result<usize, ImageError> {
         self.interrupt_these(session, &["eval", "load-system", "load-file"]).await
     }
 
-    /// [`Image::interrupt`] for all but evaluations, which [`Image::eval_until`] can be told to end.
+    /// Acts as [`Image::interrupt`] for all operations but evaluations, which [`Image::eval_until`]
+    /// can end.
     pub async fn interrupt_loads(&self, session: Option<&str>) -> Result<usize, ImageError> {
         self.interrupt_these(session, &["load-system", "load-file"]).await
     }
@@ -239,7 +250,7 @@ impl Image {
         Ok(all.into_iter().filter(|found| *found).count())
     }
 
-    /// Forget a session (its client left); what it still runs is interrupted.
+    /// Forgets a session whose client left; what the session still runs is interrupted.
     pub fn close_session(&self, session: &str) {
         self.runtime.turns.forget(session);
         if let Phase::Ready(instance) | Phase::Starting(_, Some(instance)) = &*self.runtime.phase.borrow() {
@@ -247,7 +258,8 @@ impl Image {
         }
     }
 
-    /// End the image and start a new one, restoring what was loaded. Resolves when it is ready or cannot be.
+    /// Ends the image and starts a new one, restoring what was loaded. Resolves when the image is
+    /// ready or cannot be.
     pub async fn restart(&self) -> Result<(), ImageError> {
         let (reply, done) = oneshot::channel();
         let left = || ImageError::Unavailable(LEAVING.into());
@@ -255,7 +267,8 @@ impl Image {
         done.await.map_err(|_| left())?.map_err(ImageError::Unavailable)
     }
 
-    /// A digest of everything a check could have changed (docs/wire.md, `fingerprint`), by part; `omit`: systems that do not count.
+    /// Returns a digest of everything a check could have changed (docs/wire.md, `fingerprint`), by
+    /// part; `omit`: the systems to leave out.
     pub async fn fingerprint(&self) -> Result<serde_json::Value, ImageError> {
         let instance = self.runtime.instance().await?;
         match instance.link.ask("fingerprint", &json!({"omit": []})).await {
@@ -265,7 +278,7 @@ impl Image {
         }
     }
 
-    /// End the image and wait until it and its copies are gone.
+    /// Ends the image and waits until it and its copies are gone.
     pub async fn shutdown(&self) {
         let (reply, done) = oneshot::channel();
         if self.commands.send(Command::Shutdown(reply)).is_ok() {

@@ -1,4 +1,4 @@
-//! One running image, as those who use it share it.
+//! A running image, as its users share it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,17 +12,17 @@ use super::link::{Link, lock};
 use super::pipes::Pipes;
 use super::process::PidHandle;
 
-/// One running image. A new start is a new one of these.
+/// A running image. Every start creates a new instance.
 pub(crate) struct Instance {
-    /// Counts the starts.
+    /// The number of this start.
     pub(crate) generation: u64,
-    /// Its link.
+    /// The link to the image.
     pub(crate) link: Arc<Link>,
-    /// Its descriptors 1 and 2.
+    /// The image's descriptors 1 and 2.
     pub(crate) pipes: Pipes,
-    /// What it said of itself.
+    /// The image's `ready` frame.
     pub(crate) ready: Ready,
-    /// Its process, which the wrapper that was started may have left behind.
+    /// The image's process, which may have outlived the wrapper that was started.
     pub(crate) process: Option<PidHandle>,
     ending: Mutex<Option<String>>,
     end: Notify,
@@ -30,7 +30,7 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// An image that said it is ready.
+    /// Creates the instance of an image that has sent `ready`.
     pub(crate) fn new(generation: u64, link: Arc<Link>, pipes: Pipes, ready: Ready) -> Instance {
         let process = PidHandle::new(ready.pid);
         Instance {
@@ -45,14 +45,14 @@ impl Instance {
         }
     }
 
-    /// Have the supervisor end it now. The first reason counts.
+    /// Has the supervisor end the image now. Only the first reason is kept.
     pub(crate) fn end(&self, reason: String) {
         tracing::warn!(reason, "ending the image");
         lock(&self.ending).get_or_insert(reason);
         self.end.notify_one();
     }
 
-    /// Note why it ended. The first reason counts.
+    /// Notes why the image ended. Only the first reason is kept.
     pub(crate) fn note_end(&self, reason: &str) {
         lock(&self.ending).get_or_insert_with(|| reason.to_owned());
     }
@@ -62,28 +62,29 @@ impl Instance {
         self.end.notified().await;
     }
 
-    /// Why it ended or is being ended, if it is.
+    /// Returns the reason why the image ended or is being ended, if it is.
     pub(crate) fn ending(&self) -> Option<String> {
         lock(&self.ending).clone()
     }
 
-    /// Whether the image as a whole answers within `limit`: it does not while it collects garbage.
+    /// Returns whether the image as a whole answers within `limit`; an image that collects garbage
+    /// does not.
     pub(crate) async fn answers(&self, limit: Duration) -> bool {
         let nothing = serde_json::json!({});
         matches!(tokio::time::timeout(limit, self.link.ask::<IgnoredAny>("status", &nothing)).await, Ok(Ok(_)))
     }
 
-    /// Remember a copy, so that it does not outlive the image.
+    /// Registers a copy, so that it does not outlive the image.
     pub(crate) fn adopt(&self, pid: u32, copy: Arc<PidHandle>) {
         lock(&self.copies).insert(pid, copy);
     }
 
-    /// A copy was reaped.
+    /// Removes a copy that was reaped.
     pub(crate) fn forget(&self, pid: u32) {
         lock(&self.copies).remove(&pid);
     }
 
-    /// Kill the copies; how many there were.
+    /// Kills the copies; returns their number.
     pub(crate) fn kill_copies(&self) -> usize {
         let copies = lock(&self.copies);
         copies.values().for_each(|copy| copy.kill());

@@ -1,15 +1,16 @@
-//! Lines of a byte stream, each up to a limit. Reading can be cancelled at any time without losing bytes.
+//! Lines of a byte stream, each up to a limit. Reading can be cancelled at any time without losing
+//! bytes.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Memory kept between lines; a longer line's buffer is given back.
+/// The buffer size kept between lines; the buffer of a longer line is freed.
 const KEEP: usize = 64 << 10;
-/// The least room for one read.
+/// The least free space for one read.
 const ROOM: usize = 8 << 10;
 
-/// Why no line came.
+/// The reason why no line was read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LineError {
     /// The stream failed.
@@ -25,20 +26,21 @@ pub(crate) enum LineError {
 pub(crate) struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
-    /// Where the next line starts in `buffer`.
+    /// The start of the next line in `buffer`.
     start: usize,
-    /// How far `buffer` holds no newline.
+    /// The length of the part of `buffer` that holds no newline.
     scanned: usize,
     limit: usize,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of `reader`, none longer than `limit` bytes.
+    /// Creates a reader of the lines of `reader`, none longer than `limit` bytes.
     pub(crate) fn new(reader: R, limit: usize) -> Lines<R> {
         Lines { reader, buffer: Vec::new(), start: 0, scanned: 0, limit }
     }
 
-    /// The next line without its newline; `None` at the end of the stream. A last line without a newline is dropped: it is torn.
+    /// Returns the next line without its newline; `None` at the end of the stream. A last line
+    /// without a newline is incomplete and is dropped.
     pub(crate) async fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
         loop {
             if let Some(at) = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n') {
@@ -57,7 +59,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Move the unfinished line to the front and give back what a long one had taken.
+    /// Moves the unfinished line to the front and frees the space of a long line.
     fn make_room(&mut self) {
         if self.start > 0 {
             self.buffer.drain(..self.start);

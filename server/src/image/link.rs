@@ -1,7 +1,8 @@
-//! The link to one image: request ids, who waits for which answer, and the two ends of the descriptor.
+//! The link to one image: request ids, the table of pending requests, and the reader and writer of
+//! the descriptor.
 //!
-//! A request is written by the caller itself when the descriptor takes it at once, so that a round trip costs one wake-up; what does
-//! not fit is written by a task. One task reads.
+//! A request is written by the caller itself when the descriptor takes it at once, so that a round
+//! trip costs one wake-up; a task writes the rest. One task reads.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -26,21 +27,22 @@ use super::frames::{
 use super::lines::{LineError, Lines};
 use crate::model::image::{ImageError, OutputChunk, Progress};
 
-/// Frames in a row that cannot be read before the link is given up.
+/// The number of unreadable frames in a row after which the link is closed.
 const BAD_FRAMES: usize = 16;
-/// Bytes that may wait to be written beside one frame; the image is not reading when there are more.
+/// Bytes that may wait to be written beside one frame; with more, the image is not reading.
 const BACKLOG: usize = 8 << 20;
-/// Characters of one evaluation's output that are streamed; the answer has the rest, clipped.
+/// Characters of one evaluation's output that are streamed; the answer has all of it, clipped.
 const STREAMED: usize = 1 << 20;
 
-/// Lock, whether or not another thread panicked: what is guarded is consistent between any two statements.
+/// Locks the mutex, also after a panic of another thread: the guarded data is consistent between
+/// any two statements.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the image volunteers to its supervisor.
+/// A frame that the image sends its supervisor unasked.
 pub(crate) enum Volunteered {
-    /// Its first frame.
+    /// The image's first frame.
     Ready(Ready),
     /// A thread died of a condition.
     ThreadError(ThreadErrorFrame),
@@ -49,9 +51,9 @@ pub(crate) enum Volunteered {
     Heap(HeapFrame),
 }
 
-/// Who hears the events of one request.
+/// The receiver of the events of one request.
 pub(crate) enum Listener {
-    /// Nobody.
+    /// No receiver.
     None,
     /// An evaluation's output, and how much of it was passed on.
     Output(mpsc::UnboundedSender<OutputChunk>, usize),
@@ -61,10 +63,10 @@ pub(crate) enum Listener {
     Copy(Option<oneshot::Sender<u32>>),
 }
 
-/// Why a request has no result.
+/// The reason why a request has no result.
 #[derive(Debug)]
 pub(crate) enum NoResult {
-    /// The image said no.
+    /// The image refused the request.
     Refused(Refusal),
     /// The link was closed.
     Closed,
@@ -86,7 +88,8 @@ struct Table {
     pending: HashMap<u64, Pending>,
 }
 
-/// A link to one image. It closes when the image leaves, when it talks nonsense, or when [`Link::close`] is called.
+/// A link to one image. The link closes when the image leaves, when the image sends invalid frames,
+/// or when [`Link::close`] is called.
 pub(crate) struct Link {
     next: AtomicU64,
     table: Mutex<Table>,
@@ -94,13 +97,14 @@ pub(crate) struct Link {
     backlog: Mutex<Vec<u8>>,
     more: Notify,
     closed: CancellationToken,
-    /// The longest frame; tests have a smaller one.
+    /// The length limit of a frame; tests set a smaller one.
     frame_limit: usize,
     why: Mutex<Option<String>>,
 }
 
 impl Link {
-    /// Take the host's end of the socket pair. `volunteer` is called on the reading task and must not block.
+    /// Opens the host's end of the socket pair. `volunteer` is called on the reading task and must
+    /// not block.
     pub(crate) fn open(
         stream: StdUnixStream,
         runtime: &Handle,
@@ -133,7 +137,8 @@ impl Link {
         Ok(link)
     }
 
-    /// Close the link: every request that waits is told, and the image sees the end of its descriptor and leaves.
+    /// Closes the link: every pending request fails, and the image reads the end of its descriptor
+    /// and exits.
     pub(crate) fn close(&self, why: &str) {
         let waiting = {
             let mut table = lock(&self.table);
@@ -155,12 +160,13 @@ impl Link {
         self.closed.cancelled().await;
     }
 
-    /// Why it was closed, once it is.
+    /// Returns the reason why the link was closed, once it is.
     pub(crate) fn why_closed(&self) -> Option<String> {
         lock(&self.why).clone()
     }
 
-    /// Send a request. Dropping the [`Call`] before its answer came interrupts the request in the image.
+    /// Sends a request. Dropping the [`Call`] before its answer came interrupts the request in the
+    /// image.
     pub(crate) fn call(
         self: &Arc<Self>,
         op: &'static str,
@@ -204,7 +210,7 @@ impl Link {
         }
     }
 
-    /// Send a request and wait for its answer.
+    /// Sends a request and waits for its answer.
     pub(crate) async fn ask<T: DeserializeOwned>(
         self: &Arc<Self>,
         op: &'static str,
@@ -213,7 +219,7 @@ impl Link {
         self.call(op, params, None, Listener::None)?.result().await
     }
 
-    /// Send a request whose answer nobody waits for.
+    /// Sends a request without waiting for its answer.
     pub(crate) fn tell(&self, op: &'static str, params: &impl Serialize) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         match serde_json::to_vec(&Request { id, op, params }) {
@@ -227,12 +233,12 @@ impl Link {
         }
     }
 
-    /// Interrupt a request.
+    /// Interrupts a request.
     pub(crate) fn interrupt(&self, target: u64, reason: &'static str) {
         self.tell("interrupt", &Interrupt { target, reason });
     }
 
-    /// Interrupt a request and say whether it was running.
+    /// Interrupts a request and returns whether it was running.
     pub(crate) async fn interrupt_found(self: &Arc<Self>, target: u64) -> bool {
         match self.ask::<Found>("interrupt", &Interrupt { target, reason: "cancel" }).await {
             Ok(found) => found.found,
@@ -243,7 +249,7 @@ impl Link {
         }
     }
 
-    /// The requests for one of `operations`: for `session`, or all of them.
+    /// Returns the requests for one of `operations`: those of `session`, or all.
     pub(crate) fn running(&self, session: Option<&str>, operations: &[&str]) -> Vec<u64> {
         let table = lock(&self.table);
         let mut ids: Vec<u64> = table
@@ -257,19 +263,19 @@ impl Link {
         ids
     }
 
-    /// How long the oldest request has waited.
+    /// Returns how long the oldest request has waited.
     pub(crate) fn oldest_wait(&self) -> Option<Duration> {
         lock(&self.table).pending.values().map(|pending| pending.since.elapsed()).max()
     }
 
-    /// Write at once what the descriptor takes, and leave the rest to the writing task.
+    /// Writes at once what the descriptor takes, and leaves the rest to the writing task.
     fn send(&self, frame: &[u8]) -> Result<(), ImageError> {
         let mut backlog = lock(&self.backlog);
         let mut sent = 0;
         while backlog.is_empty() && sent < frame.len() {
             match self.write.try_write(&frame[sent..]) {
                 Ok(count) => sent += count,
-                // A closed link is told by the reading task; the request fails there.
+                // The reading task reports a closed link; the request fails there.
                 Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => return Ok(()),
                 Err(_) => break,
             }
@@ -295,7 +301,7 @@ impl Link {
         }
     }
 
-    /// Handle one frame; what is wrong with it, if it cannot be used.
+    /// Handles one frame. `Err`: the fault of a frame that cannot be used.
     fn receive(&self, line: &[u8], volunteer: &impl Fn(Volunteered)) -> Result<(), String> {
         let frame: Frame<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         match (frame.id, frame.event.as_deref()) {
@@ -364,7 +370,8 @@ struct Interrupt {
     reason: &'static str,
 }
 
-/// Pass a piece of output on, until so much was passed on that the client is better served by the clipped answer.
+/// Passes a piece of output on, until the limit beyond which the client gets only the clipped
+/// answer.
 fn pass_on(frame: OutputFrame, sender: &mpsc::UnboundedSender<OutputChunk>, streamed: &mut usize) {
     if *streamed > STREAMED {
         return;
@@ -426,18 +433,18 @@ async fn write_backlog(link: Arc<Link>) {
     }
 }
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
     /// The link closed: the image is gone.
     #[error("the image is gone")]
     Gone,
-    /// The image, or the host, refused it.
+    /// The image, or the host, refused the call.
     #[error(transparent)]
     Refused(#[from] ImageError),
 }
 
-/// A request in flight.
+/// A pending request.
 pub(crate) struct Call {
     id: u64,
     op: &'static str,
@@ -447,12 +454,13 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Its id on the wire.
+    /// Returns the request id on the wire.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// Wait for the answer. May be dropped and called again until it resolved once; after that it is [`CallError::Gone`].
+    /// Waits for the answer. May be dropped and called again until it resolved once; after that it
+    /// is [`CallError::Gone`].
     pub(crate) async fn result<T: DeserializeOwned>(&mut self) -> Result<T, CallError> {
         if self.answered {
             return Err(CallError::Gone);
@@ -465,7 +473,7 @@ impl Call {
                 let message = format!("The image's answer to {} cannot be read: {error}", self.op);
                 CallError::Refused(ImageError::Refused { kind: "internal".into(), message })
             }),
-            // Not `cannot-fork`: trying again would not help.
+            // Not `cannot-fork`: another try would not help.
             Err(NoResult::Refused(refusal)) if refusal.kind == "busy" => {
                 Err(CallError::Refused(ImageError::Busy(refusal.message)))
             }

@@ -1,4 +1,4 @@
-//! The link, with the other end played by the test.
+//! Tests of the link; the test plays the image at the other end.
 
 use std::io::{BufRead, BufReader, Write};
 

@@ -1,5 +1,5 @@
-//! All knowledge of the SBCL process: its core, its start, its link, its death. docs/wire.md is the protocol,
-//! docs/architecture.md says what each file is for.
+//! The control of the SBCL process: its core, its start, its link, its end. docs/wire.md is the
+//! protocol; docs/architecture.md describes each file.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
 

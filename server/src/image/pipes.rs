@@ -1,7 +1,9 @@
-//! What comes on the image's descriptors 1 and 2: from foreign code, from child processes, from the runtime itself.
+//! Output on the image's descriptors 1 and 2: from foreign code, from child processes, from the
+//! SBCL runtime itself.
 //!
-//! While exactly one evaluation runs it is that evaluation's output; otherwise it is told line by line. Everything is bounded: a child that
-//! prints without end costs neither memory nor the session's attention.
+//! While exactly one evaluation runs, the output belongs to that evaluation; otherwise it is
+//! reported line by line. All buffers are bounded, so that a child that prints without end takes
+//! neither memory nor the session's time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,9 +22,10 @@ use crate::model::image::OutputChunk;
 
 /// Bytes kept at each end of a captured text.
 const HALF: usize = 50_000;
-/// Bytes of a line that is told by itself.
+/// Bytes of a line that is reported by itself.
 const LINE: usize = 4096;
-/// Bytes and lines kept to explain a death, and how fresh they must be to do so.
+/// The bytes and lines kept to explain the end of the process, and their maximum age for that
+/// purpose.
 const LAST_BYTES: usize = 4096;
 const LAST_LINES: usize = 15;
 const FRESH: Duration = Duration::from_secs(5);
@@ -55,7 +58,7 @@ impl Clip {
         self.tail.drain(..over);
     }
 
-    /// The text; bytes that are not UTF-8 become U+FFFD.
+    /// Returns the text; bytes that are not UTF-8 become U+FFFD.
     fn finish(mut self) -> Clipped {
         let tail = self.tail.make_contiguous();
         if self.omitted == 0 {
@@ -67,7 +70,7 @@ impl Clip {
     }
 }
 
-/// What is kept of one descriptor for one evaluation.
+/// The output of one descriptor that is kept for one evaluation.
 struct Capture {
     id: u64,
     clip: Clip,
@@ -75,17 +78,18 @@ struct Capture {
     streamed: usize,
 }
 
-/// Where lines go that belong to no evaluation: the line, and whether it came on descriptor 2.
+/// The receiver of lines that belong to no evaluation: the line, and whether it came on descriptor
+/// 2.
 pub(crate) type Tell = Arc<dyn Fn(String, bool) + Send + Sync>;
 
-/// What one descriptor brings, and to whom.
+/// The output of one descriptor, and its receivers.
 struct Sink {
     stderr: bool,
     captures: Vec<Capture>,
     line: Vec<u8>,
     rate: Rate,
     tell: Tell,
-    /// The last bytes, whoever they belonged to, and when they came.
+    /// The last bytes, of any evaluation or none, and the time at which they came.
     last: VecDeque<u8>,
     last_at: Option<Instant>,
 }
@@ -133,7 +137,7 @@ impl Sink {
     }
 }
 
-/// One descriptor.
+/// An input pipe, which reads one descriptor of the image.
 struct Pipe {
     descriptor: Receiver,
     sink: Mutex<Sink>,
@@ -175,10 +179,11 @@ impl Pipe {
         lock(&self.sink).tell_line();
     }
 
-    /// Read what is there now, straight from the descriptor: the runtime may not have heard yet that there is something.
+    /// Reads the available output straight from the descriptor: the async runtime may not have
+    /// reported it yet.
     fn drain(&self, sink: &mut Sink) {
         let mut bytes = [0; 8192];
-        // A writer that never stops must not hold the caller.
+        // The number of reads is bounded: a writer that never stops must not block the caller.
         for _ in 0..64 {
             match rustix::io::read(self.descriptor.as_fd(), &mut bytes) {
                 Ok(0) => return,
@@ -213,24 +218,26 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// Read `out` and `err` until they end; lines of no evaluation go to `tell`.
+    /// Reads `out` and `err` until they end; lines of no evaluation go to `tell`.
     pub(crate) fn open(out: OwnedFd, err: OwnedFd, tell: Tell, runtime: &Handle) -> io::Result<Pipes> {
         let out = Pipe::open(out, false, tell.clone(), runtime)?;
         Ok(Pipes { out, err: Pipe::open(err, true, tell, runtime)? })
     }
 
-    /// The evaluation `id` starts.
+    /// Notes that the evaluation `id` starts.
     pub(crate) fn begin(&self, id: u64, stream: Option<mpsc::UnboundedSender<OutputChunk>>) {
         self.out.begin(id, stream.clone());
         self.err.begin(id, stream);
     }
 
-    /// The evaluation `id` has ended: what came on descriptors 1 and 2 while it ran alone.
+    /// Notes that the evaluation `id` has ended; returns the output on descriptors 1 and 2 while it
+    /// ran alone.
     pub(crate) fn end(&self, id: u64) -> (Clipped, Clipped) {
         (self.out.end(id), self.err.end(id))
     }
 
-    /// What was printed just now, to explain a death: on descriptor 2, else on 1.
+    /// Returns the most recent output, to explain the end of the process: that on descriptor 2,
+    /// else on 1.
     pub(crate) fn last_lines(&self) -> Vec<String> {
         for pipe in [&self.err, &self.out] {
             let mut sink = lock(&pipe.sink);
@@ -249,7 +256,7 @@ impl Pipes {
     }
 }
 
-/// Append what came on a descriptor to what came on the Lisp stream.
+/// Appends the output of a descriptor to the output of the Lisp stream.
 pub(crate) fn append(text: &mut Clipped, more: Clipped) {
     if more.text.is_empty() {
         return;

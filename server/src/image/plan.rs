@@ -1,17 +1,18 @@
-//! The plan of a new image: the systems and the reloads that it gets, and the record of what it got.
+//! The plan of a new image: the systems and the reloads that it gets, and the record of what it
+//! got.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::api::LoadSystemParams;
 
-/// The names that a message lists at most.
+/// The number of names that a message lists at most.
 const TOLD: usize = 20;
 
 /// Something that is loaded into a new image.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    /// An init file, and whether it must be there.
+    /// An init file, and whether it is required.
     File(PathBuf, bool),
     /// A system.
     System(LoadSystemParams),
@@ -22,18 +23,18 @@ pub(crate) enum Step {
 /// A hot reload of code that no system has on disk: the request, to be made again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
-    /// The operation (docs/wire.md).
+    /// The operation's name (docs/wire.md).
     pub operation: &'static str,
-    /// Its parameters.
+    /// The parameters of the operation.
     pub params: serde_json::Value,
-    /// What a person calls it.
+    /// A description for the user.
     pub what: String,
-    /// The definitions it made, as the report names them.
+    /// The definitions that the reload made, as the report names them.
     pub names: Vec<String>,
 }
 
 impl Step {
-    /// What a person calls it.
+    /// Returns the description for the user.
     pub(crate) fn name(&self) -> String {
         match self {
             Step::File(path, _) => path.display().to_string(),
@@ -43,22 +44,23 @@ impl Step {
     }
 }
 
-/// What a new image will get.
+/// The systems, files and reloads that a new image will get.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     systems: Vec<LoadSystemParams>,
-    /// Counts the changes.
+    /// A counter of changes.
     revision: u64,
-    /// The reloads that the image can take back, the last at the end; `None` for those of files, which are loaded with their systems.
+    /// The reloads that the image can undo, the last at the end; `None` for those of files, which
+    /// are loaded with their systems.
     reloads: Vec<Option<Replay>>,
-    /// The step that is being taken: when the image dies of it, it is not taken again.
+    /// The current step. A step during which the image dies is not repeated.
     taking: Option<Step>,
-    /// Steps that an image died of, each with why.
+    /// The steps during which an image died, each with the reason.
     fatal: Vec<(Step, String)>,
 }
 
 impl Plan {
-    /// A system was loaded; a system that is loaded again keeps its place.
+    /// Notes that a system was loaded; a system that is loaded again keeps its place.
     pub(crate) fn remember(&mut self, params: LoadSystemParams) {
         self.revision += 1;
         let params = LoadSystemParams { force: false, ..params };
@@ -68,13 +70,14 @@ impl Plan {
         }
     }
 
-    /// Code was reloaded.
+    /// Notes that code was reloaded.
     pub(crate) fn replay(&mut self, replay: Replay) {
         self.revision += 1;
         self.reloads.push(Some(replay));
     }
 
-    /// Files were reloaded, which defined `names`: code that had been reloaded before and defined nothing else is not to take their place again.
+    /// Notes a reload of files, which defined `names`. An earlier reload of code that defined
+    /// nothing else is not replayed any more.
     pub(crate) fn reloaded_files(&mut self, names: &[String], recorded: bool) {
         self.revision += 1;
         for entry in &mut self.reloads {
@@ -87,7 +90,8 @@ impl Plan {
         }
     }
 
-    /// The reloads that a new image gets, in order: of those that define the same names the newest alone.
+    /// Returns the reloads that a new image gets, in order; of those that define the same names
+    /// only the newest.
     fn replays(&self) -> Vec<Replay> {
         let mut defined = HashSet::new();
         let mut kept: Vec<Replay> = Vec::new();
@@ -101,18 +105,18 @@ impl Plan {
         kept
     }
 
-    /// The last reload was taken back.
+    /// Notes that the last reload was undone.
     pub(crate) fn undone(&mut self) {
         self.revision += 1;
         self.reloads.pop();
     }
 
-    /// Another number after each change of what an image would get.
+    /// Returns a number that changes whenever the contents of a new image would.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The image died; if a step was being taken, it died of that.
+    /// Notes that the image died; a step that was running is recorded as the cause.
     pub(crate) fn died(&mut self, reason: &str) {
         if let Some(step) = self.taking.take() {
             match &step {
@@ -124,31 +128,33 @@ impl Plan {
         }
     }
 
-    /// Returns the steps of a new image, with the init files first, and the steps that are left out because an image
-    /// died of them, each with why.
+    /// Returns the steps of a new image, with the init files first, and the steps that are left out
+    /// because an image died during them, each with the reason.
     pub(crate) fn begin(&mut self, files: Vec<Step>) -> (Vec<Step>, Vec<(String, String)>) {
         // A new image can undo what is replayed in it.
         self.reloads = self.replays().into_iter().map(Some).collect();
         let steps = self.steps(files);
         let left_out = self.fatal.iter().map(|(step, why)| (step.name(), why.clone())).collect();
-        // A system is tried again when it is asked for; an init file is not, until the configuration changes.
+        // A system is tried again when it is asked for; an init file is not, until the
+        // configuration changes.
         self.fatal.retain(|(step, _)| matches!(step, Step::File(..)));
         (steps, left_out)
     }
 
-    /// Returns the steps of a process that gets what the image got, with the init files first.
+    /// Returns the steps that give another process the contents of the image, with the init files
+    /// first.
     pub(crate) fn steps(&self, files: Vec<Step>) -> Vec<Step> {
         let files = files.into_iter().filter(|step| !matches!(step, Step::File(path, _) if self.is_fatal(path)));
         let replays = self.replays().into_iter().map(Step::Replay);
         files.chain(self.systems.iter().cloned().map(Step::System)).chain(replays).collect()
     }
 
-    /// Notes the step that is taken now; `None`: it was taken.
+    /// Notes the current step; `None`: the step is complete.
     pub(crate) fn taking(&mut self, step: Option<Step>) {
         self.taking = step;
     }
 
-    /// Forgets a reload that could not be made again.
+    /// Forgets a reload whose replay failed.
     pub(crate) fn not_replayed(&mut self, failed: &Replay) {
         self.reloads.retain(|known| known.as_ref() != Some(failed));
     }
@@ -158,17 +164,17 @@ impl Plan {
     }
 }
 
-/// What a new image got.
+/// The result of loading a new image's contents.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Restoration {
-    /// Names, in order.
+    /// The names of the loaded steps, in order.
     pub(crate) restored: Vec<String>,
-    /// What could not be loaded, and why.
+    /// The steps that could not be loaded, each with the reason.
     pub(crate) failed: Vec<(String, String)>,
 }
 
 impl Restoration {
-    /// For a person: what there is again, what there is not.
+    /// Returns a description for the user: what is loaded again, and what is not.
     pub(crate) fn describe(&self) -> String {
         let mut text = String::new();
         if !self.restored.is_empty() {
@@ -184,7 +190,7 @@ impl Restoration {
     }
 }
 
-/// Lists the names, of very many only the first.
+/// Lists the names; of a long list, only the first.
 fn list(names: &[String]) -> String {
     match names.len().checked_sub(TOLD) {
         Some(more) if more > 0 => format!("{} and {more} more", names[..TOLD].join(", ")),
@@ -216,7 +222,7 @@ mod tests {
         assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
         plan.replay(replay("g", &["G"]));
         assert_eq!(replayed(&plan), ["f 399", "nothing by name", "g"]);
-        // The one before counts again.
+        // The reload before it counts again.
         plan.undone();
         assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
         plan.begin(Vec::new());

@@ -1,4 +1,5 @@
-//! A program asked for its version: shows in a moment that it hangs or prints without end, which a build or a start would take minutes to show.
+//! The version query of a program, which soon finds a program that hangs or prints without end; a
+//! build or a start would take minutes to find it.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -13,16 +14,19 @@ use rustix::process::Pid;
 use super::excerpt::excerpt;
 use super::process::{kill_group, spawning};
 
-/// What a program may take to tell its version, and print for it.
+/// The limits of the time to print the version, and of the output.
 const LIMIT: Duration = Duration::from_secs(20);
 const BYTES: usize = 64 << 10;
-/// How often it is looked whether the program has ended while something of it holds the pipe.
+/// The interval between checks whether the program has ended while a descendant holds the pipe
+/// open.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What `PROGRAM ARGUMENTS --version` printed, and how it ended. Blocks, for 20 s at most. Everything that it started is ended.
+/// Returns the output of `PROGRAM ARGUMENTS --version` and the exit status. Blocks for 20 s at
+/// most. All processes that it started are ended.
 ///
 /// # Errors
-/// It could not be started, did not end, or printed without end: in words to be read after its name.
+/// The program could not be started, did not end, or printed without end: a phrase to be read after
+/// its name.
 pub fn version(program: &Path, arguments: &[String], directory: &Path) -> Result<(Vec<u8>, ExitStatus), String> {
     let cannot = |error: io::Error| format!("could not be started: {error}");
     let (mut read, write) = io::pipe().map_err(cannot)?;
@@ -33,7 +37,7 @@ pub fn version(program: &Path, arguments: &[String], directory: &Path) -> Result
         let started = write.try_clone().and_then(|copy| command.stdout(copy).stderr(write).spawn());
         started.map_err(cannot)?
     };
-    // Our ends of the pipe.
+    // Closes the host's ends of the pipe.
     drop(command);
     let deadline = Instant::now() + LIMIT;
     let mut printed = Vec::new();
@@ -88,7 +92,7 @@ mod tests {
     fn a_program_is_waited_for_and_bounded() {
         let (printed, status) = shell("echo SBCL 2.2.9; exit 3").unwrap();
         assert_eq!((printed.as_slice(), status.code()), (&b"SBCL 2.2.9\n"[..], Some(3)));
-        // Something of it stays and holds the pipe.
+        // A descendant stays and holds the pipe open.
         let (printed, _) = shell("echo SBCL; sleep 1000 &").unwrap();
         assert_eq!(printed, b"SBCL\n");
         assert!(shell("cat /dev/urandom").unwrap_err().starts_with("printed without end; it printed:\n("));

@@ -1,4 +1,5 @@
-//! Starting the image's process with the descriptors it needs and no others, and saying how a process ended.
+//! The start of the image's process with the descriptors that it needs and no others, and the
+//! description of how a process ended.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,41 +16,41 @@ use tokio::process::{Child, Command};
 
 use super::link::lock;
 
-/// Held while a descriptor is inheritable, so that no other child of ours gets it.
+/// The lock held while a descriptor is inheritable, so that no other child process inherits it.
 static SPAWNING: Mutex<()> = Mutex::new(());
 
-/// Held while a process is started that has nothing to do with the image.
+/// Takes the lock for the start of a process that is unrelated to the image.
 pub(crate) fn spawning() -> std::sync::MutexGuard<'static, ()> {
     lock(&SPAWNING)
 }
 
-/// What to start.
+/// The parameters of a start.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     /// The program.
     pub(crate) program: PathBuf,
-    /// Its arguments.
+    /// The program's arguments.
     pub(crate) arguments: Vec<OsString>,
-    /// Its current directory.
+    /// The current directory of the process.
     pub(crate) directory: PathBuf,
-    /// The host's own directory, for files that go with it.
+    /// The host's own directory, for files that the process needs.
     pub(crate) work: PathBuf,
 }
 
-/// What was started.
+/// A started process.
 pub(crate) struct Started {
-    /// The leader of a process group of its own. Killed when dropped.
+    /// The leader of its own process group. Killed when dropped.
     pub(crate) child: Child,
     /// The host's end of the link.
     pub(crate) link: UnixStream,
-    /// Where descriptor 1 is read.
+    /// The read end of descriptor 1.
     pub(crate) out: OwnedFd,
-    /// Where descriptor 2 is read.
+    /// The read end of descriptor 2.
     pub(crate) err: OwnedFd,
 }
 
-/// Start the image: a process group of its own, `/dev/null` on 0, pipes on 1 and 2, and its end of the link, whose number is in `CONSORT_FD`;
-/// `CONSORT_WORK` names the host's directory.
+/// Starts the image: its own process group, `/dev/null` on 0, pipes on 1 and 2, and its end of the
+/// link, the number of which is in `CONSORT_FD`. `CONSORT_WORK` names the host's directory.
 pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
     let (ours, theirs) = UnixStream::pair()?;
     let (out, out_writer) = io::pipe()?;
@@ -75,13 +76,14 @@ pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
     Ok(Started { child, link: ours, out: out.into(), err: err.into() })
 }
 
-/// Start a helper process (the core's build), which inherits none of our descriptors.
+/// Starts a helper process (the core's build), which inherits none of the host's descriptors.
 pub(crate) fn start_helper(command: &mut Command) -> io::Result<Child> {
     let _alone = lock(&SPAWNING);
     command.stdin(Stdio::null()).process_group(0).kill_on_drop(true).spawn()
 }
 
-/// How a process ended, to be read after its name: "exited with code 1", "was killed by signal 9 (KILL)".
+/// Describes how a process ended, to be read after its name: "exited with code 1", "was killed by
+/// signal 9 (KILL)".
 pub(crate) fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with code {code}"),
@@ -90,7 +92,7 @@ pub(crate) fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// "signal 9 (KILL)".
+/// Describes a signal: "signal 9 (KILL)".
 pub(crate) fn describe_signal(signal: i32) -> String {
     let name = match Signal::from_named_raw(signal) {
         Some(Signal::KILL) => "KILL, from outside or for want of memory",
@@ -108,7 +110,7 @@ pub(crate) fn describe_signal(signal: i32) -> String {
     format!("signal {signal} ({name})")
 }
 
-/// Kill every process of the group that `leader` leads.
+/// Kills every process of the group led by `leader`.
 pub(crate) fn kill_group(leader: Pid) {
     match rustix::process::kill_process_group(leader, Signal::KILL) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => {}
@@ -116,8 +118,9 @@ pub(crate) fn kill_group(leader: Pid) {
     }
 }
 
-/// A process that is not our child: a check's copy, or an image behind a wrapper. Where the system can, it is held by a descriptor,
-/// so that a number that was given to another process in the meantime is not killed.
+/// A process that is not a child of the host: a check's copy, or an image behind a wrapper. On
+/// systems with process descriptors the handle holds one, so that a process to which the number was
+/// given in the meantime is not killed.
 #[derive(Debug)]
 pub(crate) struct PidHandle {
     pid: Pid,
@@ -126,7 +129,7 @@ pub(crate) struct PidHandle {
 }
 
 impl PidHandle {
-    /// Take hold of a living process. `None`: there is no such process (any more).
+    /// Opens a handle on a living process. `None`: there is no such process (any more).
     pub(crate) fn new(pid: u32) -> Option<PidHandle> {
         let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw)?;
         #[cfg(target_os = "linux")]
@@ -140,12 +143,12 @@ impl PidHandle {
         pid_handle
     }
 
-    /// Its number.
+    /// Returns the process id.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Kill it; nothing when it is gone.
+    /// Kills the process; does nothing when the process is gone.
     pub(crate) fn kill(&self) {
         #[cfg(target_os = "linux")]
         let result = match &self.descriptor {
@@ -181,7 +184,7 @@ mod tests {
         text
     }
 
-    /// What a process that we start has open without any doing of ours.
+    /// The descriptors that a started process inherits independently of the host.
     async fn inherited() -> usize {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "ls /dev/fd/"]).stdout(Stdio::piped());

@@ -1,11 +1,11 @@
-//! Which program runs the image: `lisp.command` looked up on PATH. Nothing is started here.
+//! The program that runs the image: `lisp.command` looked up on PATH. Nothing is started here.
 
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How to get SBCL, for a person who has none.
+/// The installation advice for a user without SBCL.
 const ADVICE: &str = "Install it with
     Debian, Ubuntu:  sudo apt install sbcl
     Fedora:          sudo dnf install sbcl
@@ -13,10 +13,10 @@ const ADVICE: &str = "Install it with
     macOS:           brew install sbcl
 or name the program in the configuration: `command = [\"/path/to/sbcl\"]` in the table [lisp].";
 
-/// Why the program cannot be used.
+/// The reason why the program cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum ProgramError {
-    /// It was not found.
+    /// The program was not found.
     #[error("{0}")]
     NotFound(String),
     /// `lisp.command` is empty.
@@ -29,18 +29,21 @@ pub(crate) enum ProgramError {
 /// A program that was found.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
-    /// Where it was found.
+    /// The path of the program.
     pub(crate) path: PathBuf,
-    /// The arguments that the configuration gives it.
+    /// The arguments from the configuration.
     pub(crate) arguments: Vec<String>,
-    /// It is SBCL's own executable and not a script or another program that starts it, so it takes `--core`.
+    /// True if the program is SBCL's own executable, which takes `--core`, and not a script or
+    /// another program that starts SBCL.
     pub(crate) plain: bool,
-    /// What changes when another program is put in its place: the file with links resolved, its time and its size.
+    /// A string that changes when the program is replaced: the file with links resolved, its time
+    /// and its size.
     pub(crate) identity: String,
 }
 
-/// Look `command` up: an absolute path, a path relative to `workspace`, or a name on `path` (the variable PATH's value). An entry of
-/// PATH that is relative would name a directory of the workspace, and does not count.
+/// Looks `command` up: an absolute path, a path relative to `workspace`, or a name on `path` (the
+/// value of the variable PATH). A relative entry of PATH would name a directory of the workspace,
+/// and is ignored.
 pub(crate) fn find(command: &[String], workspace: &Path, path: &str) -> Result<Program, ProgramError> {
     let (name, arguments) = command.split_first().filter(|(name, _)| !name.is_empty()).ok_or(ProgramError::Empty)?;
     let found = if name.contains('/') {
@@ -69,10 +72,10 @@ pub(crate) fn find(command: &[String], workspace: &Path, path: &str) -> Result<P
     Ok(Program { path: found, arguments: arguments.to_vec(), plain, identity })
 }
 
-/// The program that `lisp.command` starts in `workspace`.
+/// Returns the program that `lisp.command` starts in `workspace`.
 ///
 /// # Errors
-/// Why there is none, for a person.
+/// The reason why there is none, for the user.
 pub fn find_program(command: &[String], workspace: &Path) -> Result<PathBuf, String> {
     let path = std::env::var("PATH").unwrap_or_default();
     find(command, workspace, &path).map(|program| program.path).map_err(|error| error.to_string())
@@ -82,7 +85,7 @@ fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// A native executable (ELF or Mach-O) whose name says SBCL.
+/// Returns whether the file is a native executable (ELF or Mach-O) with SBCL in its name.
 fn is_sbcl(file: &Path) -> bool {
     let mut magic = [0; 4];
     let native = fs::File::open(file).and_then(|mut open| open.read_exact(&mut magic)).is_ok()

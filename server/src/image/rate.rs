@@ -1,13 +1,14 @@
-//! A ration of what the image may tell unasked, so that a loop in it costs the host and its clients nothing.
+//! A rate limit on unsolicited output of the image, so that a loop in it costs the host and its
+//! clients little.
 
 use std::time::Instant;
 
-/// CheckOutput at once.
+/// The number of messages that may pass at once.
 const BURST: f64 = 500.0;
-/// Then, each second.
+/// The number of further messages each second.
 const PER_SECOND: f64 = 50.0;
 
-/// A token bucket that counts what it refused.
+/// A token bucket that counts refused messages.
 #[derive(Debug)]
 pub(crate) struct Rate {
     tokens: f64,
@@ -16,12 +17,12 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// A full one.
+    /// Creates a full bucket.
     pub(crate) fn new() -> Rate {
         Rate { tokens: BURST, at: Instant::now(), dropped: 0 }
     }
 
-    /// Whether one more may pass; if so, how many were refused before it.
+    /// Returns, if one more message may pass, the number refused before it.
     pub(crate) fn take(&mut self) -> Option<u64> {
         let now = Instant::now();
         self.tokens = (self.tokens + (now - self.at).as_secs_f64() * PER_SECOND).min(BURST);

@@ -1,4 +1,5 @@
-//! What a new image gets before anybody may use it: the init files, and the systems that were loaded through Consort, in order.
+//! The contents that a new image gets before its first use: the init files, and the systems that
+//! were loaded through Consort, in order.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,14 +14,14 @@ use super::runtime::Runtime;
 use crate::config::InitFile;
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 
-/// An init file that takes longer is interrupted, seconds.
+/// The time limit of an init file, after which it is interrupted.
 const INIT_LIMIT: Duration = Duration::from_secs(60);
-/// So is the loading of one system.
+/// The time limit of the loading of one system.
 const SYSTEM_LIMIT: Duration = Duration::from_secs(600);
-/// What an interrupted step may take to stop before the image is ended.
+/// The time that an interrupted step has to stop before the image is ended.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// The init files that a plain `sbcl` would load, or the configured one.
+/// Returns the init files that a plain `sbcl` would load, or the configured one.
 fn init_files(runtime: &Runtime) -> Vec<Step> {
     match &runtime.config().init_file {
         InitFile::None => Vec::new(),
@@ -32,12 +33,13 @@ fn init_files(runtime: &Runtime) -> Vec<Step> {
     }
 }
 
-/// Whether the step is an init file that need not be there, and is not.
+/// Returns whether the step is an optional init file that is absent.
 fn is_absent(step: &Step) -> bool {
     matches!(step, Step::File(path, false) if !path.exists())
 }
 
-/// Give a new image what it should have. `Err`: the image died meanwhile. `say` is told what is being done.
+/// Loads the contents of the plan into a new image. `Err`: the image died meanwhile. `say` gets a
+/// description of each step.
 pub(crate) async fn restore(
     runtime: &Runtime,
     instance: &Instance,
@@ -71,7 +73,8 @@ pub(crate) async fn restore(
     Ok(result)
 }
 
-/// Give a second process what the image got, and change nothing of the plan; what failed. `Err`: the process died of it.
+/// Loads the contents of the image into a second process without changing the plan; returns the
+/// failures. `Err`: the process died during it.
 pub(crate) async fn repeat(runtime: &Runtime, instance: &Instance, init: bool) -> Result<Vec<(String, String)>, ()> {
     let files = if init { init_files(runtime) } else { Vec::new() };
     let steps = lock(&runtime.plan).steps(files);
@@ -95,7 +98,7 @@ struct LoadFile<'a> {
     if_missing: &'static str,
 }
 
-/// A reload's outcome as any other's: what the compiler refused is an error.
+/// Converts a reload's outcome to that of an evaluation: a compiler refusal is an error.
 fn replayed(outcome: ReloadOutcome) -> EvalOutcome {
     let ReloadOutcome { failure, mut outcome, .. } = outcome;
     if let Some(failure) = failure {
@@ -105,7 +108,7 @@ fn replayed(outcome: ReloadOutcome) -> EvalOutcome {
     outcome
 }
 
-/// Take one step. `Err(None)`: the image died.
+/// Runs one step. `Err(None)`: the image died.
 async fn take(instance: &Instance, step: &Step) -> Result<(), Option<String>> {
     let (call, limit) = match step {
         Step::File(path, required) => {

@@ -1,4 +1,5 @@
-//! One process of the image: from its start to the last of what came of it. Owned by the supervisor alone.
+//! A process of the image, from its start to the end of its last descendant. Owned by the
+//! supervisor alone.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -22,52 +23,56 @@ use super::runtime::Runtime;
 use crate::config::{InitFile, LispConfig};
 use crate::model::image::ImageEvent;
 
-/// How long a process may take to say `ready`: a core does in tens of milliseconds, a wrapper has its own work to do.
+/// The time limit for a process to send `ready`: a core takes tens of milliseconds, a wrapper may
+/// take longer.
 const READY: Duration = Duration::from_secs(60);
-/// How long copies may take to be gone.
+/// The time limit for copies to end.
 const COPIES_GONE: Duration = Duration::from_secs(2);
 
-/// Where the reason begins in what SBCL's runtime prints when it gives up, and how many lines it has.
+/// The line with which the reason begins in the final output of SBCL's runtime, and the number of
+/// lines of the reason.
 const CAUSES: [&str; 5] =
     ["Heap exhausted", "fatal error", "Unhandled ", "INFO: Control stack guard page", "debugger invoked on"];
 const CAUSE_LINES: usize = 4;
-/// Lines before it, which may be of whatever brought it about.
+/// The number of lines before the reason that may show its cause.
 const BEFORE_LINES: usize = 6;
 
-/// Why an image did not become ready.
+/// The failure of an image to become ready.
 pub(crate) struct NotReady {
-    /// For a person.
+    /// The reason, for the user.
     pub(crate) reason: String,
-    /// What it tells of the next try.
+    /// The consequence for the next try.
     pub(crate) fault: Fault,
 }
 
-/// What a start that failed tells of the next one.
+/// The prospect of the next start after a failed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The process left by itself: what it was started from may be damaged.
+    /// The process exited by itself: the file from which it was started may be damaged.
     Left,
-    /// It was there and did not become ready.
+    /// The process ran and did not become ready.
     Mute,
-    /// It cannot have the heap that is configured, or has no clock to go by; the next one cannot and has not either.
+    /// The process cannot have the configured heap, or has no usable clock; the next process would
+    /// fail too.
     Surroundings,
 }
 
-/// A process that was started.
+/// A started process.
 pub(crate) struct Running {
     child: Child,
     group: Option<Pid>,
-    /// When.
+    /// The time of the start.
     pub(crate) since: Instant,
     link: Arc<Link>,
-    /// Once it is ready.
+    /// The instance, once the process is ready.
     pub(crate) instance: Option<Arc<Instance>>,
-    /// Until it is ready.
+    /// The output pipes, until the process is ready.
     pipes: Option<Pipes>,
 }
 
 impl Running {
-    /// Start a process and wait until it is ready. It is in `slot` from its start on. `events`: who hears what it volunteers.
+    /// Starts a process and waits until it is ready. The process is in `slot` from its start on.
+    /// `events` receives its unsolicited events.
     pub(crate) async fn begin(
         runtime: &Arc<Runtime>,
         program: &Program,
@@ -91,7 +96,7 @@ impl Running {
                 return Err(running.left(&format!("{name} {how} before it was ready"), runtime.config().heap));
             }
             () = running.link.closed() => {
-                // It usually exits right after; its exit says more than its link.
+                // The process usually exits right after; its exit status says more than its link.
                 let how = match tokio::time::timeout(Duration::from_secs(1), running.child.wait()).await {
                     Ok(Ok(status)) => describe(status),
                     _ => running.link.why_closed().unwrap_or_default(),
@@ -151,13 +156,13 @@ impl Running {
         }
     }
 
-    /// How the process ended, when it has. May be dropped and called again.
+    /// Returns how the process ended, when it has. May be dropped and called again.
     pub(crate) async fn end(&mut self) -> std::io::Result<CopyEnd> {
         let status = self.child.wait().await?;
         Ok(CopyEnd { exit: status.code(), signal: status.signal() })
     }
 
-    /// Why it left before it was ready.
+    /// Returns the reason why the process exited before it was ready.
     fn left(&self, what: &str, heap: u64) -> NotReady {
         let printed = self.last_printed();
         match heap_fault(&printed) {
@@ -187,7 +192,7 @@ impl Running {
 
     fn explain(&self, what: &str) -> String {
         let printed = self.last_printed();
-        // SBCL's runtime writes tables of its heap and its threads behind the reason.
+        // SBCL's runtime prints tables of its heap and its threads after the reason.
         let cause = printed.lines().position(|line| CAUSES.iter().any(|cause| line.contains(cause)));
         let told = match cause {
             Some(at) => {
@@ -200,10 +205,11 @@ impl Running {
         if told.is_empty() { format!("{what}.") } else { format!("{what}. It printed:\n{told}") }
     }
 
-    /// End the process and its copies, after `patience` for leaving by itself. How it ended, to be read after its name.
+    /// Ends the process and its copies, after `patience` for leaving by itself. Returns how the
+    /// process ended, to be read after its name.
     pub(crate) async fn finish(mut self, reason: &str, patience: Duration) -> String {
         if let Some(instance) = &self.instance {
-            // While it lives, it reaps its copies.
+            // A living image reaps its copies.
             let copies_until = Instant::now() + if patience.is_zero() { Duration::ZERO } else { COPIES_GONE };
             while instance.kill_copies() > 0 && Instant::now() < copies_until {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -211,13 +217,14 @@ impl Running {
         }
         let why = self.link.why_closed();
         self.link.close(reason);
-        // An image that died closes its link a moment before its exit can be seen; one whose link failed has not exited.
+        // An image that died closes its link a moment before its exit can be seen; one with a
+        // failed link has not exited.
         let patience = if why.is_some() { patience.max(Duration::from_secs(1)) } else { patience };
         let mut how = None;
         if let Ok(Ok(status)) = tokio::time::timeout(patience, self.child.wait()).await {
             how = Some(describe(status));
         }
-        // Also when the leader has exited: its copies are of its group.
+        // Also when the leader has exited: the copies belong to its process group.
         if let Some(group) = self.group {
             kill_group(group);
         }
@@ -234,7 +241,7 @@ impl Running {
         self.explain(&how)
     }
 
-    /// Wait until what was killed with the group is gone too.
+    /// Waits until the processes that were killed with the group are gone too.
     async fn copies_gone(&self) {
         let until = Instant::now() + COPIES_GONE;
         let there = |group| rustix::process::test_kill_process_group(group).is_ok();
@@ -244,7 +251,7 @@ impl Running {
     }
 }
 
-/// What hears the image from its first frame on.
+/// Returns the handler of the image's unsolicited frames.
 fn listener(
     events: &mpsc::UnboundedSender<ImageEvent>,
     ready: oneshot::Sender<super::frames::Ready>,
@@ -282,7 +289,7 @@ fn listener(
     }
 }
 
-/// The arguments after the program (docs/wire.md, "Starting the image").
+/// Returns the arguments after the program (docs/wire.md, "Starting the image").
 fn arguments(program: &Program, start: &Start, config: &LispConfig) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = program.arguments.iter().map(OsString::from).collect();
     if let Start::Core(core) = start {

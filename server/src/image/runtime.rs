@@ -21,14 +21,14 @@ const START_WAIT: Duration = Duration::from_secs(30);
 /// The time for which a call whose image died waits to be able to say what was restored.
 const RESTORE_WAIT: Duration = Duration::from_secs(20);
 
-/// Where the image is in its life, with what callers need.
+/// The phase of the image's life cycle, with the data that callers need.
 #[derive(Clone)]
 pub(crate) enum Phase {
     /// See [`ImageState::Idle`].
     Idle,
-    /// See [`ImageState::Starting`]; the image is there while what it had is loaded again.
+    /// See [`ImageState::Starting`]; the image is present while its contents are loaded again.
     Starting(String, Option<Arc<Instance>>),
-    /// What it starts from is being built; for a person.
+    /// The core or fasl is being built; the text is for the user.
     Building(String),
     /// See [`ImageState::Ready`].
     Ready(Arc<Instance>),
@@ -36,7 +36,7 @@ pub(crate) enum Phase {
     Dead(String, bool),
 }
 
-/// What the supervisor is told.
+/// A command to the supervisor.
 pub(crate) enum Command {
     /// End the image and start a new one.
     Restart(oneshot::Sender<Result<(), String>>),
@@ -44,38 +44,38 @@ pub(crate) enum Command {
     Shutdown(oneshot::Sender<()>),
 }
 
-/// What the handles, the supervisor and the tasks between them share.
+/// The state that the handles, the supervisor and the tasks between them share.
 pub(crate) struct Runtime {
     /// The configuration of the next start.
     config: Mutex<Arc<LispConfig>>,
-    /// Whether something needs the image.
+    /// True once something needs the image.
     needed: watch::Sender<bool>,
-    /// Its current directory.
+    /// The image's current directory.
     pub(crate) workspace: PathBuf,
     /// The host's own directory.
     pub(crate) private: PathBuf,
-    /// Where cores are.
+    /// The cache of cores.
     pub(crate) cache: Cache,
-    /// What everything runs on, also when a future is dropped elsewhere.
+    /// The handle on which everything runs, also when a future is dropped elsewhere.
     pub(crate) handle: Handle,
-    /// Where the image is in its life.
+    /// The phase of the image's life cycle.
     pub(crate) phase: watch::Sender<Phase>,
-    /// The same for the rest of the house.
+    /// The same state for other modules of the crate.
     pub(crate) state: watch::Sender<ImageState>,
-    /// What the image volunteers.
+    /// The events that the image reports unasked.
     pub(crate) events: mpsc::UnboundedSender<ImageEvent>,
-    /// What a new image will get.
+    /// The contents of a new image.
     pub(crate) plan: Mutex<Plan>,
-    /// What the last new image got.
+    /// The result of loading the contents of the last new image.
     pub(crate) last: Mutex<Option<Restoration>>,
-    /// What must end before the host may.
+    /// The tasks that must end before the host may exit.
     pub(crate) tasks: TaskTracker,
-    /// One evaluation of a session at a time.
+    /// The turns of the sessions: one evaluation of a session at a time.
     pub(crate) turns: Turns,
 }
 
 impl Runtime {
-    /// Everything at its beginning.
+    /// Creates the initial state.
     pub(crate) fn new(
         config: LispConfig,
         workspace: PathBuf,
@@ -124,7 +124,7 @@ impl Runtime {
         let _ = needed.wait_for(|needed| *needed).await;
     }
 
-    /// Tell the session; it may have ended.
+    /// Sends the event to the session, which may have ended.
     pub(crate) fn tell(&self, event: ImageEvent) {
         let _ = self.events.send(event);
     }
@@ -148,7 +148,7 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// The image, when it is ready; waits for one that is starting.
+    /// Returns the image, when it is ready; waits for one that is starting.
     pub(crate) async fn instance(&self) -> Result<Arc<Instance>, ImageError> {
         if let Phase::Ready(instance) = &*self.phase.borrow() {
             return Ok(instance.clone());
@@ -168,7 +168,7 @@ impl Runtime {
                 Phase::Idle => (START_WAIT, busy("starting", START_WAIT)),
                 Phase::Dead(reason, false) => (START_WAIT, reason.clone()),
                 Phase::Starting(what, _) => (START_WAIT, busy(what, START_WAIT)),
-                // That has a limit of its own, and is not wasted on whoever asks again.
+                // A build has its own time limit, and its result serves later calls too.
                 Phase::Building(what) => (BUILD_LIMIT, busy(what, BUILD_LIMIT)),
             };
             let changed = tokio::time::timeout(wait, phase.changed()).await;
@@ -178,7 +178,7 @@ impl Runtime {
         }
     }
 
-    /// The image also while what it had is being loaded again: its dispatcher answers.
+    /// Returns the image, also while its contents are loaded again: its dispatcher answers.
     pub(crate) async fn dispatcher(&self) -> Result<Arc<Instance>, ImageError> {
         let there = match &*self.phase.borrow() {
             Phase::Ready(instance) | Phase::Starting(_, Some(instance)) => Some(instance.clone()),
@@ -191,7 +191,8 @@ impl Runtime {
     }
 }
 
-/// The error of a call whose image died: what happened, and what there is now. Waits a while for the new image, to be able to say so.
+/// Returns the error of a call whose image died: the cause, and the state now. Waits a while for
+/// the new image, so that the error can describe it.
 pub(crate) async fn lost(runtime: &Runtime, instance: &Instance) -> ImageError {
     let mut phase = runtime.phase.subscribe();
     let settled = async {

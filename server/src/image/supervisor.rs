@@ -1,4 +1,5 @@
-//! The life of the image: Starting, Ready, Dead, and again. One task owns the process; everybody else asks.
+//! The life cycle of the image: Starting, Ready, Dead, and again. One task owns the process; all
+//! others send it commands.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,32 +19,32 @@ use crate::model::image::ImageEvent;
 
 /// The first pause before a new try, and the longest.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
-/// An image that lived so long was healthy: the next pause is the first one again.
+/// The lifetime after which an image counts as healthy: the next pause is the first one again.
 const HEALTHY: Duration = Duration::from_secs(30);
-/// Images in a row that did not become ready, after which no further try is made.
+/// The number of images in a row that did not become ready after which no further try is made.
 const TRIES: u32 = 5;
-/// The same of those that were there and said nothing.
+/// The same number for images that ran and sent nothing.
 const MUTE_TRIES: u32 = 2;
-/// What an image may take to leave by itself when it is asked to.
+/// The time that an image has to exit by itself when it is asked to.
 const LEAVE: Duration = Duration::from_secs(1);
-/// A request that waits longer has the image looked at.
+/// The waiting time of a request after which the supervisor checks whether the image responds.
 const SUSPICIOUS: Duration = Duration::from_secs(10);
-/// The dispatcher answers at once, unless something stops the whole process.
+/// The time limit of the dispatcher, which answers at once unless the whole process is stopped.
 const UNRESPONSIVE: Duration = Duration::from_secs(30);
 
-/// Reasons that are not faults.
+/// Reasons for an end that is not a fault.
 const RESTARTED: &str = "The Lisp image was restarted on request.";
 pub(crate) const LEAVING: &str = "Consort is leaving.";
 
-/// How one life ended.
+/// The end of one life cycle.
 enum Ended {
-    /// Somebody wants something; `None`: every handle was dropped.
+    /// A command came; `None`: every handle was dropped.
     Commanded(Option<Command>),
-    /// The image is gone, or must go; whether we ended it ourselves.
+    /// The image is gone, or must end; the flag is true if the host ended it.
     Died(String, bool),
-    /// It did not become ready.
+    /// The image did not become ready.
     NotReady(String),
-    /// There is nothing to start.
+    /// There is no program to start.
     CannotStart(String),
 }
 
@@ -51,21 +52,21 @@ enum Ended {
 pub(crate) struct Supervisor {
     runtime: Arc<Runtime>,
     generation: u64,
-    /// Why the last image went, for the one that comes.
+    /// The reason why the last image ended, for the report on the next one.
     why: Option<String>,
-    /// Who waits for a restart.
+    /// The callers that wait for a restart.
     waiting: Vec<oneshot::Sender<Result<(), String>>>,
     pause: Duration,
     failures: u32,
 }
 
 impl Supervisor {
-    /// Before the first start.
+    /// Creates the supervisor before the first start.
     pub(crate) fn new(runtime: Arc<Runtime>) -> Supervisor {
         Supervisor { runtime, generation: 0, why: None, waiting: Vec::new(), pause: BACK_OFF.0, failures: 0 }
     }
 
-    /// Start the image and keep it, until told otherwise or until every handle is dropped.
+    /// Starts the image and keeps it running, until a command ends it or every handle is dropped.
     pub(crate) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
         loop {
             let mut running = None;
@@ -79,7 +80,8 @@ impl Supervisor {
                     if let Some(instance) = running.as_ref().and_then(|running| running.instance.as_ref()) {
                         let restart = matches!(command, Some(Command::Restart(_)));
                         instance.note_end(if restart { RESTARTED } else { LEAVING });
-                        // Nobody begins anything in it any more. The rest of the house is told when it is gone.
+                        // No further call begins in the image. Its end is reported once the process
+                        // is gone.
                         let next = if restart {
                             Phase::Starting("restarting".into(), None)
                         } else {
@@ -116,7 +118,8 @@ impl Supervisor {
         }
     }
 
-    /// One life, from nothing to its end. The process is in `running`, so that the caller can end it whenever this is dropped.
+    /// Runs one life cycle, from the start to the end. The process is in `running`, so that the
+    /// caller can end it whenever this future is dropped.
     async fn life(&mut self, running: &mut Option<Running>) -> Ended {
         self.runtime.is_needed().await;
         self.generation += 1;
@@ -145,8 +148,8 @@ impl Supervisor {
                     runtime.tasks.spawn_blocking_on(sweep(runtime.cache.clone(), start), &runtime.handle);
                     break instance;
                 }
-                // What does not start is made again, once: a core may be damaged, and behind a command that runs some sbcl of its own choice
-                // there may be another one now.
+                // A file that does not start is built again, once: a core may be damaged, and a
+                // command that chooses an sbcl itself may start another one now.
                 Err(NotReady { reason, fault: Fault::Left }) if !built => {
                     tracing::warn!(reason, "what was cached does not start: it is built again");
                     self.finish(running.take(), &reason, Duration::ZERO).await;
@@ -156,7 +159,7 @@ impl Supervisor {
                     self.finish(running.take(), &reason, Duration::ZERO).await;
                     return Ended::CannotStart(reason);
                 }
-                // One that hangs does so again: each try costs a minute.
+                // A program that hangs does so again: each try costs a minute.
                 Err(NotReady { reason, fault: Fault::Mute }) => {
                     self.failures = self.failures.max(TRIES - MUTE_TRIES);
                     return Ended::NotReady(reason);
@@ -164,7 +167,7 @@ impl Supervisor {
                 Err(NotReady { reason, fault: Fault::Left }) => return Ended::NotReady(reason),
             }
         };
-        // A command that is not the plain executable has loaded its own init files: it knows which (docs/wire.md).
+        // A wrapper command has loaded its own init files (docs/wire.md).
         let init = program.plain || config.init_file != InitFile::Default;
         let say = |what| runtime.enter(Phase::Starting(what, Some(instance.clone())));
         let restored = tokio::select! {
@@ -177,7 +180,7 @@ impl Supervisor {
             (Err(()), None) => {} // it died, which is seen below
         }
         tokio::select! {
-            // Both at once when it dies: the process says more.
+            // Both occur together when the image dies: the exit status says more.
             () = Self::exited(running) => {}
             () = instance.link.closed() => {}
             () = instance.end_wanted() => {}
@@ -221,7 +224,8 @@ impl Supervisor {
         }
     }
 
-    /// An image is gone: say so. How long to wait for the next; `None`: until somebody asks for it.
+    /// Reports that an image is gone. Returns the time to wait for the next; `None`: until a call
+    /// needs it.
     async fn after(&mut self, ended: Ended, running: Option<Running>) -> Option<Duration> {
         let healthy = running.as_ref().is_some_and(|running| running.since.elapsed() > HEALTHY);
         let instance = running.as_ref().and_then(|running| running.instance.clone());
@@ -261,7 +265,7 @@ impl Supervisor {
         Some(pause)
     }
 
-    /// End a process and everything that came of it; how it ended.
+    /// Ends a process and all its descendants; returns how it ended.
     async fn finish(&self, running: Option<Running>, reason: &str, patience: Duration) -> String {
         match running {
             Some(running) => running.finish(reason, patience).await,
@@ -283,7 +287,8 @@ fn sweep(cache: Cache, used: Start) -> impl FnOnce() + Send + 'static {
     move || cache.sweep(&used)
 }
 
-/// Notice when the whole image stands still, and say so. It is not ended for that: a collection of a large heap is not a fault.
+/// Detects and reports that the whole image stands still. The image is not ended for that: a
+/// collection of a large heap is not a fault.
 async fn watch_dispatcher(runtime: &Runtime, instance: &Instance) {
     loop {
         tokio::time::sleep(SUSPICIOUS).await;

@@ -1,5 +1,5 @@
-//! One evaluation of a session at a time, in the order asked for. The wait is here and not in the image, so that a deadline counts the
-//! evaluation and not what ran before it.
+//! The order of evaluations: one of a session at a time, in the order of the requests. The wait is
+//! here and not in the image, so that a deadline counts the evaluation and not the ones before it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,17 +14,17 @@ pub(crate) struct Turns {
     sessions: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
 }
 
-/// A session's turn, until it is dropped.
+/// A session's turn, until dropped.
 pub(crate) type Turn = OwnedMutexGuard<()>;
 
 impl Turns {
-    /// Wait for the session's turn.
+    /// Waits for the session's turn.
     pub(crate) async fn take(&self, session: &str) -> Turn {
         let turn = lock(&self.sessions).entry(session.to_owned()).or_default().clone();
         turn.lock_owned().await
     }
 
-    /// The session's client left.
+    /// Forgets a session whose client left.
     pub(crate) fn forget(&self, session: &str) {
         lock(&self.sessions).remove(session);
     }

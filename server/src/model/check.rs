@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 
-/// How the text of a check is read.
+/// The mode in which the text of a check is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckMode {
@@ -15,26 +15,27 @@ pub enum CheckMode {
     Form,
 }
 
-/// What the copy of a system's check must know of a file before it reads it.
+/// The facts that the copy of a system's check needs about a file before it reads the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileFacts {
-    /// Characters.
+    /// The length in characters.
     pub length: usize,
-    /// Spans the scanner found broken: read as white space.
+    /// Spans that the scanner found broken; the copy reads them as white space.
     pub withheld: Vec<Span>,
-    /// The start of the last form that a complete check comes to, by the host's own count.
+    /// The start of the last form that a complete check reaches, counted by the host.
     pub last_form: Option<usize>,
 }
 
-/// How a check ended.
+/// The end of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "end")]
 pub enum CheckEnd {
-    /// The whole text was seen.
+    /// The whole text was checked.
     Complete,
-    /// The copy passed a limit or died; what had been found is in the report, with a diagnostic on the form it was at.
+    /// The copy passed a limit or died. The report has the findings so far, with a diagnostic on
+    /// the form at which the copy ended.
     Stopped {
-        /// One sentence, for a person.
+        /// The reason, one sentence for the user.
         reason: String,
     },
 }
@@ -42,12 +43,12 @@ pub enum CheckEnd {
 /// The answer to `check`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckReport {
-    /// In the order of the text.
+    /// The diagnostics, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
-    /// Top-level forms that were read and compiled.
+    /// The number of top-level forms that were read and compiled.
     pub forms: usize,
-    /// The file's system, when it is known and not loaded in the image.
+    /// The file's system, when the system is known and not loaded in the image.
     pub unloaded_system: Option<String>,
-    /// How it ended.
+    /// The end of the check.
     pub end: CheckEnd,
 }

@@ -1,10 +1,10 @@
-//! A diagnostic, as every door and `consort check` see it.
+//! A diagnostic, as every front end and `consort check` see it.
 
 use std::path::PathBuf;
 
 use crate::text::Span;
 
-/// How bad it is. The order is worst first.
+/// The severity of a diagnostic. The order is worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
@@ -16,7 +16,7 @@ pub enum Severity {
     StyleWarning,
     /// A compiler note. LSP 4 (hint); off until asked for.
     Note,
-    /// Something about the file and not a finding in it (its system is not loaded). LSP 3.
+    /// A fact about the file that is not a finding in it (its system is not loaded). LSP 3.
     Information,
 }
 
@@ -32,7 +32,7 @@ impl Severity {
     }
 }
 
-/// How an editor may draw it beside its severity.
+/// The way an editor may draw a diagnostic, beside its severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tag {
@@ -42,45 +42,49 @@ pub enum Tag {
     Deprecated,
 }
 
-/// Another place that explains this one: where the name was defined, the opening parenthesis that is never closed.
+/// A related place that explains a diagnostic: the definition of the name, the opening parenthesis
+/// that is never closed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Related {
-    /// The file it lies in; `None`: the text that was checked.
+    /// The file of the place; `None`: the text that was checked.
     #[serde(default)]
     pub file: Option<PathBuf>,
-    /// Where.
+    /// The span of the place.
     pub span: Span,
-    /// Why it matters, one sentence.
+    /// The explanation, one sentence.
     pub message: String,
 }
 
-/// One finding at one place. A name that is undefined in three places gives three.
+/// A finding at one place. A name that is undefined in three places gives three diagnostics.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Diagnostic {
-    /// Where, narrowed to the symbol that is meant.
+    /// The span, narrowed to the symbol that is meant.
     pub span: Span,
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
-    /// What kind, stable for machines: `undefined-function`, `unused-variable`, `unbalanced-list`, ... See docs/diagnostics.md.
+    /// The kind, stable for programs: `undefined-function`, `unused-variable`, `unbalanced-list`,
+    /// ... See docs/diagnostics.md.
     pub code: String,
-    /// What a person reads: the compiler's own words, cleaned of addresses and stream names.
+    /// The message for the user: the compiler's own text without addresses and stream names.
     pub message: String,
-    /// The condition's type as the contract prints it: `WARNING`, `STYLE-WARNING`, `SB-INT:SIMPLE-READER-ERROR`; `None` for the scanner's own.
+    /// The condition's type as the contract prints it: `WARNING`, `STYLE-WARNING`,
+    /// `SB-INT:SIMPLE-READER-ERROR`; `None` for the scanner's own diagnostics.
     #[serde(default)]
     pub condition: Option<String>,
-    /// The top-level form it is in, upper-case and abbreviated to a line, for `compile-form`.
+    /// The enclosing top-level form, upper-case and abbreviated to a line, for `compile-form`.
     #[serde(default)]
     pub form: Option<String>,
-    /// The span of that top-level form; `None` when no form could be told.
+    /// The span of that top-level form; `None` when the form is unknown.
     #[serde(default)]
     pub toplevel: Option<Span>,
-    /// How an editor may draw it.
+    /// The way an editor may draw the diagnostic.
     #[serde(default)]
     pub tags: Vec<Tag>,
-    /// Other places.
+    /// Related places.
     #[serde(default)]
     pub related: Vec<Related>,
-    /// What a quick fix needs: `{"symbol": "FOO"}`, `{"system": "my-app"}`. Its shape depends on `code`.
+    /// The data for a quick fix: `{"symbol": "FOO"}`, `{"system": "my-app"}`. The shape depends on
+    /// `code`.
     #[serde(default)]
     pub data: serde_json::Value,
 }

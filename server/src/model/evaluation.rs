@@ -2,35 +2,35 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Text kept to a limit: head and tail, with how many characters between them were left out.
+/// Text clipped to a limit: its head, its tail, and the number of characters left out between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clipped {
-    /// The text; where something was left out, a line in it says so.
+    /// The text; a line in it marks the place where characters were left out.
     pub text: String,
-    /// Characters left out; 0 when whole.
+    /// The number of characters left out; 0 when the text is whole.
     #[serde(default)]
     pub omitted: usize,
 }
 
-/// A warning that was signalled and muffled while evaluating.
+/// A warning that was signalled and muffled during an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvalWarning {
-    /// `WARNING`, `STYLE-WARNING`, ... printed as seen from CL-USER.
+    /// The type, printed as seen from CL-USER: `WARNING`, `STYLE-WARNING`, ...
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its text.
+    /// The warning's text.
     pub message: String,
 }
 
 /// An unhandled serious condition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvalError {
-    /// Its type, printed as seen from CL-USER: `DIVISION-BY-ZERO`, `SB-INT:SIMPLE-PROGRAM-ERROR`.
+    /// The type, printed as seen from CL-USER: `DIVISION-BY-ZERO`, `SB-INT:SIMPLE-PROGRAM-ERROR`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its text.
+    /// The condition's text.
     pub message: String,
-    /// Up to 20 frames that matter, `(NAME ARG ...)`, innermost first, without their numbers.
+    /// Up to 20 relevant frames, `(NAME ARG ...)`, innermost first, without their numbers.
     #[serde(default)]
     pub backtrace: Vec<String>,
 }
@@ -38,23 +38,23 @@ pub struct EvalError {
 /// Time and allocation of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// Wall clock, milliseconds.
+    /// Wall-clock time, milliseconds.
     pub real_ms: f64,
     /// CPU time, milliseconds.
     pub run_ms: f64,
-    /// In the collector, milliseconds.
+    /// Time in the garbage collector, milliseconds.
     pub gc_ms: f64,
     /// Bytes allocated.
     pub bytes: u64,
 }
 
-/// How an evaluation ended.
+/// The end of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvalStatus {
-    /// Values came back.
+    /// The evaluation returned values.
     Ok,
-    /// An unhandled condition, `ABORT`, a refused exit: `error` says which.
+    /// An unhandled condition, `ABORT` or a refused exit, as given in `error`.
     Error,
     /// The deadline passed.
     Timeout,
@@ -65,24 +65,24 @@ pub enum EvalStatus {
 /// The answer to `eval`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvalOutcome {
-    /// How it ended.
+    /// The end of the evaluation.
     pub status: EvalStatus,
-    /// The last form's values, printed.
+    /// The values of the last form, printed.
     #[serde(default)]
     pub values: Vec<Clipped>,
-    /// `*standard-output*`, and what foreign code and children printed on descriptor 1.
+    /// `*standard-output*`, and the output of foreign code and child processes on descriptor 1.
     #[serde(default)]
     pub stdout: Clipped,
     /// `*error-output*` and `*trace-output*`, and descriptor 2.
     #[serde(default)]
     pub stderr: Clipped,
-    /// In order.
+    /// The warnings, in order.
     #[serde(default)]
     pub warnings: Vec<EvalWarning>,
-    /// Unless `Ok`.
+    /// The error; present unless the status is `Ok`.
     #[serde(default)]
     pub error: Option<EvalError>,
-    /// When asked for.
+    /// Time and allocation, when requested.
     #[serde(default)]
     pub timing: Option<Timing>,
     /// The session's current package afterwards.
@@ -92,9 +92,9 @@ pub struct EvalOutcome {
 /// The answer to `load-system`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadSystemOutcome {
-    /// Whether it is loaded now.
+    /// True if the system is loaded now.
     pub loaded: bool,
-    /// The evaluation's facts: output, warnings, the error if it failed.
+    /// The facts of the evaluation: output, warnings, the error if it failed.
     #[serde(flatten)]
     pub outcome: EvalOutcome,
 }

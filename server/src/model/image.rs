@@ -1,59 +1,62 @@
-//! The image as the layers above see it: its state, the events that it volunteers, and why a call had no answer.
+//! The image as the layers above see it: its state, its unsolicited events, and the reason why a
+//! call had no answer.
 
-/// Whether there is an image to talk to.
+/// The state of the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageState {
-    /// Nothing has needed it yet, and it has not been started.
+    /// Nothing has needed the image yet, and it has not been started.
     Idle,
-    /// The core is being built or the process is starting; `what` is for a person ("building the core, once").
+    /// The core is being built or the process is starting.
     Starting {
-        /// What it is busy with, for a person.
+        /// The current activity, for the user ("building the core, once").
         what: String,
     },
-    /// It answers.
+    /// The image answers.
     Ready {
-        /// Its process id.
+        /// The process id.
         pid: u32,
-        /// Its own id, new at every start.
+        /// The image's own id, new at every start.
         image: String,
         /// `SBCL 2.2.9.debian`.
         lisp: String,
     },
-    /// It is gone, or could not be started; the supervisor tries again unless `is_final`.
+    /// The image is gone, or could not be started; the supervisor tries again unless `is_final`.
     Dead {
-        /// Why, for a person, with what to do next.
+        /// The reason, for the user, with what to do next.
         reason: String,
-        /// No further try is made by itself (no `sbcl` on PATH); `restart` tries again.
+        /// The supervisor makes no further try by itself (no `sbcl` on PATH); `restart` tries
+        /// again.
         is_final: bool,
     },
 }
 
-/// What the image or its supervisor volunteers.
+/// An event that the image or its supervisor reports unasked.
 #[derive(Debug, Clone)]
 pub enum ImageEvent {
     /// The state changed.
     State(ImageState),
-    /// The image died or was ended and is back; what was loaded through Consort was loaded again.
+    /// The image died or was ended and runs again; what was loaded through Consort was loaded
+    /// again.
     Restored {
-        /// Why it had gone, for a person.
+        /// The reason why the image had ended, for the user.
         reason: String,
         /// The systems and files that were loaded again, in order.
         restored: Vec<String>,
-        /// Those that could not be, each with why.
+        /// The systems and files that could not be loaded again, each with the reason.
         failed: Vec<(String, String)>,
     },
-    /// A line that came on descriptor 1 or 2 while no evaluation could be named.
+    /// A line on descriptor 1 or 2 that belongs to no known evaluation.
     Printed {
         /// The line.
         text: String,
-        /// Descriptor 2.
+        /// True if the line came on descriptor 2.
         stderr: bool,
     },
-    /// A function that a session traces was called by another one.
+    /// A function that a session traces was called by another session.
     Trace {
-        /// Who traces.
+        /// The session that traces.
         session: String,
-        /// The call, or what it returned.
+        /// The call, or the values that it returned.
         text: String,
     },
     /// An unhandled condition ended a thread.
@@ -62,23 +65,24 @@ pub enum ImageEvent {
         thread: String,
         /// The condition's type.
         kind: String,
-        /// Its text.
+        /// The condition's text.
         message: String,
-        /// Its frames.
+        /// The stack frames.
         backtrace: Vec<String>,
     },
 }
 
-/// Why a call had no answer of its own.
+/// The reason why a call had no answer of its own.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ImageError {
-    /// There is no image now, and none came within the wait.
+    /// There is no image now, and none became ready within the wait.
     #[error("{0}")]
     Unavailable(String),
-    /// The image died, or had to be ended, while it worked on this call. State that was not loaded through Consort is lost.
+    /// The image died, or had to be ended, during this call. State that was not loaded through
+    /// Consort is lost.
     #[error("{reason}")]
     Lost {
-        /// What happened, and what was restored, for a person.
+        /// The cause, and what was restored, for the user.
         reason: String,
     },
     /// The image holds its compiler lock (a long load); try again.
@@ -89,7 +93,7 @@ pub enum ImageError {
     Refused {
         /// `package-not-found`, `bad-params`, ...
         kind: String,
-        /// For a person.
+        /// The message for the user.
         message: String,
     },
 }
@@ -99,17 +103,17 @@ pub enum ImageError {
 pub struct OutputChunk {
     /// The text.
     pub text: String,
-    /// `*error-output*`.
+    /// True if the text came on `*error-output*`.
     pub stderr: bool,
 }
 
-/// How far a long operation is.
+/// The progress of a long operation.
 #[derive(Debug, Clone)]
 pub struct Progress {
-    /// What it does now.
+    /// The current step.
     pub message: String,
-    /// Steps done.
+    /// The number of steps done.
     pub done: u64,
-    /// Steps in all, when known.
+    /// The number of steps in all, when known.
     pub total: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Shapes that all layers share: plain data, without a protocol and without the image.
+//! Plain data types that all layers share, independent of any protocol and of the image.
 
 pub mod check;
 pub mod diagnostic;

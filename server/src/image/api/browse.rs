@@ -1,4 +1,5 @@
-//! What an editor's trees show: packages and their symbols, and threads (lisp/src/ops/browse.lisp).
+//! The contents of an editor's tree views: packages and their symbols, and threads
+//! (lisp/src/ops/browse.lisp).
 
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +9,23 @@ use super::Operation;
 #[derive(Debug, Clone, Serialize)]
 pub struct Packages {}
 
-/// The answer to it.
+/// The answer to `packages`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AllPackages {
-    /// By name.
+    /// The packages, by name.
     pub packages: Vec<PackageEntry>,
 }
 
 /// A package.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PackageEntry {
-    /// Its name.
+    /// The package's name.
     pub name: String,
-    /// Its other names.
+    /// The nicknames.
     pub nicknames: Vec<String>,
-    /// How many symbols it exports.
+    /// The number of exported symbols.
     pub exports: usize,
-    /// It is a program's, and not the Lisp's, ASDF's or ours.
+    /// True if the package belongs to a program, and not to the Lisp system, ASDF or Consort.
     pub own: bool,
 }
 
@@ -33,30 +34,30 @@ impl Operation for Packages {
     type Answer = AllPackages;
 }
 
-/// `package-symbols`: those at home in a package that are exported or name something.
+/// `package-symbols`: the symbols at home in a package that are exported or name something.
 #[derive(Debug, Clone, Serialize)]
 pub struct PackageSymbols {
     /// The package's name.
     pub name: String,
 }
 
-/// The answer to it.
+/// The answer to `package-symbols`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HomeSymbols {
-    /// How many there are.
+    /// The number of such symbols.
     pub count: usize,
-    /// They, by name, up to a limit.
+    /// The symbols, by name, up to a limit.
     pub symbols: Vec<HomeSymbol>,
 }
 
 /// A symbol at home in the package.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HomeSymbol {
-    /// Its name.
+    /// The symbol's name.
     pub name: String,
-    /// It is exported.
+    /// True if the symbol is exported.
     pub external: bool,
-    /// What it names.
+    /// The kinds of things that the symbol names.
     pub kinds: Vec<String>,
 }
 
@@ -69,23 +70,24 @@ impl Operation for PackageSymbols {
 #[derive(Debug, Clone, Serialize)]
 pub struct Threads {}
 
-/// The answer to it.
+/// The answer to `threads`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AllThreads {
-    /// The oldest first.
+    /// The threads, oldest first.
     pub threads: Vec<Thread>,
 }
 
 /// A thread of the image.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Thread {
-    /// What it is called by, as long as it lives.
+    /// The thread's number, valid for the thread's lifetime.
     pub number: u64,
-    /// Its name.
+    /// The thread's name.
     pub name: String,
-    /// `user`, `evaluation` (one runs in it) or `system` (Consort's, which nobody may end).
+    /// `user`, `evaluation` (an evaluation runs in the thread) or `system` (a thread of Consort,
+    /// which must not be killed).
     pub kind: String,
-    /// Milliseconds that its evaluation has run.
+    /// The running time of the thread's evaluation, milliseconds.
     pub ms: Option<u64>,
 }
 
@@ -94,24 +96,24 @@ impl Operation for Threads {
     type Answer = AllThreads;
 }
 
-/// `interrupt-thread`: as Ctrl-C in a terminal.
+/// `interrupt-thread`: the equivalent of Ctrl-C in a terminal.
 #[derive(Debug, Clone, Serialize)]
 pub struct InterruptThread {
-    /// The thread's.
+    /// The thread's number.
     pub number: u64,
 }
 
-/// `kill-thread`: its clean-up forms run, and it ends.
+/// `kill-thread`: the thread's clean-up forms run, and the thread ends.
 #[derive(Debug, Clone, Serialize)]
 pub struct KillThread {
-    /// The thread's.
+    /// The thread's number.
     pub number: u64,
 }
 
-/// The answer to both.
+/// The answer to `interrupt-thread` and `kill-thread`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoppedThread {
-    /// Its name.
+    /// The thread's name.
     pub name: String,
 }
 
@@ -129,34 +131,34 @@ impl Operation for KillThread {
 #[derive(Debug, Clone, Serialize)]
 pub struct ThreadStates {}
 
-/// The answer to it.
+/// The answer to `thread-states`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AllThreadStates {
-    /// The oldest first.
+    /// The threads, oldest first.
     pub threads: Vec<ThreadState>,
 }
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThreadState {
-    /// What it is called by, as long as it lives.
+    /// The thread's number, valid for the thread's lifetime.
     pub number: u64,
-    /// Its name.
+    /// The thread's name.
     pub name: String,
     /// `user`, `evaluation` or `system`.
     pub kind: String,
-    /// Milliseconds that its evaluation has run.
+    /// The running time of the thread's evaluation, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
-    /// In words.
+    /// A description of the state.
     pub state: String,
-    /// Its share of a processor, 0 to 1.
+    /// The thread's share of a processor, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<f64>,
-    /// The name of a lock.
+    /// The name of the lock on which the thread waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
-    /// The number of the thread that has it.
+    /// The number of the thread that holds the lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<u64>,
 }
@@ -164,16 +166,16 @@ pub struct ThreadState {
 /// `thread-stack`.
 #[derive(Debug, Clone, Serialize)]
 pub struct ThreadStack {
-    /// The thread's.
+    /// The thread's number.
     pub number: u64,
 }
 
-/// The answer to it.
+/// The answer to `thread-stack`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Stack {
     /// The thread's name.
     pub name: String,
-    /// Innermost first.
+    /// The frames, innermost first.
     pub frames: Vec<Frame>,
     /// The image's `*features*`, upper-case.
     pub features: Vec<String>,
@@ -186,7 +188,7 @@ pub struct Frame {
     pub call: String,
     /// The function's name, as written in CL-USER.
     pub name: Option<String>,
-    /// Where that is defined.
+    /// The location of the function's definition.
     #[serde(flatten)]
     pub place: super::symbols::Place,
 }

@@ -1,4 +1,5 @@
-//! What packages export, what names stand for, where symbols are at home (lisp/src/ops/names.lisp).
+//! The exports of packages, the meanings of names, the home packages of symbols
+//! (lisp/src/ops/names.lisp).
 
 use std::path::PathBuf;
 
@@ -9,37 +10,37 @@ use super::Operation;
 /// `package-contents`.
 #[derive(Debug, Clone, Serialize)]
 pub struct PackageContents {
-    /// A name or nickname of it.
+    /// A name or nickname of the package.
     pub name: String,
 }
 
-/// The answer to it.
+/// The answer to `package-contents`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PackageFacts {
-    /// Its name.
+    /// The package's name.
     pub name: String,
-    /// Its other names.
+    /// The nicknames.
     pub nicknames: Vec<String>,
-    /// Its documentation.
+    /// The package's documentation.
     pub documentation: Option<String>,
     /// The packages it uses.
     pub uses: Vec<String>,
     /// The packages that use it.
     pub used_by: Vec<String>,
-    /// How many symbols it exports.
+    /// The number of exported symbols.
     pub count: usize,
-    /// They, in order, up to a limit.
+    /// The exported symbols, in order, up to a limit.
     pub exports: Vec<Export>,
 }
 
 /// An exported symbol.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Export {
-    /// Its name.
+    /// The symbol's name.
     pub name: String,
-    /// What it names.
+    /// The kinds of things that the symbol names.
     pub kinds: Vec<String>,
-    /// The first line of its documentation.
+    /// The first line of the symbol's documentation.
     pub documentation: Option<String>,
 }
 
@@ -51,38 +52,38 @@ impl Operation for PackageContents {
 /// `symbol-facts`.
 #[derive(Debug, Clone, Serialize)]
 pub struct SymbolFacts {
-    /// As written: `cl:car`, `foo::bar`, `bar`.
+    /// The name as written: `cl:car`, `foo::bar`, `bar`.
     pub name: String,
 }
 
-/// The answer to it.
+/// The answer to `symbol-facts`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Symbols {
-    /// Every symbol that it may be.
+    /// Every symbol that the name may denote.
     pub symbols: Vec<SymbolFact>,
 }
 
-/// What a symbol is.
+/// The facts of a symbol.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SymbolFact {
-    /// Its name.
+    /// The symbol's name.
     pub name: String,
-    /// Its home package.
+    /// The symbol's home package.
     pub package: Option<String>,
-    /// It is exported there.
+    /// True if the home package exports the symbol.
     pub external: bool,
-    /// The lambda list of the operator it names.
+    /// The lambda list of the operator that the symbol names.
     pub lambda_list: Option<String>,
-    /// What it names.
+    /// The things that the symbol names.
     pub kinds: Vec<SymbolKind>,
 }
 
-/// One thing that a symbol names.
+/// A thing that a symbol names.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SymbolKind {
     /// `function`, `macro`, `variable`, `class`, ...
     pub kind: String,
-    /// Its documentation as that.
+    /// The documentation of this kind.
     pub documentation: Option<String>,
 }
 
@@ -94,14 +95,14 @@ impl Operation for SymbolFacts {
 /// `homes`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Homes {
-    /// Package and name, as the reader has them.
+    /// Package and name of each symbol, as the reader has them.
     pub symbols: Vec<(String, String)>,
 }
 
-/// The answer to it, in the same order.
+/// The answer to `homes`, in the same order.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Home {
-    /// Home package and name; `None`: there is no such symbol.
+    /// Home package and name of each; `None`: there is no such symbol.
     pub homes: Vec<Option<(String, String)>>,
 }
 
@@ -113,14 +114,14 @@ impl Operation for Homes {
 /// `system-files`.
 #[derive(Debug, Clone, Serialize)]
 pub struct SystemFiles {
-    /// ASDF's name of it.
+    /// ASDF's name of the system.
     pub system: String,
 }
 
-/// The answer to it.
+/// The answer to `system-files`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Files {
-    /// Its Lisp sources, in order.
+    /// The system's Lisp sources, in order.
     pub files: Vec<PathBuf>,
 }
 
@@ -129,28 +130,28 @@ impl Operation for SystemFiles {
     type Answer = Files;
 }
 
-/// `workspace-systems`: from then on ASDF finds the systems of these files first.
+/// `workspace-systems`: makes ASDF prefer the systems of these files from then on.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkspaceSystems {
     /// The workspace's `.asd` files.
     pub asd_files: Vec<PathBuf>,
 }
 
-/// A loaded system that has the name of one of the workspace's and comes from another file.
+/// A loaded system with the name of a workspace system that comes from another file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ForeignSystem {
-    /// Its name.
+    /// The system's name.
     pub system: String,
-    /// The file it was defined in.
+    /// The file in which the loaded system was defined.
     pub file: String,
-    /// The workspace's file of that name.
+    /// The workspace's file that defines a system of that name.
     pub workspace: String,
 }
 
-/// The answer to it.
+/// The answer to `workspace-systems`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ForeignSystems {
-    /// All of them.
+    /// All such systems.
     pub foreign: Vec<ForeignSystem>,
 }
 
@@ -159,35 +160,35 @@ impl Operation for WorkspaceSystems {
     type Answer = ForeignSystems;
 }
 
-/// `loaded-files`: of the systems that are loaded and defined below a directory.
+/// `loaded-files`: the files of the loaded systems that are defined below a directory.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoadedFiles {
-    /// The start of the path of a definition.
+    /// The prefix of the path of a definition.
     pub within: PathBuf,
 }
 
 /// A file of a loaded system.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LoadedFile {
-    /// Where it is.
+    /// The file's path.
     pub path: PathBuf,
-    /// ASDF holds it for newer than what was loaded of it.
+    /// True if ASDF considers the file newer than its loaded version.
     pub changed: bool,
 }
 
 /// A loaded system.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LoadedSystem {
-    /// ASDF's name of it.
+    /// ASDF's name of the system.
     pub system: String,
-    /// Its Lisp sources, in order.
+    /// The system's Lisp sources, in order.
     pub files: Vec<LoadedFile>,
 }
 
-/// The answer to it.
+/// The answer to `loaded-files`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LoadedSystems {
-    /// All of them.
+    /// All such systems.
     pub systems: Vec<LoadedSystem>,
 }
 

@@ -6,57 +6,61 @@ use super::Operation;
 use crate::text::Span;
 use crate::text::position::PositionEncoding;
 
-/// How much is expanded.
+/// The extent of the expansion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
     /// The form's own macro, once.
     #[default]
     One,
-    /// Every macro in it.
+    /// Every macro in the form.
     Full,
 }
 
-/// What is to be expanded, and how it is to be shown.
+/// The parameters of an expansion and of its display.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ExpandRequest {
-    /// The form, or the top-level form that it is in.
+    /// The form, or the top-level form that contains it.
     pub text: String,
     /// The package that the text is read in and the expansion is printed for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// How much.
+    /// The extent of the expansion.
     pub how: How,
-    /// A place of `text`, 0-based characters: the innermost form there that is evaluated is expanded, in its lexical environment. `None`: the first form.
+    /// A position in `text`, 0-based characters: the innermost form there that is evaluated is
+    /// expanded, in its lexical environment. `None`: the first form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<usize>,
-    /// Show the whole first form, with the expansion in its place.
+    /// Shows the whole first form, with the expansion in its place.
     pub whole: bool,
-    /// Places of what was shown, line and column, 0-based, each of the text that the one before it led to: the form there is expanded once more.
+    /// Positions in the output, line and column, 0-based, each in the text that resulted from the
+    /// one before it; the form there is expanded once more.
     pub steps: Vec<[u32; 2]>,
-    /// What the columns of `steps` count.
+    /// The unit in which the columns of `steps` are counted.
     pub unit: PositionEncoding,
-    /// The column, 0-based, of the text's first character, when the expansion is to be written where the form is: its lines are indented for that place.
+    /// The column, 0-based, of the text's first character, when the expansion is to replace the
+    /// form: the lines are indented for that place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
-    /// The text is one that was printed as an expansion: symbols of no package and one name are one symbol, `#<...>` may be read.
+    /// True if the text was printed as an expansion: uninterned symbols with the same name are one
+    /// symbol, `#<...>` may be read.
     pub printed: bool,
-    /// Name symbols of no package so that the expansion can be written into a file.
+    /// Names uninterned symbols so that the expansion can be written into a file.
     pub writable: bool,
-    /// Seconds; `None`: the configured default.
+    /// The time limit, seconds; `None`: the configured default.
     #[serde(skip)]
     pub timeout: Option<f64>,
 }
 
-/// `macroexpand`, as the session states it.
+/// `macroexpand`, as the session sends it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ExpandParams {
-    /// What.
+    /// The parameters of the expansion.
     #[serde(flatten)]
     pub request: ExpandRequest,
-    /// Seconds, from the copy's start to its end.
+    /// The time limit, seconds, from the copy's start to its end.
     pub deadline: f64,
-    /// Whether the copy is confined.
+    /// True if the copy is confined.
     pub confine: bool,
     /// Bytes of private memory for the copy.
     #[serde(skip)]
@@ -64,13 +68,15 @@ pub struct ExpandParams {
 }
 
 impl ExpandRequest {
-    /// It may be answered without a copy: nothing is asked for but the expansion of the first form.
+    /// Returns whether the request may be answered without a copy: only the expansion of the first
+    /// form is requested.
     pub(crate) fn is_plain(&self) -> bool {
         self.offset.is_none() && self.column.is_none() && self.steps.is_empty() && !(self.printed || self.writable)
     }
 }
 
-/// `macroexpand-plain`: an expansion that takes no copy, because it runs no code of the user's (`lisp/src/expand/plain.lisp`).
+/// `macroexpand-plain`: an expansion that needs no copy, because it runs none of the user's code
+/// (`lisp/src/expand/plain.lisp`).
 #[derive(Debug, Clone, Serialize)]
 pub struct ExpandPlain(pub ExpandRequest);
 
@@ -82,7 +88,7 @@ impl Operation for ExpandPlain {
 /// The answer to `macroexpand-plain`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct PlainAnswer {
-    /// `None`: it takes a copy.
+    /// The expansion; `None`: a copy is needed.
     pub answer: Option<Expansion>,
 }
 
@@ -92,56 +98,56 @@ pub struct PlainAnswer {
 pub enum ExpandAnswer {
     /// There is no expansion.
     Failed {
-        /// Why.
+        /// The reason.
         error: ExpandError,
     },
-    /// There is.
+    /// The form was expanded.
     Done(Expansion),
 }
 
-/// Why a form has no expansion.
+/// The reason why a form has no expansion.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ExpandError {
-    /// Where it failed.
+    /// The stage at which the expansion failed.
     pub stage: Stage,
-    /// The condition's type as seen from CL-USER, or a word of ours.
+    /// The condition's type as seen from CL-USER, or a word of Consort.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The condition's text, or ours.
+    /// The condition's text, or a message of Consort.
     pub message: String,
 }
 
-/// Where an expansion failed.
+/// The stage at which an expansion failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
     /// The text cannot be read.
     Read,
-    /// It names a package that does not exist.
+    /// The text names a package that does not exist.
     Package,
-    /// There is no form at the place that was asked for.
+    /// There is no form at the requested position.
     Place,
-    /// A macro failed, or never ended.
+    /// A macro failed, or did not end.
     Expand,
-    /// This system cannot confine what a macro does.
+    /// The operating system cannot confine a macro's side effects.
     Confine,
 }
 
-/// A form and what its macros make of it.
+/// A form and its macro expansion.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Expansion {
     /// The form on one line, upper-case, abbreviated.
     pub form: String,
-    /// Its expansion, pretty and lower-case, symbols as the package sees them.
+    /// The expansion, pretty-printed in lower case, with symbols as the package sees them.
     pub expansion: String,
-    /// Characters left out of it.
+    /// The number of characters left out of the expansion.
     pub omitted: usize,
-    /// Some macro was expanded.
+    /// True if a macro was expanded.
     pub expanded: bool,
-    /// When it was asked for: the expansion can be written down as it is and read again.
+    /// True if the expansion can be written to a file as it is and read again; when requested.
     pub writable: bool,
-    /// Where the form is in the text.
+    /// The span of the form in the text.
     pub span: Span,
-    /// The text goes on behind the first form.
+    /// True if more text follows the first form.
     pub more: bool,
 }

@@ -1,15 +1,16 @@
-//! `find-name`: what a name is where it stands, and who offers one of that name.
+//! `find-name`: the meaning of a name in its package, and the packages that offer a symbol of that
+//! name.
 
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
 
-/// What a name is asked about.
+/// The parameters of `find-name`.
 #[derive(Debug, Clone, Serialize)]
 pub struct FindName {
-    /// As the reader has it: upper-case where it was not escaped.
+    /// The name as the reader has it: upper-case unless escaped.
     pub name: String,
-    /// Where it stands.
+    /// The package in which the name is read.
     pub package: String,
 }
 
@@ -21,11 +22,12 @@ impl Operation for FindName {
 /// The answer to `find-name`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct FoundName {
-    /// What it is where it stands: `function`, `macro`, `special-operator`, `variable`, `constant`, `class`.
+    /// The kinds of the name in its package: `function`, `macro`, `special-operator`, `variable`,
+    /// `constant`, `class`.
     pub here: Vec<String>,
-    /// The package exists.
+    /// True if the package exists.
     pub known_package: bool,
-    /// Those that have a symbol of that name that is something, the most likely first.
+    /// The packages in which a symbol of that name has a meaning, the most likely first.
     pub offers: Vec<Offer>,
 }
 
@@ -34,8 +36,8 @@ pub struct FoundName {
 pub struct Offer {
     /// The package's name.
     pub package: String,
-    /// It exports the symbol.
+    /// True if the package exports the symbol.
     pub external: bool,
-    /// What the symbol is, as `here`.
+    /// The kinds of the symbol, as in `here`.
     pub kinds: Vec<String>,
 }

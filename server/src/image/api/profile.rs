@@ -1,17 +1,17 @@
-//! `profile`: an evaluation, and where its time or its memory went.
+//! `profile`: an evaluation with a sampled profile of its time or memory.
 
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
 use crate::model::evaluation::EvalOutcome;
 
-/// What is counted.
+/// The sampled quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProfileMode {
     /// Processor time.
     Cpu,
-    /// The clock.
+    /// Wall-clock time.
     Time,
     /// Allocation.
     Alloc,
@@ -22,43 +22,44 @@ pub enum ProfileMode {
 pub struct ProfileParams {
     /// The session whose `*package*`, `*`, `+`, `/` are in force.
     pub session: String,
-    /// What to read and evaluate, form by form.
+    /// The code to read and evaluate, form by form.
     pub code: String,
-    /// Binds `*package*` for this call; `None`: the session's current one.
+    /// The package to bind `*package*` to for this call; `None`: the session's current one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// What is counted.
+    /// The sampled quantity.
     pub mode: ProfileMode,
-    /// Seconds between samples (not of allocation: there each new piece of memory that a thread takes is one).
+    /// Seconds between samples (except for allocation, where each memory region that a thread
+    /// allocates is a sample).
     pub interval: f64,
-    /// Samples that are told of at most.
+    /// The maximum number of samples reported.
     pub max_samples: u32,
     /// Seconds after which the image itself interrupts.
     pub timeout: f64,
 }
 
-/// Samples that found the same stack.
+/// Samples with the same stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
-    /// How many.
+    /// The number of samples.
     pub count: u64,
     /// Indices into [`Profile::names`], outermost first.
     pub frames: Vec<usize>,
 }
 
-/// What was sampled.
+/// The result of the sampling.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// The most frequent first.
+    /// The stacks, most frequent first.
     #[serde(default)]
     pub stacks: Vec<Stack>,
     /// Functions, as seen from the package in force.
     #[serde(default)]
     pub names: Vec<String>,
-    /// Wall clock.
+    /// Wall-clock time.
     #[serde(default)]
     pub milliseconds: f64,
-    /// Bytes that the image allocated meanwhile.
+    /// Bytes that the image allocated during the evaluation.
     #[serde(default)]
     pub bytes: u64,
 }
@@ -66,10 +67,10 @@ pub struct Profile {
 /// The answer to `profile`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProfileOutcome {
-    /// The evaluation's facts.
+    /// The facts of the evaluation.
     #[serde(flatten)]
     pub outcome: EvalOutcome,
-    /// What was sampled; nothing when it never began.
+    /// The profile; empty when the evaluation never began.
     #[serde(default)]
     pub profile: Profile,
 }

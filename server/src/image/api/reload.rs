@@ -1,4 +1,5 @@
-//! Hot reload: `compile-string`, `replace-function`, `load-fasl`, `reload-package`, `reload-system`, `undo-reload`.
+//! Hot reload: `compile-string`, `replace-function`, `load-fasl`, `reload-package`,
+//! `reload-system`, `undo-reload`.
 
 use std::path::PathBuf;
 
@@ -12,22 +13,23 @@ use crate::model::evaluation::EvalOutcome;
 pub struct CompileString {
     /// The code.
     pub code: String,
-    /// In which package it is read; `None`: CL-USER.
+    /// The package in which the code is read; `None`: CL-USER.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// The file in which it stands, so that what it defines is found there.
+    /// The file that contains the code, so that its definitions are found there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// The line there of its first character, 1-based.
+    /// The line of the code's first character in the file, 1-based.
     pub line: usize,
 }
 
-/// `replace-function`: the same for exactly one definition of a function that is there.
+/// `replace-function`: compiles and loads exactly one definition of an existing function.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReplaceFunction {
-    /// Its name, as a person writes it, in the definition's package.
+    /// The function's name, as the user writes it, in the definition's package.
     pub function: String,
-    /// Its definition. Without a package the name is read in CL-USER, the definition where the name is at home.
+    /// The definition. Without a package the name is read in CL-USER, the definition in the name's
+    /// home package.
     #[serde(flatten)]
     pub definition: CompileString,
 }
@@ -37,33 +39,35 @@ pub struct ReplaceFunction {
 pub struct LoadFasl {
     /// The compiled file.
     pub path: PathBuf,
-    /// The SHA-256 of its content, in hex: another content is not loaded.
+    /// The SHA-256 of the file's content, in hex: other content is not loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
 
-/// `reload-sources`: the files that a reload would load, as far as the image knows them. Runs nothing.
+/// `reload-sources`: the files that a reload would load, as far as the image knows them. Runs no
+/// code.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum ReloadSources {
-    /// Of [`ReloadPackage`].
+    /// The files of [`ReloadPackage`].
     Package {
         /// The package.
         package: String,
-        /// Also the packages that use it.
+        /// Includes the packages that use the package.
         recursive: bool,
     },
-    /// Of [`ReloadSystem`]: its own, those it depends on, and the `.asd` files of all.
+    /// The files of [`ReloadSystem`]: those of the system, those of its dependencies, and the
+    /// `.asd` files of all.
     System {
         /// The system.
         system: String,
     },
 }
 
-/// The answer to it.
+/// The answer to `reload-sources`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SourceFiles {
-    /// Links resolved.
+    /// The files, with links resolved.
     pub files: Vec<PathBuf>,
 }
 
@@ -72,7 +76,7 @@ impl Operation for ReloadSources {
     type Answer = SourceFiles;
 }
 
-/// What of the files below a directory may be loaded: these contents and no others.
+/// The approved contents of the files below a directory; no other contents may be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Allowed {
     /// The directory, with a slash at its end.
@@ -81,14 +85,14 @@ pub struct Allowed {
     pub files: Vec<(PathBuf, String)>,
 }
 
-/// `reload-package`: compile and load the files that define its symbols.
+/// `reload-package`: compiles and loads the files that define the package's symbols.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReloadPackage {
     /// The package.
     pub package: String,
-    /// Also the packages that use it.
+    /// Includes the packages that use the package.
     pub recursive: bool,
-    /// What may be loaded; `None`: what is there.
+    /// The contents that may be loaded; `None`: the files as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Allowed>,
 }
@@ -96,80 +100,85 @@ pub struct ReloadPackage {
 /// `reload-system`.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReloadSystem {
-    /// ASDF's name of it.
+    /// ASDF's name of the system.
     pub system: String,
     /// The workspace's `.asd` files, made known to ASDF first.
     pub asd_files: Vec<PathBuf>,
-    /// Also files that have not changed.
+    /// Includes files that have not changed.
     pub force: bool,
-    /// What may be loaded; `None`: what is there.
+    /// The contents that may be loaded; `None`: the files as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Allowed>,
 }
 
-/// `undo-reload`: put back what the last reload changed.
+/// `undo-reload`: restores the definitions that the last reload changed.
 #[derive(Debug, Clone, Serialize)]
 pub struct UndoReload {}
 
-/// What a reload did. Each definition is a string such as `function MY-APP::COMPUTE`; lists end with how many more there are when they are long.
+/// The effects of a reload. Each definition is a string such as `function MY-APP::COMPUTE`; a long
+/// list ends with the number of further entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// What was reloaded, in a few words.
+    /// A short description of the reload.
     pub what: String,
-    /// Whole files that were loaded, in order.
+    /// The whole files that were loaded, in order.
     pub files: Vec<String>,
-    /// Was there, and is another now.
+    /// Definitions that existed before and have changed.
     pub redefined: Vec<String>,
-    /// Was not there.
+    /// Definitions that did not exist before.
     pub new: Vec<String>,
-    /// Is no longer in the files that were loaded, but still in the image; or was taken away.
+    /// Definitions that are no longer in the loaded files but still in the image, or that were
+    /// removed.
     pub gone: Vec<String>,
-    /// Has old code in it: it inlined an old function or expanded an old macro, and was not compiled again.
+    /// Definitions that contain old code: they inlined an old function or expanded an old macro,
+    /// and were not compiled again.
     pub stale: Vec<String>,
-    /// Classes and structures whose instances are laid out in another way than before.
+    /// Classes and structures with a changed instance layout.
     pub layouts: Vec<String>,
 }
 
-/// Why a reload did not take place.
+/// The reason why a reload did not take place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReloadFailure {
     /// `COMPILATION_ERROR`, `SYSTEM_NOT_FOUND`, `NO_SOURCE`: the contract's `data.type`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What is wrong, in the compiler's words.
+    /// The fault, in the compiler's words.
     pub message: String,
-    /// Where; a file that the caller named, or one that was reloaded.
+    /// The file of the fault: one that the caller named, or one that was reloaded.
     #[serde(default)]
     pub file: Option<PathBuf>,
-    /// 1-based.
+    /// The line, 1-based.
     #[serde(default)]
     pub line: Option<usize>,
-    /// 1-based, in characters.
+    /// The column, 1-based, in characters.
     #[serde(default)]
     pub column: Option<usize>,
 }
 
-/// The answer to each of them.
+/// The answer to each reload operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReloadOutcome {
-    /// Whether it took place; otherwise what it changed has been put back.
+    /// True if the reload took place; otherwise its changes have been undone.
     pub reloaded: bool,
-    /// When it took place.
+    /// The effects, when the reload took place.
     #[serde(default)]
     pub report: Option<Report>,
-    /// When the compiler or we refused it; an error of code that was loaded is in `outcome`.
+    /// The error, when the compiler or Consort refused the reload; an error of loaded code is in
+    /// `outcome`.
     #[serde(default)]
     pub failure: Option<ReloadFailure>,
-    /// What could not be put back, by an undo or after a failure, each with why.
+    /// The definitions that an undo, or the recovery from a failure, could not restore, each with
+    /// the reason.
     #[serde(default)]
     pub not_undone: Vec<String>,
-    /// Something changed that can be taken back.
+    /// True if a change was made that can be undone.
     #[serde(default)]
     pub recorded: bool,
-    /// How many reloads can be taken back now.
+    /// The number of reloads that can be undone now.
     #[serde(default)]
     pub undoable: usize,
-    /// Output, warnings, and the error of code that was loaded.
+    /// The output, the warnings, and the error of loaded code.
     #[serde(flatten)]
     pub outcome: EvalOutcome,
 }

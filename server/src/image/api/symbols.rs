@@ -1,4 +1,5 @@
-//! What the image knows of names: `complete`, `symbol`, `apropos`. They run nothing of the user's and intern nothing.
+//! The image's knowledge of names: `complete`, `symbol`, `apropos`. None of them runs the user's
+//! code or interns a symbol.
 
 use std::path::PathBuf;
 
@@ -6,41 +7,42 @@ use serde::{Deserialize, Serialize};
 
 use super::Operation;
 
-/// `complete`: what a name that was begun may become.
+/// `complete`: the completions of a partial name.
 #[derive(Debug, Clone, Serialize)]
 pub struct Complete {
     /// The name as typed so far, with its package prefix.
     pub text: String,
-    /// The package in force where it stands; one that is not there is taken for CL-USER.
+    /// The package in force at that place; CL-USER if it does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// At most so many, best first.
+    /// The maximum number of completions, best first.
     pub limit: usize,
-    /// It stands where an operator is wanted.
+    /// True if the name is in operator position.
     pub operator: bool,
-    /// Packages are wanted, not symbols.
+    /// Completes packages, not symbols.
     pub packages: bool,
 }
 
 /// The answer to [`Complete`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Completions {
-    /// Best first.
+    /// The completions, best first.
     pub items: Vec<Completion>,
-    /// There are more than the limit.
+    /// True if there are more than the limit.
     pub incomplete: bool,
 }
 
-/// One of [`Completions`].
+/// An element of [`Completions`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Completion {
-    /// What to write, in the case and with the prefix that were begun with.
+    /// The text to insert, in the case and with the prefix of the partial name.
     pub label: String,
-    /// The symbol's own name, or the package's.
+    /// The name of the symbol or package.
     pub name: String,
-    /// The symbol's home package, or the package that is meant; empty when it has none.
+    /// The symbol's home package, or the package itself; empty when there is none.
     pub package: String,
-    /// `function`, `macro`, `variable`, `class`, ..., `package`; `symbol` when it means nothing.
+    /// `function`, `macro`, `variable`, `class`, ..., `package`; `symbol` when the symbol has no
+    /// meaning.
     pub kind: String,
 }
 
@@ -55,40 +57,42 @@ impl Operation for Complete {
 pub enum Want {
     /// Kinds, lambda list, documentation, value.
     Facts,
-    /// Where it was defined, and the image's features, by which forms are counted.
+    /// The locations of the definitions, and the image's features, which affect the counting of
+    /// forms.
     Definitions,
-    /// Where the types it is of, or returns, were defined, among the definitions.
+    /// Among the definitions, those of the types that the value has or the function returns.
     Types,
     /// The initialization arguments of the class of that name.
     Initargs,
-    /// Systems of that name too, among the definitions.
+    /// Among the definitions, also those of systems of that name.
     Systems,
-    /// Who refers to it.
+    /// The references to the name.
     References,
-    /// What its own code calls.
+    /// The functions that the name's own code calls.
     Callees,
-    /// What the class of that name is.
+    /// The description of the class of that name.
     Class,
-    /// When it is not there, or means nothing: the symbols of that name in other packages; the one, if there is one, is then the answer.
+    /// When the symbol does not exist or has no meaning: the symbols of that name in other
+    /// packages. If there is exactly one, the answer describes it.
     Elsewhere,
 }
 
-/// `symbol`: what is known of a name.
+/// `symbol`: the known facts of a name.
 #[derive(Debug, Clone, Serialize)]
 pub struct Symbol {
-    /// As written: `scan`, `cl-ppcre:scan`, `#:foo`, `(setf foo)`.
+    /// The name as written: `scan`, `cl-ppcre:scan`, `#:foo`, `(setf foo)`.
     pub name: String,
-    /// The package in force where it stands.
+    /// The package in force at that place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// A package that does not exist is an error (`package-not-found`), not CL-USER.
+    /// Makes a package that does not exist an error (`package-not-found`) instead of CL-USER.
     pub strict: bool,
-    /// What is asked.
+    /// The parts of the answer.
     pub want: Vec<Want>,
 }
 
 impl Symbol {
-    /// What is asked of the name as it stands in a text.
+    /// Creates the query for a name as written in a text.
     pub fn at(name: String, package: Option<String>, want: &[Want]) -> Symbol {
         Symbol { name, package, strict: false, want: want.to_vec() }
     }
@@ -103,19 +107,19 @@ impl Operation for Symbol {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Known {
-    /// There is such a symbol. Nothing was interned.
+    /// True if the symbol exists. No symbol was interned.
     pub found: bool,
-    /// How it is written in that package.
+    /// The symbol as printed in that package.
     pub printed: Option<String>,
-    /// Symbols of that name in other packages, when it is not there.
+    /// Symbols of that name in other packages, when the symbol does not exist.
     pub elsewhere: Vec<String>,
-    /// What it is.
+    /// The facts of the symbol.
     pub facts: Option<Facts>,
-    /// Where it, and the package or system of that name, were defined.
+    /// The locations of the definitions of the symbol, and of the package or system of that name.
     pub definitions: Vec<Definition>,
-    /// Who refers to it.
+    /// The references to the name.
     pub references: Option<Vec<Reference>>,
-    /// What its own code calls, of what is not SBCL's.
+    /// The functions that the name's own code calls, without SBCL's.
     pub callees: Option<Vec<String>>,
     /// The class's initialization arguments, as written in that package.
     pub initargs: Option<Vec<String>>,
@@ -127,42 +131,43 @@ pub struct Known {
     pub features: Option<Vec<String>>,
 }
 
-/// What a symbol is.
+/// The facts of a symbol.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Facts {
-    /// Its name.
+    /// The symbol's name.
     pub name: String,
-    /// Its home package.
+    /// The symbol's home package.
     pub package: Option<String>,
-    /// It is exported from there.
+    /// True if the home package exports the symbol.
     pub external: bool,
-    /// How it is written in the package that was asked from.
+    /// The symbol as printed in the package of the query.
     pub printed: String,
-    /// `function`, `macro`, `special operator`, `generic function`, `variable`, `constant`, `class`, ...
+    /// `function`, `macro`, `special operator`, `generic function`, `variable`, `constant`,
+    /// `class`, ...
     pub kinds: Vec<String>,
     /// The parameters of the operator, each as written.
     pub lambda_list: Option<Vec<String>>,
     /// The function's type.
     #[serde(rename = "type")]
     pub function_type: Option<String>,
-    /// By kind.
+    /// The documentation strings, by kind.
     pub documentation: Vec<Documentation>,
-    /// A variable's value, briefly.
+    /// The value of a variable, abbreviated.
     pub value: Option<String>,
-    /// Of a class.
+    /// The facts of the class of that name.
     pub class: Option<ClassFacts>,
 }
 
-/// One documentation string.
+/// A documentation string.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, schemars::JsonSchema)]
 pub struct Documentation {
-    /// Of the function, variable, ...
+    /// The kind of the documented thing: function, variable, ...
     pub kind: String,
     /// The text.
     pub text: String,
 }
 
-/// What a class is.
+/// The facts of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ClassFacts {
     /// Direct superclasses.
@@ -171,7 +176,7 @@ pub struct ClassFacts {
     pub slots: Vec<String>,
 }
 
-/// All that is known of a class.
+/// The full description of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ClassDetails {
     /// `standard-class`, `structure-class`, ...
@@ -180,97 +185,98 @@ pub struct ClassDetails {
     pub supers: Vec<String>,
     /// Direct subclasses.
     pub subclasses: Vec<String>,
-    /// Its slots and those of the classes above.
+    /// The slots, inherited ones included.
     pub slots: Vec<SlotDetails>,
-    /// Initialization arguments, those of methods too.
+    /// Initialization arguments, including those of methods.
     pub initargs: Vec<String>,
-    /// Methods that specialize on it, but for accessors.
+    /// Methods that specialize on the class, without accessors.
     pub methods: Vec<String>,
 }
 
 /// A slot.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SlotDetails {
-    /// Its name.
+    /// The slot's name.
     pub name: String,
     /// The class that defines it.
     pub from: String,
-    /// Its initialization arguments.
+    /// The initialization arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub initargs: Vec<String>,
-    /// Its readers and writers.
+    /// The readers and writers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accessors: Vec<String>,
-    /// Unless it is T.
+    /// The type, unless T.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The form of its default.
+    /// The initialization form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initform: Option<String>,
 }
 
-/// What a package is.
+/// The facts of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct PackageFacts {
-    /// Its name.
+    /// The package's name.
     pub name: String,
-    /// Its nicknames.
+    /// The nicknames.
     pub nicknames: Vec<String>,
     /// The packages it uses.
     pub uses: Vec<String>,
     /// The packages that use it.
     pub used_by: Vec<String>,
-    /// How many symbols it exports.
+    /// The number of exported symbols.
     pub external: usize,
-    /// Its documentation.
+    /// The package's documentation.
     pub documentation: Option<String>,
 }
 
-/// Where the image says that something stands. `text::definitions` finds it in the text.
+/// The location of a definition according to the image. `text::definitions` finds the location in
+/// the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Place {
-    /// The file; none for what was typed at a REPL.
+    /// The file; `None` for a definition typed at a REPL.
     #[serde(default)]
     pub file: Option<PathBuf>,
-    /// The first character of the top-level form, 0-based.
+    /// The offset of the first character of the top-level form, 0-based.
     #[serde(default)]
     pub offset: Option<usize>,
-    /// The number of the top-level form, 0-based, of those the reader gave.
+    /// The index of the top-level form, 0-based, among those that the reader returned.
     #[serde(default)]
     pub form: Option<usize>,
-    /// When the file was written that was compiled, seconds since 1970.
+    /// The modification time of the compiled file, seconds since 1970.
     #[serde(default)]
     pub written: Option<i64>,
 }
 
-/// One definition.
+/// A definition.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Definition {
     /// `function`, `method`, `macro`, `variable`, `class`, `structure`, `package`, `system`, ...
     pub kind: String,
-    /// How people name it: `scan`, `(setf width)`, `area :around (circle t)`.
+    /// The name for the user: `scan`, `(setf width)`, `area :around (circle t)`.
     pub name: String,
-    /// Of a method.
+    /// The specializers of a method.
     #[serde(default)]
     pub specializers: Vec<String>,
-    /// Of a method.
+    /// The qualifiers of a method.
     #[serde(default)]
     pub qualifiers: Vec<String>,
-    /// Where.
+    /// The location.
     #[serde(flatten)]
     pub place: Place,
 }
 
-/// One who refers to a name.
+/// A reference to a name.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Reference {
     /// `calls`, `macroexpands`, `binds`, `sets`, `references`, `specializes`.
     pub kind: String,
-    /// The function or method that does.
+    /// The function or method that contains the reference.
     pub by: String,
     /// `function`, `method`, `macro`, ...
     pub by_kind: String,
-    /// Where that is defined.
+    /// The location of that function's definition.
     #[serde(flatten)]
     pub place: Place,
 }
@@ -280,16 +286,16 @@ pub struct Reference {
 pub struct Apropos {
     /// The text, in any case.
     pub pattern: String,
-    /// Only symbols at home there.
+    /// The package to which the search is limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// Only exported ones.
+    /// Limits the search to exported symbols.
     pub external: bool,
-    /// SBCL's own packages too (COMMON-LISP is always looked in).
+    /// Includes SBCL's own packages (COMMON-LISP is always included).
     pub system: bool,
-    /// At most so many, best first.
+    /// The maximum number of symbols, best first.
     pub limit: usize,
-    /// Where each is defined too.
+    /// Includes the locations of the definitions.
     pub definitions: bool,
 }
 
@@ -301,31 +307,31 @@ impl Operation for Apropos {
 /// The answer to [`Apropos`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Found {
-    /// How many there are.
+    /// The number of matching symbols.
     pub total: usize,
-    /// Best first.
+    /// The symbols, best first.
     pub symbols: Vec<FoundSymbol>,
     /// The image's `*features*`, upper-case, with definitions.
     #[serde(default)]
     pub features: Option<Vec<String>>,
 }
 
-/// One of [`Found`].
+/// An element of [`Found`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FoundSymbol {
-    /// How it is written in CL-USER.
+    /// The symbol as printed in CL-USER.
     pub name: String,
-    /// Its home package.
+    /// The symbol's home package.
     pub package: String,
-    /// Its own name.
+    /// The symbol's own name.
     pub symbol: String,
-    /// What it is, mainly.
+    /// The main kind of the symbol.
     pub kind: String,
-    /// An operator's parameters.
+    /// The parameters of an operator.
     pub lambda_list: Option<Vec<String>>,
-    /// The first line of its documentation.
+    /// The first line of the symbol's documentation.
     pub summary: Option<String>,
-    /// Where it is defined, when that was asked.
+    /// The location of the definition, when requested.
     #[serde(default)]
     pub definitions: Vec<Definition>,
 }

@@ -1,4 +1,4 @@
-//! `run-tests`.
+//! `run-tests`: runs the tests of the user's systems.
 
 use std::path::PathBuf;
 
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 use super::Operation;
 use crate::model::evaluation::{Clipped, EvalOutcome};
 
-/// `run-tests`: all that is given narrows it.
+/// `run-tests`: every given parameter narrows the selection.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RunTestsParams {
-    /// Load this system and its test systems, and run what is in their packages.
+    /// The system to load with its test systems; the tests in their packages are run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// Of this suite, at any depth.
+    /// The suite that contains the tests, at any depth.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<String>,
-    /// Of this name.
+    /// The name of the tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
-    /// Whose names are in this package.
+    /// The package of the tests' names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// `fiveam`, `parachute`, `rove` or `asdf`; otherwise the first that has such tests.
+    /// `fiveam`, `parachute`, `rove` or `asdf`; otherwise the first framework that has such tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<String>,
     /// Seconds after which the image itself interrupts.
@@ -34,15 +34,15 @@ pub struct RunTestsParams {
 /// A check that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckFailure {
-    /// In the framework's words, on one line.
+    /// The message of the framework, on one line.
     pub message: String,
     /// The form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
-    /// Where it is known.
+    /// The expected value, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// Where it is known.
+    /// The actual value, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actual: Option<String>,
 }
@@ -57,20 +57,20 @@ pub struct TestOutcome {
     pub suite: Option<String>,
     /// `passed`, `failed`, `error` or `skipped`.
     pub status: String,
-    /// How many checks it made, if the framework tells.
+    /// The number of checks that the test made, if the framework reports it.
     pub checks: u64,
-    /// In their order.
+    /// The failed checks, in order.
     #[serde(default)]
     pub failures: Vec<CheckFailure>,
-    /// Where it is defined, where that could be found.
+    /// The file of the definition, where known.
     #[serde(default)]
     pub file: Option<PathBuf>,
-    /// 1-based.
+    /// The line, 1-based.
     #[serde(default)]
     pub line: Option<usize>,
-    /// Wall clock.
+    /// Wall-clock time.
     pub milliseconds: f64,
-    /// What it printed.
+    /// The test's output.
     #[serde(default)]
     pub output: Clipped,
 }
@@ -78,13 +78,13 @@ pub struct TestOutcome {
 /// The answer to `run-tests`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunTestsOutcome {
-    /// How the run as a whole ended; a test that fails is no error of it.
+    /// The outcome of the run as a whole; a failed test is not an error of the run.
     #[serde(flatten)]
     pub outcome: EvalOutcome,
-    /// What the tests are written with.
+    /// The test framework.
     #[serde(default)]
     pub framework: Option<String>,
-    /// Those that were run.
+    /// The tests that were run.
     #[serde(default)]
     pub tests: Vec<TestOutcome>,
 }

@@ -1,39 +1,40 @@
-//! What the image knows of the names in a text.
+//! The image's knowledge of the names in a text.
 
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
 
-/// `symbol-kinds`: what each of some symbols names. None is interned.
+/// `symbol-kinds`: the kinds of some symbols. None is interned.
 #[derive(Debug, Clone, Serialize)]
 pub struct SymbolKindsParams {
-    /// The package they are read in.
+    /// The package in which the symbols are read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// Package prefix (`None`: none) and name of each, as the reader has them.
+    /// Package prefix (`None`: no prefix) and name of each, as the reader has them.
     pub symbols: Vec<(Option<String>, String)>,
 }
 
-/// The answer to `symbol-kinds`: in the order they were asked, `None` for a symbol that is not there.
+/// The answer to `symbol-kinds`: in the order of the request, `None` for a symbol that does not
+/// exist.
 #[derive(Debug, Clone, Deserialize)]
 pub struct SymbolKinds {
-    /// One for each.
+    /// The kind of each symbol.
     pub kinds: Vec<Option<SymbolKind>>,
 }
 
-/// What a symbol names.
+/// The kinds of a symbol.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct SymbolKind {
     /// `special-operator`, `macro`, `generic-function`, `function`.
     #[serde(default)]
     pub operator: Option<String>,
-    /// Of a macro: how many arguments come before its `&body`.
+    /// For a macro, the number of arguments before its `&body`.
     #[serde(default)]
     pub body: Option<usize>,
     /// `constant`, `special`, `global`, `symbol-macro`.
     #[serde(default)]
     pub variable: Option<String>,
-    /// It names a class.
+    /// True if the symbol names a class.
     #[serde(default)]
     pub class: bool,
 }

@@ -1,4 +1,5 @@
-//! What an editor asks of a name: `describe`, `disassemble`, `trace`, `untrace`, `reference-count`.
+//! Queries of an editor about a name: `describe`, `disassemble`, `trace`, `untrace`,
+//! `reference-count`.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +9,13 @@ use crate::model::evaluation::EvalOutcome;
 /// A name as it is written in some package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Named {
-    /// `name`, `package::name` or `(setf name)`; `None`, where that means something: all there are.
+    /// `name`, `package::name` or `(setf name)`; `None`, where the operation allows it: all names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The package it is read in; `None`: CL-USER.
+    /// The package in which the name is read; `None`: CL-USER.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// Who asks.
+    /// The session that sends the request.
     pub session: String,
 }
 
@@ -33,19 +34,19 @@ macro_rules! operation {
 }
 
 operation!(
-    /// `describe`: what it prints is standard output.
+    /// `describe`: the description is printed to standard output.
     Describe,
     "describe",
     EvalOutcome
 );
 operation!(
-    /// `disassemble`: likewise.
+    /// `disassemble`: the code is printed to standard output.
     Disassemble,
     "disassemble",
     EvalOutcome
 );
 operation!(
-    /// `trace`: calls by other sessions are told as events.
+    /// `trace`: calls by other sessions are reported as events.
     Trace,
     "trace",
     EvalOutcome
@@ -66,6 +67,6 @@ operation!(
 /// The answer to `reference-count`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Count {
-    /// Places in loaded code.
+    /// The number of places in loaded code.
     pub count: u64,
 }
