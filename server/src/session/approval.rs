@@ -254,7 +254,8 @@ impl Session {
         let state =
             binding::random().map_err(|error| format!("Refused: no random bytes from /dev/urandom: {error}"))?;
         if let Some(bound) = question.bound.take() {
-            let pending = PendingApproval { client: question.client.0, bound, until: Instant::now() + question.deadline };
+            let pending =
+                PendingApproval { client: question.client.0, bound, until: Instant::now() + question.deadline };
             self.send(Event::AwaitRetry { state: state.clone(), pending });
         }
         Ok(state)
