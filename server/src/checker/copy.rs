@@ -31,7 +31,7 @@ use crate::image::runtime::lost;
 use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::image::{ImageError, Progress};
 
-/// The number of requests to a busy image; the pause doubles each time.
+/// The number of repeated requests to a busy image; the pause doubles each time.
 const BUSY_TRIES: u32 = 6;
 /// The time for which a check waits for its turn.
 const TURN: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ const FORK: Duration = Duration::from_secs(15);
 /// The waiting times that a test may shorten.
 #[derive(Debug)]
 pub(super) struct Waits {
-    /// The first pause before a busy image is asked again: 3.2 s in all.
+    /// The first pause before the next request to a busy image; the pauses add up to 3.2 s.
     pub(super) busy: Duration,
     /// The limit for a copy to connect, at the first try and at the second. A copy that inherited a
     /// held lock never connects.
@@ -105,7 +105,7 @@ pub(super) enum Priority {
     Edited,
 }
 
-/// Runs `check`; see [`super::Image::check`].
+/// Runs `check`; see [`super::Checker::check`].
 pub(super) async fn check(
     shared: &Arc<Shared>,
     params: CheckParams,
@@ -132,7 +132,7 @@ pub(super) async fn check(
     report.map(|(_, report)| report).ok_or_else(|| ImageError::Unavailable("The check gave no report.".into()))
 }
 
-/// Runs `check-system`; see [`super::Image::check_system`].
+/// Runs `check-system`; see [`super::Checker::check_system`].
 pub(super) async fn check_system(
     shared: &Arc<Shared>,
     params: CheckSystemParams,
@@ -157,7 +157,7 @@ pub(super) async fn check_system(
     Ok(run(shared, &job, false).await?.reports)
 }
 
-/// Runs `macroexpand`; see [`super::Image::expand`].
+/// Runs `macroexpand`; see [`super::Checker::expand`].
 pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
     let job = CheckJob {
         op: "macroexpand",

@@ -42,7 +42,7 @@ impl std::fmt::Debug for Checker {
     }
 }
 
-/// The state that the checks of one image share. It does not hold the image's handle, so that a
+/// The state that the checks of one image share. The image's handle is not part of it, so that a
 /// task that outlives its request does not keep the image.
 struct Shared {
     runtime: Arc<Runtime>,
@@ -72,13 +72,13 @@ impl Shared {
 }
 
 impl Checker {
-    /// The checker of `image`.
+    /// Creates the checker of `image`.
     pub fn new(image: &Image) -> Checker {
         let shared = Shared::new(image.runtime());
         Checker { image: image.clone(), shared: Arc::new(shared) }
     }
 
-    /// Returns where the checks of this image work; `None` while there is no image.
+    /// Returns the way in which copies of this image are made; `None` while there is no image.
     pub fn copies(&self) -> Option<Copies> {
         let Phase::Ready(instance) = &*self.shared.runtime.phase.borrow() else { return None };
         Some(if worker::wanted(&self.shared, instance) { Copies::Process } else { Copies::Fork })
@@ -92,8 +92,8 @@ impl Checker {
         copy::check(&self.shared, params, Priority::None).await
     }
 
-    /// [`Checker::check`], one of several: a copy is kept ready for the next check, which then
-    /// waits for no fork.
+    /// Acts as [`Checker::check`] for one of several checks: a copy is kept ready for the next check,
+    /// which then waits for no fork.
     ///
     /// # Errors
     /// As [`Checker::check`].
@@ -101,8 +101,8 @@ impl Checker {
         copy::check(&self.shared, params, Priority::More).await
     }
 
-    /// [`Checker::check_repeated`], of a text that is being edited: it does not wait for checks of
-    /// agents and terminals.
+    /// Acts as [`Checker::check_repeated`] for a text that is being edited: the check does not wait
+    /// for those of agents and terminals.
     ///
     /// # Errors
     /// As [`Checker::check`].

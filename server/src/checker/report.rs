@@ -12,7 +12,7 @@ use crate::text::Span;
 
 /// The length limit of a line, bytes.
 pub(super) const LINE_LIMIT: usize = 1 << 20;
-/// Bytes in all.
+/// Bytes of all lines.
 const TOTAL_LIMIT: usize = 32 << 20;
 /// Diagnostics of one text.
 const DIAGNOSTICS_LIMIT: usize = 5000;
@@ -32,7 +32,7 @@ const FILES_LIMIT: usize = 10_000;
 /// The number of unusable lines that are logged.
 const LOGGED: usize = 3;
 
-/// A line; exactly one of these fields is present.
+/// A line; one of these fields is present.
 #[derive(Deserialize)]
 struct Line {
     #[serde(default)]

@@ -43,7 +43,7 @@ pub(crate) enum CoreError {
         /// The error.
         error: String,
     },
-    /// The program does not behave as one that runs SBCL.
+    /// The program does not behave like SBCL.
     #[error("{question} {how}.\nSet `lisp.command` to a program that runs SBCL, and restart the image.")]
     Program {
         /// The question that was put to the program.

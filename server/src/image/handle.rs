@@ -224,8 +224,8 @@ impl Image {
         }
     }
 
-    /// Interrupts the evaluations of `session`, or all of them; returns the number of evaluations
-    /// interrupted.
+    /// Interrupts everything that runs for `session`, or for all sessions; returns the number of
+    /// interrupted evaluations.
     pub async fn interrupt(&self, session: Option<&str>) -> Result<usize, ImageError> {
         self.interrupt_these(session, &["eval", "load-system", "load-file"]).await
     }

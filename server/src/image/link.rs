@@ -283,7 +283,7 @@ impl Link {
         if sent == frame.len() {
             return Ok(());
         }
-        // A frame that was begun must be finished.
+        // A partly written frame must be completed.
         if sent == 0 && backlog.len() + frame.len() > self.frame_limit + BACKLOG {
             return Err(ImageError::Busy("The image does not read its requests; try again in a moment.".into()));
         }

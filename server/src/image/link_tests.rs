@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The image's end.
+/// The image's end of the link.
 struct Other {
     reader: BufReader<StdUnixStream>,
     writer: StdUnixStream,

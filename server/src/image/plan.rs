@@ -9,7 +9,7 @@ use super::api::LoadSystemParams;
 /// The number of names that a message lists at most.
 const TOLD: usize = 20;
 
-/// Something that is loaded into a new image.
+/// A step of the loading into a new image.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     /// An init file, and whether it is required.
@@ -20,7 +20,7 @@ pub(crate) enum Step {
     Replay(Replay),
 }
 
-/// A hot reload of code that no system has on disk: the request, to be made again.
+/// A hot reload of code that is in no system on disk: the request, to be repeated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
     /// The operation's name (docs/wire.md).

@@ -16,9 +16,9 @@ use super::turns::Turns;
 use crate::config::LispConfig;
 use crate::model::image::{ImageError, ImageEvent, ImageState};
 
-/// The time for which a call waits for an image that is starting to come one step further.
+/// The time for which a call waits for the next step of a starting image.
 const START_WAIT: Duration = Duration::from_secs(30);
-/// The time for which a call whose image died waits to be able to say what was restored.
+/// The time for which a call whose image died waits for the report of what was restored.
 const RESTORE_WAIT: Duration = Duration::from_secs(20);
 
 /// The phase of the image's life cycle, with the data that callers need.
@@ -38,9 +38,9 @@ pub(crate) enum Phase {
 
 /// A command to the supervisor.
 pub(crate) enum Command {
-    /// End the image and start a new one.
+    /// Ends the image and starts a new one.
     Restart(oneshot::Sender<Result<(), String>>),
-    /// End the image for good.
+    /// Ends the image permanently.
     Shutdown(oneshot::Sender<()>),
 }
 

@@ -181,7 +181,7 @@ pub struct Stack {
     pub features: Vec<String>,
 }
 
-/// A frame of a stack.
+/// A stack frame.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Frame {
     /// `(NAME ARG ...)`.

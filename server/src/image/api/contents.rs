@@ -23,9 +23,9 @@ pub struct PackageFacts {
     pub nicknames: Vec<String>,
     /// The package's documentation.
     pub documentation: Option<String>,
-    /// The packages it uses.
+    /// The packages that the package uses.
     pub uses: Vec<String>,
-    /// The packages that use it.
+    /// The packages that use the package.
     pub used_by: Vec<String>,
     /// The number of exported symbols.
     pub count: usize,

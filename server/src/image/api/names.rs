@@ -31,7 +31,7 @@ pub struct FoundName {
     pub offers: Vec<Offer>,
 }
 
-/// A package's symbol.
+/// A symbol of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Offer {
     /// The package's name.

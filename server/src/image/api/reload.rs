@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Operation;
 use crate::model::evaluation::EvalOutcome;
 
-/// `compile-string`: compile code, all of it, then load it.
+/// `compile-string`: compiles all of the code, then loads it.
 #[derive(Debug, Clone, Serialize)]
 pub struct CompileString {
     /// The code.

@@ -198,7 +198,7 @@ pub struct ClassDetails {
 pub struct SlotDetails {
     /// The slot's name.
     pub name: String,
-    /// The class that defines it.
+    /// The class that defines the slot.
     pub from: String,
     /// The initialization arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -316,7 +316,7 @@ pub struct Found {
     pub features: Option<Vec<String>>,
 }
 
-/// An element of [`Found`].
+/// An element of the answer to [`Apropos`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FoundSymbol {
     /// The symbol as printed in CL-USER.
