@@ -186,13 +186,12 @@ impl Default for Installation {
 impl Drop for Installation {
     fn drop(&mut self) {
         // A failed test must not leave its host either. A bridge that outlives its host for a moment starts another one, so
-        // this goes on until none is left.
+        // this goes on until none is left; a process shows no environment while it is being started, so one look is not enough.
         let deadline = Instant::now() + PATIENCE;
-        loop {
+        let mut empty = 0;
+        while empty < 5 && Instant::now() < deadline {
             let left = self.processes();
-            if left.is_empty() || Instant::now() > deadline {
-                return;
-            }
+            empty = if left.is_empty() { empty + 1 } else { 0 };
             for line in left {
                 if let Some(pid) =
                     line.split(' ').next().and_then(|pid| pid.parse().ok()).and_then(rustix::process::Pid::from_raw)

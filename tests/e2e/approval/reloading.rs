@@ -25,6 +25,7 @@ fn code_that_does_not_compile_is_refused_without_a_question() {
         assert_eq!(kind(&doors.unasked(tool, arguments.clone())), "COMPILATION_ERROR", "{tool} {arguments}");
     }
     assert_eq!(doors.eval("(cl-user::core)"), ":OLD");
+    doors.end();
 }
 
 /// A function, and FASLs that would change it.
