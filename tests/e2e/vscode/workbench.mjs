@@ -82,7 +82,7 @@ export class Workbench {
   /** Until Lisp answers, nothing is evaluated, and the server has all texts as they are. */
   ready() {
     return this.knows('Lisp to be ready', ({ consort }) =>
-      consort?.started && consort.condition.state === 'ready' && !consort.busy && !consort.testing && consort.offered.length > 0 &&
+      consort?.started && ['ready', 'idle'].includes(consort.condition.state) && !consort.busy && !consort.testing && consort.offered.length > 0 &&
       consort.documents.every(({ version, sent }) => version === sent))
   }
   /** Do what makes the extension run something, and wait until that has ended. */
