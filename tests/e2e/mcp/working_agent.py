@@ -57,16 +57,17 @@ async def plain_asdf_finds_the_workspace(agent):
     system("wa-plain", {"plain": "(defpackage :wa-plain (:use :cl) (:export #:here))\n(in-package :wa-plain)\n(defun here () :workspace)\n"})
     result = await agent.call("evaluate-lisp", {"code": '(asdf:load-system "wa-plain") (uiop:symbol-call :wa-plain :here)'})
     assert not result.get("isError") and "=> :WORKSPACE" in text(result), text(result)
-    # One that was loaded from elsewhere is told of.
+    # One that was loaded from elsewhere is told of, once in an image, which several clients of these tests share.
+    other = f"wa-other-{os.getpid()}"
     elsewhere = os.path.join(os.environ["TMPDIR"], "wa-elsewhere")
     os.makedirs(elsewhere, exist_ok=True)
-    with open(os.path.join(elsewhere, "wa-other.asd"), "w") as file:
-        file.write('(defsystem "wa-other")\n')
-    await agent.call("evaluate-lisp", {"code": f'(asdf:load-asd "{elsewhere}/wa-other.asd") (asdf:load-system "wa-other")'})
-    system("wa-other", {"other": "(in-package :cl-user)\n"})
+    with open(os.path.join(elsewhere, f"{other}.asd"), "w") as file:
+        file.write(f'(defsystem "{other}")\n')
+    await agent.call("evaluate-lisp", {"code": f'(asdf:load-asd "{elsewhere}/{other}.asd") (asdf:load-system "{other}")'})
+    system(other, {"other": "(in-package :cl-user)\n"})
     result = await agent.call("evaluate-lisp", {"code": "(asdf:already-loaded-systems)"})
     assert "wa-elsewhere" in text(result) and "not the workspace's" in text(result), text(result)
-    os.remove(os.path.join(elsewhere, "wa-other.asd"))
+    os.remove(os.path.join(elsewhere, f"{other}.asd"))
     os.rmdir(elsewhere)
 
 
