@@ -92,18 +92,20 @@ async def names_of_packages_follow_one_rule(agent):
 
 @check
 async def changed_files_are_checked_together(agent):
-    first = "(defpackage :wa-both (:use :cl))\n(in-package :wa-both)\n(defun price (x) x)\n"
-    second = "(in-package :wa-both)\n(defun total (x) (price x))\n"
-    system("wa-both", {"first": first, "second": second})
-    await loaded(agent, "wa-both")
-    write("wa-both/first.lisp", first.replace("(x) x", "(x rate) (* x rate)") + "(defun fee (x) x)\n")
-    result = await agent.call("diagnostics", {"path": "wa-both", "severity": "style-warning"})
+    # Several clients of these tests share an image.
+    both = f"wa-both-{os.getpid()}"
+    first = f"(defpackage :{both} (:use :cl))\n(in-package :{both})\n(defun price (x) x)\n"
+    second = f"(in-package :{both})\n(defun total (x) (price x))\n"
+    system(both, {"first": first, "second": second})
+    await loaded(agent, both)
+    write(f"{both}/first.lisp", first.replace("(x) x", "(x rate) (* x rate)") + "(defun fee (x) x)\n")
+    result = await agent.call("diagnostics", {"path": both, "severity": "style-warning"})
     assert "wrong-argument-count" in text(result), text(result)
-    write("wa-both/second.lisp", second.replace("(price x)", "(fee (price x 2))"))
-    result = await agent.call("diagnostics", {"paths": ["wa-both"], "severity": "style-warning"})
+    write(f"{both}/second.lisp", second.replace("(price x)", "(fee (price x 2))"))
+    result = await agent.call("diagnostics", {"paths": [both], "severity": "style-warning"})
     assert facts(result)["files"] == [], text(result)
     # The image is as it was.
-    seen = await agent.call("evaluate-lisp", {"code": "(list (fboundp (quote wa-both::fee)) (wa-both::total 3))"})
+    seen = await agent.call("evaluate-lisp", {"code": f"(list (fboundp (quote {both}::fee)) ({both}::total 3))"})
     assert "=> (NIL 3)" in text(seen), text(seen)
 
 
