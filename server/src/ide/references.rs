@@ -52,6 +52,17 @@ async fn line_of_reference(
 ) -> Option<(std::path::PathBuf, usize)> {
     let file = reference.place.file.as_ref()?;
     let text = texts.get(file).await?;
+    let (place, top) = referrer(reference, &text.document, features)?;
+    let at = free_mentions(&text.document, top, key).first().map_or(place.name.start, |span| span.start);
+    Some((file.clone(), line_column(text.document.text(), at).line))
+}
+
+/// The definition that refers, and the top-level form in which it stands.
+fn referrer(
+    reference: &Reference,
+    document: &crate::text::document::Document,
+    features: &[String],
+) -> Option<(definitions::Place, Span)> {
     let by = reference.by.split(" (").next().unwrap_or_default();
     let hint = Hint {
         kind: "",
@@ -61,10 +72,9 @@ async fn line_of_reference(
         features,
         ..Hint::default()
     };
-    let place = definitions::locate(&text.document, &hint)?;
-    let top = text.document.scan().form_at(place.form.start).map_or(place.form, |form| form.span);
-    let at = free_mentions(&text.document, top, key).first().map_or(place.name.start, |span| span.start);
-    Some((file.clone(), line_column(text.document.text(), at).line))
+    let place = definitions::locate(document, &hint)?;
+    let top = document.scan().form_at(place.form.start).map_or(place.form, |form| form.span);
+    Some((place, top))
 }
 
 /// The places of the references reported by the image, and of the mentions of `written`, which is
@@ -83,17 +93,7 @@ pub async fn all(
     for reference in known {
         let Some(file) = &reference.place.file else { continue };
         let Some(text) = texts.get(file).await else { continue };
-        let by = reference.by.split(" (").next().unwrap_or_default();
-        let hint = Hint {
-            kind: "",
-            key: definitions::key(by),
-            offset: reference.place.offset,
-            form: reference.place.form,
-            features,
-            ..Hint::default()
-        };
-        let Some(place) = definitions::locate(&text.document, &hint) else { continue };
-        let top = text.document.scan().form_at(place.form.start).map_or(place.form, |form| form.span);
+        let Some((place, top)) = referrer(reference, &text.document, features) else { continue };
         let mut spans = free_mentions(&text.document, top, &key);
         if spans.is_empty() {
             spans.push(place.name);
