@@ -43,8 +43,10 @@ RUN-PROGRAM can only pass as descriptor 0, to where the host would have it."
                                                            (remove-if (lambda (entry) (eql 0 (search "CL_SOURCE_REGISTRY=" entry))) (sb-ext:posix-environ)))
                                         :input their-stream :output (concatenate 'string *scratch* "out") :error (concatenate 'string *scratch* "err")
                                         :if-output-exists :append :if-error-exists :append :wait nil))
+           ;; Without :DUAL-CHANNEL-P, input that is buffered when something is written is thrown away: the stream is taken for a file.
            (image (make-image :process process :socket ours
-                              :stream (sb-sys:make-fd-stream ours :input t :output t :external-format :utf-8 :buffering :full :timeout *patience*))))
+                              :stream (sb-sys:make-fd-stream ours :input t :output t :dual-channel-p t
+                                                                  :external-format :utf-8 :buffering :full :timeout *patience*))))
       (close their-stream)
       (setf (image-ready image) (await-event image "ready"))
       image)))
