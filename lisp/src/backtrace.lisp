@@ -9,7 +9,7 @@
 (defun call-printing (function limit)
   "The JSON of what FUNCTION, called with a stream, writes: bounded by LIMIT and stopped when far beyond it."
   (let* ((stopped nil)
-         (capture (make-instance 'capture :limit limit)))
+         (capture (make-capture :limit limit)))
     (block printing
       (setf (capture-on-excess capture) (lambda () (setf stopped t) (return-from printing)))
       (funcall function capture))

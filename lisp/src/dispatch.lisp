@@ -189,8 +189,8 @@
 (defun furnish-image ()
   "Make the global state what user code may expect, in threads of its own too."
   (setf *package* (user-package))
-  (let ((out (make-instance 'shared-output :kind 'stdout))
-        (err (make-instance 'shared-output :kind 'stderr)))
+  (let ((out (instance-of 'shared-output :kind 'stdout))
+        (err (instance-of 'shared-output :kind 'stderr)))
     (setf *standard-output* out
           *error-output* err
           *trace-output* err
@@ -209,7 +209,15 @@
   (replace-debugger #'evaluation-debugger)
   (prepare-signals)
   (line-buffer-stdout)
-  (push 'guard-heap sb-ext:*after-gc-hooks*))
+  (push 'guard-heap sb-ext:*after-gc-hooks*)
+  (rehearse-evaluation))
+
+(defun rehearse-evaluation ()
+  "Evaluates a value and an error. SBCL finds out again what it forgot about generic functions when the core was saved. That takes the
+compiler's lock, which user code may hold from the first evaluation on."
+  (dolist (text '("1" "(error \"rehearsal\")"))
+    (let ((*user-settings* (copy-of-settings)))
+      (json-line (evaluate (make-evaluation 0 "rehearsal") text :package (user-package))))))
 
 (defun main ()
   "Serve the host over CONSORT_FD until it closes the link. Never returns."

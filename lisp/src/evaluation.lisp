@@ -168,8 +168,8 @@ heap is, now, since only now it knows its sizes, but briefly."
   (flet ((sink (name)
            (let ((id (evaluation-id evaluation)))
              (lambda (text) (send-event "output" "id" id "stream" name "text" text)))))
-    (setf (evaluation-stdout evaluation) (make-instance 'capture :sink (and stream (sink "stdout")))
-          (evaluation-stderr evaluation) (make-instance 'capture :sink (and stream (sink "stderr")))))
+    (setf (evaluation-stdout evaluation) (make-capture :sink (and stream (sink "stdout")))
+          (evaluation-stderr evaluation) (make-capture :sink (and stream (sink "stderr")))))
   (setf (evaluation-thread evaluation) sb-thread:*current-thread*
         (evaluation-started evaluation) (get-internal-real-time))
   (with-lock (*running-lock*)

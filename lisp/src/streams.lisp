@@ -28,6 +28,16 @@
 ON-EXCESS is called, once, by the writer who first passes twenty times the limit. SINK is called with pieces of text, in order, up to
 the limit, by whoever writes, or by a timer (PASS-ON)."))
 
+(defun instance-of (class &rest initargs)
+  "Returns a new instance of the class named CLASS, made without a constructor that is compiled for INITARGS. SBCL forgets those when a core
+is saved, and compiles them at their first use (pcl/ctor.lisp), which waits for ever when user code holds the compiler's lock by then."
+  (declare (notinline make-instance))
+  (apply #'make-instance class initargs))
+
+(defun make-capture (&rest initargs)
+  "Returns a new capture."
+  (apply #'instance-of 'capture initargs))
+
 (defmethod print-object ((stream capture) output)
   (write-string "#<output of an evaluation>" output))
 
@@ -187,7 +197,7 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
 (defmethod sb-gray:stream-write-string ((stream nobody) string &optional start end) (declare (ignore start end)) string)
 (defmethod sb-gray:stream-line-column ((stream nobody)) 0)
 
-(define-global *nobody* (make-instance 'nobody)
+(define-global *nobody* (instance-of 'nobody)
   "The one stream of its kind.")
 
 ;;; What threads print that are not an evaluation's: the one evaluation that runs has it, or else descriptor 1 or 2.

@@ -15,10 +15,12 @@
 
 (defun hold-in (image code)
   "Makes a thread of the user's in IMAGE hold what CODE holds around its HOLD, until RELEASE-IN. Returns when it does."
-  (evaluated image (format nil "(defvar *held* nil) (defvar *go* (sb-thread:make-semaphore))
+  ;; All is read and compiled before the thread starts: both may take what it holds.
+  (prepare image "(defvar *held* nil) (defvar *go* (sb-thread:make-semaphore)) (defvar *holder*)
     (defun hold () (setf *held* t) (sb-thread:wait-on-semaphore *go*) (setf *held* nil))
-    (defvar *holder* (sb-thread:make-thread (lambda () ~A) :name \"the holder\"))
-    (loop until *held* do (sb-thread:thread-yield))" code)))
+    (defun await-hold () (loop until *held* do (sb-thread:thread-yield)))")
+  (prepare image (format nil "(defun start-holder () (setf *holder* (sb-thread:make-thread (lambda () ~A) :name \"the holder\")) (await-hold) :held)" code))
+  (prepare image "(start-holder)"))
 
 (defun release-in (image)
   (evaluated image "(sb-thread:signal-semaphore *go*)"))
@@ -26,7 +28,7 @@
 (deftest held-locks
   (loop for (what code words) in *holders*
         do (with-image (image)
-             (evaluated image "(defun f (x) x) (error \"first\")")
+             (evaluated image "(defun f (x) x)")
              (codes-of image *sound-text*)
              (call image "symbol" "name" "mapcar" "want" #("facts" "definitions" "elsewhere"))
              (hold-in image code)
@@ -53,6 +55,16 @@
                (evaluated image "(sb-thread:join-thread *holder* :default nil)")
                (holds '() (codes-of image *sound-text*))
                (holds "G" (first-value image "(defun g (x) (list x))"))))))
+
+(deftest status-asks-once
+  ;; While ASDF cannot answer, each request for the status does not leave a thread behind that waits.
+  (with-image (image)
+    (hold-in image "(sb-kernel::with-world-lock () (hold))")
+    (dotimes (i 5)
+      (ok (integerp (path (call image "status") "result" "pid"))))
+    (is equal "1" (first-value image "(count \"consort systems\" (sb-thread:list-all-threads) :key 'sb-thread:thread-name :test 'equal)"))
+    (release-in image)
+    (evaluated image "(sb-thread:join-thread *holder* :default nil)")))
 
 (deftest no-thread-can-be-made
   (with-image (image)

@@ -4,7 +4,7 @@
 
 (defun run-case (case files)
   "Run CASE; the JSON of TestResult."
-  (let ((output (make-instance 'capture :limit 20000))
+  (let ((output (make-capture :limit 20000))
         (start (now-ms))
         (status "error") (checks 0) (failures '()))
     (let ((*standard-output* output) (*error-output* output) (*trace-output* output))

@@ -11,11 +11,15 @@
   "Ask ASDF for the loaded systems. Its generic functions may wait for the compiler's lock."
   (setf *systems* (sort (copy-list (asdf:already-loaded-systems)) #'string<)))
 
+(define-global *asking* nil "The thread that asked ASDF for the loaded systems last.")
+
 (defun systems-soon ()
-  "The names of the loaded systems; the last ones known when ASDF does not answer within a tenth of a second."
-  (when (can-start-thread-p)
-    (let ((thread (start-thread "consort systems" (lambda () (ignore-errors (ask-for-systems))))))
-      (sb-thread:join-thread thread :timeout 0.1 :default nil)))
+  "Returns the names of the loaded systems; the last ones known when ASDF does not answer within a tenth of a second. While one thread
+waits for ASDF, no other is started. Only the dispatcher calls this."
+  (unless (and *asking* (sb-thread:thread-alive-p *asking*))
+    (when (can-start-thread-p)
+      (setf *asking* (start-thread "consort systems" (lambda () (ignore-errors (ask-for-systems)))))
+      (sb-thread:join-thread *asking* :timeout 0.1 :default nil)))
   *systems*)
 
 (defun running-facts ()
