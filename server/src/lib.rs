@@ -8,6 +8,7 @@
 pub mod bounded_file;
 pub mod checker;
 pub mod config;
+pub mod file_uri;
 pub mod host;
 pub mod ide;
 pub mod image;
@@ -23,6 +24,9 @@ pub mod text;
 #[path = "../../tests/support/patience.rs"]
 #[allow(unreachable_pub)]
 mod patience;
+
+#[cfg(test)]
+mod layer_tests;
 
 #[cfg(test)]
 mod tests {
@@ -59,109 +63,20 @@ mod tests {
     }
 
     /// The source files below `root`, relative to it, without tests and without `mod.rs`, which
-    /// belongs to its directory.
-    fn sources(root: &Path, below: &Path, found: &mut BTreeSet<PathBuf>) {
+    /// belongs to its directory. The tests of a file `x.rs` are in `x_tests.rs`.
+    pub(super) fn sources(root: &Path, below: &Path, found: &mut BTreeSet<PathBuf>) {
         for entry in std::fs::read_dir(root.join(below)).unwrap() {
             let path = below.join(entry.unwrap().file_name());
             let name = path.file_name().unwrap().to_str().unwrap();
+            let tested = name.strip_suffix("_tests.rs").map(|of| root.join(path.with_file_name(format!("{of}.rs"))));
             if root.join(&path).is_dir() {
                 sources(root, &path, found);
             } else if (name.ends_with(".rs") || name.ends_with(".lisp"))
-                && !(name == "mod.rs" || name == "tests.rs" || name.ends_with("_tests.rs"))
+                && !(name == "mod.rs" || name == "tests.rs" || tested.is_some_and(|tested| tested.is_file()))
             {
                 found.insert(path);
             }
         }
-    }
-
-    /// The layers of the crate, with the layers that each may import. `main.rs` and `lib.rs` are
-    /// above all layers.
-    const LAYERS: &[(&str, &[&str])] = &[
-        ("bounded_file", &[]),
-        ("remove_tree", &[]),
-        ("shown", &[]),
-        ("model", &["text"]),
-        ("text", &[]),
-        ("config", &[]),
-        ("image", &["config", "model", "text"]),
-        ("checker", &["config", "image", "model", "text"]),
-        ("ide", &["image", "model", "text"]),
-        ("session", &["checker", "config", "ide", "image", "model", "text"]),
-        ("lsp", &["config", "ide", "model", "session", "text"]),
-        ("mcp", &["config", "ide", "model", "session", "text"]),
-        ("host", &["config", "image", "lsp", "mcp", "model", "session", "text"]),
-    ];
-
-    /// Files of front ends that still implement a feature by calling the image directly. The list
-    /// may only get shorter.
-    const FEATURES_IN_FRONT_ENDS: &[&str] = &[
-        "lsp/actions/expand.rs",
-        "lsp/commands/browse.rs",
-        "lsp/commands/macroexpand.rs",
-        "lsp/commands/names.rs",
-        "lsp/commands/profile.rs",
-        "lsp/commands/source_location.rs",
-        "lsp/completion.rs",
-        "lsp/definition.rs",
-        "lsp/formatting.rs",
-        "lsp/hover.rs",
-        "lsp/inlay_hints.rs",
-        "lsp/lenses.rs",
-        "lsp/references.rs",
-        "lsp/signature.rs",
-        "lsp/type_definition.rs",
-        "lsp/workspace_symbols.rs",
-        "mcp/resources.rs",
-        "mcp/tools/apropos.rs",
-        "mcp/tools/describe_symbol.rs",
-        "mcp/tools/lisp_edit_form.rs",
-        "mcp/tools/macroexpand_form.rs",
-        "mcp/tools/profile_code.rs",
-        "mcp/tools/source_location.rs",
-        "mcp/tools/threads.rs",
-    ];
-
-    /// Helpers without product-specific code, which every layer may import.
-    const HELPERS: &[&str] = &["bounded_file", "remove_tree", "shown"];
-
-    /// Crates that a layer below the front ends must not name.
-    const PROTOCOLS: &[&str] = &["lsp_types", "tower_lsp", "rmcp"];
-
-    #[test]
-    fn each_layer_imports_only_the_layers_below_it() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let mut found = BTreeSet::new();
-        sources(&root, Path::new(""), &mut found);
-        let mut wrong = Vec::new();
-        for path in found {
-            let first = path.iter().next().unwrap().to_str().unwrap();
-            let layer = first.strip_suffix(".rs").unwrap_or(first);
-            let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == layer) else { continue };
-            let text = std::fs::read_to_string(root.join(&path)).unwrap();
-            let name = path.to_str().unwrap().to_owned();
-            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-            let mut named = BTreeSet::new();
-            for line in code {
-                for part in line.split("crate::").skip(1) {
-                    let module: String = part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-                    if LAYERS.iter().any(|(known, _)| *known == module) && module != layer {
-                        named.insert(module);
-                    }
-                }
-                if !["lsp", "mcp", "host"].contains(&layer) {
-                    named.extend(PROTOCOLS.iter().filter(|p| line.contains(**p)).map(|p| (*p).to_owned()));
-                }
-            }
-            let excepted = FEATURES_IN_FRONT_ENDS.contains(&name.as_str());
-            assert!(!excepted || named.contains("image"), "{name} names the image no more: take it off the list");
-            for module in named {
-                let free = HELPERS.contains(&module.as_str()) || allowed.contains(&module.as_str());
-                if !(free || excepted && module == "image") {
-                    wrong.push(format!("{name} names {module}, which {layer} may not"));
-                }
-            }
-        }
-        assert!(wrong.is_empty(), "imports against the layers (docs/architecture.md):\n{}", wrong.join("\n"));
     }
 
     #[test]

@@ -7,11 +7,11 @@
 
 mod actor;
 pub mod approval;
+mod backend;
 mod changed_files;
 pub mod context;
 mod documents;
 mod event;
-mod file_uri;
 mod jobs;
 mod loaded_texts;
 pub mod log;
@@ -25,7 +25,6 @@ mod selection;
 mod source_files;
 mod status;
 mod systems;
-mod texts;
 pub mod trust;
 mod types;
 mod workspace_systems;
@@ -39,18 +38,17 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::checker::Checker;
 use crate::config::Config;
+pub use crate::file_uri::{path_of_uri, uri_of_path};
 use crate::image::Image;
 use crate::image::api::Operation;
-use crate::image::api::expand::ExpandAnswer;
-pub use crate::image::api::expand::ExpandRequest;
 use crate::model::check::CheckReport;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
+use crate::model::expansion::{ExpandAnswer, ExpandRequest};
 use crate::model::image::{ImageError, ImageEvent, ImageState, Progress};
 use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
 use context::Contexts;
 use event::{Event, Place, Start};
-pub use file_uri::{path_of_uri, uri_of_path};
 use jobs::Jobs;
 use log::{Log, Status as Ended};
 pub use provenance::Provenance;
@@ -318,13 +316,9 @@ impl Session {
 
     /// Returns one of a client's open documents, as it is after every change sent before this call.
     pub fn document(&self, client: ClientId, uri: &str) -> impl Future<Output = Option<Document>> + Send + use<> {
-        let (uri, all) = (uri.to_owned(), self.open_documents());
-        async move { all.await.into_iter().find(|open| open.client == client && open.uri == uri).map(|open| open.document) }
-    }
-
-    /// Runs a query in the image, concurrently with whatever runs there: see [`Image::look`].
-    pub async fn query<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
-        self.inner.image.query(&operation).await
+        let uri = uri.to_owned();
+        let answer = self.ask(|reply| Event::Document { client, uri, reply });
+        async { answer.await.ok().flatten() }
     }
 
     /// Runs an operation that runs user code or changes the image: see [`Image::run`]. The

@@ -13,9 +13,9 @@ use consort::ide::diagnostics::Findings;
 use consort::ide::format::rules::Bodies;
 use consort::ide::format::{self, Options, Wanted};
 use consort::ide::initargs;
-use consort::ide::texts::Texts;
+use consort::ide::texts::{OpenText, Texts};
 use consort::ide::{
-    completion, edit_form, evaluate_part, hints, outline, places, ranges, read_file, semantic, signature, structural,
+    edit_form, evaluate_part, hints, outline, partial_name, places, ranges, read_file, semantic, signature, structural,
     structure, symbols, testing, types,
 };
 use consort::model::diagnostic::{Diagnostic, Severity};
@@ -136,9 +136,8 @@ fn insertions(document: &Document, every: usize) -> Vec<Edit> {
 }
 
 fn texts(document: &Document) -> Texts {
-    Texts::new([("file:///a.lisp".to_owned(), PathBuf::from("/no/a.lisp"), document.clone())].into_iter(), |path| {
-        path.display().to_string()
-    })
+    let (uri, path) = ("file:///no/a.lisp".into(), Some(PathBuf::from("/no/a.lisp")));
+    Texts::of_blocking(vec![OpenText { uri, own: true, path, document: document.clone() }])
 }
 
 type Feature = (&'static str, fn(&Document, &str));
@@ -230,17 +229,17 @@ const FEATURES: &[Feature] = &[
     }),
     ("completion", |document, _| {
         let at = place(document);
-        if let Some(context) = completion::context(document, at) {
-            completion::locals(document, at, &context);
+        if let Some(context) = partial_name::context(document, at) {
+            partial_name::locals(document, at, &context);
         }
-        let wide = completion::Context {
+        let wide = partial_name::PartialName {
             typed: String::new(),
             replace: Span { start: at, end: at },
             package: None,
             operator: true,
             packages: false,
         };
-        completion::locals(document, at, &wide);
+        partial_name::locals(document, at, &wide);
     }),
     ("signatures", |document, _| {
         for site in signature::call_sites(document, place(document)) {

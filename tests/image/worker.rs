@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use consort::config::Copies;
 use consort::image::api::LoadSystemParams;
-use consort::image::api::expand::{ExpandAnswer, ExpandParams, ExpandRequest};
+use consort::image::api::expand::ExpandParams;
 use consort::model::check::{CheckEnd, CheckReport};
+use consort::model::expansion::{ExpandAnswer, ExpandRequest};
 use consort::model::image::ImageError;
 
 use consort_tests::patience::AMPLE;

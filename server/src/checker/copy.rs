@@ -20,7 +20,7 @@ use super::report::{Findings, LINE_LIMIT, Limit};
 use super::scratch::Scratch;
 use super::warm;
 use super::worker::{self, WorkerProcess};
-use crate::image::api::expand::{ExpandAnswer, ExpandParams};
+use crate::image::api::expand::ExpandParams;
 use crate::image::api::{CheckParams, CheckSystemParams};
 use crate::image::frames::CopyEnd;
 use crate::image::instance::Instance;
@@ -29,6 +29,7 @@ use crate::image::link::{Call, CallError, Listener};
 use crate::image::process::{PidHandle, describe_signal};
 use crate::image::runtime::lost;
 use crate::model::check::{CheckEnd, CheckReport};
+use crate::model::expansion::ExpandAnswer;
 use crate::model::image::{ImageError, Progress};
 
 /// The number of repeated requests to a busy image; the pause doubles each time.

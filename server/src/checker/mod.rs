@@ -18,10 +18,11 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::config::Copies;
 use crate::image::Image;
-use crate::image::api::expand::{ExpandAnswer, ExpandParams, ExpandPlain, PlainAnswer};
+use crate::image::api::expand::{ExpandParams, ExpandPlain, PlainAnswer};
 use crate::image::api::{CheckParams, CheckSystemParams};
 use crate::image::runtime::{Phase, Runtime};
 use crate::model::check::CheckReport;
+use crate::model::expansion::ExpandAnswer;
 use crate::model::image::{ImageError, Progress};
 use copy::Priority;
 pub use job::Look;

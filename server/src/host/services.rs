@@ -16,9 +16,10 @@ use super::runtime_dir::RuntimeDir;
 use super::serve::{Connection, Lifetime, Services};
 use crate::config::Config;
 use crate::image::Image;
+use crate::lsp;
+use crate::mcp;
 use crate::mcp::HttpServer;
 use crate::session::Session;
-use crate::{lsp, mcp};
 
 /// The time limit for the image's end. The image is asked to end, and killed if it does not,
 /// within less.

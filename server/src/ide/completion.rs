@@ -1,191 +1,177 @@
-//! Completion from the text alone: the context of a partial name, local bindings, names the text
-//! defines.
+//! Completion of the name at a position: keyword arguments and initargs of the call, names of the
+//! text, names of the image.
 
+use std::collections::HashSet;
+
+use super::context::{Backend, Cursor};
+use super::described::{self, Described};
+use super::partial_name::{self, Local, PartialName};
+use super::texts::Texts;
+use super::{initargs, signature};
+use crate::image::api::symbols::{Complete, Completion, Completions, Want};
 use crate::text::Span;
-use crate::text::datum::Form;
-use crate::text::document::Document;
-use crate::text::forms::{operator_at, package_at, symbol_at};
-use crate::text::scanner::{Scanner, TokenKind};
-use crate::text::scopes::Scopes;
 
-/// The context of a partial name.
+/// The maximum number of completions from the image in one answer; the client asks again as the
+/// user types.
+const LIMIT: usize = 100;
+/// The maximum number of completions of a name outside a document.
+const LIMIT_OUTSIDE: usize = 200;
+
+/// The completions of a partial name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Context {
+pub struct Completed {
     /// The part typed so far.
     pub typed: String,
     /// The span that a completion replaces.
     pub replace: Span,
-    /// The package in force.
-    pub package: Option<String>,
-    /// An operator is wanted.
-    pub operator: bool,
-    /// The name of a package is wanted.
-    pub packages: bool,
+    /// The completions, best first.
+    pub items: Vec<Item>,
+    /// True if the list may change with the next character typed.
+    pub incomplete: bool,
 }
 
-/// A completion that the text knows of.
+/// A completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Local {
+pub struct Item {
     /// The text to insert.
     pub label: String,
-    /// True if the name is called, not read.
-    pub operator: bool,
-    /// The kind of the name.
+    /// `argument` for a keyword argument or initarg, else what the name means: `function`,
+    /// `macro`, `variable`, `class`, `package`, ...
+    pub kind: String,
+    /// A description in a few words.
     pub detail: String,
+    /// The package of a symbol of the image.
+    pub package: Option<String>,
+    /// A symbol of the image with its package, escaped, for [`describe`].
+    pub symbol: Option<String>,
 }
 
-/// The completion context at `offset`; `None` in strings and comments.
-pub fn context(document: &Document, offset: usize) -> Option<Context> {
-    if in_text(document, offset) {
-        return None;
+/// Returns the completions of the name at the cursor; `None` in strings and comments.
+pub async fn complete<B: Backend>(cursor: &Cursor<B>) -> Option<Completed> {
+    let name = partial_name::context(&cursor.document, cursor.offset)?;
+    let (known, keywords) = tokio::join!(of_image(&cursor.context, &name), keywords(cursor, &name));
+    let mut items: Vec<Item> = keywords;
+    if !name.packages {
+        items.extend(partial_name::locals(&cursor.document, cursor.offset, &name).into_iter().map(local));
     }
-    let text = document.text();
-    let at = symbol_at(document, offset).filter(|(span, _)| span.start < offset);
-    let start = at.map_or(offset, |(span, _)| span.start);
-    let before = |n: usize| start.checked_sub(n).map(|at| text.char(at));
-    let called = before(1) == Some('(') && !matches!(before(2), Some('\'' | '`' | '('));
-    let named = before(1) == Some('\'') && before(2) == Some('#');
-    let operator = operator_at(document, offset);
-    let packages = operator.is_some_and(|operator| {
-        let name = operator.name.to_lowercase();
-        let name = name.rsplit(':').next().unwrap_or_default();
-        match name {
-            "use" | "mix" | "reexport" | "use-reexport" => operator.argument.is_some(),
-            "in-package" | "find-package" | "import-from" | "shadowing-import-from" | "use-package" | "do-symbols" => {
-                operator.argument == Some(0)
-            }
-            _ => false,
-        }
-    });
-    Some(Context {
-        typed: text.slice(start..offset).to_string(),
-        replace: Span { start, end: offset },
-        package: package_at(document, offset),
-        operator: called || named,
-        packages,
-    })
+    items.extend(known.items.into_iter().map(|one| item(one, &name)));
+    let mut seen = HashSet::new();
+    items.retain(|one| seen.insert(one.label.to_lowercase()));
+    // Order and selection are valid only for the text typed so far.
+    let incomplete = known.incomplete || !name.typed.is_empty();
+    Some(Completed { typed: name.typed, replace: name.replace, items, incomplete })
 }
 
-/// Returns true if `offset` is inside a string, a comment or a character.
-fn in_text(document: &Document, offset: usize) -> bool {
-    let text = document.text();
-    let (start, part) = match document.scan().form_at(offset) {
-        Some(form) => (form.span.start, text.slice(form.span.start..form.span.end).to_string()),
-        None => {
-            let line = text.line_to_char(text.char_to_line(offset.min(text.len_chars())));
-            (line, text.slice(line..offset.min(text.len_chars())).to_string())
-        }
+/// Returns the completions of a name that is not in a document.
+///
+/// # Errors
+/// The image does not answer.
+pub async fn outside<B: Backend>(
+    backend: &B,
+    text: String,
+    package: Option<String>,
+    operator: bool,
+) -> Result<Completions, crate::model::image::ImageError> {
+    backend.query(Complete { text, package, limit: LIMIT_OUTSIDE, operator, packages: false }).await
+}
+
+/// The completions of the image; empty without an image.
+async fn of_image<B: Backend>(backend: &B, name: &PartialName) -> Completions {
+    let text = name.typed.trim_start_matches("#:");
+    let text = if name.packages { text.trim_start_matches(':') } else { text };
+    let question = Complete {
+        text: text.to_owned(),
+        package: name.package.clone(),
+        limit: LIMIT,
+        operator: name.operator,
+        packages: name.packages,
     };
-    let at = part.char_indices().nth(offset - start).map_or(part.len(), |(byte, _)| byte);
-    let scanner = if start == 0 { Scanner::new(&part) } else { Scanner::of_part(&part) };
-    scanner.take_while(|token| token.start < at).any(|token| match token.kind {
-        TokenKind::LineComment => at <= token.end,
-        TokenKind::String | TokenKind::BlockComment => at < token.end || token.cut != crate::text::scanner::Cut::None,
-        _ => false,
-    })
+    backend.query(question).await.unwrap_or_default()
 }
 
-/// Local bindings in force and names defined in this text that match the typed part, best first.
-pub fn locals(document: &Document, offset: usize, context: &Context) -> Vec<Local> {
-    let mut found = Vec::new();
-    if context.typed.contains(':') {
-        return found;
+/// The keyword arguments and initargs that the enclosing call still accepts and that start with
+/// the typed text.
+async fn keywords<B: Backend>(cursor: &Cursor<B>, name: &PartialName) -> Vec<Item> {
+    let wanted = (name.typed.starts_with(':') || name.typed.is_empty()) && !name.packages;
+    let sites = signature::call_sites(&cursor.document, cursor.offset);
+    let Some(site) = sites.into_iter().next().filter(|_| wanted) else { return Vec::new() };
+    let texts = cursor.context.texts().await;
+    let package = name.package.as_deref();
+    let mut names = Vec::new();
+    if let Some((class, given)) = initargs::class(&site) {
+        let detail = format!("initialization argument of {class}");
+        let all = initargs_of(&cursor.context, &texts, class, package).await;
+        let left = all.into_iter().filter(|one| !given.iter().any(|given| given.eq_ignore_ascii_case(one)));
+        names.extend(left.map(|name| (name, detail.clone())));
     }
-    if let Some(form) = Form::at(document, offset) {
-        let text = document.text();
-        for binding in Scopes::of(&form).visible(offset) {
-            let label = text.slice(binding.span.start..binding.span.end).to_string();
-            let detail = format!("{} ({})", binding.kind.words(), binding.by);
-            found.push(Local { label, operator: binding.kind.is_operator(), detail });
+    if let Some(known) = signature::parameters(cursor, &texts, &site, package).await {
+        let given = site.arguments.split_last().map(|(_, given)| given).unwrap_or_default();
+        let left = signature::keywords(&known.names, given);
+        names.extend(left.into_iter().map(|name| (name, "keyword argument".into())));
+    }
+    names.retain(|(label, _)| partial_name::fits(&name.typed, label));
+    let item = |(label, detail)| Item { label, kind: "argument".into(), detail, package: None, symbol: None };
+    names.into_iter().map(item).collect()
+}
+
+/// The initargs of a class: from the open texts first, including superclasses defined there, then
+/// from the image.
+async fn initargs_of<B: Backend>(backend: &B, texts: &Texts, class: String, package: Option<&str>) -> Vec<String> {
+    /// The maximum number of classes visited: the definitions in a text may be circular.
+    const MOST: usize = 20;
+    let mut found: Vec<String> = Vec::new();
+    let mut classes = vec![class];
+    let mut at = 0;
+    while let Some(class) = classes.get(at).cloned().filter(|_| at < MOST) {
+        at += 1;
+        let of_text = initargs::in_texts(&class, texts);
+        let of_image = backend.symbol(&class, package, &[Want::Initargs]).await.ok().and_then(|known| known.initargs);
+        let (own, supers) = of_text.unwrap_or_default();
+        for name in own.into_iter().chain(of_image.unwrap_or_default()) {
+            if !found.iter().any(|one| one.eq_ignore_ascii_case(&name)) {
+                found.push(name);
+            }
         }
+        let new: Vec<String> = supers.into_iter().filter(|one| !classes.contains(one)).collect();
+        classes.extend(new);
     }
-    for (operator, name) in toplevel_names(document) {
-        let called = matches!(operator.as_str(), "defun" | "defmacro" | "defgeneric" | "defmethod");
-        found.push(Local { label: name, operator: called, detail: operator });
-    }
-    found.retain(|one| fits(&context.typed, &one.label));
-    found.sort_by_key(|one| one.operator != context.operator);
-    let mut seen = std::collections::HashSet::new();
-    found.retain(|one| seen.insert(one.label.to_lowercase()));
     found
 }
 
-/// Returns true if a name begins with the typed text, or each of its words with a typed word.
-pub fn fits(typed: &str, name: &str) -> bool {
-    let (typed, name) = (typed.to_lowercase(), name.to_lowercase());
-    if name.starts_with(&typed) {
-        return true;
-    }
-    let mut words = name.split('-');
-    typed.contains('-') && typed.split('-').all(|part| words.next().is_some_and(|word| word.starts_with(part)))
+fn local(one: Local) -> Item {
+    let kind = if one.operator { "function" } else { "variable" };
+    Item { label: one.label, kind: kind.into(), detail: one.detail, package: None, symbol: None }
 }
 
-/// Operator and name of the definitions at top level. Reads only the beginning of each form.
-fn toplevel_names(document: &Document) -> Vec<(String, String)> {
-    const BEGINNING: usize = 160;
-    let text = document.text();
-    let mut names = Vec::new();
-    for form in document.scan().forms() {
-        if text.get_char(form.span.start) != Some('(') {
-            continue;
-        }
-        let head = text.slice(form.span.start..form.span.end.min(form.span.start + BEGINNING)).to_string();
-        let mut tokens = Scanner::of_part(&head).skip(1);
-        let (Some(operator), Some(name)) = (tokens.next(), tokens.next()) else { continue };
-        let written = |token: crate::text::scanner::Token| head.get(token.start..token.end).unwrap_or_default();
-        let operator = written(operator).to_lowercase();
-        if operator.starts_with("def")
-            && name.kind == TokenKind::Atom
-            && name.end < head.len()
-            && !written(name).starts_with([':', '#'])
-        {
-            names.push((operator, written(name).to_owned()));
-        }
+fn item(one: Completion, name: &PartialName) -> Item {
+    if name.packages {
+        // A prefix typed before the name, `:` or `#:`, stays.
+        let typed = name.typed.trim_start_matches(['#', ':']);
+        let prefix = &name.typed[..name.typed.len() - typed.len()];
+        let (label, detail) = (format!("{prefix}{}", one.label), format!("package {}", one.package));
+        return Item { label, kind: one.kind, detail, package: None, symbol: None };
     }
-    names
+    let bars = |name: &str| format!("|{}|", name.replace('\\', "\\\\").replace('|', "\\|"));
+    let symbol = Some(format!("{}::{}", bars(&one.package), bars(&one.name)));
+    Item { label: one.label, detail: one.kind.clone(), kind: one.kind, package: Some(one.package), symbol }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The description of a completion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// The call with its parameters, or the kinds of the name.
+    pub detail: Option<String>,
+    /// The documentation, Markdown.
+    pub documentation: Option<String>,
+}
 
-    fn at(source: &str) -> (Document, usize) {
-        let caret = source.chars().position(|char| char == '‸').expect("a caret");
-        (Document::new(&source.replace('‸', ""), 0), caret)
-    }
-
-    #[test]
-    fn the_context_of_a_name_that_is_begun() {
-        for (source, typed, operator, packages) in [
-            ("(in-package :x) (fo‸", "fo", true, false),
-            ("(f fo‸o)", "fo", false, false),
-            ("(f #'fo‸)", "fo", true, false),
-            ("(f '(fo‸))", "fo", false, false),
-            ("(f ‸)", "", false, false),
-            ("(in-package :cl-p‸)", ":cl-p", false, true),
-            ("(defpackage :a (:use :c‸))", ":c", false, true),
-            ("(f cl:ca‸)", "cl:ca", false, false),
-        ] {
-            let (document, offset) = at(source);
-            let context = context(&document, offset).expect(source);
-            assert_eq!(
-                (context.typed.as_str(), context.operator, context.packages),
-                (typed, operator, packages),
-                "{source}"
-            );
-        }
-        for source in ["(f \"a‸b\")", "; a‸b", "(f ; a‸b\n)", "(f #| a‸b |# c)", "x ;a‸"] {
-            let (document, offset) = at(source);
-            assert_eq!(context(&document, offset), None, "{source}");
-        }
-    }
-
-    #[test]
-    fn locals_and_what_the_text_defines() {
-        let (document, offset) =
-            at("(defun helper (x) x)\n(defvar *hidden* 1)\n(defun f (height &aux (hue 1)) (let ((h2 1)) (g h‸)))");
-        let context = context(&document, offset).expect("a context");
-        let labels: Vec<String> = locals(&document, offset, &context).into_iter().map(|one| one.label).collect();
-        assert_eq!(labels, ["h2", "hue", "height", "helper"]);
-    }
+/// Describes a completion of the image: see [`Item::symbol`]. `None`: the image does not answer.
+pub async fn describe<B: Backend>(backend: &B, label: &str, symbol: &str) -> Option<Description> {
+    let known = backend.symbol(symbol, None, &[Want::Facts]).await.ok()?;
+    let detail = known.facts.as_ref().map(|facts| match &facts.lambda_list {
+        Some(parameters) => described::signature(label.rsplit(':').next().unwrap_or(label), parameters),
+        None => facts.kinds.join(", "),
+    });
+    let documentation = described::markdown(&Described { known: Some(&known), ..Described::default() });
+    Some(Description { detail, documentation })
 }

@@ -4,7 +4,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::compile_form::Refusal;
-use crate::image::api::expand::{ExpandAnswer, ExpandError, Stage};
+use super::context::Backend;
+use crate::image::api::names::FindName;
+use crate::model::expansion::{ExpandAnswer, ExpandError, Stage};
+use crate::text::document::Document;
+use crate::text::forms::{operator_at, package_at};
 
 /// The facts of one expansion.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -53,6 +57,22 @@ impl From<ExpandAnswer> for Facts {
     }
 }
 
+/// Returns true if the form at `offset` may be a macro call: its operator is no function and no
+/// special operator that the image knows. `None`: there is no form.
+///
+/// A macro may be local or not yet loaded, so an operator that the image does not know may be one;
+/// without an image every operator may.
+pub async fn may_be_macro_call<B: Backend>(backend: &B, document: &Document, offset: usize) -> Option<bool> {
+    let operator = operator_at(document, offset)?;
+    let name = operator.name.rsplit(':').next().unwrap_or_default().to_uppercase();
+    let package = match operator.name.split_once(':') {
+        Some((package, _)) => package.to_uppercase(),
+        None => package_at(document, offset).unwrap_or_else(|| "COMMON-LISP-USER".into()),
+    };
+    let found = backend.query(FindName { name, package }).await.unwrap_or_default();
+    Some(!found.here.iter().any(|kind| matches!(kind.as_str(), "function" | "special-operator")))
+}
+
 /// The contract's text.
 pub fn render(facts: &Facts) -> String {
     if let Some(Refusal { kind, message }) = &facts.error {
@@ -76,7 +96,7 @@ pub fn render(facts: &Facts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::api::expand::Expansion;
+    use crate::model::expansion::Expansion;
 
     fn done(expanded: bool, more: bool) -> String {
         render(&Facts::from(ExpandAnswer::Done(Expansion {

@@ -2,15 +2,24 @@
 
 use std::collections::HashMap;
 
+use super::context::Backend;
 use super::signature;
+use crate::image::api::symbols::Want;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
+use crate::text::forms::package_at;
 use crate::text::scopes::Scopes;
 use crate::text::stop;
 
 /// Calls with fewer literal arguments explain themselves.
 const FEWEST: usize = 2;
+
+/// The maximum number of functions in one query; hints further down are computed when they are
+/// visible.
+const MOST: usize = 100;
+/// The maximum number of calls with hints in one answer.
+const MOST_CALLS: usize = 5_000;
 
 /// A call with literal arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +30,46 @@ pub struct Call {
     pub parameters: Option<Vec<String>>,
     /// Each argument's first character, and whether it is a literal.
     pub arguments: Vec<(usize, bool)>,
+}
+
+/// Returns the hints in `range`, each with the character before which it is shown. `calls`: the
+/// calls there, as [`calls`] found them.
+pub async fn in_range<B: Backend>(
+    backend: &B,
+    document: &Document,
+    calls: Vec<Call>,
+    range: Span,
+) -> Vec<(usize, String)> {
+    let mut known: HashMap<(String, Option<String>), Vec<String>> = HashMap::new();
+    let mut shown = Vec::new();
+    for call in calls.into_iter().take(MOST_CALLS) {
+        let parameters = match &call.parameters {
+            Some(parameters) => parameters.clone(),
+            None => {
+                let at = call.arguments.first().map_or(range.start, |(at, _)| *at);
+                let name = (call.operator.clone(), package_at(document, at));
+                if !known.contains_key(&name) {
+                    if known.len() == MOST {
+                        break;
+                    }
+                    let parameters = parameters(backend, &name.0, name.1.as_deref()).await;
+                    known.insert(name.clone(), parameters);
+                }
+                known.get(&name).cloned().unwrap_or_default()
+            }
+        };
+        shown.extend(hints(&call, &parameters).into_iter().filter(|(at, _)| range.start <= *at && *at <= range.end));
+    }
+    shown
+}
+
+/// The parameters of a function; empty if the name is unknown or not a function.
+async fn parameters<B: Backend>(backend: &B, name: &str, package: Option<&str>) -> Vec<String> {
+    let known = backend.symbol(name, package, &[Want::Facts]).await;
+    let facts = known.ok().and_then(|known| known.facts);
+    let function =
+        facts.filter(|facts| facts.kinds.iter().any(|kind| kind == "function" || kind == "generic function"));
+    function.and_then(|facts| facts.lambda_list).unwrap_or_default()
 }
 
 /// The calls in the forms that touch `range` which hints may be of.

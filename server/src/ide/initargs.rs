@@ -50,9 +50,10 @@ pub fn in_texts(class: &str, texts: &Texts) -> Option<(Vec<String>, Vec<String>)
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
 
     use super::super::signature::call_sites;
+    use super::super::texts::OpenText;
     use super::*;
     use crate::text::document::Document;
 
@@ -78,11 +79,12 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_a_text_defines() {
+    #[tokio::test]
+    async fn what_a_text_defines() {
         let text = "(defclass a (b) ((x :initarg :x :initarg :ex :initform 1) y))\n(defclass b () ())\n(defun c () 1)";
-        let open = ("file:///a.lisp".into(), PathBuf::from("/no/a.lisp"), Document::new(text, 0));
-        let texts = Texts::new([open].into_iter(), |path: &Path| path.display().to_string());
+        let (path, document) = (Some(PathBuf::from("/no/a.lisp")), Document::new(text, 0));
+        let open = OpenText { uri: "file:///no/a.lisp".into(), own: true, path, document };
+        let texts = Texts::of(vec![open]).await;
         assert_eq!(in_texts("a", &texts), Some((vec![":x".into(), ":ex".into()], vec!["b".into()])));
         assert_eq!(in_texts("p::b", &texts), Some((vec![], vec![])));
         assert_eq!(in_texts("c", &texts), None);

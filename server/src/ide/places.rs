@@ -4,11 +4,42 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ropey::Rope;
+
 use super::texts::{Text, Texts};
+use crate::file_uri::uri_of_path;
 use crate::image::api::symbols::{Definition, Known};
 use crate::text::Span;
 use crate::text::definitions::{self, Hint, Place};
 use crate::text::position::{LineColumn, line_column};
+
+/// A part of a file, to show or to go to.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The URI of the file.
+    pub uri: String,
+    /// The text of the file; `None` if the file cannot be read.
+    pub text: Option<Rope>,
+    /// The span in the text.
+    pub span: Span,
+}
+
+impl PartialEq for Target {
+    fn eq(&self, other: &Target) -> bool {
+        self.uri == other.uri && self.span == other.span
+    }
+}
+
+/// Removes the targets that are there already, in order.
+pub fn distinct(targets: impl IntoIterator<Item = Target>) -> Vec<Target> {
+    let mut all: Vec<Target> = Vec::new();
+    for target in targets {
+        if !all.contains(&target) {
+            all.push(target);
+        }
+    }
+    all
+}
 
 /// A definition and its location.
 #[derive(Debug, Clone)]
@@ -30,6 +61,17 @@ impl Defined {
     pub fn start(&self) -> Option<LineColumn> {
         let (text, place) = (self.text.as_ref()?, self.place?);
         Some(line_column(text.document.text(), place.form.start))
+    }
+
+    /// Returns the definition's name in its file; the start of the file if there is no name.
+    pub fn target(&self) -> Target {
+        match &self.text {
+            Some(text) => {
+                let span = self.place.map_or(Span { start: 0, end: 0 }, |place| place.name);
+                Target { uri: text.uri.clone(), text: Some(text.document.text().clone()), span }
+            }
+            None => Target { uri: uri_of_path(&self.file), text: None, span: Span { start: 0, end: 0 } },
+        }
     }
 
     /// The first lines of the form: at most `lines`, and 2,000 characters.
@@ -146,9 +188,4 @@ pub fn defined_in_texts(written: &str, package: Option<&str>, texts: &Texts) -> 
     // A name that is defined here is not the one of the same name elsewhere.
     let here = found.iter().any(|(elsewhere, _)| !elsewhere);
     found.into_iter().filter(|(elsewhere, _)| !here || !elsewhere).map(|(_, one)| one).collect()
-}
-
-/// The whole first line of a text, for a definition without a form.
-pub fn beginning() -> Span {
-    Span { start: 0, end: 0 }
 }

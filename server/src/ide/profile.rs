@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::clip::clip;
 use super::evaluate::{Ending, Evaluation, Fault, Warned};
-use crate::image::api::profile::{Profile, ProfileMode, ProfileOutcome};
+pub use crate::image::api::profile::ProfileMode;
+use crate::image::api::profile::{Profile, ProfileOutcome, ProfileParams};
 
 mod render;
 
@@ -42,6 +43,21 @@ pub struct ProfileSettings {
     pub interval: f64,
     /// How it is shown.
     pub report: Report,
+}
+
+impl ProfileSettings {
+    /// Returns the operation that profiles code, given the name of the client's evaluation session.
+    /// `timeout`: seconds.
+    pub fn operation(
+        self,
+        code: String,
+        package: Option<String>,
+        max_samples: u32,
+        timeout: f64,
+    ) -> impl FnOnce(String) -> ProfileParams + Send + 'static {
+        let ProfileSettings { mode, interval, .. } = self;
+        move |session| ProfileParams { session, code, package, mode, interval, max_samples, timeout }
+    }
 }
 
 /// A function.

@@ -4,13 +4,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::context::{Backend, Cursor};
+use super::places::{self, Defined, Target};
 use super::texts::{Text, Texts};
-use crate::image::api::symbols::Reference;
+use crate::image::api::symbols::{Reference, Want};
+use crate::image::api::tools::{Named, ReferenceCount};
+use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::datum::Form;
 use crate::text::definitions::{self, Hint};
 use crate::text::document::Document;
-use crate::text::forms::package_at;
+use crate::text::forms::{package_at, symbol_at};
 use crate::text::position::line_column;
 use crate::text::scopes::Scopes;
 
@@ -25,6 +29,47 @@ pub struct Referred {
     pub text: Arc<Text>,
     /// The span of the name, or of the referring definition's name if a macro wrote the reference.
     pub span: Span,
+}
+
+impl Referred {
+    fn target(&self) -> Target {
+        Target { uri: self.text.uri.clone(), text: Some(self.text.document.text().clone()), span: self.span }
+    }
+}
+
+/// Returns the references to the name at the cursor: calls, macro expansions, bindings, settings,
+/// reads and specializers; of a local name its occurrences. `None`: there is no name.
+pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Option<Vec<Target>> {
+    let (_, written) = symbol_at(&cursor.document, cursor.offset)?;
+    if let Some(form) = Form::at(&cursor.document, cursor.offset) {
+        let scopes = Scopes::of(&form);
+        if let Some(index) = scopes.resolve(cursor.offset) {
+            let own = scopes.bindings[index].span;
+            let spans = scopes.occurrences(index).into_iter().filter(|span| with_declaration || *span != own);
+            return Some(spans.map(|span| cursor.target(span)).collect());
+        }
+    }
+    let package = cursor.package();
+    let want = [Want::References, Want::Definitions];
+    let known = cursor.context.symbol(&written, package.as_deref(), &want).await.unwrap_or_default();
+    let mut texts = cursor.context.texts().await;
+    let features = known.features.clone().unwrap_or_default();
+    let from_image = known.references.as_deref().unwrap_or_default();
+    let found = all(&written, package.as_deref(), from_image, &features, &mut texts).await;
+    let own = places::defined_anywhere(Some(&known), &written, package.as_deref(), &mut texts).await;
+    let declared: Vec<Target> = own.iter().map(Defined::target).collect();
+    let used = found.iter().map(Referred::target).filter(|target| !declared.contains(target));
+    let declarations = declared.iter().filter(|_| with_declaration).cloned();
+    Some(places::distinct(declarations.chain(used)))
+}
+
+/// Returns the number of places in loaded code that refer to a name.
+///
+/// # Errors
+/// The image does not answer.
+pub async fn count<B: Backend>(backend: &B, name: String, package: Option<String>) -> Result<u64, ImageError> {
+    let named = Named { name: Some(name), package, session: String::new() };
+    Ok(backend.query(ReferenceCount(named)).await?.count)
 }
 
 /// The file and the 1-based line of each reference reported by the image: the line of the first

@@ -1,8 +1,13 @@
 //! The signature of a call under way, and which parameter its next argument is for.
 
+use super::context::{Backend, Cursor};
+use super::texts::Texts;
+use crate::image::api::symbols::Want;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
+use crate::text::definitions;
 use crate::text::document::Document;
+use crate::text::scopes::Scopes;
 
 /// A call around a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,10 +35,83 @@ pub struct Signature {
     pub active: Option<usize>,
 }
 
+/// A signature to show, with what is known of the operator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Help {
+    /// The signature.
+    pub signature: Signature,
+    /// The operator's documentation.
+    pub documentation: Option<String>,
+}
+
 /// Lists within an argument are followed so far inwards.
 const DEEPEST: usize = 8;
 /// The characters of an argument that are kept.
 const LONGEST: usize = 400;
+
+/// Returns the signature of the innermost call around the cursor that has one; of a macro also
+/// inside an argument that is a list of parameters.
+pub async fn help<B: Backend>(cursor: &Cursor<B>) -> Option<Help> {
+    let package = cursor.package();
+    let texts = cursor.context.texts().await;
+    let mut found: Option<(CallSite, Parameters)> = None;
+    for (depth, site) in call_sites(&cursor.document, cursor.offset).into_iter().enumerate() {
+        let Some(known) = parameters(cursor, &texts, &site, package.as_deref()).await else { continue };
+        // Further out, only a macro that takes a list at this position counts.
+        if depth > 0 && !destructures(&known.names, &site) {
+            found = found.or(Some((site, known)));
+            continue;
+        }
+        found = Some((site, known));
+        if depth > 0 {
+            break;
+        }
+    }
+    let (site, known) = found?;
+    Some(Help { signature: signature(&site.operator, &known.names, &site), documentation: known.documentation })
+}
+
+/// The parameters of an operator.
+#[derive(Debug)]
+pub(super) struct Parameters {
+    /// Each as written, with the lambda list keywords.
+    pub(super) names: Vec<String>,
+    /// The operator's documentation.
+    documentation: Option<String>,
+}
+
+/// The parameters of a call's operator: from a local function, from the image, or from an open
+/// text.
+pub(super) async fn parameters<B: Backend>(
+    cursor: &Cursor<B>,
+    texts: &Texts,
+    site: &CallSite,
+    package: Option<&str>,
+) -> Option<Parameters> {
+    let written = |document: &Document, list: Span| {
+        let names = parts(&document.text().slice(list.start..list.end).to_string());
+        Some(Parameters { names, documentation: None })
+    };
+    if let Some(form) = Form::at(&cursor.document, site.span.start) {
+        let scopes = Scopes::of(&form);
+        let local = scopes.resolve(site.span.start).and_then(|index| scopes.bindings[index].parameters);
+        if let Some(list) = local {
+            return written(&cursor.document, list);
+        }
+    }
+    let known = cursor.context.symbol(&site.operator, package, &[Want::Facts]).await;
+    if let Some(facts) = known.ok().and_then(|known| known.facts)
+        && let Some(names) = facts.lambda_list
+    {
+        let documentation = facts.documentation.into_iter().next().map(|one| one.text);
+        return Some(Parameters { names, documentation });
+    }
+    let key = definitions::key(&site.operator);
+    texts.known().find_map(|text| {
+        let list = definitions::named(&text.document, &key).into_iter().find_map(|one| one.lambda_list)?;
+        written(&text.document, list)
+    })
+}
 
 /// The calls around `offset`, innermost first, at most three.
 pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {

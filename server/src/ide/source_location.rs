@@ -5,8 +5,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::places::Defined;
-use crate::image::api::symbols::Known;
+use super::context::{Backend, Context};
+use super::places::{self, Defined};
+use crate::image::api::symbols::{Known, Symbol, Want};
+use crate::model::image::ImageError;
 
 /// Lines of a definition that are shown.
 const SNIPPET: usize = 8;
@@ -55,6 +57,34 @@ pub fn kinds(asked: Option<&str>) -> Result<Option<&'static [&'static str]>, Str
             Err(format!("There is no kind {asked}. There are {}.", known.join(", ")))
         }
     }
+}
+
+/// Returns every definition of a name, and the contract's answer. `kinds`: see [`kinds`].
+///
+/// # Errors
+/// The image refuses the name or its package. Without an image the open texts are searched.
+pub async fn find<B: Backend>(
+    context: &Context<B>,
+    symbol: &str,
+    package: Option<&str>,
+    kinds: Option<&[&str]>,
+) -> Result<(Locations, Vec<Defined>), ImageError> {
+    let question = Symbol {
+        name: symbol.to_owned(),
+        package: package.map(str::to_owned),
+        strict: true,
+        want: vec![Want::Facts, Want::Definitions, Want::Elsewhere],
+    };
+    let known = match context.query(question).await {
+        Ok(known) => Some(known),
+        Err(error @ ImageError::Refused { .. }) => return Err(error),
+        Err(_) => None,
+    };
+    let mut texts = context.texts().await;
+    let mut defined = places::defined_anywhere(known.as_ref(), symbol, package, &mut texts).await;
+    let locations = Locations::new(symbol, known.as_ref(), &defined, kinds);
+    defined.retain(|one| kinds.is_none_or(|kinds| kinds.contains(&one.kind.as_str())));
+    Ok((locations, defined))
 }
 
 impl Locations {

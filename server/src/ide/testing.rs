@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::clip::clip;
 use super::evaluate::{Ending, Evaluation, Fault};
+pub use crate::image::api::testing::RunTestsParams;
 use crate::image::api::testing::{RunTestsOutcome, TestOutcome};
 use crate::text::Span;
 use crate::text::document::Document;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use crate::bounded_file;
+use crate::file_uri::uri_of_path;
 use crate::text::decode;
 use crate::text::document::Document;
 
@@ -24,25 +25,48 @@ pub struct Text {
     pub document: Document,
 }
 
+/// A document that an editor has open.
+#[derive(Debug, Clone)]
+pub struct OpenText {
+    /// The URI, as its client named it.
+    pub uri: String,
+    /// True for a document of the client that sent the request.
+    pub own: bool,
+    /// The path of the file, if any.
+    pub path: Option<PathBuf>,
+    /// The text and its forms.
+    pub document: Document,
+}
+
 /// Texts by file.
 #[derive(Debug)]
 pub struct Texts {
     known: HashMap<PathBuf, Option<Arc<Text>>>,
     /// Other names of files that are known.
     links: HashMap<PathBuf, PathBuf>,
-    uri_of: fn(&Path) -> String,
 }
 
 impl Texts {
-    /// The texts with the open ones: URI, file and text. If a file is open more than once, its
-    /// last text counts. `uri_of` returns the URI of other files.
-    pub fn new(open: impl Iterator<Item = (String, PathBuf, Document)>, uri_of: fn(&Path) -> String) -> Texts {
+    /// Returns the texts with the open ones. If a file is open more than once, its last text
+    /// counts. Links are resolved on a thread that may wait for the disk.
+    pub async fn of(open: Vec<OpenText>) -> Texts {
+        match tokio::task::spawn_blocking(|| Texts::of_blocking(open)).await {
+            Ok(texts) => texts,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // Only the end of the runtime cancels the task.
+            Err(_) => Texts::of_blocking(Vec::new()),
+        }
+    }
+
+    /// Acts as [`Texts::of`] on this thread, which may wait for the disk.
+    pub fn of_blocking(open: Vec<OpenText>) -> Texts {
         let mut known: HashMap<PathBuf, Option<Arc<Text>>> = HashMap::new();
-        for (uri, path, document) in open {
+        for OpenText { uri, path, document, .. } in open {
+            let Some(path) = path else { continue };
             let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
             known.insert(real, Some(Arc::new(Text { uri, path, document })));
         }
-        Texts { known, links: HashMap::new(), uri_of }
+        Texts { known, links: HashMap::new() }
     }
 
     /// All texts known so far: at first the open ones.
@@ -68,8 +92,7 @@ impl Texts {
         if let Some(known) = self.known.get(&real).cloned() {
             return known;
         }
-        let text =
-            document.map(|document| Arc::new(Text { uri: (self.uri_of)(path), path: path.to_owned(), document }));
+        let text = document.map(|document| Arc::new(Text { uri: uri_of_path(path), path: path.to_owned(), document }));
         self.known.insert(real, text.clone());
         text
     }

@@ -11,6 +11,7 @@ use super::commands::{Command as _, LoadSystem};
 use super::connection::Connection;
 use super::to_proto::Diagnostics;
 use super::{from_proto, to_proto};
+use crate::ide::context::Backend as _;
 use crate::ide::diagnostics::SYSTEM_NOT_LOADED;
 use crate::ide::fixes::{self, Fix};
 use crate::model::diagnostic::Diagnostic as Finding;

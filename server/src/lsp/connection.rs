@@ -18,8 +18,10 @@ use super::pull;
 use super::tokens_delta::SentTokens;
 use super::transport::Peer;
 use super::{actions, commands, formatting, from_proto, lenses, texts, to_proto, tokens};
+use crate::ide::context::Cursor;
 use crate::session::requests;
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
+use crate::text::position::to_offset;
 
 /// The connection of one editor.
 pub(super) struct Connection {
@@ -68,6 +70,15 @@ impl Connection {
     pub(super) fn negotiated(&self) -> &Negotiated {
         static DEFAULT: OnceLock<Negotiated> = OnceLock::new();
         self.negotiated.get().unwrap_or_else(|| DEFAULT.get_or_init(Negotiated::default))
+    }
+
+    /// The position of a request in an open document, with the snapshot of the request.
+    pub(super) async fn cursor(&self, place: TextDocumentPositionParams) -> Option<Cursor<Session>> {
+        let context = self.session.context(self.client).await;
+        let position = from_proto::position(place.position);
+        Cursor::new(context, place.text_document.uri.as_str(), |text| {
+            to_offset(text, position, self.negotiated().encoding)
+        })
     }
 
     /// Replaces the task that sends new log entries to the client; `None` stops it.

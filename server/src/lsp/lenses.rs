@@ -8,8 +8,8 @@ use serde_json::json;
 use super::commands::{Command as _, RunTestAtPoint};
 use super::connection::Connection;
 use super::to_proto;
+use crate::ide::references;
 use crate::ide::testing::definition;
-use crate::image::api::tools::{Named, ReferenceCount};
 use crate::text::Span;
 use crate::text::forms::package_at;
 
@@ -61,10 +61,9 @@ pub(super) async fn of_document(connection: &Connection, params: CodeLensParams)
 pub(super) async fn resolve(connection: &Connection, mut lens: CodeLens) -> CodeLens {
     let data = lens.data.clone().and_then(|data| serde_json::from_value::<Counted>(data).ok());
     if let Some(Counted { name, package, .. }) = data {
-        let named = Named { name: Some(name), package, session: String::new() };
-        let title = match connection.session.query(ReferenceCount(named)).await {
-            Ok(answer) if answer.count == 1 => "1 reference".to_owned(),
-            Ok(answer) => format!("{} references", answer.count),
+        let title = match references::count(&connection.session, name, package).await {
+            Ok(1) => "1 reference".to_owned(),
+            Ok(count) => format!("{count} references"),
             Err(_) => String::new(),
         };
         lens.command = Some(Lens { title, command: String::new(), arguments: None });

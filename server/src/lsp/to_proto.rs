@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use lsp_types::{
-    DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, Location, MessageType, NumberOrString, Position,
-    Range, Url,
+    DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, GotoDefinitionResponse, Location, MessageType,
+    NumberOrString, Position, Range, Url,
 };
 use ropey::Rope;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use tower_lsp::jsonrpc::{Error, ErrorCode};
 use super::capabilities::Negotiated;
 use crate::ide::diagnostics::severity_number;
 use crate::ide::files;
+use crate::ide::places::Target;
 use crate::model::diagnostic::{Diagnostic, Severity, Tag};
 use crate::model::evaluation::{Clipped, EvalOutcome};
 use crate::model::image::ImageError;
@@ -32,6 +33,18 @@ pub(super) fn range(text: &Rope, span: Span, encoding: PositionEncoding) -> Rang
         Position { line: position.line, character: position.column }
     };
     Range { start: at(span.start), end: at(span.end) }
+}
+
+/// A part of a file as a location; the start of the file if it cannot be read.
+pub(super) fn location(target: &Target, encoding: PositionEncoding) -> Option<Location> {
+    let range = target.text.as_ref().map(|text| range(text, target.span, encoding)).unwrap_or_default();
+    Some(Location { uri: Url::parse(&target.uri).ok()?, range })
+}
+
+/// Parts of files as the answer to a request for definitions; `None` if there are none.
+pub(super) fn definitions(targets: &[Target], encoding: PositionEncoding) -> Option<GotoDefinitionResponse> {
+    let locations: Vec<Location> = targets.iter().filter_map(|target| location(target, encoding)).collect();
+    (!locations.is_empty()).then_some(GotoDefinitionResponse::Array(locations))
 }
 
 fn severity(severity: Severity) -> DiagnosticSeverity {

@@ -6,10 +6,10 @@ use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
 
 use super::connection::Connection;
-use super::formatting::{by_package, kinds};
 use super::texts::{Feature, Source, Text};
 use crate::ide::format::rules::Bodies;
 use crate::ide::semantic::{self, LEGEND, MODIFIERS, Token};
+use crate::ide::symbol_kinds::{by_package, kinds};
 use crate::text::position::Walk;
 
 /// The advertised capability.
@@ -61,9 +61,9 @@ const COLOURS: Feature = Feature { name: "what each word is", most: 4 << 20 };
 async fn tokens(connection: &Connection, uri: &Url, range: Option<Range>) -> Result<Vec<SemanticToken>> {
     let source = Source::of(connection, uri).await?;
     let asked = source.compute(connection, COLOURS, |text| {
-        by_package(text, &text.tree(), |written| !written.starts_with([':', '&', '#']))
+        by_package(&text.document, &text.tree(), |written| !written.starts_with([':', '&', '#']))
     });
-    let known: HashMap<_, _> = kinds(connection, asked.await).await.into_iter().collect();
+    let known: HashMap<_, _> = kinds(&connection.session, asked.await).await.into_iter().collect();
     let tokens = source.compute(connection, COLOURS, move |text| {
         let tree = text.tree();
         let mut tokens = semantic::tokens(&tree, &Bodies::of(&tree), &known);

@@ -9,8 +9,7 @@ use rmcp::ErrorData;
 use rmcp::model::{Resource, ResourceTemplate};
 use serde_json::{Value, json};
 
-use crate::ide::fixes;
-use crate::image::api::contents::{PackageContents, SymbolFacts};
+use crate::ide::{browse, fixes};
 use crate::model::image::ImageError;
 use crate::session::Session;
 use crate::text::position::line_column;
@@ -124,23 +123,20 @@ pub(crate) async fn read(session: &Session, uri: &str) -> Result<String, ErrorDa
     let contents = match Known::of(uri).ok_or_else(unknown)? {
         Known::Diagnostics => diagnostics(session).await,
         Known::Log => json!({"entries": session.log().entries(0, ENTRIES)}),
-        Known::Package(name) => {
-            let facts = session.query(PackageContents { name }).await.map_err(failed)?;
-            serde_json::to_value(facts).unwrap_or_default()
-        }
+        Known::Package(name) => browse::package_contents(session, name).await.map_err(failed)?,
         Known::Symbol(name) => {
-            let facts = session.query(SymbolFacts { name: name.clone() }).await.map_err(failed)?;
-            if facts.symbols.is_empty() {
+            let symbols = browse::symbol_facts(session, name.clone()).await.map_err(failed)?;
+            if symbols.is_empty() {
                 let message = format!("The image knows no symbol {name}");
                 return Err(ErrorData::resource_not_found(message, Some(json!({"uri": uri}))));
             }
-            let with_makers = facts.symbols.into_iter().map(|symbol| {
-                let provenance = symbol.package.as_deref().map(|package| session.provenance(package, &symbol.name));
-                let mut value = serde_json::to_value(symbol).unwrap_or_default();
-                value["provenance"] = serde_json::to_value(provenance.unwrap_or_default()).unwrap_or_default();
-                value
+            let with_provenance = symbols.into_iter().map(|mut symbol| {
+                let name = symbol["name"].as_str().unwrap_or_default();
+                let made = symbol["package"].as_str().map(|package| session.provenance(package, name));
+                symbol["provenance"] = json!(made.unwrap_or_default());
+                symbol
             });
-            json!({"symbols": with_makers.collect::<Vec<Value>>()})
+            json!({"symbols": with_provenance.collect::<Vec<Value>>()})
         }
     };
     serde_json::to_string_pretty(&contents).map_err(|error| ErrorData::internal_error(error.to_string(), None))

@@ -3,4 +3,5 @@
 pub mod check;
 pub mod diagnostic;
 pub mod evaluation;
+pub mod expansion;
 pub mod image;

@@ -212,6 +212,10 @@ impl Actor {
             Event::ApplyEdit { client, uri, version, edits, reply } => {
                 self.apply_edit(client, uri, version, edits, reply)
             }
+            Event::Document { client, uri, reply } => {
+                let document = self.documents.get(&(client, uri)).map(|open| open.document.clone());
+                drop(reply.send(document));
+            }
             Event::OpenDocuments { reply } => drop(reply.send(self.documents.all())),
             Event::Interrupt { client, everything, reply } => self.interrupt(client, everything, reply),
             Event::Restart { client, reply } => {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::approval::Sources;
 use super::loaded_texts::changes;
 use super::{CheckSystemRequest, Session};
+use crate::ide::context::Backend as _;
 use crate::image::api::FileText;
 use crate::image::api::contents::{LoadedFiles, LoadedSystem};
 use crate::model::image::ImageError;

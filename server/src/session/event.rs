@@ -12,17 +12,17 @@ use super::jobs::{Finished, Job, Jobs};
 use super::selection::Wanted;
 use super::trust::TrustAnswer;
 use super::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, ExpandRequest, Feedback, OpenDocument,
-    Selected, Snapshot, Status, SystemReport,
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Selected, Snapshot,
+    Status, SystemReport,
 };
 use crate::config::trust::Wish;
 use crate::config::{Config, LispConfig};
-use crate::image::api::expand::ExpandAnswer;
 use crate::model::check::CheckReport;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
+use crate::model::expansion::{ExpandAnswer, ExpandRequest};
 use crate::model::image::{ImageError, ImageEvent, Progress};
 use crate::text::Span;
-use crate::text::document::Edit;
+use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
 
 /// The channel for an answer of the image. When the caller closes it, the work is cancelled.
@@ -165,6 +165,11 @@ pub(super) enum Event {
         version: i32,
         edits: Vec<(Span, String)>,
         reply: mpsc::UnboundedSender<std::result::Result<(), String>>,
+    },
+    Document {
+        client: ClientId,
+        uri: String,
+        reply: oneshot::Sender<Option<Document>>,
     },
     OpenDocuments {
         reply: oneshot::Sender<Vec<OpenDocument>>,

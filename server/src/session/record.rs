@@ -3,7 +3,6 @@
 use super::event::{Event, Place};
 use super::log::{self, Log, LogContext, Status as Ended};
 use super::{ClientId, EvalRequest, Provenance, Session, settle};
-use crate::image::api::symbols::Known;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 
@@ -31,18 +30,6 @@ impl Session {
     /// sentences for an agent.
     pub fn others_since(&self, number: u64) -> Vec<String> {
         self.inner.provenance.others_since(number)
-    }
-
-    /// Returns the provenance of a known symbol, each of its definitions in a line; `None` when
-    /// none was made through Consort.
-    pub fn made_by(&self, known: &Known) -> Option<String> {
-        let facts = known.facts.as_ref()?;
-        let mut made = self.provenance(facts.package.as_deref()?, &facts.name);
-        // The latest of each kind comes first.
-        let mut kinds = std::collections::HashSet::new();
-        made.retain(|one| kinds.insert(one.kind.clone()));
-        let lines: Vec<String> = made.iter().map(Provenance::sentence).collect();
-        (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
     /// Logs work done for a client, unless its tool is logged as a whole.

@@ -11,6 +11,7 @@ use super::log;
 use super::provenance::{LOADING, ProvenanceEntry};
 use super::{CheckRequest, ClientId, Session};
 use crate::ide::asd::{AsdFiles, sources_below};
+use crate::ide::context::Backend as _;
 use crate::ide::reload::{Failure, fatal, settle};
 use crate::image::Replay;
 use crate::image::api::reload::{

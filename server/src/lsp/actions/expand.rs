@@ -4,11 +4,10 @@
 use lsp_types::{CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionTriggerKind, Command, Url};
 use serde_json::{Value, json};
 
-use crate::image::api::names::{FindName, FoundName};
+use crate::ide::expand::may_be_macro_call;
 use crate::lsp::commands::{Command as _, Extent, Macroexpand};
 use crate::lsp::connection::Connection;
 use crate::text::document::Document;
-use crate::text::forms::{operator_at, package_at};
 
 /// The kind of the actions that show an expansion.
 pub(super) const SHOW: &str = "refactor.macroexpand";
@@ -23,16 +22,7 @@ pub(super) async fn offer(
     position: Value,
     trigger: Option<CodeActionTriggerKind>,
 ) -> Vec<CodeActionOrCommand> {
-    let Some(operator) = operator_at(document, offset) else { return Vec::new() };
-    let name = operator.name.rsplit(':').next().unwrap_or_default().to_uppercase();
-    let package = match operator.name.split_once(':') {
-        Some((package, _)) => package.to_uppercase(),
-        None => package_at(document, offset).unwrap_or_else(|| "COMMON-LISP-USER".into()),
-    };
-    // An operator that is no known function may be a macro, local or not yet loaded. Without an
-    // image all actions are offered.
-    let found = connection.session.query(FindName { name, package }).await.unwrap_or_default();
-    let macro_call = !known_as(&found, &["function", "special-operator"]);
+    let Some(macro_call) = may_be_macro_call(&connection.session, document, offset).await else { return Vec::new() };
     // A light bulb on every form would carry no information.
     if !macro_call && trigger == Some(CodeActionTriggerKind::AUTOMATIC) {
         return Vec::new();
@@ -59,8 +49,4 @@ pub(super) async fn offer(
         offered.push(action("Macroexpand in place", CodeActionKind::REFACTOR_REWRITE, Extent::One, true));
     }
     offered
-}
-
-fn known_as(found: &FoundName, kinds: &[&str]) -> bool {
-    found.here.iter().any(|kind| kinds.contains(&kind.as_str()))
 }

@@ -5,23 +5,13 @@
 use lsp_types::ProgressToken;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tower_lsp::jsonrpc::{Error, Result};
+use tower_lsp::jsonrpc::Result;
 
 use super::{Command, Nothing};
-use crate::image::api::Operation;
-use crate::image::api::browse;
-use crate::image::api::symbols::Complete as CompleteName;
+use crate::ide::{browse, completion};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
-
-/// The maximum number of completions in an answer.
-const COMPLETIONS: usize = 200;
-
-/// Runs a query in the image and returns its answer unchanged.
-async fn look<O: Operation<Answer: Serialize>>(connection: &Connection, operation: O) -> Result<Value> {
-    let answer = connection.session.query(operation).await.map_err(|error| to_proto::error(&error))?;
-    serde_json::to_value(answer).map_err(|error| Error { message: error.to_string().into(), ..Error::internal_error() })
-}
+use crate::model::image::ImageError;
 
 /// Lists all packages.
 pub(super) struct Packages;
@@ -32,7 +22,7 @@ impl Command for Packages {
     const EXPECTS: &'static str = "[] or [{}]";
 
     async fn execute(connection: &Connection, Nothing {}: Nothing, _: Option<ProgressToken>) -> Result<Value> {
-        look(connection, browse::Packages {}).await
+        browse::packages(&connection.session).await.map_err(|error| to_proto::error(&error))
     }
 }
 
@@ -52,7 +42,7 @@ impl Command for PackageSymbols {
     const EXPECTS: &'static str = r#"[{"package": "..."}]"#;
 
     async fn execute(connection: &Connection, Package { package }: Package, _: Option<ProgressToken>) -> Result<Value> {
-        look(connection, browse::PackageSymbols { name: package }).await
+        browse::package_symbols(&connection.session, package).await.map_err(|error| to_proto::error(&error))
     }
 }
 
@@ -80,8 +70,8 @@ impl Command for Complete {
         Begun { text, package, operator }: Begun,
         _: Option<ProgressToken>,
     ) -> Result<Value> {
-        let question = CompleteName { text, package, limit: COMPLETIONS, operator, packages: false };
-        let found = connection.session.query(question).await.map_err(|error| to_proto::error(&error))?;
+        let found = completion::outside(&connection.session, text, package, operator).await;
+        let found = found.map_err(|error| to_proto::error(&error))?;
         let items: Vec<Value> = found.items.iter().map(|one| json!({"label": one.label, "kind": one.kind})).collect();
         Ok(json!({"items": items, "incomplete": found.incomplete}))
     }
@@ -96,7 +86,7 @@ impl Command for Threads {
     const EXPECTS: &'static str = "[] or [{}]";
 
     async fn execute(connection: &Connection, Nothing {}: Nothing, _: Option<ProgressToken>) -> Result<Value> {
-        look(connection, browse::Threads {}).await
+        browse::threads(&connection.session).await.map_err(|error| to_proto::error(&error))
     }
 }
 
@@ -115,14 +105,9 @@ pub(super) struct Which {
 
 const WHICH: &str = r#"[{"number": n}], n being one of `consort.threads`"#;
 
-/// Runs an operation on a thread that changes the image.
-async fn stop<O: Operation<Answer = browse::StoppedThread>>(
-    connection: &Connection,
-    what: String,
-    operation: O,
-) -> Result<Value> {
-    let answer = connection.session.run(connection.client, what, |_| operation, None, None).await;
-    answer.map(|stopped| json!(stopped)).map_err(|error| to_proto::error(&error))
+/// The answer of a command that changes a thread.
+async fn stop(stopped: impl Future<Output = std::result::Result<impl Serialize, ImageError>>) -> Result<Value> {
+    stopped.await.map(|stopped| json!(stopped)).map_err(|error| to_proto::error(&error))
 }
 
 impl Command for InterruptThread {
@@ -131,7 +116,9 @@ impl Command for InterruptThread {
     const EXPECTS: &'static str = WHICH;
 
     async fn execute(connection: &Connection, Which { number }: Which, _: Option<ProgressToken>) -> Result<Value> {
-        stop(connection, format!("interrupting thread {number}"), browse::InterruptThread { number }).await
+        let what = format!("interrupting thread {number}");
+        let operation = move |_| browse::InterruptThread { number };
+        stop(connection.session.run(connection.client, what, operation, None, None)).await
     }
 }
 
@@ -141,6 +128,8 @@ impl Command for KillThread {
     const EXPECTS: &'static str = WHICH;
 
     async fn execute(connection: &Connection, Which { number }: Which, _: Option<ProgressToken>) -> Result<Value> {
-        stop(connection, format!("ending thread {number}"), browse::KillThread { number }).await
+        let what = format!("ending thread {number}");
+        let operation = move |_| browse::KillThread { number };
+        stop(connection.session.run(connection.client, what, operation, None, None)).await
     }
 }

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, seconds};
-use crate::image::api::expand::{ExpandAnswer, Expansion, How};
 use crate::lsp::connection::{Connection, no_document};
 use crate::lsp::{actions, from_proto, to_proto};
-use crate::session::{ExpandRequest, Level};
+use crate::model::expansion::{ExpandAnswer, ExpandRequest, Expansion, How};
+use crate::session::Level;
 use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::forms::{package_at, toplevel_form};

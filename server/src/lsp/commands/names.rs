@@ -7,12 +7,10 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place};
-use crate::image::api::Operation;
-use crate::image::api::tools::Untrace as UntraceName;
-use crate::image::api::tools::{Describe as DescribeName, Disassemble as DisassembleName, Named, Trace as TraceName};
+use crate::ide::name_tools::{self, Named, Operation, Printed};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
-use crate::model::evaluation::{EvalOutcome, EvalStatus};
+use crate::model::evaluation::EvalOutcome;
 use crate::text::forms::symbol_at;
 
 const EXPECTS: &str =
@@ -57,13 +55,10 @@ async fn run<O: Operation<Answer = EvalOutcome>>(
     let told = name.clone();
     let operation = move |session| operation(Named { name, package, session });
     match connection.session.run(connection.client, what, operation, None, None).await {
-        Ok(outcome) if outcome.status == EvalStatus::Ok => Ok(json!({"name": told, "text": outcome.stdout.text})),
-        Ok(outcome) => {
-            let why = outcome
-                .error
-                .map_or_else(|| "It was interrupted.".to_owned(), |error| format!("{}: {}", error.kind, error.message));
-            Ok(json!({"name": told, "text": outcome.stdout.text, "error": why}))
-        }
+        Ok(outcome) => match Printed::from(outcome) {
+            Printed { text, error: None } => Ok(json!({"name": told, "text": text})),
+            Printed { text, error: Some(why) } => Ok(json!({"name": told, "text": text, "error": why})),
+        },
         Err(error) => Err(to_proto::error(&error)),
     }
 }
@@ -85,7 +80,7 @@ macro_rules! command {
     };
 }
 
-command!(Describe, "consort.describe", false, DescribeName, "`consort.describe`.");
-command!(Disassemble, "consort.disassemble", false, DisassembleName, "`consort.disassemble`.");
-command!(Trace, "consort.trace", false, TraceName, "`consort.trace`.");
-command!(Untrace, "consort.untrace", true, UntraceName, "`consort.untrace`.");
+command!(Describe, "consort.describe", false, name_tools::Describe, "`consort.describe`.");
+command!(Disassemble, "consort.disassemble", false, name_tools::Disassemble, "`consort.disassemble`.");
+command!(Trace, "consort.trace", false, name_tools::Trace, "`consort.trace`.");
+command!(Untrace, "consort.untrace", true, name_tools::Untrace, "`consort.untrace`.");

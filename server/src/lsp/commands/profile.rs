@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place, seconds};
-use crate::ide::profile::{ProfileSettings, Profiled, Report, render};
-use crate::image::api::profile::{ProfileMode, ProfileParams};
+use crate::ide::profile::{ProfileMode, ProfileSettings, Profiled, Report, render};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::text::forms::toplevel_form;
@@ -69,11 +68,7 @@ impl Command for ProfileForm {
             interval: argument.sample_interval.unwrap_or(0.01),
             report: if matches!(argument.report, Some(Kind::Graph)) { Report::Graph } else { Report::Flat },
         };
-        let max_samples = argument.max_samples.unwrap_or(1000);
-        let operation = move |session| {
-            let ProfileSettings { mode, interval, .. } = asked;
-            ProfileParams { session, code, package, mode, interval, max_samples, timeout }
-        };
+        let operation = asked.operation(code, package, argument.max_samples.unwrap_or(1000), timeout);
         let within = std::time::Duration::from_secs_f64(timeout);
         let answer = connection.session.run(connection.client, "profiling".into(), operation, Some(within), None);
         let answer = tokio::select! {

@@ -7,8 +7,7 @@ use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place, seconds};
-use crate::ide::testing::{Tested, definition, render, summary};
-use crate::image::api::testing::RunTestsParams;
+use crate::ide::testing::{RunTestsParams, Tested, definition, render, summary};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::session::Level;

@@ -6,11 +6,9 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
 use super::Command;
-use crate::ide::places;
 use crate::ide::source_location::{self, Locations};
-use crate::image::api::symbols::{Symbol, Want};
 use crate::lsp::connection::Connection;
-use crate::lsp::{definition, to_proto};
+use crate::lsp::to_proto;
 use crate::model::image::ImageError;
 
 /// Returns every definition of a symbol.
@@ -37,32 +35,23 @@ impl Command for SourceLocation {
         What { symbol, package, kind }: What,
         _: Option<ProgressToken>,
     ) -> Result<Value> {
-        let texts = connection.session.texts(connection.client);
+        let context = connection.session.context(connection.client).await;
         let kinds = source_location::kinds(kind.as_deref()).map_err(Error::invalid_params)?;
-        let question = Symbol {
-            name: symbol.clone(),
-            package: package.clone(),
-            strict: true,
-            want: vec![Want::Facts, Want::Definitions, Want::Elsewhere],
-        };
-        let known = match connection.session.query(question).await {
-            Ok(known) => Some(known),
+        let (facts, defined) = match source_location::find(&context, &symbol, package.as_deref(), kinds).await {
+            Ok(found) => found,
             Err(ImageError::Refused { kind, message }) => {
                 let failed = Locations::failed(&symbol, &kind, message.clone());
                 let data = failed.error.and_then(|mut error| error.remove("data"));
                 return Err(Error { code: ErrorCode::ServerError(-32000), message: message.into(), data });
             }
-            Err(_) => None,
+            Err(error) => return Err(to_proto::error(&error)),
         };
-        let mut texts = texts.await;
-        let defined = places::defined_anywhere(known.as_ref(), &symbol, package.as_deref(), &mut texts).await;
-        let facts = Locations::new(&symbol, known.as_ref(), &defined, kinds);
         let encoding = connection.negotiated().encoding;
-        let wanted = defined.iter().filter(|one| kinds.is_none_or(|kinds| kinds.contains(&one.kind.as_str())));
-        let definitions: Vec<Value> = wanted
+        let definitions: Vec<Value> = defined
+            .iter()
             .map(|one| {
                 let mut fields = Value::Object(source_location::fields(one));
-                fields["location"] = json!(definition::location(one, encoding));
+                fields["location"] = json!(to_proto::location(&one.target(), encoding));
                 if let (Some(text), Some(place)) = (&one.text, one.place) {
                     fields["form"] = json!(to_proto::range(text.document.text(), place.form, encoding));
                 }

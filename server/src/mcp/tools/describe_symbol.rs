@@ -1,18 +1,13 @@
 //! `describe-symbol`: a symbol's description, definitions, callers and callees.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::Deserialize;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
-use crate::ide::{described, places, references, source_location};
-use crate::image::api::symbols::{ClassDetails, Documentation, Known, Symbol, Want};
+use crate::ide::describe_symbol::{self, Description};
 
 /// The tool `describe-symbol`.
 pub(crate) struct DescribeSymbol;
-
-/// The maximum number of callers and of callees in an answer.
-const SHOWN: usize = 40;
 
 /// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,32 +24,6 @@ pub(crate) struct Input {
     callers: Option<bool>,
 }
 
-/// The known facts about a symbol.
-#[derive(Debug, Default, Serialize, JsonSchema)]
-pub(crate) struct Description {
-    /// The symbol as written in the package of the call.
-    symbol: String,
-    kinds: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lambda_list: Option<String>,
-    documentation: Vec<Map<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<String>,
-    definitions: Vec<Map<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Map<String, Value>>")]
-    class: Option<ClassDetails>,
-    /// Present on request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    callers: Option<Vec<String>>,
-    callees: Vec<String>,
-    /// The client that made the definition through Consort.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    made_by: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
-}
-
 impl Tool for DescribeSymbol {
     type Input = Input;
     type Output = Description;
@@ -67,159 +36,17 @@ initargs, methods), where it is defined, what it calls, and with `callers` who c
 
     async fn call(call: Call, input: Input) -> Reply<Description> {
         let Input { symbol, package, callers } = input;
-        let texts = call.session.texts(call.client);
-        let mut want = vec![Want::Facts, Want::Definitions, Want::Callees, Want::Class, Want::Elsewhere];
-        if callers == Some(true) {
-            want.push(Want::References);
-        }
-        let question = Symbol { name: symbol.clone(), package: package.clone(), strict: true, want };
-        let known = match call.session.query(question).await {
-            Ok(known) => known,
-            Err(error) => return Failure::of(error, package.as_deref()).into(),
-        };
-        let mut texts = texts.await;
-        let defined = places::defined(&known, &mut texts).await;
-        let mut facts = Description { made_by: call.session.made_by(&known), ..describe(&symbol, &known, &defined) };
-        if let Some(references) = &known.references {
-            let features = known.features.as_deref().unwrap_or_default();
-            let lines = references::lines(&facts.symbol, references, features, &mut texts).await;
-            let workspace = call.session.workspace();
-            let mut callers: Vec<String> = Vec::new();
-            for (one, line) in references.iter().zip(lines) {
-                let mut text = format!("{} {} {}", one.by_kind, one.by, one.kind);
-                if let Some((file, line)) = line {
-                    text += &format!("  ({}:{line})", file.strip_prefix(workspace).unwrap_or(&file).display());
-                }
-                if !callers.contains(&text) {
-                    callers.push(text);
-                }
-            }
-            facts.callers = Some(callers);
-        }
-        Reply { text: render(&facts, &known), facts, failed: false, full: None }
-    }
-}
-
-fn describe(asked: &str, known: &Known, defined: &[places::Defined]) -> Description {
-    let facts = known.facts.as_ref();
-    let symbol = known.printed.clone().unwrap_or_else(|| asked.to_owned());
-    let entry = |one: &Documentation| {
-        Map::from_iter([("kind".into(), one.kind.clone().into()), ("text".into(), one.text.clone().into())])
-    };
-    let mut kinds = facts.map(|facts| facts.kinds.clone()).unwrap_or_default();
-    if known.package.is_some() {
-        kinds.push("package".into());
-    }
-    let note = kinds.is_empty().then(|| match known.elsewhere.as_slice() {
-        [] => format!("{asked} means nothing in the image. Is its system loaded? apropos finds names."),
-        others => format!("{asked} means nothing there. Did you mean {}?", others.join(", ")),
-    });
-    Description {
-        lambda_list: facts.and_then(|facts| facts.lambda_list.as_ref()).map(|list| described::signature(&symbol, list)),
-        documentation: facts.map(|facts| facts.documentation.iter().map(entry).collect()).unwrap_or_default(),
-        value: facts.and_then(|facts| facts.value.clone()),
-        definitions: defined
-            .iter()
-            .map(|one| {
-                let mut fields = source_location::fields(one);
-                fields.remove("snippet");
-                fields
-            })
-            .collect(),
-        class: known.class.clone(),
-        callers: None,
-        callees: known.callees.clone().unwrap_or_default(),
-        made_by: None,
-        note,
-        symbol,
-        kinds,
-    }
-}
-
-fn render(description: &Description, known: &Known) -> String {
-    if let Some(note) = &description.note {
-        return note.clone();
-    }
-    let what = known.facts.as_ref().filter(|facts| !facts.kinds.is_empty()).map(described::what);
-    let mut out = format!("{}: {}", description.symbol, what.unwrap_or_else(|| "package".into()).replace('`', ""));
-    if let Some(list) = &description.lambda_list {
-        out.push_str(&format!("\nLambda list: {list}"));
-    }
-    if let Some(value) = &description.value {
-        out.push_str(&format!("\nValue: {value}"));
-    }
-    if let Some(package) = &known.package {
-        out.push_str(&format!(
-            "\nThe package exports {} symbols and uses {}.",
-            package.external,
-            package.uses.join(", ")
-        ));
-    }
-    let text = |one: &Map<String, Value>, key: &str| match one.get(key) {
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-        None => "?".into(),
-    };
-    for one in &description.documentation {
-        out.push_str(&format!("\n\nDocumentation ({}):\n{}", text(one, "kind"), text(one, "text")));
-    }
-    if !description.definitions.is_empty() {
-        out.push_str("\n\nDefined:");
-        for one in &description.definitions {
-            let place = format!("{}:{}:{}", text(one, "file"), text(one, "line"), text(one, "column"));
-            out.push_str(&format!("\n  {} {} at {place}", text(one, "kind"), text(one, "name")));
+        let context = call.session.context(call.client).await;
+        let (callers, workspace) = (callers == Some(true), call.session.workspace());
+        match describe_symbol::symbol(&context, symbol, package.clone(), callers, workspace).await {
+            Ok((facts, text)) => Reply { text, facts, failed: false, full: None },
+            Err(error) => Failure::of(error, package.as_deref()).into(),
         }
     }
-    if let Some(class) = &description.class {
-        out.push_str(&class_text(class));
-    }
-    let callers = description.callers.clone().unwrap_or_default();
-    if description.callers.as_ref().is_some_and(Vec::is_empty) {
-        out.push_str("\n\nUsed by nothing that is loaded.");
-    }
-    for (heading, names) in [("Used by", &callers), ("Uses", &description.callees)] {
-        if !names.is_empty() {
-            out.push_str(&format!("\n\n{heading}:"));
-            names.iter().take(SHOWN).for_each(|name| out.push_str(&format!("\n  {name}")));
-            if names.len() > SHOWN {
-                out.push_str(&format!("\n  ... and {} more", names.len() - SHOWN));
-            }
-        }
-    }
-    if let Some(made_by) = &description.made_by {
-        out.push_str(&format!("\n\n{made_by}"));
-    }
-    out
-}
-
-fn class_text(class: &ClassDetails) -> String {
-    let mut out = format!("\n\nClass ({}):", class.metaclass);
-    for (heading, names) in
-        [("Superclasses", &class.supers), ("Subclasses", &class.subclasses), ("Initargs", &class.initargs)]
-    {
-        if !names.is_empty() {
-            out.push_str(&format!("\n  {heading}: {}", names.join(" ")));
-        }
-    }
-    for slot in &class.slots {
-        out.push_str(&format!("\n  Slot {}", slot.name));
-        let accessors = (!slot.accessors.is_empty()).then(|| format!(" accessors {}", slot.accessors.join(" ")));
-        let initargs = (!slot.initargs.is_empty()).then(|| format!(" initargs {}", slot.initargs.join(" ")));
-        let kind = slot.kind.as_ref().map(|kind| format!(" type {kind}"));
-        let initform = slot.initform.as_ref().map(|form| format!(" initform {form}"));
-        for part in [initargs, accessors, kind, initform].into_iter().flatten() {
-            out.push_str(&part);
-        }
-        out.push_str(&format!(" (of {})", slot.from));
-    }
-    for method in &class.methods {
-        out.push_str(&format!("\n  Method {method}"));
-    }
-    out
 }
 
 impl FromFailure for Description {
     fn from_failure(failure: Failure) -> Self {
-        Description { note: Some(failure.message), ..Description::default() }
+        Description::failed(failure.message)
     }
 }

@@ -9,13 +9,11 @@ use serde_json::{Value, json};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::edit_form::Operation;
 use crate::ide::edit_forms::{Edits, FormEdit, edit_all};
+use crate::ide::edited_in_image::{image_has, package_of};
 use crate::ide::reload;
-use crate::image::api::symbols::{Symbol, Want};
 use crate::session::approval::{Class, Subject};
 use crate::session::reload::Reload;
 use crate::session::{SourceFile, requests};
-use crate::text::document::Document;
-use crate::text::forms::package_at;
 
 /// The tool `lisp-edit-form`.
 pub(crate) struct LispEditForm;
@@ -264,7 +262,7 @@ async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
     let mut text = format!("{}{note}{mended}", done.join("\n"));
     let mut facts = facts(&file, &edits, !same);
     if !input.loads() {
-        text += &image_has(&call, &edits).await;
+        text += &image_has(&call.session, &edits).await;
         return Ok(Reply::new(text, facts, false));
     }
     let mut failed = false;
@@ -286,52 +284,6 @@ async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
         }
     }
     Ok(Reply::new(text, facts, failed))
-}
-
-/// The package in force at a line of a text.
-fn package_of(text: &str, line: usize) -> String {
-    let document = Document::new(text, 0);
-    let at = document.text().line_to_char((line - 1).min(document.text().len_lines().saturating_sub(1)));
-    package_at(&document, at).unwrap_or_else(|| "COMMON-LISP-USER".into())
-}
-
-/// A sentence that says if the image has the file's current definitions; empty if unknown.
-async fn image_has(call: &Call, edits: &Edits) -> String {
-    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (mut old, mut same, mut none) = (Vec::new(), Vec::new(), Vec::new());
-    for (edit, content) in edits.each.iter().zip(&edits.contents) {
-        let package = package_of(&edit.text, edit.lines.0);
-        let Some(made) = crate::text::made::definitions(content).into_iter().next() else { continue };
-        let want = vec![Want::Facts];
-        let question = Symbol { name: made.name.clone(), package: Some(package), strict: false, want };
-        let Ok(known) = call.session.query(question).await else { continue };
-        let Some(facts) = known.facts.filter(|facts| !facts.kinds.is_empty()) else {
-            none.push(made.name);
-            continue;
-        };
-        let by_us =
-            facts.package.as_deref().map(|package| call.session.provenance(package, &facts.name)).unwrap_or_default();
-        let latest = by_us.iter().find(|one| one.kind == made.kind);
-        if latest.is_some_and(|latest| squeezed(&latest.text) == squeezed(&made.text)) {
-            same.push(made.name);
-        } else {
-            old.push(made.name);
-        }
-    }
-    let mut text = String::new();
-    if !same.is_empty() {
-        text += &format!(" The image has {} as it is in the file now.", same.join(", "));
-    }
-    if !old.is_empty() {
-        let names = old.join(", ");
-        text += &format!(
-            " The image still has the old definition of {names} until it is loaded (`load`, or code_reload_system)."
-        );
-    }
-    if !none.is_empty() {
-        text += &format!(" The image has no {} until it is loaded.", none.join(", "));
-    }
-    text
 }
 
 fn facts(file: &SourceFile, edits: &Edits, changed: bool) -> Output {

@@ -5,8 +5,7 @@ use serde::Deserialize;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::expand::{self, Facts};
-use crate::image::api::expand::How;
-use crate::session::ExpandRequest;
+use crate::model::expansion::{ExpandRequest, How};
 
 /// The tool `macroexpand-form`.
 pub(crate) struct MacroexpandForm;

@@ -8,8 +8,7 @@ use serde::Deserialize;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::evaluate::Ending;
-use crate::ide::profile::{ProfileSettings, Profiled, Report, render};
-use crate::image::api::profile::{ProfileMode, ProfileParams};
+use crate::ide::profile::{ProfileMode, ProfileSettings, Profiled, Report, render};
 use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 
@@ -112,17 +111,9 @@ time, wall-clock time or allocation). It should run 0.5 s or more.";
         let timeout = input.timeout.unwrap_or(DEADLINE);
         // By the contract, the package is not the session's.
         let (code, package) = (input.code, input.package.clone().unwrap_or_else(|| "CL-USER".into()));
-        let max_samples = input.max_samples.unwrap_or(1000);
-        let work = call.session.run(
-            call.client,
-            "profiling".into(),
-            move |session| {
-                let ProfileSettings { mode, interval, .. } = asked;
-                ProfileParams { session, code, package: Some(package), mode, interval, max_samples, timeout }
-            },
-            Some(Duration::from_secs_f64(timeout)),
-            None,
-        );
+        let operation = asked.operation(code, Some(package), input.max_samples.unwrap_or(1000), timeout);
+        let within = Some(Duration::from_secs_f64(timeout));
+        let work = call.session.run(call.client, "profiling".into(), operation, within, None);
         match call.progress.during(work, None).await {
             Ok(answer) => {
                 let facts = Profiled::new(answer, &asked);

@@ -8,8 +8,7 @@ use serde::Deserialize;
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::asd;
 use crate::ide::evaluate::Ending;
-use crate::ide::testing::{Tested, render};
-use crate::image::api::testing::RunTestsParams;
+use crate::ide::testing::{RunTestsParams, Tested, render};
 use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 

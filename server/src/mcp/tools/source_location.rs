@@ -4,10 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
-use crate::ide::places;
 use crate::ide::source_location::{self, Locations};
-use crate::image::api::symbols::{Symbol, Want};
-use crate::model::image::ImageError;
 
 /// The tool `source_location`.
 pub(crate) struct SourceLocation;
@@ -39,26 +36,15 @@ instead of searching files; for what a symbol does use describe-symbol.";
 
     async fn call(call: Call, input: Input) -> Reply<Locations> {
         let Input { symbol, package, kind } = input;
-        let texts = call.session.texts(call.client);
+        let context = call.session.context(call.client).await;
         let kinds = match source_location::kinds(kind.as_deref()) {
             Ok(kinds) => kinds,
             Err(message) => return Failure { kind: "bad-arguments".into(), message }.into(),
         };
-        let question = Symbol {
-            name: symbol.clone(),
-            package: package.clone(),
-            strict: true,
-            want: vec![Want::Facts, Want::Definitions, Want::Elsewhere],
-        };
-        let known = match call.session.query(question).await {
-            Ok(known) => Some(known),
-            Err(error @ ImageError::Refused { .. }) => return Failure::of(error, package.as_deref()).into(),
-            Err(_) => None,
-        };
-        let mut texts = texts.await;
-        let defined = places::defined_anywhere(known.as_ref(), &symbol, package.as_deref(), &mut texts).await;
-        let facts = Locations::new(&symbol, known.as_ref(), &defined, kinds);
-        Reply { text: facts.render(), facts, failed: false, full: None }
+        match source_location::find(&context, &symbol, package.as_deref(), kinds).await {
+            Ok((facts, _)) => Reply { text: facts.render(), facts, failed: false, full: None },
+            Err(error) => Failure::of(error, package.as_deref()).into(),
+        }
     }
 }
 

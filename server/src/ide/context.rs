@@ -1,0 +1,133 @@
+//! The input of a feature: a snapshot of the open texts, and a way to query the image.
+//!
+//! A front end makes one [`Context`] for a request, calls the feature's function, and converts the
+//! result. A feature that needs no text takes any [`Backend`]. Tests pass a fake one
+//! (`ide/fake.rs`).
+
+use ropey::Rope;
+
+use super::places::Target;
+use super::texts::{OpenText, Texts};
+use crate::image::api::Operation;
+use crate::image::api::symbols::{Known, Symbol, Want};
+use crate::model::image::ImageError;
+use crate::text::Span;
+use crate::text::document::Document;
+use crate::text::forms::package_at;
+
+/// The source of all knowledge that is not in the texts. The session implements it; a fake stands
+/// in for it in tests.
+pub trait Backend: Send + Sync {
+    /// Runs a query in the image. A query runs none of the user's code and changes nothing.
+    ///
+    /// # Errors
+    /// There is no image, the image does not answer, or it refuses the query.
+    fn query<O: Operation>(&self, operation: O) -> impl Future<Output = Result<O::Answer, ImageError>> + Send;
+
+    /// Returns the definitions of a symbol that were made through Consort, by its home package and
+    /// name, the latest first.
+    fn made(&self, package: &str, name: &str) -> Vec<Made>;
+
+    /// Queries what the image knows of a name as written in `package`.
+    ///
+    /// # Errors
+    /// See [`Backend::query`].
+    fn symbol(
+        &self,
+        name: &str,
+        package: Option<&str>,
+        want: &[Want],
+    ) -> impl Future<Output = Result<Known, ImageError>> + Send {
+        self.query(Symbol::at(name.to_owned(), package.map(str::to_owned), want))
+    }
+
+    /// Returns the provenance of a known symbol, each of its definitions in a line; `None` when
+    /// none was made through Consort.
+    fn made_by(&self, known: &Known) -> Option<String> {
+        let facts = known.facts.as_ref()?;
+        let mut made = self.made(facts.package.as_deref()?, &facts.name);
+        // The latest of each kind comes first.
+        let mut kinds = std::collections::HashSet::new();
+        made.retain(|one| kinds.insert(one.kind.clone()));
+        let lines: Vec<String> = made.into_iter().map(|one| one.sentence).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+}
+
+/// A definition that was made through Consort.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// `function`, `macro`, `variable`, ...
+    pub kind: String,
+    /// The form, clipped.
+    pub text: String,
+    /// A sentence for a person: who, when, and with which operation.
+    pub sentence: String,
+}
+
+/// The snapshot of one request.
+#[derive(Debug)]
+pub struct Context<B> {
+    backend: B,
+    open: Vec<OpenText>,
+}
+
+impl<B: Backend> Context<B> {
+    /// Creates a context. `open`: the open texts; of two texts of one file the last counts.
+    pub fn new(backend: B, open: Vec<OpenText>) -> Context<B> {
+        Context { backend, open }
+    }
+
+    /// Returns a document that the client has open.
+    pub fn document(&self, uri: &str) -> Option<&Document> {
+        self.open.iter().find(|open| open.own && open.uri == uri).map(|open| &open.document)
+    }
+
+    /// Returns the texts of files as they are now: open ones from the snapshot, others from the
+    /// disk.
+    pub async fn texts(&self) -> Texts {
+        Texts::of(self.open.clone()).await
+    }
+}
+
+impl<B: Backend> Backend for Context<B> {
+    async fn query<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
+        self.backend.query(operation).await
+    }
+
+    fn made(&self, package: &str, name: &str) -> Vec<Made> {
+        self.backend.made(package, name)
+    }
+}
+
+/// A position in an open document, with the context of the request.
+#[derive(Debug)]
+pub struct Cursor<B> {
+    /// The texts and the image.
+    pub context: Context<B>,
+    /// The document's URI, as the client named it.
+    pub uri: String,
+    /// The document.
+    pub document: Document,
+    /// The position, in characters.
+    pub offset: usize,
+}
+
+impl<B: Backend> Cursor<B> {
+    /// Returns the position in a document that the client has open; `None` if it is not open.
+    /// `offset` finds the position in the document's text.
+    pub fn new(context: Context<B>, uri: &str, offset: impl FnOnce(&Rope) -> usize) -> Option<Cursor<B>> {
+        let document = context.document(uri)?.clone();
+        Some(Cursor { offset: offset(document.text()), uri: uri.to_owned(), document, context })
+    }
+
+    /// Returns a span of the document.
+    pub fn target(&self, span: Span) -> Target {
+        Target { uri: self.uri.clone(), text: Some(self.document.text().clone()), span }
+    }
+
+    /// Returns the package in force at the position, if the document specifies one.
+    pub fn package(&self) -> Option<String> {
+        package_at(&self.document, self.offset)
+    }
+}

@@ -1,0 +1,75 @@
+//! Hover: a description of the name at a position, from its binding, the image or the open texts.
+
+use super::context::{Backend, Cursor};
+use super::described::{self, Described};
+use super::places;
+use crate::image::api::symbols::Want;
+use crate::shown;
+use crate::text::Span;
+use crate::text::datum::Form;
+use crate::text::forms::symbol_at;
+use crate::text::position::line_column;
+use crate::text::scopes::Scopes;
+
+/// A description of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hover {
+    /// The span of the name.
+    pub span: Span,
+    /// The description, Markdown.
+    pub markdown: String,
+}
+
+/// Describes the name at the cursor; `None` when there is no name or nothing is known of it.
+pub async fn hover<B: Backend>(cursor: &Cursor<B>) -> Option<Hover> {
+    let (span, written) = symbol_at(&cursor.document, cursor.offset)?;
+    let markdown = match local(cursor, &written) {
+        Some(markdown) => markdown,
+        None => global(cursor, &written).await?,
+    };
+    Some(Hover { span, markdown })
+}
+
+/// The description of a local binding.
+fn local<B: Backend>(cursor: &Cursor<B>, written: &str) -> Option<String> {
+    let text = cursor.document.text();
+    let scopes = Scopes::of(&Form::at(&cursor.document, cursor.offset)?);
+    let binding = &scopes.bindings[scopes.resolve(cursor.offset)?];
+    let line = line_column(text, binding.span.start).line;
+    let parameters = binding.parameters.map(|span| text.slice(span.start..span.end).to_string());
+    let code = parameters.map_or(written.to_owned(), |list| format!("({written} {}", list.trim_start_matches('(')));
+    Some(format!(
+        "{}\n\n{}, bound by {} on line {line}",
+        shown::fenced("lisp", &code),
+        binding.kind.words(),
+        shown::code_span(&binding.by)
+    ))
+}
+
+/// The description of a name that is not local, by the image; by the texts when the image does not
+/// know the name or does not answer.
+async fn global<B: Backend>(cursor: &Cursor<B>, written: &str) -> Option<String> {
+    let (context, package) = (&cursor.context, cursor.package());
+    let known = context.symbol(written, package.as_deref(), &[Want::Facts, Want::Definitions]).await;
+    let mut texts = context.texts().await;
+    if let Ok(known) = &known {
+        let defined = places::defined(known, &mut texts).await;
+        let made_by = context.made_by(known);
+        let described = Described { known: Some(known), defined: &defined, made_by: made_by.as_deref() };
+        if let Some(markdown) = described::markdown(&described) {
+            return Some(markdown);
+        }
+    }
+    let defined = places::defined_in_texts(written, package.as_deref(), &texts);
+    let one = defined.first()?;
+    let at = one.start().map_or(String::new(), |at| format!(":{}", at.line));
+    let state = if known.is_ok() { "not loaded" } else { "the image does not answer" };
+    let file = one.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let code = one.snippet(3).unwrap_or_default();
+    Some(format!(
+        "{}\n\n{} in {}{at} ({state})",
+        shown::fenced("lisp", &code),
+        shown::markdown(&one.kind),
+        shown::markdown(&file)
+    ))
+}

@@ -1,0 +1,81 @@
+//! The image's knowledge of all symbols of a text, for its indentation and its semantic tokens.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use super::context::Backend;
+use crate::image::api::texts::{SymbolKind, SymbolKindsParams};
+use crate::text::document::Document;
+use crate::text::forms::package_at;
+use crate::text::names;
+use crate::text::stop;
+use crate::text::tree::{Kind, ROOT, Tree};
+
+/// The time limit for the image's answer; after it the text alone is used.
+const IMAGE: Duration = Duration::from_millis(500);
+/// The maximum number of names in one query to the image.
+const MOST_NAMES: usize = 20_000;
+/// The maximum length in bytes of a name in a query to the image.
+const LONGEST_NAME: usize = 1_000;
+
+/// Symbols as written, by the package to read them in.
+pub type SymbolsByPackage = BTreeMap<Option<String>, Vec<String>>;
+
+/// The wanted symbols of a text, without duplicates in each package; up to the limit.
+pub fn by_package(document: &Document, tree: &Tree, wanted: impl Fn(&str) -> bool) -> SymbolsByPackage {
+    let mut asked: BTreeMap<Option<String>, HashSet<&str>> = BTreeMap::new();
+    let mut package = None;
+    let mut count = 0;
+    for id in tree.ids().skip(1) {
+        if count >= MOST_NAMES || stop::now() {
+            break;
+        }
+        let node = tree.node(id);
+        if node.parent == ROOT
+            && node.start < node.end
+            && tree.operator(tree.unguarded(id)).as_deref() == Some("in-package")
+        {
+            package = package_at(document, document.text().byte_to_char(node.end));
+        }
+        let written = tree.text_of(id);
+        if node.kind == Kind::Atom && written.len() <= LONGEST_NAME && wanted(written) {
+            if !asked.contains_key(&package) {
+                asked.insert(package.clone(), HashSet::new());
+            }
+            count += usize::from(asked.get_mut(&package).is_some_and(|names| names.insert(written)));
+        }
+    }
+    let sorted = |names: HashSet<&str>| {
+        let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        names.sort_unstable();
+        names
+    };
+    asked.into_iter().map(|(package, names)| (package, sorted(names))).collect()
+}
+
+/// The image's knowledge of symbols as written; empty if the image is busy, starting or dead.
+pub async fn kinds<B: Backend>(backend: &B, asked: SymbolsByPackage) -> Vec<(String, SymbolKind)> {
+    let query = async {
+        let mut known = Vec::new();
+        for (package, written) in asked {
+            let read = written.into_iter().filter_map(|written| {
+                let symbol = names::symbol(&written).filter(|symbol| symbol.package.as_deref() != Some(""))?;
+                Some((written, (symbol.package, symbol.name)))
+            });
+            let (written, symbols): (Vec<String>, Vec<_>) = read.unzip();
+            if symbols.is_empty() {
+                continue;
+            }
+            match backend.query(SymbolKindsParams { package, symbols }).await {
+                Ok(answer) => known
+                    .extend(written.into_iter().zip(answer.kinds).filter_map(|(written, kind)| Some((written, kind?)))),
+                Err(error) => {
+                    tracing::debug!("symbol-kinds: {error}");
+                    return known;
+                }
+            }
+        }
+        known
+    };
+    tokio::time::timeout(IMAGE, query).await.unwrap_or_default()
+}

@@ -1,0 +1,104 @@
+//! The image's threads, as data and as text: their states, and the stack of one.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::context::{Backend, Context};
+use super::references;
+use crate::image::api::browse::{ThreadStack, ThreadState, ThreadStates};
+use crate::image::api::symbols::Reference;
+use crate::model::image::ImageError;
+
+/// Lists the threads with their states.
+///
+/// # Errors
+/// See [`Backend::query`].
+pub async fn list<B: Backend>(backend: &B) -> Result<(String, Value), ImageError> {
+    let threads = backend.query(ThreadStates {}).await?.threads;
+    Ok((listed(&threads), json!({"threads": threads})))
+}
+
+fn listed(threads: &[ThreadState]) -> String {
+    let mut text = format!("{} threads", threads.len());
+    for thread in threads {
+        let _ = write!(text, "\n{}  {} ({}): {}", thread.number, thread.name, thread.kind, thread.state);
+        if let Some(share) = thread.processor {
+            let _ = write!(text, ", {:.0} % of a processor", share * 100.0);
+        }
+        if let Some(lock) = &thread.waits_for {
+            let _ = write!(text, ": {lock}");
+        }
+        if let Some(owner) = thread.held_by {
+            let name = threads.iter().find(|one| one.number == owner).map_or("?", |one| one.name.as_str());
+            let _ = write!(text, ", held by {owner} {name}");
+        }
+    }
+    text
+}
+
+/// Lists the frames of a thread, innermost first; files below `workspace` are named relative to it.
+///
+/// # Errors
+/// See [`Backend::query`].
+pub async fn stack<B: Backend>(
+    context: &Context<B>,
+    number: u64,
+    workspace: &Path,
+) -> Result<(String, Value), ImageError> {
+    let stack = context.query(ThreadStack { number }).await?;
+    let mut texts = context.texts().await;
+    let places: Vec<Reference> = stack
+        .frames
+        .iter()
+        .map(|frame| Reference {
+            kind: String::new(),
+            by: frame.name.clone().unwrap_or_default(),
+            by_kind: "function".into(),
+            place: frame.place.clone(),
+        })
+        .collect();
+    let lines = references::lines("", &places, &stack.features, &mut texts).await;
+    let mut text = format!("Thread {number}, {}:", stack.name);
+    let mut frames = Vec::new();
+    for (index, (frame, line)) in stack.frames.iter().zip(lines).enumerate() {
+        let _ = write!(text, "\n{index}: {}", frame.call);
+        let mut facts = json!({"call": frame.call});
+        if let Some((file, line)) = line {
+            let file = file.strip_prefix(workspace).unwrap_or(&file).display().to_string();
+            let _ = write!(text, "  ({file}:{line})");
+            facts["file"] = file.into();
+            facts["line"] = line.into();
+        }
+        frames.push(facts);
+    }
+    if frames.is_empty() {
+        text += "\nNo frame of a program's own: it waits, or runs the system's code only.";
+    }
+    Ok((text, json!({"name": stack.name, "frames": frames})))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_holds_what_is_waited_for_is_told() {
+        let thread = |number: u64, name: &str, waits_for: Option<&str>, held_by| ThreadState {
+            number,
+            name: name.into(),
+            kind: "user".into(),
+            ms: None,
+            state: if waits_for.is_some() { "waits for a lock" } else { "runs" }.into(),
+            processor: Some(0.5),
+            waits_for: waits_for.map(Into::into),
+            held_by,
+        };
+        insta::assert_snapshot!(listed(&[thread(3, "a", None, None), thread(4, "b", Some("l"), Some(3))]), @r"
+        2 threads
+        3  a (user): runs, 50 % of a processor
+        4  b (user): waits for a lock, 50 % of a processor: l, held by 3 a
+        ");
+    }
+}

@@ -1,0 +1,43 @@
+//! The definition of the type of the name at a position: the class, structure, condition or type
+//! of a variable, or of a function's value.
+
+use super::context::{Backend, Context, Cursor};
+use super::places::{self, Defined, Target};
+use super::texts::Texts;
+use super::types::{self, TypeOf};
+use crate::image::api::symbols::Want;
+use crate::text::forms::symbol_at;
+
+/// Returns the definitions of the type of the name at the cursor: of a local variable by the text,
+/// of other names by the image.
+pub async fn type_definitions<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
+    let Some((_, written)) = symbol_at(&cursor.document, cursor.offset) else { return Vec::new() };
+    let (context, package) = (&cursor.context, cursor.package());
+    let mut texts = context.texts().await;
+    let (names, want) = match types::of_local(&cursor.document, cursor.offset) {
+        Some(TypeOf::Unknown) => return Vec::new(),
+        Some(TypeOf::Named(names)) => (names, Want::Definitions),
+        Some(TypeOf::Returned(name)) => (vec![name], Want::Types),
+        None => (vec![written], Want::Types),
+    };
+    let mut found = Vec::new();
+    for name in names {
+        found.extend(definitions(context, &mut texts, &name, package.as_deref(), want).await);
+    }
+    places::distinct(found.iter().map(Defined::target))
+}
+
+/// The definitions of types with the name `name`: its own or, with [`Want::Types`], those of its
+/// value. Open texts are used for names unknown to the image.
+async fn definitions<B: Backend>(
+    context: &Context<B>,
+    texts: &mut Texts,
+    name: &str,
+    package: Option<&str>,
+    want: Want,
+) -> Vec<Defined> {
+    let known = context.symbol(name, package, &[want]).await.ok();
+    let mut found = places::defined_anywhere(known.as_ref(), name, package, texts).await;
+    found.retain(|one| matches!(one.kind.as_str(), "class" | "structure" | "condition" | "type"));
+    found
+}

@@ -1,0 +1,120 @@
+//! Macro expansion: the request, and the expansion or the reason why there is none.
+
+use serde::{Deserialize, Serialize};
+
+use crate::text::Span;
+use crate::text::position::PositionEncoding;
+
+/// The extent of the expansion.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// The form's own macro, once.
+    #[default]
+    One,
+    /// Every macro in the form.
+    Full,
+}
+
+/// The parameters of an expansion and of its display.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ExpandRequest {
+    /// The form, or the top-level form that contains it.
+    pub text: String,
+    /// The package that the text is read in and the expansion is printed for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// The extent of the expansion.
+    pub how: How,
+    /// A position in `text`, 0-based characters: the innermost form there that is evaluated is
+    /// expanded, in its lexical environment. `None`: the first form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<usize>,
+    /// Shows the whole first form, with the expansion in its place.
+    pub whole: bool,
+    /// Positions in the output, line and column, 0-based, each in the text that resulted from the
+    /// one before it; the form there is expanded once more.
+    pub steps: Vec<[u32; 2]>,
+    /// The unit in which the columns of `steps` are counted.
+    pub unit: PositionEncoding,
+    /// The column, 0-based, of the text's first character, when the expansion is to replace the
+    /// form: the lines are indented for that place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    /// True if the text was printed as an expansion: uninterned symbols with the same name are one
+    /// symbol, `#<...>` may be read.
+    pub printed: bool,
+    /// Names uninterned symbols so that the expansion can be written into a file.
+    pub writable: bool,
+    /// The time limit, seconds; `None`: the configured default.
+    #[serde(skip)]
+    pub timeout: Option<f64>,
+}
+
+impl ExpandRequest {
+    /// Returns whether the request may be answered without a copy: only the expansion of the first
+    /// form is requested.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.offset.is_none() && self.column.is_none() && self.steps.is_empty() && !(self.printed || self.writable)
+    }
+}
+
+/// The answer to `macroexpand`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum ExpandAnswer {
+    /// There is no expansion.
+    Failed {
+        /// The reason.
+        error: ExpandError,
+    },
+    /// The form was expanded.
+    Done(Expansion),
+}
+
+/// The reason why a form has no expansion.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ExpandError {
+    /// The stage at which the expansion failed.
+    pub stage: Stage,
+    /// The condition's type as seen from CL-USER, or a word of Consort.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The condition's text, or a message of Consort.
+    pub message: String,
+}
+
+/// The stage at which an expansion failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// The text cannot be read.
+    Read,
+    /// The text names a package that does not exist.
+    Package,
+    /// There is no form at the requested position.
+    Place,
+    /// A macro failed, or did not end.
+    Expand,
+    /// The operating system cannot confine a macro's side effects.
+    Confine,
+}
+
+/// A form and its macro expansion.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Expansion {
+    /// The form on one line, upper-case, abbreviated.
+    pub form: String,
+    /// The expansion, pretty-printed in lower case, with symbols as the package sees them.
+    pub expansion: String,
+    /// The number of characters left out of the expansion.
+    pub omitted: usize,
+    /// True if a macro was expanded.
+    pub expanded: bool,
+    /// True if the expansion can be written to a file as it is and read again; when requested.
+    pub writable: bool,
+    /// The span of the form in the text.
+    pub span: Span,
+    /// True if more text follows the first form.
+    pub more: bool,
+}
