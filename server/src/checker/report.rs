@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::model::check::{CheckEnd, CheckReport, FileFacts};
 use crate::model::diagnostic::{Diagnostic, Severity};
+use crate::model::diagnostic_codes;
 use crate::text::Span;
 
 /// The length limit of a line, bytes.
@@ -364,6 +365,7 @@ impl Text {
 }
 
 fn finding(span: Span, severity: Severity, code: &str, message: String) -> Diagnostic {
+    debug_assert!(diagnostic_codes::is_known(code), "{code}");
     Diagnostic {
         span,
         severity,

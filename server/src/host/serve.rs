@@ -119,7 +119,7 @@ async fn accept(
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
     let mut clients = lifetime.clients.subscribe();
-    let mut doors = JoinSet::new();
+    let mut connections = JoinSet::new();
     let mut deadline = linger.map(|linger| Instant::now() + linger.max(FIRST_CLIENT_WAIT));
     loop {
         let lonely = async {
@@ -131,7 +131,7 @@ async fn accept(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    doors.spawn(receive(stream, services.clone(), lifetime.clone()));
+                    connections.spawn(receive(stream, services.clone(), lifetime.clone()));
                 }
                 Err(error) => {
                     // Out of descriptors: the present clients continue, and the next attempt may
@@ -140,8 +140,8 @@ async fn accept(
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },
-            Some(ended) = doors.join_next() => if let Err(error) = ended && error.is_panic() {
-                tracing::error!("a door ended in a panic, its client is disconnected: {error}");
+            Some(ended) = connections.join_next() => if let Err(error) = ended && error.is_panic() {
+                tracing::error!("a connection ended in a panic, its client is disconnected: {error}");
             },
             changed = clients.changed() => {
                 // The sender lives as long as `lifetime`.
@@ -173,7 +173,7 @@ async fn accept(
     }
     // Before the bridges see the end: they do not replace a host that leaves.
     elected.retract();
-    doors.shutdown().await;
+    connections.shutdown().await;
     Ok(())
 }
 
@@ -220,7 +220,7 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
     // Requests for any version also check repeatedly whether this host answers; they are not
     // logged.
     if !hello.any_version {
-        tracing::info!(door = ?hello.frontend, cwd = %hello.cwd.display(), "a client came");
+        tracing::info!(frontend = ?hello.frontend, cwd = %hello.cwd.display(), "a client came");
     }
     if hello.version != VERSION && !hello.any_version {
         if lifetime.clients() == 0 {
@@ -241,7 +241,7 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
     // `status` and `stop` do not count as clients.
     let presence = (!hello.any_version).then(|| lifetime.enter());
     if let Err(error) = answer(&mut stream, None, false).await {
-        return tracing::info!("a client left before its door was open: {error}");
+        return tracing::info!("a client left before its connection was served: {error}");
     }
     let (frontend, any_version) = (hello.frontend, hello.any_version);
     // A task of its own: a panic in a front end (tower-lsp's transport, when a client vanishes
@@ -252,7 +252,7 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
     match ended {
         Ok(()) if any_version => {}
         Ok(()) => tracing::info!(?frontend, "a client left"),
-        Err(error) => tracing::error!(?frontend, "a door failed, its client is disconnected: {error}"),
+        Err(error) => tracing::error!(?frontend, "a connection failed, its client is disconnected: {error}"),
     }
 }
 

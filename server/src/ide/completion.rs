@@ -175,3 +175,141 @@ pub async fn describe<B: Backend>(backend: &B, label: &str, symbol: &str) -> Opt
     let documentation = described::markdown(&Described { known: Some(&known), ..Described::default() });
     Some(Description { detail, documentation })
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+    use crate::ide::fake::{FakeImage, cursor, run};
+
+    fn check(image: FakeImage, text: &str, expected: Expect) {
+        let cursor = cursor(image, &[("a.lisp", text)]);
+        let line = |item: &Item| {
+            let package = item.package.as_ref().map_or(String::new(), |package| format!(", {package}"));
+            format!("{} ({}{package})\n", item.label, item.detail)
+        };
+        let shown = match run(complete(&cursor)) {
+            Some(completed) => completed.items.iter().map(line).collect(),
+            None => "no completion\n".to_owned(),
+        };
+        expected.assert_eq(&shown);
+    }
+
+    fn image() -> FakeImage {
+        let item = |label: &str, package: &str, kind: &str| {
+            let name = label.to_uppercase();
+            json!({"label": label, "name": name, "package": package, "kind": kind})
+        };
+        let answer = |items: &[serde_json::Value]| json!({"items": items, "incomplete": false});
+        let names = [item("help", "APP", "function"), item("height", "APP", "variable")];
+        FakeImage::empty()
+            .answer("complete", "he", answer(&names))
+            .answer("complete", "al", answer(&[item("alexandria", "ALEXANDRIA", "package")]))
+            .function("scan", &["regex", "target", "&key", "start", "(end 5)"], "")
+            .symbol("animal", json!({"found": true, "initargs": [":name", ":age"]}))
+    }
+
+    #[test]
+    fn names_of_the_text_come_before_those_of_the_image() {
+        check(
+            image(),
+            "(defun helper (x) x)\n(defun f (height) (g he‸))",
+            expect![[r#"
+            height (parameter (defun))
+            helper (defun)
+            help (function, APP)
+        "#]],
+        );
+        check(
+            FakeImage::absent(),
+            "(defun helper (x) x)\n(he‸)",
+            expect![[r#"
+            helper (defun)
+        "#]],
+        );
+        check(
+            image(),
+            "(f \"he‸\")",
+            expect![[r#"
+            no completion
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_prefix_of_a_package_stays() {
+        check(
+            image(),
+            "(use-package :al‸)",
+            expect![[r#"
+            :alexandria (package ALEXANDRIA)
+        "#]],
+        );
+        check(
+            image(),
+            "(use-package #:al‸)",
+            expect![[r#"
+            #:alexandria (package ALEXANDRIA)
+        "#]],
+        );
+    }
+
+    #[test]
+    fn keywords_are_those_that_the_call_still_accepts() {
+        check(
+            image(),
+            "(scan x y :‸)",
+            expect![[r#"
+            :start (keyword argument)
+            :end (keyword argument)
+        "#]],
+        );
+        check(
+            image(),
+            "(scan x y :end 1 :‸)",
+            expect![[r#"
+            :start (keyword argument)
+        "#]],
+        );
+        check(
+            image(),
+            "(make-instance 'animal :name 1 :‸)",
+            expect![[r#"
+            :age (initialization argument of animal)
+        "#]],
+        );
+        let text = "(defclass dog (animal) ((tail :initarg :tail)))\n(make-instance 'dog :‸)";
+        check(
+            image(),
+            text,
+            expect![[r#"
+            :tail (initialization argument of dog)
+            :name (initialization argument of dog)
+            :age (initialization argument of dog)
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_completion_is_described_by_the_image() {
+        let image = FakeImage::empty().function("|APP|::|HELP|", &["topic"], "Tells of `topic`.");
+        expect![[r#"
+            Some(
+                Description {
+                    detail: Some(
+                        "(help topic)",
+                    ),
+                    documentation: Some(
+                        "```lisp\n(|APP|::|HELP| topic)\n```\n\nfunction · `APP` (internal)\n\n```text\nTells of `topic`.\n```",
+                    ),
+                },
+            )
+        "#]].assert_debug_eq(&run(describe(&image, "app:help", "|APP|::|HELP|")));
+        expect![[r#"
+            None
+        "#]]
+        .assert_debug_eq(&run(describe(&FakeImage::absent(), "help", "|APP|::|HELP|")));
+    }
+}

@@ -54,3 +54,119 @@ fn local(document: &Document, offset: usize) -> Option<Span> {
     let scopes = Scopes::of(&Form::at(document, offset)?);
     scopes.resolve(offset).map(|index| scopes.bindings[index].span)
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+    use crate::ide::fake::{FakeImage, cursor, definition, run, shown};
+
+    fn check(image: FakeImage, text: &str, expected: Expect) {
+        let other = "(defun far (x) x)\n(defmethod area ((shape circle)) 1)\n(defpackage :lib (:use :cl))";
+        let cursor = cursor(image, &[("a.lisp", text), ("b.lisp", other)]);
+        expected.assert_eq(&shown(&run(definitions(&cursor))));
+    }
+
+    fn image() -> FakeImage {
+        let at = |kind, name, form| json!({"found": true, "definitions": [definition(kind, name, "b.lisp", form)]});
+        FakeImage::empty().symbol("far", at("function", "far", 0)).symbol("lib", at("package", "LIB", 2))
+    }
+
+    #[test]
+    fn a_local_name_goes_to_its_binding() {
+        check(
+            image(),
+            "(defun f (far)\n  (g f‸ar))",
+            expect![[r#"
+            a.lisp:1
+            (defun f (far)
+                      ^^^
+        "#]],
+        );
+        check(
+            image(),
+            "(loop for x in y\n      collect (f ‸x))",
+            expect![[r#"
+            a.lisp:1
+            (loop for x in y
+                      ^
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_global_name_goes_to_the_definitions_that_the_image_tells_of() {
+        check(
+            image(),
+            "(fa‸r 1)",
+            expect![[r#"
+            b.lisp:1
+            (defun far (x) x)
+                   ^^^
+        "#]],
+        );
+        check(
+            image(),
+            "(find-package \"li‸b\")",
+            expect![[r#"
+            b.lisp:3
+            (defpackage :lib (:use :cl))
+                        ^^^^
+        "#]],
+        );
+        check(
+            image(),
+            "(find-package \"fa‸r\")",
+            expect![[r#"
+            nothing
+        "#]],
+        );
+        let gone = json!({"found": true, "definitions": [definition("function", "lost", "gone.lisp", 0)]});
+        check(
+            FakeImage::empty().symbol("lost", gone),
+            "(lo‸st 1)",
+            expect![[r#"
+            gone.lisp, which cannot be read
+        "#]],
+        );
+    }
+
+    #[test]
+    fn without_an_image_the_open_texts_are_searched() {
+        check(
+            FakeImage::absent(),
+            "(fa‸r 1)",
+            expect![[r#"
+            b.lisp:1
+            (defun far (x) x)
+                   ^^^
+        "#]],
+        );
+        check(
+            FakeImage::absent(),
+            "(nowhere‸ 1)",
+            expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn implementations_are_methods() {
+        let definitions =
+            [definition("generic function", "area", "a.lisp", 0), definition("method", "area (circle)", "b.lisp", 1)];
+        let image = FakeImage::empty().symbol("area", json!({"found": true, "definitions": definitions}));
+        let files = [
+            ("a.lisp", "(defgeneric area (shape))\n(ar‸ea x)"),
+            ("b.lisp", "(f)\n(defmethod area ((shape circle)) 1)"),
+        ];
+        expect![[r#"
+            b.lisp:2
+            (defmethod area ((shape circle)) 1)
+                       ^^^^
+        "#]]
+        .assert_eq(&shown(&run(implementations(&cursor(image, &files)))));
+    }
+}

@@ -21,16 +21,6 @@ pub const SYSTEM_NOT_LOADED: &str = "system-not-loaded";
 /// The code of the one diagnostic that says why the others are not up to date.
 pub const NOT_CHECKED: &str = "not-checked";
 
-/// LSP's number of a severity, also in `consort check --json`. The only place that says it.
-pub fn severity_number(severity: Severity) -> u8 {
-    match severity {
-        Severity::Error => 1,
-        Severity::Warning => 2,
-        Severity::StyleWarning | Severity::Information => 3,
-        Severity::Note => 4,
-    }
-}
-
 /// A compiler's finding, and the scanner's top-level form around it (with its `#+` and prefixes).
 /// `None` if it is in no form and so concerns the whole text.
 #[derive(Debug, Clone)]
@@ -369,11 +359,5 @@ mod tests {
         case.replace("ab", "abc");
         let merged = case.findings.merged(&case.document);
         assert_eq!(merged[0].related, [related(None, find("(abc)\n(cd)", "cd")), elsewhere]);
-    }
-
-    #[test]
-    fn severities_have_the_numbers_of_lsp() {
-        use Severity::*;
-        assert_eq!([Error, Warning, StyleWarning, Information, Note].map(severity_number), [1, 2, 3, 3, 4]);
     }
 }

@@ -73,3 +73,127 @@ async fn global<B: Backend>(cursor: &Cursor<B>, written: &str) -> Option<String>
         shown::markdown(&file)
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+    use crate::ide::fake::{FakeImage, cursor, definition, run};
+
+    fn check(image: FakeImage, text: &str, expected: Expect) {
+        let cursor = cursor(image, &[("a.lisp", text)]);
+        let found = run(hover(&cursor));
+        let found = found.map_or("nothing".into(), |found| {
+            let word = cursor.document.text().slice(found.span.start..found.span.end).to_string();
+            format!("of {word}:\n{}\n", found.markdown)
+        });
+        expected.assert_eq(&found);
+    }
+
+    #[test]
+    fn a_local_name_is_described_by_its_binding() {
+        check(
+            FakeImage::empty(),
+            "(defun f (count)\n  (g co‸unt))",
+            expect![[r#"
+            of count:
+            ```lisp
+            count
+            ```
+
+            parameter, bound by `defun` on line 1
+        "#]],
+        );
+        check(
+            FakeImage::empty(),
+            "(flet ((twice (x) (* 2 x)))\n  (twi‸ce 3))",
+            expect![[r#"
+            of twice:
+            ```lisp
+            (twice x)
+            ```
+
+            local function, bound by `flet` on line 1
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_global_name_is_described_by_the_image() {
+        let image = FakeImage::empty().function("scan", &["regex", "target", "&key", "start"], "Searches `target`.");
+        check(
+            image,
+            "(sc‸an x y)",
+            expect![[r#"
+            of scan:
+            ```lisp
+            (scan regex target &key start)
+            ```
+
+            function · `APP` (internal)
+
+            ```text
+            Searches `target`.
+            ```
+        "#]],
+        );
+        let facts = json!({
+            "name": "AREA", "package": "APP", "external": true, "printed": "area", "kinds": ["generic function"],
+            "lambda_list": ["shape"], "documentation": [],
+        });
+        let definitions = [definition("generic function", "area", "a.lisp", 0)];
+        let answer = json!({"found": true, "facts": facts, "definitions": definitions});
+        let image = FakeImage::empty().symbol("area", answer).made("function", "Defined in the editor.");
+        check(
+            image,
+            "(defgeneric area (shape))\n(ar‸ea x)",
+            expect![[r#"
+            of area:
+            ```lisp
+            (area shape)
+            ```
+
+            generic function · `APP` (exported)
+
+            Defined in [a.lisp:1](<file:///no/a.lisp#L1>)
+
+            Defined in the editor.
+        "#]],
+        );
+    }
+
+    #[test]
+    fn without_an_image_the_texts_are_used() {
+        let text = "(defun helper (x)\n  (1+ x))\n(hel‸per 1)";
+        check(
+            FakeImage::absent(),
+            text,
+            expect![[r#"
+            of helper:
+            ```lisp
+            (defun helper (x)
+              (1+ x))
+            ```
+
+            function in a.lisp:1 (the image does not answer)
+        "#]],
+        );
+        check(
+            FakeImage::empty(),
+            text,
+            expect![[r#"
+            of helper:
+            ```lisp
+            (defun helper (x)
+              (1+ x))
+            ```
+
+            function in a.lisp:1 (not loaded)
+        "#]],
+        );
+        check(FakeImage::absent(), "(unk‸nown 1)", expect!["nothing"]);
+        check(FakeImage::absent(), "(f \"a‸b c\")", expect!["nothing"]);
+    }
+}

@@ -19,6 +19,9 @@ pub mod edited_in_image;
 pub mod evaluate;
 pub mod evaluate_part;
 pub mod expand;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may fail")]
+pub(crate) mod fake;
 pub mod files;
 pub mod fixes;
 pub mod format;

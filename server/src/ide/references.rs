@@ -182,3 +182,104 @@ fn free_mentions(document: &Document, span: Span, key: &str) -> Vec<Span> {
     let scopes = Scopes::of(&Form::of(document, span));
     mentions.into_iter().filter(|mention| scopes.resolve(mention.start).is_none()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+    use crate::ide::fake::{FakeImage, cursor, definition, run, shown};
+
+    fn check(image: FakeImage, text: &str, with_declaration: bool, expected: Expect) {
+        let other = "(defun user (y)\n  (far y))\n(defun far (x) x)";
+        let cursor = cursor(image, &[("a.lisp", text), ("b.lisp", other)]);
+        let mut found = run(at(&cursor, with_declaration)).unwrap_or_default();
+        // Open texts come in no order.
+        found.sort_by_key(|target| (target.uri.clone(), target.span.start));
+        expected.assert_eq(&shown(&found));
+    }
+
+    fn image() -> FakeImage {
+        let by = json!({"kind": "calls", "by": "user", "by_kind": "function", "file": "/no/b.lisp", "form": 0});
+        let answer =
+            json!({"found": true, "definitions": [definition("function", "far", "b.lisp", 1)], "references": [by]});
+        FakeImage::empty().symbol("far", answer)
+    }
+
+    #[test]
+    fn a_local_name_has_its_occurrences() {
+        check(
+            image(),
+            "(defun f (far)\n  (g f‸ar)\n  (far far))",
+            true,
+            expect![[r#"
+            a.lisp:1
+            (defun f (far)
+                      ^^^
+            a.lisp:2
+              (g far)
+                 ^^^
+            a.lisp:3
+              (far far))
+                   ^^^
+        "#]],
+        );
+        check(
+            image(),
+            "(defun f (far)\n  (g f‸ar))",
+            false,
+            expect![[r#"
+            a.lisp:2
+              (g far))
+                 ^^^
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_global_name_has_those_of_the_image_and_of_the_open_texts() {
+        check(
+            image(),
+            "(fa‸r 1)\n(let ((far 1)) far)",
+            true,
+            expect![[r#"
+            a.lisp:1
+            (far 1)
+             ^^^
+            b.lisp:2
+              (far y))
+               ^^^
+            b.lisp:3
+            (defun far (x) x)
+                   ^^^
+        "#]],
+        );
+        check(
+            image(),
+            "(fa‸r 1)",
+            false,
+            expect![[r#"
+            a.lisp:1
+            (far 1)
+             ^^^
+            b.lisp:2
+              (far y))
+               ^^^
+        "#]],
+        );
+        check(
+            FakeImage::absent(),
+            "(fa‸r 1)",
+            false,
+            expect![[r#"
+            a.lisp:1
+            (far 1)
+             ^^^
+            b.lisp:2
+              (far y))
+               ^^^
+        "#]],
+        );
+    }
+}

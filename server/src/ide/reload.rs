@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::image::api::reload::{ReloadFailure, ReloadOutcome};
 use crate::model::diagnostic::{Diagnostic, Severity};
+use crate::model::image::contract_type;
 use crate::text::position::line_column;
 
 /// Names of a list that the text shows; the data has them all.
@@ -32,7 +33,7 @@ impl Failure {
 
     /// A refusal of the image, by its kind (`package-not-found`).
     pub fn refused(kind: &str, message: impl Into<String>) -> Failure {
-        Failure::new(&kind.to_uppercase().replace('-', "_"), message)
+        Failure::new(&contract_type(kind), message)
     }
 
     fn of(failure: ReloadFailure) -> Failure {

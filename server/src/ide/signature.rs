@@ -289,7 +289,10 @@ pub fn keywords(parameters: &[String], given: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::{Expect, expect};
+
     use super::*;
+    use crate::ide::fake::{FakeImage, cursor, run};
 
     fn shown(source: &str, parameters: &str) -> String {
         let caret = source.chars().position(|char| char == '‸').expect("a caret");
@@ -330,5 +333,78 @@ mod tests {
     fn keywords_that_are_left() {
         let parameters = parts("(a &key start (end 5) ((:k v)) &allow-other-keys)");
         assert_eq!(keywords(&parameters, &[":END".into()]), [":start", ":k"]);
+    }
+
+    /// The signature at the cursor, with the active parameter between `[` and `]`.
+    fn check(image: FakeImage, text: &str, expected: Expect) {
+        let Some(Help { signature, documentation }) = run(help(&cursor(image, &[("a.lisp", text)]))) else {
+            return expected.assert_eq("nothing\n");
+        };
+        let active = signature.active.map(|index| signature.parameters[index]);
+        let marked = signature.label.chars().enumerate().map(|(at, char)| match active {
+            Some(span) if at == span.start => format!("[{char}"),
+            Some(span) if at == span.end => format!("]{char}"),
+            _ => char.to_string(),
+        });
+        let label: String = marked.collect();
+        expected.assert_eq(&format!("{label}\n{}\n", documentation.unwrap_or_default()));
+    }
+
+    #[test]
+    fn the_signature_comes_from_the_text_or_the_image() {
+        let image = || {
+            FakeImage::empty().function("scan", &["regex", "target", "&key", "start"], "Searches.").function(
+                "do-lines",
+                &["(line stream)", "&body", "body"],
+                "",
+            )
+        };
+        check(
+            image(),
+            "(flet ((scan (x) x))\n  (scan ‸))",
+            expect![[r#"
+            (scan [x])
+
+        "#]],
+        );
+        check(
+            image(),
+            "(scan x ‸)",
+            expect![[r#"
+            (scan regex [target] &key start)
+            Searches.
+        "#]],
+        );
+        check(
+            image(),
+            "(scan x (1+ ‸))",
+            expect![[r#"
+            (scan regex [target] &key start)
+            Searches.
+        "#]],
+        );
+        check(
+            image(),
+            "(do-lines (l ‸) (f))",
+            expect![[r#"
+            (do-lines (line [stream]) &body body)
+
+        "#]],
+        );
+        check(
+            FakeImage::absent(),
+            "(defun twice (n) (* 2 n))\n(twice ‸)",
+            expect![[r#"
+            (twice [n])
+
+        "#]],
+        );
+        check(
+            image(),
+            "(nowhere ‸)",
+            expect![[r#"
+            nothing
+        "#]],
+        );
     }
 }

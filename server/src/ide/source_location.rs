@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::context::{Backend, Context};
 use super::places::{self, Defined};
 use crate::image::api::symbols::{Known, Symbol, Want};
-use crate::model::image::ImageError;
+use crate::model::image::{ImageError, contract_type};
 
 /// Lines of a definition that are shown.
 const SNIPPET: usize = 8;
@@ -99,8 +99,7 @@ impl Locations {
 
     /// The result of a failed call.
     pub fn failed(symbol: &str, kind: &str, message: String) -> Locations {
-        let kind = kind.to_uppercase().replace('-', "_");
-        let error = match json!({"code": -32000, "message": message, "data": {"type": kind}}) {
+        let error = match json!({"code": -32000, "message": message, "data": {"type": contract_type(kind)}}) {
             Value::Object(error) => Some(error),
             _ => None,
         };

@@ -7,6 +7,7 @@ use ropey::Rope;
 use serde_json::{Value, json};
 
 use crate::model::diagnostic::{Diagnostic, Related, Severity};
+use crate::model::diagnostic_codes;
 use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::position::{line_column, line_content, line_of};
@@ -99,6 +100,7 @@ impl<'a> Broken<'a> {
     }
 
     fn diagnostic(&self, code: &str, span: Span, message: String, related: Vec<Related>, data: Value) -> Diagnostic {
+        debug_assert!(diagnostic_codes::is_known(code), "{code}");
         Diagnostic {
             span,
             severity: Severity::Error,

@@ -41,3 +41,53 @@ async fn definitions<B: Backend>(
     found.retain(|one| matches!(one.kind.as_str(), "class" | "structure" | "condition" | "type"));
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+    use crate::ide::fake::{FakeImage, cursor, definition, run, shown};
+
+    fn check(text: &str, expected: Expect) {
+        let at = json!({"found": true, "definitions": [definition("class", "circle", "b.lisp", 0)]});
+        let image = FakeImage::empty().symbol("circle", at.clone()).symbol("*unit*", at);
+        let cursor = cursor(image, &[("a.lisp", text), ("b.lisp", "(defclass circle () (radius))")]);
+        expected.assert_eq(&shown(&run(type_definitions(&cursor))));
+    }
+
+    #[test]
+    fn a_variable_goes_to_its_type() {
+        check(
+            "(defmethod area ((c circle))\n  (f c‸))",
+            expect![[r#"
+            b.lisp:1
+            (defclass circle () (radius))
+                      ^^^^^^
+        "#]],
+        );
+        check(
+            "(let ((c (make-instance 'circle)))\n  (f c‸))",
+            expect![[r#"
+            b.lisp:1
+            (defclass circle () (radius))
+                      ^^^^^^
+        "#]],
+        );
+        check(
+            "(f *uni‸t*)",
+            expect![[r#"
+            b.lisp:1
+            (defclass circle () (radius))
+                      ^^^^^^
+        "#]],
+        );
+        check(
+            "(let ((c 1))\n  (f c‸))",
+            expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+}

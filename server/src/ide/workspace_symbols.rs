@@ -48,3 +48,60 @@ pub async fn symbols<B: Backend>(context: &Context<B>, query: &str) -> Vec<Defin
     found.truncate(LIMIT);
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+    use crate::ide::fake::{FakeImage, context, definition, run};
+
+    fn check(image: FakeImage, query: &str, expected: Expect) {
+        let text = "(defun scan-all (x) x)\n(defvar *scanner* 1)\n(defun (setf limit) (new) new)";
+        let found = run(symbols(&context(image, &[("a.lisp", text)]), query));
+        let shown: String = found.iter().map(|one| format!("{} ({})\n", one.name, one.kind)).collect();
+        expected.assert_eq(&shown);
+    }
+
+    #[test]
+    fn names_match_by_a_part_or_by_words() {
+        let found = json!({
+            "name": "app:scan-far", "package": "APP", "symbol": "SCAN-FAR", "kind": "function", "lambda_list": null,
+            "summary": null, "definitions": [definition("function", "app:scan-far", "gone.lisp", 0)],
+        });
+        let image = FakeImage::empty().answer("apropos", "scan", json!({"total": 1, "symbols": [found]}));
+        check(
+            image,
+            "Scan",
+            expect![[r#"
+            scan-all (function)
+            *scanner* (variable)
+            scan-far (function)
+        "#]],
+        );
+        check(
+            FakeImage::absent(),
+            "s-a",
+            expect![[r#"
+            scan-all (function)
+        "#]],
+        );
+        check(
+            FakeImage::absent(),
+            "limit",
+            expect![[r#"
+            (setf limit) (function)
+        "#]],
+        );
+        check(
+            FakeImage::empty(),
+            "",
+            expect![[r#"
+            scan-all (function)
+            *scanner* (variable)
+            (setf limit) (function)
+        "#]],
+        );
+    }
+}

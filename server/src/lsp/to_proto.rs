@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
 use super::capabilities::Negotiated;
-use crate::ide::diagnostics::severity_number;
 use crate::ide::files;
 use crate::ide::places::Target;
 use crate::model::diagnostic::{Diagnostic, Severity, Tag};
@@ -48,7 +47,7 @@ pub(super) fn definitions(targets: &[Target], encoding: PositionEncoding) -> Opt
 }
 
 fn severity(severity: Severity) -> DiagnosticSeverity {
-    match severity_number(severity) {
+    match severity.lsp() {
         1 => DiagnosticSeverity::ERROR,
         2 => DiagnosticSeverity::WARNING,
         3 => DiagnosticSeverity::INFORMATION,
@@ -161,11 +160,6 @@ pub(super) fn outcome(outcome: &EvalOutcome) -> Value {
 /// The error of a failed call. LSP 3.17 `LSPErrorCodes.RequestFailed`: the request was valid but
 /// failed, and `message` explains the failure to a user.
 pub(super) fn error(error: &ImageError) -> Error {
-    let kind = match error {
-        ImageError::Unavailable(_) => "unavailable",
-        ImageError::Lost { .. } => "lost",
-        ImageError::Busy(_) => "busy",
-        ImageError::Refused { kind, .. } => kind,
-    };
-    Error { code: ErrorCode::ServerError(-32803), message: error.to_string().into(), data: Some(json!({"kind": kind})) }
+    let data = Some(json!({"kind": error.kind()}));
+    Error { code: ErrorCode::ServerError(-32803), message: error.to_string().into(), data }
 }

@@ -97,7 +97,7 @@ pub async fn serve_http(
             .with_graceful_shutdown(async move { stop.cancelled().await })
             .await;
         if let Err(error) = served {
-            tracing::error!(%error, "the HTTP door closed");
+            tracing::error!(%error, "the HTTP listener ended");
         }
     });
     Ok(HttpServer { address, task })

@@ -210,7 +210,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     /// A server at which a request to `/known` counts as one with the token.
-    async fn door(show_token: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
+    async fn listening(show_token: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
         let mut guarded = Guarded::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
         guarded.show_token = show_token;
         let (address, open) = (guarded.local_addr().unwrap(), guarded.open.clone());
@@ -241,7 +241,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_does_not_show_the_token_in_time_is_disconnected_and_who_did_stays() {
-        let (address, open) = door(Duration::from_millis(300)).await;
+        let (address, open) = listening(Duration::from_millis(300)).await;
         let mut known = TcpStream::connect(address).await.unwrap();
         assert!(ask(&mut known, "/known").await.ends_with("yes"));
         let mut idle = TcpStream::connect(address).await.unwrap();
@@ -258,7 +258,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_idle_connections_make_room_for_the_next() {
-        let (address, open) = door(Duration::from_secs(3600)).await;
+        let (address, open) = listening(Duration::from_secs(3600)).await;
         let mut known = TcpStream::connect(address).await.unwrap();
         assert!(ask(&mut known, "/known").await.ends_with("yes"));
         let mut idle = Vec::new();

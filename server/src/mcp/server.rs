@@ -22,6 +22,7 @@ use super::kept::Kept;
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
+use crate::model::image::{LOST, UNAVAILABLE};
 use crate::session::requests;
 use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 
@@ -423,7 +424,10 @@ fn with_notices(mut result: CallToolResult, notices: &Mutex<Notices>) -> CallToo
         .and_then(|facts| facts.get("error"))
         .and_then(|error| error["type"].as_str())
         .unwrap_or_default();
-    let told = kind.eq_ignore_ascii_case("image-lost") || kind.eq_ignore_ascii_case("image-unavailable");
+    let told = [LOST, UNAVAILABLE].iter().any(|known| {
+        // A contract may write it as `IMAGE-LOST` or `IMAGE_LOST`.
+        kind.replace('_', "-").eq_ignore_ascii_case(known)
+    });
     let notices = lock(notices).take(told);
     if notices.is_empty() {
         return result;
@@ -466,7 +470,7 @@ mod tests {
 
     #[test]
     fn a_call_that_was_told_of_the_loss_itself_is_not_told_again() {
-        for kind in ["IMAGE-LOST", "image-lost", "image-unavailable"] {
+        for kind in ["IMAGE-LOST", "IMAGE_LOST", "image-lost", "image-unavailable"] {
             let facts = json!({"success": false, "error": {"type": kind}});
             let notices = Mutex::new(Notices::default());
             lock(&notices).add("before".into());

@@ -202,19 +202,12 @@ pub(crate) trait FromFailure {
 impl Failure {
     /// The failure of a call without an answer. `package`: the package in the call.
     pub(crate) fn of(error: ImageError, package: Option<&str>) -> Failure {
-        match error {
-            ImageError::Unavailable(message) => Failure { kind: "image-unavailable".into(), message },
-            ImageError::Lost { reason } => Failure { kind: "image-lost".into(), message: reason },
-            ImageError::Busy(message) => Failure { kind: "busy".into(), message },
-            ImageError::Refused { kind, message } => {
-                let message = match package {
-                    // The text is the contract's.
-                    Some(package) if kind == "package-not-found" => format!("Package {package} not found"),
-                    _ => message,
-                };
-                Failure { kind: kind.into(), message }
-            }
-        }
+        let message = match package {
+            // The text is the contract's.
+            Some(package) if error.kind() == "package-not-found" => format!("Package {package} not found"),
+            _ => error.to_string(),
+        };
+        Failure { kind: error.kind().to_owned().into(), message }
     }
 }
 

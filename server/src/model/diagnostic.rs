@@ -14,13 +14,24 @@ pub enum Severity {
     Warning,
     /// The compiler's STYLE-WARNING. LSP 3 (information).
     StyleWarning,
-    /// A compiler note. LSP 4 (hint); off until asked for.
-    Note,
     /// A fact about the file that is not a finding in it (its system is not loaded). LSP 3.
     Information,
+    /// A compiler note. LSP 4 (hint); off until asked for.
+    Note,
 }
 
 impl Severity {
+    /// The name, as the contracts and docs/diagnostics.md have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::StyleWarning => "style-warning",
+            Severity::Information => "information",
+            Severity::Note => "note",
+        }
+    }
+
     /// LSP's `DiagnosticSeverity`, the same in the editor and in `consort check --json`.
     pub fn lsp(self) -> u8 {
         match self {
@@ -87,4 +98,19 @@ pub struct Diagnostic {
     /// `code`.
     #[serde(default)]
     pub data: serde_json::Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Severity::*;
+
+    #[test]
+    fn severities_are_in_the_order_of_their_numbers_in_lsp() {
+        let all = [Error, Warning, StyleWarning, Information, Note];
+        assert!(all.is_sorted());
+        assert_eq!(all.map(super::Severity::lsp), [1, 2, 3, 3, 4]);
+        for severity in all {
+            assert_eq!(serde_json::json!(severity), severity.name());
+        }
+    }
 }

@@ -98,6 +98,31 @@ pub enum ImageError {
     },
 }
 
+/// The kind of an error whose call found no image.
+pub const UNAVAILABLE: &str = "image-unavailable";
+/// The kind of an error whose call lost the image.
+pub const LOST: &str = "image-lost";
+/// The kind of an error whose call the image could not serve now.
+pub const BUSY: &str = "busy";
+
+impl ImageError {
+    /// Returns the kind of the error, stable for programs and the same for every front end.
+    pub fn kind(&self) -> &str {
+        match self {
+            ImageError::Unavailable(_) => UNAVAILABLE,
+            ImageError::Lost { .. } => LOST,
+            ImageError::Busy(_) => BUSY,
+            ImageError::Refused { kind, .. } => kind,
+        }
+    }
+}
+
+/// Returns a kind as the contracts spell the `type` of an error: `package-not-found` is
+/// `PACKAGE_NOT_FOUND`.
+pub fn contract_type(kind: &str) -> String {
+    kind.to_uppercase().replace('-', "_")
+}
+
 /// A piece of output of a running evaluation.
 #[derive(Debug, Clone)]
 pub struct OutputChunk {

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod diagnostic;
+pub mod diagnostic_codes;
 pub mod evaluation;
 pub mod expansion;
 pub mod image;

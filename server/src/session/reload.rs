@@ -419,12 +419,7 @@ fn refused(failure: crate::image::api::reload::ReloadFailure) -> ReloadOutcome {
 }
 
 fn failure(error: ImageError) -> Failure {
-    match error {
-        ImageError::Refused { kind, message } => Failure::refused(&kind, message),
-        ImageError::Lost { reason } => Failure::new("IMAGE_LOST", reason),
-        ImageError::Busy(message) => Failure::new("BUSY", message),
-        ImageError::Unavailable(message) => Failure::new("IMAGE_UNAVAILABLE", message),
-    }
+    Failure::refused(error.kind(), error.to_string())
 }
 
 #[cfg(test)]

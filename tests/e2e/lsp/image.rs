@@ -25,7 +25,7 @@ async fn an_image_that_is_killed_is_replaced_and_everybody_is_told() {
     editor.open(&world.uri("x.lisp"), "(a").await;
     editor.diagnostics(&world.uri("x.lisp"), |_, lines| lines.len() == 1).await;
 
-    assert_eq!(editor.answer(id).await.unwrap_err()["data"]["kind"], "lost");
+    assert_eq!(editor.answer(id).await.unwrap_err()["data"]["kind"], "image-lost");
     for editor in [&mut editor, &mut other] {
         editor.wait_for("consort/imageState", |params| params["state"] == "dead").await;
         let is_new = |params: &serde_json::Value| params["state"] == "ready" && params["image"] != first["image"];

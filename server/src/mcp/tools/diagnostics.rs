@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::bounded_file;
 use crate::ide::compile_form::Refusal;
-use crate::ide::diagnostics::NOT_CHECKED;
+use crate::ide::diagnostics::{NOT_CHECKED, SYSTEM_NOT_LOADED};
 use crate::ide::{files, fixes};
 use crate::model::check::CheckMode;
 use crate::model::diagnostic::{Diagnostic, Severity};
@@ -47,6 +47,21 @@ enum Least {
     Warning,
     StyleWarning,
     Note,
+}
+
+impl Least {
+    /// Returns true if a diagnostic is to be shown. An unloaded system is always shown: it explains
+    /// why other findings are missing.
+    fn includes(self, item: &Diagnostic) -> bool {
+        let least = match self {
+            Least::Error => Severity::Error,
+            Least::Warning => Severity::Warning,
+            // LSP has one number for both.
+            Least::StyleWarning => Severity::Information,
+            Least::Note => Severity::Note,
+        };
+        item.severity <= least || item.code == SYSTEM_NOT_LOADED
+    }
 }
 
 /// The answer.
@@ -101,12 +116,7 @@ open editors counts. Use it after editing files; for code that is in no file use
             Ok(wanted) => wanted,
             Err(message) => return Failure { kind: "bad-arguments".into(), message }.into(),
         };
-        let least = match input.severity.unwrap_or(Least::Warning) {
-            Least::Error => Severity::Error,
-            Least::Warning => Severity::Warning,
-            Least::StyleWarning => Severity::Information,
-            Least::Note => Severity::Note,
-        };
+        let least = input.severity.unwrap_or(Least::Warning);
         let work = check(&call.session, call.client, wanted, least);
         match call.progress.during(work, None).await {
             Ok(found) => Reply { text: render(&found), facts: found, failed: false, full: None },
@@ -159,12 +169,7 @@ async fn wanted(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathB
     Ok(wanted)
 }
 
-async fn check(
-    session: &Session,
-    client: ClientId,
-    wanted: Vec<PathBuf>,
-    least: Severity,
-) -> Result<Found, ImageError> {
+async fn check(session: &Session, client: ClientId, wanted: Vec<PathBuf>, least: Least) -> Result<Found, ImageError> {
     // If several editors have a file open, an unsaved text takes precedence.
     let mut open = BTreeMap::new();
     for document in session.compared_documents().await {
@@ -235,9 +240,7 @@ async fn check(
         };
         found.errors += items.iter().filter(|item| item.severity == Severity::Error).count();
         found.warnings += items.iter().filter(|item| item.severity == Severity::Warning).count();
-        let enough = items
-            .iter()
-            .filter(|item| item.severity <= least || item.code == crate::ide::diagnostics::SYSTEM_NOT_LOADED);
+        let enough = items.iter().filter(|item| least.includes(item));
         file.diagnostics = enough.map(|item| finding(&text, item)).collect();
         if !file.diagnostics.is_empty() || file.problem.is_some() {
             found.files.push(file);
@@ -264,13 +267,7 @@ fn shown(session: &Session, path: &Path) -> String {
 
 fn finding(text: &Rope, item: &Diagnostic) -> Finding {
     let at = line_column(text, item.span.start.min(text.len_chars()));
-    let severity = match item.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::StyleWarning => "style-warning",
-        Severity::Note => "note",
-        Severity::Information => "information",
-    };
+    let severity = item.severity.name();
     let (code, message) = (item.code.clone(), item.message.clone());
     Finding { line: at.line, column: at.column, severity, code, message, fix: fixes::title(item) }
 }
@@ -291,4 +288,37 @@ fn render(found: &Found) -> String {
         }
     }
     text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_shown_only_on_request() {
+        let of = |severity, code: &str| Diagnostic {
+            span: (0, 1).into(),
+            severity,
+            code: code.into(),
+            message: String::new(),
+            condition: None,
+            form: None,
+            toplevel: None,
+            tags: Vec::new(),
+            related: Vec::new(),
+            data: serde_json::Value::Null,
+        };
+        use Severity::*;
+        for (least, shown) in [
+            (Least::Error, &[Error][..]),
+            (Least::Warning, &[Error, Warning]),
+            (Least::StyleWarning, &[Error, Warning, StyleWarning, Information]),
+            (Least::Note, &[Error, Warning, StyleWarning, Information, Note]),
+        ] {
+            let all = [Error, Warning, StyleWarning, Information, Note];
+            let included: Vec<Severity> = all.into_iter().filter(|one| least.includes(&of(*one, "style"))).collect();
+            assert_eq!(included, shown, "{least:?}");
+            assert!(least.includes(&of(Information, SYSTEM_NOT_LOADED)));
+        }
+    }
 }

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::evaluate::{self, Ending, Evaluation};
-use crate::model::image::ImageError;
+use crate::model::image::{ImageError, LOST};
 use crate::session::EvalRequest;
 use crate::session::approval::{Class, Subject};
 
@@ -81,7 +81,7 @@ just written (compile-form does that without side effects). Standard input is em
 
 impl FromFailure for Evaluation {
     fn from_failure(failure: Failure) -> Self {
-        let status = if failure.kind == "image-lost" { Ending::Lost } else { Ending::Refused };
+        let status = if failure.kind == LOST { Ending::Lost } else { Ending::Refused };
         Evaluation::without_work(status, failure.kind.to_uppercase(), failure.message)
     }
 }

@@ -11,6 +11,7 @@ use crate::ide::edit_form::Operation;
 use crate::ide::edit_forms::{Edits, FormEdit, edit_all};
 use crate::ide::edited_in_image::{image_has, package_of};
 use crate::ide::reload;
+use crate::model::image::contract_type;
 use crate::session::approval::{Class, Subject};
 use crate::session::reload::Reload;
 use crate::session::{SourceFile, requests};
@@ -301,7 +302,7 @@ fn facts(file: &SourceFile, edits: &Edits, changed: bool) -> Output {
 
 /// The contract's error object.
 pub(super) fn error(failure: &Failure) -> Value {
-    json!({"code": -32000, "message": failure.message, "data": {"type": failure.kind.to_uppercase().replace('-', "_")}})
+    json!({"code": -32000, "message": failure.message, "data": {"type": contract_type(&failure.kind)}})
 }
 
 impl JsonSchema for Output {

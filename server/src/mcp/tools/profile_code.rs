@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::evaluate::Ending;
 use crate::ide::profile::{ProfileMode, ProfileSettings, Profiled, Report, render};
-use crate::model::image::ImageError;
+use crate::model::image::{ImageError, LOST};
 use crate::session::approval::{Class, Subject};
 
 /// The default deadline of a call, in seconds.
@@ -132,7 +132,7 @@ super::loose_schema!(Profiled);
 
 impl FromFailure for Profiled {
     fn from_failure(failure: Failure) -> Self {
-        let status = if failure.kind == "image-lost" { Ending::Lost } else { Ending::Refused };
+        let status = if failure.kind == LOST { Ending::Lost } else { Ending::Refused };
         Profiled::without_work(status, failure.kind.to_uppercase(), failure.message)
     }
 }

@@ -9,7 +9,7 @@ use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::asd;
 use crate::ide::evaluate::Ending;
 use crate::ide::testing::{RunTestsParams, Tested, render};
-use crate::model::image::ImageError;
+use crate::model::image::{ImageError, LOST};
 use crate::session::approval::{Class, Subject};
 
 /// The default deadline of a call, in seconds.
@@ -94,7 +94,7 @@ super::loose_schema!(Tested);
 
 impl FromFailure for Tested {
     fn from_failure(failure: Failure) -> Self {
-        let status = if failure.kind == "image-lost" { Ending::Lost } else { Ending::Refused };
+        let status = if failure.kind == LOST { Ending::Lost } else { Ending::Refused };
         Tested::without_work(status, failure.kind.to_uppercase(), failure.message)
     }
 }

@@ -1,0 +1,139 @@
+//! A fake backend for the tests of features: an image that answers from a table, in the shapes of
+//! the wire, and texts with a cursor.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::context::{Backend, Context, Cursor, Made};
+use super::places::Target;
+use super::texts::OpenText;
+use crate::image::api::Operation;
+use crate::model::image::ImageError;
+use crate::text::document::Document;
+use crate::text::position::line_column;
+
+/// The mark of the cursor in a text.
+const CURSOR: char = '‸';
+
+/// An image that knows what a test tells it.
+#[derive(Debug, Default)]
+pub(crate) struct FakeImage {
+    /// The answers by operation and name.
+    answers: HashMap<(&'static str, String), Value>,
+    made: Vec<Made>,
+    absent: bool,
+}
+
+impl FakeImage {
+    /// An image that knows nothing.
+    pub(crate) fn empty() -> FakeImage {
+        FakeImage::default()
+    }
+
+    /// No image.
+    pub(crate) fn absent() -> FakeImage {
+        FakeImage { absent: true, ..FakeImage::default() }
+    }
+
+    /// Makes a symbol known: the answer to `symbol`, with all parts that a query may want.
+    pub(crate) fn symbol(self, name: &str, answer: Value) -> FakeImage {
+        self.answer("symbol", name, answer)
+    }
+
+    /// Makes a function known by its name, its lambda list and its documentation.
+    pub(crate) fn function(self, name: &str, parameters: &[&str], documentation: &str) -> FakeImage {
+        let facts = json!({
+            "name": name.to_uppercase(), "package": "APP", "external": false, "printed": name,
+            "kinds": ["function"], "lambda_list": parameters, "type": null, "value": null, "class": null,
+            "documentation": [{"kind": "function", "text": documentation}],
+        });
+        self.symbol(name, json!({"found": true, "printed": name, "facts": facts}))
+    }
+
+    /// Sets the answer to an operation about a name, in the shape of docs/wire.md.
+    pub(crate) fn answer(mut self, operation: &'static str, name: &str, answer: Value) -> FakeImage {
+        self.answers.insert((operation, name.to_lowercase()), answer);
+        self
+    }
+
+    /// Adds a definition made through Consort, of any symbol.
+    pub(crate) fn made(mut self, kind: &str, sentence: &str) -> FakeImage {
+        self.made.push(Made { kind: kind.into(), text: String::new(), sentence: sentence.into() });
+        self
+    }
+}
+
+impl Backend for FakeImage {
+    async fn query<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
+        if self.absent {
+            return Err(ImageError::Unavailable("There is no image.".into()));
+        }
+        let params = serde_json::to_value(&operation).unwrap();
+        let name = ["name", "text", "pattern"].iter().find_map(|key| params[key].as_str()).unwrap_or_default();
+        let known = self.answers.get(&(O::NAME, name.to_lowercase())).cloned();
+        let mut answer = known.unwrap_or_else(|| match O::NAME {
+            "symbol" => json!({}),
+            "complete" => json!({"items": [], "incomplete": false}),
+            "apropos" => json!({"total": 0, "symbols": []}),
+            other => panic!("the fake image was not told of {other} {name:?}"),
+        });
+        if let (Some(want), Some(parts)) = (params["want"].as_array(), answer.as_object_mut()) {
+            // As in the image, a part that was not asked for is not there.
+            let wanted = |part: &str| want.iter().any(|one| one == part || one == "types" && part == "definitions");
+            parts.retain(|part, _| {
+                matches!(part.as_str(), "found" | "printed" | "features" | "package") || wanted(part)
+            });
+        }
+        Ok(serde_json::from_value(answer).unwrap())
+    }
+
+    fn made(&self, _: &str, _: &str) -> Vec<Made> {
+        self.made.clone()
+    }
+}
+
+/// A definition as the image tells of it, in the top-level form number `form` of a file.
+pub(crate) fn definition(kind: &str, name: &str, file: &str, form: usize) -> Value {
+    json!({"kind": kind, "name": name, "file": format!("/no/{file}"), "form": form})
+}
+
+/// The context of a request with these open files, by name.
+pub(crate) fn context(image: FakeImage, files: &[(&str, &str)]) -> Context<FakeImage> {
+    let open = files.iter().map(|(name, text)| OpenText {
+        uri: format!("file:///no/{name}"),
+        own: true,
+        path: Some(PathBuf::from(format!("/no/{name}"))),
+        document: Document::new(&text.replace(CURSOR, ""), 1),
+    });
+    Context::new(image, open.collect())
+}
+
+/// The cursor in the first of these open files, which has the mark `‸` in it.
+pub(crate) fn cursor(image: FakeImage, files: &[(&str, &str)]) -> Cursor<FakeImage> {
+    let (name, text) = files[0];
+    let offset = text.chars().position(|char| char == CURSOR).expect("a cursor");
+    Cursor::new(context(image, files), &format!("file:///no/{name}"), |_| offset).expect("an open file")
+}
+
+/// Runs a feature.
+pub(crate) fn run<T>(feature: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(feature)
+}
+
+/// The targets, each as its line with carets below the span.
+pub(crate) fn shown(targets: &[Target]) -> String {
+    if targets.is_empty() {
+        return "nothing\n".into();
+    }
+    let one = |target: &Target| {
+        let file = target.uri.rsplit('/').next().unwrap();
+        let Some(text) = &target.text else { return format!("{file}, which cannot be read\n") };
+        let start = line_column(text, target.span.start);
+        let line = text.line(start.line - 1).to_string();
+        let (before, under) = (" ".repeat(start.column - 1), "^".repeat(target.span.end - target.span.start));
+        format!("{file}:{}\n{}\n{before}{under}\n", start.line, line.trim_end_matches('\n'))
+    };
+    targets.iter().map(one).collect()
+}
