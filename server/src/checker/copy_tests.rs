@@ -17,6 +17,7 @@ use super::*;
 use crate::config::{Copies, InitFile, LispConfig};
 use crate::image::api::CheckParams;
 use crate::image::frames::{Features, Ready};
+use crate::image::instance::Instance;
 use crate::image::link::{Link, lock};
 use crate::image::pipes::Pipes;
 use crate::image::runtime::{Phase, Runtime};

@@ -4,6 +4,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
 
 mod copy;
+mod ending;
+mod forked;
 mod job;
 mod memory;
 mod report;

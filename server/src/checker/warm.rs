@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::Shared;
-use super::copy::ForkedCheck;
+use super::forked::ForkedCheck;
 use super::job::CheckJob;
 use super::report::LINE_LIMIT;
 use super::worker;

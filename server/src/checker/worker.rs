@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Shared;
-use super::copy::Failed;
+use super::ending::Failed;
 use crate::config::{Copies, InitFile};
 use crate::image::frames::CopyEnd;
 use crate::image::instance::Instance;

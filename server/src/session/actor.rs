@@ -17,7 +17,7 @@ use std::time::Instant;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::approval::Audit;
+use super::approval::{ApprovalState, Audit};
 use super::context::Contexts;
 use super::documents::{Documents, LONG, Open};
 use super::event::{Event, Reply};
@@ -25,6 +25,7 @@ use super::jobs::{Job, Jobs, Kind};
 use super::log::Log;
 use super::provenance::ProvenanceStore;
 use super::requests::in_place;
+use super::trust_prompt::TrustState;
 use super::workspace_systems::SystemsTold;
 use super::{ClientId, ClientInfo, Feedback, Frontend, Level};
 use crate::checker::Checker;
@@ -36,8 +37,6 @@ use crate::model::evaluation::EvalOutcome;
 use crate::model::image::{ImageEvent, ImageState};
 use crate::text::document::Document;
 use crate::text::position::PositionEncoding;
-use approving::ApprovalState;
-use trusting::TrustState;
 
 /// The number of consecutive events handled before their changes are published.
 const BURST: u32 = 32;

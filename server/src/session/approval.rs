@@ -8,14 +8,16 @@
 
 mod audit;
 mod binding;
+mod bound_file;
 mod messages;
 mod sources;
+mod state;
+pub(super) mod types;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 pub use crate::config::approval::{Class, Setting};
@@ -23,187 +25,33 @@ pub use crate::config::approval::{Class, Setting};
 use super::event::Event;
 use super::{ClientId, Session};
 pub use crate::shown::safe;
-pub(super) use audit::{Audit, Entry, timestamp};
-pub use binding::BoundFile;
+pub(super) use audit::{Audit, Entry};
+pub use bound_file::BoundFile;
 pub(super) use messages::{denied, message, nobody, said_no, too_late, unwritten, whole};
 pub use sources::{Sources, digest_of};
+pub(super) use state::{ApprovalState, Open};
+use types::Withdraw;
+pub use types::{Answer, ApprovalPrompt, ApprovalRequest, Decision, Grant, Question, Retry, Subject, Verdict};
+pub(super) use types::{BoundRequest, PendingApproval};
 
-/// The content of a question to a person, to which the approval is bound.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Subject {
-    /// The operation in a few words: "Replace the function CL-PPCRE:SCAN".
-    pub what: String,
-    /// The file concerned.
-    pub file: Option<PathBuf>,
-    /// The complete code concerned.
-    pub code: Option<String>,
-    /// The files that would be loaded, with digests of their content.
-    pub sources: Sources,
-    /// The changes in these files since they were loaded.
-    pub changes: Option<String>,
-    /// A second class that the same answer covers.
-    pub also: Option<Class>,
-}
-
-/// An agent's request for an approval.
-#[derive(Debug, Clone)]
-pub struct ApprovalRequest {
-    /// The class of the operation.
-    pub class: Class,
-    /// The tool's own name, regardless of the name in the call.
-    pub tool: &'static str,
-    /// The content shown to a person.
-    pub subject: Subject,
-    /// All arguments.
-    pub arguments: Value,
-    /// The agent has a connection of its own, so that "for this session" has an end.
-    pub lasting: bool,
-}
-
-/// An approval request, and the state that its approval is bound to.
-#[derive(Debug, Clone)]
-pub(super) struct BoundRequest {
-    pub(super) wish: ApprovalRequest,
-    /// The digest of tool, class and arguments.
-    pub(super) digest: String,
-    /// The arguments as JSON, clipped, and their full length in characters.
-    pub(super) written: (String, usize),
-    pub(super) file: Option<BoundFile>,
-    /// The reason for a refusal regardless of any answer.
-    pub(super) impossible: Option<String>,
-}
-
-/// The permission for exactly the approved operation. See [`Session::recheck`].
-#[derive(Debug, Clone)]
-pub struct Grant {
-    bound: Arc<BoundRequest>,
-}
-
-/// The verdict on an approval request.
-#[derive(Debug)]
-pub enum Verdict {
-    /// The operation is permitted.
-    Allowed(Grant),
-    /// The reason of the refusal, and how a person can permit the operation.
-    Refused(String),
-    /// A person has to be asked, and no editor is connected to do so.
-    ThroughAgent(Question),
-}
-
-/// A person's decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Decision {
-    /// Permission for this call.
-    Allow,
-    /// Permission for this class and tool until the agent's connection ends.
-    AllowSession,
-    /// Refusal.
-    Deny,
-}
-
-impl Decision {
-    /// Parses a decision: `allow`, `allow-session`, `deny`.
-    pub fn of(name: &str) -> Option<Decision> {
-        match name {
-            "allow" => Some(Decision::Allow),
-            "allow-session" => Some(Decision::AllowSession),
-            "deny" => Some(Decision::Deny),
-            _ => None,
-        }
-    }
-}
-
-/// The outcome of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// A decision.
-    Decided(Decision),
-    /// The question was dismissed without a decision.
-    Dismissed,
-    /// The client cannot ask.
-    Cannot,
-    /// No answer in time.
-    Late,
-}
-
-/// A question to the person behind an agent's client. Dropped without an answer (the agent
-/// cancelled, or went away), the question is withdrawn.
-#[derive(Debug)]
-pub struct Question {
-    /// The agent's connection and name, kept because both may be gone from the session when the
-    /// question is withdrawn.
+/// Returns a question to the person behind an agent's client. The session is told when the question
+/// is dropped without an answer; `client`: the agent's connection and name, which may both be gone
+/// from the session by then.
+pub(super) fn question(
     client: (ClientId, String),
-    bound: Option<Box<BoundRequest>>,
-    /// The text to show.
-    pub message: String,
-    /// The time limit for the answer.
-    pub deadline: Duration,
+    bound: BoundRequest,
+    message: String,
+    deadline: Duration,
     events: mpsc::WeakUnboundedSender<Event>,
-}
-
-impl Question {
-    pub(super) fn new(
-        client: (ClientId, String),
-        bound: BoundRequest,
-        message: String,
-        deadline: Duration,
-        events: mpsc::WeakUnboundedSender<Event>,
-    ) -> Question {
-        Question { client, bound: Some(Box::new(bound)), message, deadline, events }
-    }
-}
-
-impl Drop for Question {
-    fn drop(&mut self) {
-        if let (Some(bound), Some(events)) = (self.bound.take(), self.events.upgrade()) {
+) -> Question {
+    let agent = client.0;
+    let withdraw = Withdraw(Box::new(move |bound| {
+        if let Some(events) = events.upgrade() {
             // Fails only when the session has ended.
-            let client = std::mem::take(&mut self.client.1);
-            let _ = events.send(Event::Withdrawn { client: (self.client.0, client), bound });
+            let _ = events.send(Event::Withdrawn { client, bound });
         }
-    }
-}
-
-/// A question as sent to an editor.
-#[derive(Debug, Clone)]
-pub struct ApprovalPrompt {
-    /// The question's number.
-    pub id: u64,
-    /// The requesting client's name.
-    pub client: String,
-    /// The tool.
-    pub tool: &'static str,
-    /// The class.
-    pub class: Class,
-    /// The operation in a few words.
-    pub what: String,
-    /// The file, links resolved.
-    pub file: Option<PathBuf>,
-    /// The complete code.
-    pub code: Option<String>,
-    /// All arguments.
-    pub arguments: Value,
-    /// The question in words, shortened for a message box.
-    pub message: String,
-    /// The time limit for an answer.
-    pub deadline: Duration,
-}
-
-/// A retried call that carries an answer (MCP 2026-07-28).
-#[derive(Debug, Clone)]
-pub struct Retry {
-    /// The state returned by [`Session::await_retry`].
-    pub state: String,
-    /// The answer of the client's person.
-    pub answer: Answer,
-}
-
-/// A question that waits for a retried call.
-#[derive(Debug)]
-pub(super) struct PendingApproval {
-    pub(super) client: ClientId,
-    pub(super) bound: Box<BoundRequest>,
-    pub(super) until: Instant,
+    }));
+    Question::new(agent, bound, message, deadline, withdraw)
 }
 
 impl Session {
@@ -232,7 +80,7 @@ impl Session {
 
     /// Handles the answer to a question from the person behind an agent's client.
     pub fn settle(&self, mut question: Question, answer: Answer) -> impl Future<Output = Verdict> + Send + use<> {
-        let client = question.client.0;
+        let client = question.client;
         let bound = question.bound.take();
         let settled = bound.map(|bound| self.ask(|reply| Event::Settle { client, bound, answer, reply }));
         async {
@@ -254,8 +102,7 @@ impl Session {
         let state =
             binding::random().map_err(|error| format!("Refused: no random bytes from /dev/urandom: {error}"))?;
         if let Some(bound) = question.bound.take() {
-            let pending =
-                PendingApproval { client: question.client.0, bound, until: Instant::now() + question.deadline };
+            let pending = PendingApproval { client: question.client, bound, until: Instant::now() + question.deadline };
             self.send(Event::AwaitRetry { state: state.clone(), pending });
         }
         Ok(state)

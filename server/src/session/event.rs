@@ -7,14 +7,15 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::approval::{Answer, BoundRequest, Class, PendingApproval, Retry, Verdict};
+use super::approval::types::{Answer, BoundRequest, PendingApproval, Retry, Verdict};
 use super::jobs::{Finished, Job, Jobs};
-use super::selection::Wanted;
-use super::trust::TrustAnswer;
+use super::part::{Selected, Wanted};
+use super::trust_prompt::TrustAnswer;
 use super::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Selected, Snapshot,
-    Status, SystemReport,
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Snapshot, Status,
+    SystemReport,
 };
+use crate::config::approval::Class;
 use crate::config::trust::Wish;
 use crate::config::{Config, LispConfig};
 use crate::model::check::CheckReport;

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 
 use tokio::sync::watch;
 
-use super::approval::timestamp;
+use super::timestamp::timestamp;
 use super::{ClientId, ClientInfo, Frontend};
 
 /// The number of entries kept.

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use super::approval::timestamp;
 use super::loaded_texts::{LoadedTexts, is_older};
 use super::others_work::OthersWork;
 use super::requests::compute_all;
+use super::timestamp::timestamp;
 use super::{ClientInfo, Frontend};
 use crate::bounded_file;
 use crate::image::Image;

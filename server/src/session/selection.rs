@@ -3,10 +3,10 @@
 
 use std::future::Future;
 
-use ropey::Rope;
 use tokio::sync::oneshot;
 
 use super::event::{Event, Place, Reply};
+use super::part::{Part, Selected, Wanted};
 use super::requests::in_place;
 use super::{ClientId, EvalRequest, Session, actor::Actor};
 use crate::ide::evaluate_part;
@@ -15,40 +15,8 @@ use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::forms::toplevel_form;
-use crate::text::position::{Position, to_offset, to_position};
+use crate::text::position::{to_offset, to_position};
 use crate::text::tree::Tree;
-
-/// A requested part of a document, with the tool or command.
-#[derive(Debug)]
-pub(super) struct Wanted {
-    uri: String,
-    part: Part,
-    how: String,
-}
-
-/// A part of a document, in the client's units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// The form that ends at or contains a position.
-    Form(Position),
-    /// The top-level form at a position, or the one before it.
-    TopLevel(Position),
-    /// The text between two positions.
-    Region(Position, Position),
-    /// The whole document.
-    Buffer,
-}
-
-/// The text of a [`Part`].
-#[derive(Debug, Clone)]
-pub struct Selected {
-    /// The part's span in `text`.
-    pub span: Span,
-    /// The document's text.
-    pub text: Rope,
-    /// The document's version.
-    pub version: i32,
-}
 
 impl Session {
     /// Evaluates a part of an open document, with the document as the source location of its

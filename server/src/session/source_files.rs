@@ -271,28 +271,6 @@ fn read_or_missing(workspace: &Path, path: &str) -> Result<(SourceFile, Option<F
     Ok((file, Some(why)))
 }
 
-/// Returns a message: why a file is not in the workspace, and what to do. `real`: the path with
-/// links resolved.
-pub(crate) fn outside(named: &Path, real: &Path, workspace: &Path) -> String {
-    let root = match workspace.canonicalize() {
-        Ok(root) => root,
-        Err(why) => {
-            return format!(
-                "The workspace {} cannot be read ({why}): it was removed, renamed or closed to you. Bring it back, or stop this host \
-                 (`consort stop`) and start in the directory that you mean.",
-                workspace.display()
-            );
-        }
-    };
-    let leads = if named == real { String::new() } else { format!(" (it leads to {})", real.display()) };
-    let is = if root == workspace { String::new() } else { format!(" (which is {} now)", root.display()) };
-    format!(
-        "{}{leads} is not in the workspace {}{is}. Name a file below it, or start Consort in the directory that has the file.",
-        named.display(),
-        workspace.display()
-    )
-}
-
 fn resolve(workspace: &Path, path: &str) -> Result<(PathBuf, String), FileError> {
     let root =
         workspace.canonicalize().map_err(|why| error("not-found", format!("The workspace cannot be read: {why}")))?;

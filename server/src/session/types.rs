@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use ropey::Rope;
 use tokio::sync::mpsc;
 
-use super::{approval, trust};
+use super::approval::types::ApprovalPrompt;
+use super::trust_prompt::TrustPrompt;
 use crate::image::api::{FileText, Origin};
 use crate::model::check::{CheckMode, CheckReport};
 use crate::model::diagnostic::Diagnostic;
@@ -98,7 +99,7 @@ pub enum Feedback {
     },
     /// A request for a person's approval of an agent's operation. The answer goes to
     /// [`super::Session::answer`].
-    Ask(Box<approval::ApprovalPrompt>),
+    Ask(Box<ApprovalPrompt>),
     /// A question was withdrawn or answered elsewhere.
     AskOver {
         /// The question's number.
@@ -109,7 +110,7 @@ pub enum Feedback {
         why: String,
     },
     /// A request for trust in the workspace. The answer goes to [`super::Session::answer_trust`].
-    AskTrust(Box<trust::TrustPrompt>),
+    AskTrust(Box<TrustPrompt>),
     /// A line for the log.
     Log {
         /// The level.

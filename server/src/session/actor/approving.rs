@@ -1,78 +1,23 @@
 //! Verdicts on agents' requests: by a rule, by an earlier permission for the session, or by a
 //! person, in the editor that answers first.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::Actor;
 use crate::config::approval::{Class, Rule, Setting};
 use crate::session::approval::{
-    self, Answer, ApprovalPrompt, Audit, BoundRequest, Decision, Entry, PendingApproval, Question, Retry, Verdict,
+    self, Answer, ApprovalPrompt, Audit, BoundRequest, Decision, Entry, Open, PendingApproval, Question, Retry, Verdict,
 };
-use crate::session::event::Event;
 use crate::session::jobs::{Job, Kind};
 use crate::session::log::{Log, LogContext, Status};
 use crate::session::{ClientId, Feedback, Frontend};
 
 /// The limit of an agent's open questions. A person does not read more.
 const OPEN: usize = 16;
-
-/// The state of questions and permissions.
-#[derive(Debug)]
-pub(super) struct ApprovalState {
-    audit: Audit,
-    events: mpsc::WeakUnboundedSender<Event>,
-    /// Editors that can show questions.
-    editors: BTreeSet<ClientId>,
-    open: BTreeMap<u64, Open>,
-    /// Permissions for the session, which is the connection.
-    granted: HashSet<(ClientId, Class, &'static str)>,
-    pending: HashMap<String, PendingApproval>,
-    next: u64,
-}
-
-/// A question to the editors.
-#[derive(Debug)]
-struct Open {
-    client: ClientId,
-    /// The agent's name at the time of the question.
-    name: String,
-    bound: Box<BoundRequest>,
-    asked: BTreeSet<ClientId>,
-    dismissed: bool,
-    until: Instant,
-    verdict: Option<oneshot::Sender<(Answer, String)>>,
-    /// The verdict is in the audit log.
-    ruled: Arc<AtomicBool>,
-}
-
-impl ApprovalState {
-    pub(super) fn new(audit: Audit, events: mpsc::WeakUnboundedSender<Event>) -> ApprovalState {
-        ApprovalState {
-            audit,
-            events,
-            editors: BTreeSet::new(),
-            open: BTreeMap::new(),
-            granted: HashSet::new(),
-            pending: HashMap::new(),
-            next: 1,
-        }
-    }
-
-    /// Returns the first connected editor of those that can show questions.
-    pub(super) fn first_editor(&self) -> Option<ClientId> {
-        self.editors.first().copied()
-    }
-
-    /// Returns the time at which the next question that waits for a retried call expires.
-    pub(super) fn next_tick(&self) -> Option<Instant> {
-        self.pending.values().map(|pending| pending.until).min()
-    }
-}
 
 fn give(reply: oneshot::Sender<Verdict>, verdict: Verdict) {
     // The caller may have gone; then nothing is done.
@@ -196,7 +141,7 @@ impl Actor {
         let deadline = self.config.approval.deadline;
         let name = self.named(client).1;
         let message = approval::message(&name, &bound, deadline.as_secs());
-        Question::new((client, name), bound, message, deadline, self.approvals.events.clone())
+        approval::question((client, name), bound, message, deadline, self.approvals.events.clone())
     }
 
     /// Sends the verdict for an answer.
@@ -265,7 +210,7 @@ impl Actor {
             // The question is withdrawn with this future, unless somebody has decided.
             ruled.store(true, Ordering::Relaxed);
             if answer == Answer::Cannot {
-                return Verdict::ThroughAgent(Question::new(client, *bound, message, deadline, events));
+                return Verdict::ThroughAgent(approval::question(client, *bound, message, deadline, events));
             }
             rule(audit, client, bound, answer, by, seconds).await
         });

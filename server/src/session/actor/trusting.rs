@@ -6,16 +6,8 @@ use crate::config::LispConfig;
 use crate::config::trust::Wish;
 use crate::session::event::Reply;
 use crate::session::jobs::{Job, Kind};
-use crate::session::trust::{TrustAnswer, TrustPrompt};
+use crate::session::trust_prompt::{TrustAnswer, TrustPrompt};
 use crate::session::{ClientId, Feedback, Frontend, Level};
-
-/// The state of the trust question.
-#[derive(Debug, Default)]
-pub(super) struct TrustState {
-    asked: Option<ClientId>,
-    /// The question has been answered; a terminal can still change the answer.
-    answered: bool,
-}
 
 impl Actor {
     /// Returns the notice for a new agent; an editor is asked a question instead.

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{BoundRequest, Class};
-use crate::config::approval::Rule;
+use super::types::BoundRequest;
+use crate::config::approval::{Class, Rule};
 use crate::shown::{lookalikes, notification, safe, without_gaps};
 
 /// Lines of code shown in a message box, from the head and from the tail.

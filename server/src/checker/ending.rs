@@ -1,0 +1,119 @@
+//! How a copy ended without a report, and why, in words for the user.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::memory;
+use super::report::Limit;
+use crate::image::frames::CopyEnd;
+use crate::image::instance::Instance;
+use crate::image::link::CallError;
+use crate::image::process::{PidHandle, describe_signal};
+use crate::model::image::ImageError;
+
+/// The number of descriptors that a copy needs for its work.
+const SPARE_DESCRIPTORS: usize = 8;
+
+/// The reason why an attempt gave no report.
+pub(super) enum Failed {
+    /// The image could not fork now.
+    Busy(String),
+    /// The image can never be forked as it is; the reason is for the user.
+    Unforkable(String),
+    /// The copy did not connect, or died before it did; the reason is for the user.
+    Mute(String),
+    /// The image died.
+    Gone(Arc<Instance>),
+    /// Any other error.
+    Error(ImageError),
+}
+
+/// Returns the limit that a copy has passed, if any.
+pub(super) fn passed_limit(
+    pid_handle: Option<&PidHandle>,
+    late: bool,
+    within: Duration,
+    (memory, had): (u64, u64),
+    what: &str,
+) -> Option<(Limit, String)> {
+    if late {
+        let seconds = within.as_secs_f64();
+        return Some((Limit::Time, format!("It took longer than the {seconds} s that {what} may take.")));
+    }
+    if memory::exceeds(pid_handle?.pid(), memory.saturating_add(had))? {
+        let megabytes = memory >> 20;
+        return Some((Limit::Memory, format!("It took more than the {megabytes} MB of memory that {what} may take.")));
+    }
+    None
+}
+
+pub(super) fn no_socket(error: std::io::Error) -> Failed {
+    Failed::Error(ImageError::Unavailable(format!("Nothing can be checked: the copy's socket failed: {error}")))
+}
+
+/// Converts an answer that came before the copy had connected, or that is an error.
+pub(super) fn early(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -> Failed {
+    match end {
+        Ok(_) if instance.ending().is_some() => Failed::Gone(instance.clone()),
+        Ok(end) => Failed::Mute(explain(Some(&end), || hindrance(None, instance)).1),
+        Err(CallError::Refused(ImageError::Busy(message))) => Failed::Busy(message),
+        Err(CallError::Refused(ImageError::Refused { kind, message })) if kind == "cannot-fork" => {
+            Failed::Unforkable(message)
+        }
+        Err(CallError::Refused(error)) => Failed::Error(error),
+        Err(CallError::Gone) => Failed::Gone(instance.clone()),
+    }
+}
+
+/// Returns whether a copy exited by itself with code 0.
+pub(super) fn left_well(end: Option<&CopyEnd>) -> bool {
+    end.is_some_and(|end| end.exit == Some(0) && end.signal.is_none())
+}
+
+/// Explains the end of a copy that did not report that it was done.
+pub(super) fn explain(end: Option<&CopyEnd>, hindrance: impl FnOnce() -> Option<String>) -> (Limit, String) {
+    match end {
+        Some(CopyEnd { signal: Some(signal), .. }) if *signal == Signal::XCPU.as_raw() => {
+            (Limit::Time, "It used up the processor time that a check may take.".into())
+        }
+        Some(CopyEnd { signal: Some(signal), .. }) => {
+            (Limit::Other, format!("The copy of the image was killed by {}.", describe_signal(*signal)))
+        }
+        Some(CopyEnd { exit: Some(code), .. }) => (Limit::Other, gave_up(*code, hindrance())),
+        _ => (Limit::Other, "The copy of the image ended before it was done.".into()),
+    }
+}
+
+/// Describes the end of a copy that gave up and could not send the reason.
+fn gave_up(code: i32, hindrance: Option<String>) -> String {
+    let why = hindrance.unwrap_or_else(|| {
+        "Code under check, or a method of yours on PRINT-OBJECT or on another function of the Lisp itself, may fail in every copy; \
+         restart the image if that goes on."
+            .into()
+    });
+    format!("The copy of the image gave up before it was done (exit code {code}). {why}")
+}
+
+/// Returns a common obstacle to a copy's work, if present now: a full disk, no more descriptors.
+pub(super) fn hindrance(private: Option<&Path>, instance: &Instance) -> Option<String> {
+    if let Some(private) = private
+        && let Ok(facts) = rustix::fs::statvfs(private)
+        && (facts.f_bavail == 0 || (facts.f_files > 0 && facts.f_favail == 0))
+    {
+        return Some(format!("The file system of {} is full: make room there.", private.display()));
+    }
+    let pid = instance.ready.pid;
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count();
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let most: usize =
+        limits.lines().find_map(|line| line.strip_prefix("Max open files"))?.split_whitespace().next()?.parse().ok()?;
+    (open + SPARE_DESCRIPTORS > most).then(|| {
+        format!(
+            "The image has {open} of at most {most} file descriptors open: close the streams that code left open, restart the image, \
+             or raise the limit (`ulimit -n`)."
+        )
+    })
+}

@@ -1,0 +1,334 @@
+//! One copy, from its request to its end: connected, followed, and killed when it is dropped.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::IgnoredAny;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+
+use super::Shared;
+use super::ending::{Failed, early, explain, hindrance, left_well, no_socket, passed_limit};
+use super::job::{AFTERWARDS, CheckJob, Wire};
+use super::memory;
+use super::report::{Findings, Limit};
+use super::scratch::Scratch;
+use super::worker::{self, WorkerProcess};
+use crate::image::frames::CopyEnd;
+use crate::image::instance::Instance;
+use crate::image::lines::Lines;
+use crate::image::link::{Call, CallError, Listener};
+use crate::image::process::PidHandle;
+use crate::model::check::CheckReport;
+use crate::model::image::ImageError;
+
+/// The time limit of a fork by the image, which has a shorter limit of its own.
+const FORK: Duration = Duration::from_secs(15);
+/// The upper bound of a deadline, so that it can be added to the time of day.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+/// The interval between checks of the limits.
+const WATCH: Duration = Duration::from_millis(50);
+
+/// The source of the notice that a copy ended.
+enum ChildHandle {
+    /// The image's answer: the image reaps its copy.
+    Image(Call),
+    /// The second process that becomes the copy; the call is answered only when it refuses.
+    Process(Box<WorkerProcess>, Call),
+}
+
+impl ChildHandle {
+    /// Returns how the copy ended, when it has. May be dropped and called again until it resolved
+    /// once.
+    async fn end(&mut self) -> Result<CopyEnd, CallError> {
+        match self {
+            ChildHandle::Image(call) => call.result().await,
+            ChildHandle::Process(worker, call) => worker.end(Some(call)).await,
+        }
+    }
+}
+
+/// The output of a copy.
+pub(super) struct CheckOutput {
+    pub(super) reports: Vec<(PathBuf, CheckReport)>,
+    pub(super) answer: Option<serde_json::Value>,
+}
+
+/// A copy that is requested or runs. When dropped, the copy is killed as soon as its process is
+/// known.
+pub(super) struct ForkedCheck {
+    shared: Arc<Shared>,
+    instance: Arc<Instance>,
+    child: Option<ChildHandle>,
+    copied: Option<oneshot::Receiver<u32>>,
+    pid_handle: Option<Arc<PidHandle>>,
+    pid: u32,
+    /// Bytes that a second process had before the check began; they do not count for the check.
+    had: u64,
+    /// The end of the copy, when known; the copy was then reaped.
+    end: Option<CopyEnd>,
+    scratch: Option<Scratch>,
+    permit: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+impl ForkedCheck {
+    /// Requests a copy; `by_process`: from a second process, even if the image can be forked.
+    pub(super) async fn start<P: Serialize>(
+        shared: &Arc<Shared>,
+        job: &CheckJob<P>,
+        permit: Option<Arc<OwnedSemaphorePermit>>,
+        by_process: bool,
+    ) -> Result<ForkedCheck, Failed> {
+        let instance = shared.runtime.instance().await.map_err(Failed::Error)?;
+        let by_process = by_process || worker::wanted(shared, &instance);
+        let worker = if by_process { Some(worker::take(shared, &instance).await?) } else { None };
+        let scratch = Scratch::new(&shared.runtime.private).map_err(|error| {
+            let directory = shared.runtime.private.display();
+            Failed::Error(ImageError::Unavailable(format!(
+                "Nothing can be checked: no scratch directory in {directory}: {error}"
+            )))
+        })?;
+        let (sender, copied) = oneshot::channel();
+        let wire = Wire {
+            params: &job.params,
+            socket: scratch.socket(),
+            token: &scratch.token,
+            scratch: scratch.path(),
+            withhold: job.files.is_some(),
+            in_place: by_process,
+        };
+        let asked = worker.as_ref().and_then(|worker| worker.instance()).unwrap_or(&instance);
+        let call = asked.link.call(job.op, &wire, None, Listener::Copy(Some(sender))).map_err(Failed::Error)?;
+        let child = match worker {
+            Some(worker) => ChildHandle::Process(worker, call),
+            None => ChildHandle::Image(call),
+        };
+        Ok(ForkedCheck {
+            shared: shared.clone(),
+            instance,
+            child: Some(child),
+            copied: Some(copied),
+            pid_handle: None,
+            pid: 0,
+            had: 0,
+            end: None,
+            scratch: Some(scratch),
+            permit,
+        })
+    }
+
+    /// Waits for the fork and for the copy to connect.
+    pub(super) async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
+        let (Some(child), Some(copied), Some(scratch)) = (&mut self.child, &mut self.copied, &mut self.scratch) else {
+            return Err(Failed::Mute("The copy is gone.".into()));
+        };
+        let asked = tokio::select! {
+            biased;
+            Ok(pid) = copied => Ok(pid),
+            end = child.end() => Err(early(end, &self.instance)),
+            () = sleep(FORK) => {
+                let message = format!("The image could not be copied within {} s: a thread of it cannot be stopped.", FORK.as_secs());
+                return Err(Failed::Unforkable(message)); // what comes of it yet is killed
+            }
+        };
+        self.copied = None;
+        self.pid = asked?;
+        if let Some(pid_handle) = PidHandle::new(self.pid) {
+            let pid_handle = Arc::new(pid_handle);
+            self.instance.adopt(self.pid, pid_handle.clone());
+            self.pid_handle = Some(pid_handle);
+        }
+        let accepted = tokio::select! {
+            biased;
+            accepted = scratch.accept(self.pid) => accepted,
+            end = child.end() => {
+                // The copy may have connected, and done all its work.
+                let Ok(accepted) = timeout(WATCH, scratch.accept(self.pid)).await else { return Err(early(end, &self.instance)) };
+                self.end = Some(end.map_err(|error| early(Err(error), &self.instance))?);
+                accepted
+            }
+            () = sleep(limit) => {
+                return Err(Failed::Mute(format!("The check's copy of the image did not begin within {} s.", limit.as_secs_f64())));
+            }
+        };
+        if let (ChildHandle::Process(..), Some(pid_handle)) = (child, &self.pid_handle) {
+            self.had = memory::resident(pid_handle.pid()).unwrap_or(0);
+        }
+        accepted.map_err(no_socket)
+    }
+
+    /// Reads the copy's findings until it is done or has ended, within its limits. A copy that is
+    /// done is not awaited: freeing its memory takes as long as checking a small text.
+    pub(super) async fn follow<P>(
+        &mut self,
+        mut lines: Lines<OwnedReadHalf>,
+        mut answers: OwnedWriteHalf,
+        mut findings: Findings,
+        job: &CheckJob<P>,
+        within: Duration,
+    ) -> Result<CheckOutput, Failed> {
+        let files = job.files.as_ref();
+        let (Some(child), Some(scratch)) = (&mut self.child, &self.scratch) else {
+            return Err(Failed::Mute("The copy is gone.".into()));
+        };
+        let pid_handle = self.pid_handle.clone();
+        let deadline = Instant::now() + within.min(LONGEST);
+        let mut ticks = interval(WATCH);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut passed: Option<(Limit, String)> = None;
+        let mut end = self.end.take();
+        // When either the output or the process has ended, the other must end soon.
+        let mut impatient: Option<Instant> = None;
+        let mut open = true;
+        // Code under check can send the message that the check is done. For a text without findings
+        // the message counts only when the copy has exited normally.
+        let awaits_exit = |findings: &Findings| job.until_exit && findings.is_clean();
+        while (!findings.is_done() || (awaits_exit(&findings) && end.is_none())) && (open || end.is_none()) {
+            let mut over: Option<(Limit, String)> = None;
+            tokio::select! {
+                line = lines.next(), if open => {
+                    let why = match line {
+                        Ok(Some(line)) => match (findings.take(line, &scratch.token), files) {
+                            (Ok(taken), Some(files)) => files.serve(taken, &mut findings, &mut answers).await.err(),
+                            (Ok(_), None) => None,
+                            (Err(why), _) => Some(why),
+                        },
+                        Ok(None) => {
+                            open = false;
+                            None
+                        }
+                        Err(error) => Some(error.to_string()),
+                    };
+                    if let Some(why) = why {
+                        open = false;
+                        over = Some((Limit::Other, format!("The copy of the image was stopped: {why}.")));
+                    }
+                }
+                result = child.end(), if end.is_none() => match result {
+                    Ok(how) => end = Some(how),
+                    Err(error) => return Err(early(Err(error), &self.instance)),
+                },
+                now = ticks.tick() => match impatient {
+                    Some(since) if now <= since + AFTERWARDS => {}
+                    Some(_) if end.is_none() && passed.is_none() => {
+                        impatient = Some(now);
+                        over = Some((Limit::Other, "The copy of the image did not end.".into()));
+                    }
+                    Some(_) => break,
+                    None => over = passed_limit(pid_handle.as_deref(), now > deadline, within, (job.memory, self.had), job.what),
+                },
+            }
+            if let Some(over) = over {
+                if let Some(pid_handle) = &pid_handle {
+                    pid_handle.kill();
+                }
+                passed.get_or_insert(over);
+            }
+            if (!open || end.is_some() || passed.is_some()) && impatient.is_none() {
+                impatient = Some(Instant::now());
+            }
+        }
+        let answer = findings.take_answer();
+        let reports = match passed {
+            Some((limit, reason)) => findings.stopped(limit, reason),
+            None if findings.is_done() && awaits_exit(&findings) && !left_well(end.as_ref()) => {
+                let why = || hindrance(Some(&self.shared.runtime.private), &self.instance);
+                let (limit, reason) = explain(end.as_ref(), why);
+                findings.stopped(limit, reason)
+            }
+            None if findings.is_done() => findings.complete(),
+            // The copy was killed because the image is being ended.
+            None if self.instance.ending().is_some() => return Err(Failed::Gone(self.instance.clone())),
+            None => {
+                // The text is not the cause: the check can run when memory is available again.
+                if end.as_ref().is_some_and(|end| end.exit.is_some())
+                    && let Some(why) = hindrance(Some(&self.shared.runtime.private), &self.instance)
+                {
+                    self.end = end;
+                    return Err(Failed::Error(ImageError::Unavailable(format!("Nothing can be checked: {why}"))));
+                }
+                let (limit, reason) = explain(end.as_ref(), || None);
+                findings.stopped(limit, reason)
+            }
+        };
+        self.end = end;
+        Ok(CheckOutput { reports, answer })
+    }
+
+    /// Returns whether the copy is one of this image.
+    pub(super) fn is_of(&self, instance: &Arc<Instance>) -> bool {
+        Arc::ptr_eq(&self.instance, instance)
+    }
+
+    /// Returns the token that the copy must send first.
+    pub(super) fn token(&self) -> Option<&str> {
+        self.scratch.as_ref().map(|scratch| scratch.token.as_str())
+    }
+
+    /// Holds the permit while the copy runs.
+    pub(super) fn hold(&mut self, permit: Arc<OwnedSemaphorePermit>) {
+        self.permit = Some(permit);
+    }
+
+    /// Resolves when the copy or the image has ended. May be dropped and called again.
+    pub(super) async fn ended(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.end().await; // as it may
+        }
+    }
+
+    /// Finishes at once if the copy has ended and was reaped.
+    pub(super) fn finish_if_ended(&mut self) {
+        if self.end.is_none() || matches!(self.child, Some(ChildHandle::Process(..))) {
+            return;
+        }
+        self.instance.forget(self.pid);
+        self.child = None;
+        if let Some(mut scratch) = self.scratch.take() {
+            scratch.remove(&self.shared);
+        }
+    }
+}
+
+impl Drop for ForkedCheck {
+    fn drop(&mut self) {
+        if let Some(pid_handle) = &self.pid_handle {
+            pid_handle.kill();
+        }
+        let Some(child) = self.child.take() else { return };
+        let (shared, instance, pid) = (self.shared.clone(), self.instance.clone(), self.pid);
+        let (copied, scratch, permit) = (self.copied.take(), self.scratch.take(), self.permit.take());
+        let clean = async move {
+            match child {
+                ChildHandle::Image(mut call) => {
+                    if let Some(copied) = copied {
+                        // The fork is pending or has just happened: the resulting copy is killed.
+                        instance.link.interrupt(call.id(), "cancel");
+                        tokio::select! {
+                            biased;
+                            Ok(pid) = copied => if let Some(pid_handle) = PidHandle::new(pid) { pid_handle.kill() },
+                            _ = call.result::<IgnoredAny>() => {}
+                        }
+                    }
+                    // Waits until the copy was reaped or the image is gone. An answer that came
+                    // already comes as an error.
+                    let _ = call.result::<IgnoredAny>().await;
+                }
+                ChildHandle::Process(worker, call) => {
+                    drop(call);
+                    worker.finish().await;
+                }
+            }
+            instance.forget(pid);
+            if let Some(mut scratch) = scratch {
+                scratch.remove(&shared);
+            }
+            drop(permit);
+        };
+        self.shared.runtime.tasks.spawn_on(clean, &self.shared.runtime.handle);
+    }
+}
