@@ -203,3 +203,84 @@ fn class_text(class: &ClassDetails) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+    use crate::ide::fake::{FakeImage, context, definition, run};
+
+    fn check(image: FakeImage, name: &str, expected: Expect) {
+        let files = [("b.lisp", "(defun user (y)\n  (far y))\n(defun far (x) x)")];
+        let context = context(image, &files);
+        let text = match run(symbol(&context, name.into(), None, true, Path::new("/no"))) {
+            Ok((_, text)) => text,
+            Err(error) => format!("{}: {error}", error.kind()),
+        };
+        expected.assert_eq(&format!("{text}\n"));
+    }
+
+    #[test]
+    fn a_symbol_is_described_with_its_definitions_and_callers() {
+        let facts = json!({
+            "name": "FAR", "package": "APP", "external": true, "printed": "far", "kinds": ["function"],
+            "lambda_list": ["x"], "documentation": [{"kind": "function", "text": "Goes far."}],
+        });
+        let by = json!({"kind": "calls", "by": "user", "by_kind": "function", "file": "/no/b.lisp", "form": 0});
+        let definitions = [definition("function", "far", "b.lisp", 1)];
+        let answer = json!({
+            "found": true, "printed": "app:far", "facts": facts, "definitions": definitions, "references": [by],
+            "callees": ["near"],
+        });
+        check(
+            FakeImage::empty().symbol("far", answer).made("function", "Defined by an agent."),
+            "far",
+            expect![[r#"
+            app:far: function · APP (exported)
+            Lambda list: (app:far x)
+
+            Documentation (function):
+            Goes far.
+
+            Defined:
+              function far at /no/b.lisp:3:1
+
+            Used by:
+              function user calls  (b.lisp:2)
+
+            Uses:
+              near
+
+            Defined by an agent.
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_unknown_symbol_is_answered_with_the_next_step() {
+        check(
+            FakeImage::empty(),
+            "nowhere",
+            expect![[r#"
+            nowhere means nothing in the image. Is its system loaded? apropos finds names.
+        "#]],
+        );
+        let elsewhere = json!({"found": false, "elsewhere": ["lib:scan"]});
+        check(
+            FakeImage::empty().symbol("scan", elsewhere),
+            "scan",
+            expect![[r#"
+            scan means nothing there. Did you mean lib:scan?
+        "#]],
+        );
+        check(
+            FakeImage::absent(),
+            "far",
+            expect![[r#"
+            image-unavailable: There is no image.
+        "#]],
+        );
+    }
+}

@@ -50,3 +50,57 @@ pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::ide::edit_forms::{FormEdit, edit_all};
+    use crate::ide::fake::{FakeImage, run};
+
+    fn check(image: &FakeImage, expected: Expect) {
+        let edit = FormEdit {
+            form_type: "defun".into(),
+            form_name: "f".into(),
+            operation: None,
+            content: Some("(defun f (x) (1+ x))".into()),
+            old: None,
+            new: None,
+        };
+        let edits = edit_all("(in-package :app)\n(defun f (x) x)", &[edit]).expect("an edit");
+        expected.assert_eq(&format!("{}\n", run(image_has(image, &edits)).trim()));
+    }
+
+    #[test]
+    fn an_edit_is_in_the_image_only_when_it_was_loaded() {
+        let image = || FakeImage::empty().function("f", &["x"], "");
+        check(
+            &image(),
+            expect![[r#"
+            The image still has the old definition of F until it is loaded (`load`, or code_reload_system).
+        "#]],
+        );
+        check(
+            &image().made_of("function", "(defun f (x)\n  (1+ x))"),
+            expect![[r#"
+            The image has F as it is in the file now.
+        "#]],
+        );
+        let meaningless = serde_json::json!({"found": true, "facts": {
+            "name": "F", "package": "APP", "external": false, "printed": "f", "kinds": [], "documentation": [],
+        }});
+        check(
+            &FakeImage::empty().symbol("f", meaningless),
+            expect![[r#"
+            The image has no F until it is loaded.
+        "#]],
+        );
+        check(
+            &FakeImage::absent(),
+            expect![[r#"
+
+        "#]],
+        );
+    }
+}

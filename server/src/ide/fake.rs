@@ -63,6 +63,12 @@ impl FakeImage {
         self.made.push(Made { kind: kind.into(), text: String::new(), sentence: sentence.into() });
         self
     }
+
+    /// Adds a definition with this form made through Consort, of any symbol.
+    pub(crate) fn made_of(mut self, kind: &str, text: &str) -> FakeImage {
+        self.made.push(Made { kind: kind.into(), text: text.into(), sentence: String::new() });
+        self
+    }
 }
 
 impl Backend for FakeImage {

@@ -137,6 +137,7 @@ pub fn hints(call: &Call, parameters: &[String]) -> Vec<(usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ide::fake::{FakeImage, run};
 
     /// The text with the hints that calls of `f` have.
     fn shown(source: &str, parameters: &str) -> String {
@@ -170,5 +171,15 @@ mod tests {
         ] {
             assert_eq!(shown(source, parameters), expected, "{source}");
         }
+    }
+
+    #[test]
+    fn parameters_are_those_of_the_image_and_only_of_functions() {
+        let image = FakeImage::empty().function("f", &["from", "to", "&key", "by"], "");
+        let document = Document::new("(f 1 2 :by 3)\n(g 1 2)\n(f 4 5)", 0);
+        let range = Span { start: 0, end: 20 };
+        let shown = |image: &FakeImage| run(in_range(image, &document, calls(&document, range), range));
+        assert_eq!(shown(&image), [(3, "from:".to_owned()), (5, "to:".to_owned())]);
+        assert_eq!(shown(&FakeImage::absent()), []);
     }
 }
