@@ -200,6 +200,20 @@ pub fn definition(document: &Document, form: Span) -> Option<Definition> {
     (test || other).then_some(Definition { form, name, test })
 }
 
+/// The last form before a definition that chooses the suite of the tests below it (FiveAM's
+/// `in-suite`).
+pub fn suite_before(document: &Document, form: Span) -> Option<Span> {
+    const HEAD: usize = 100;
+    let forms = document.scan().forms();
+    let before = forms.partition_point(|one| one.span.start < form.start);
+    forms[..before].iter().rev().map(|one| one.span).find(|span| {
+        let head: String = document.text().slice(span.start..span.end.min(span.start + HEAD)).chars().collect();
+        let operator = head.strip_prefix('(').and_then(|rest| rest.split(char::is_whitespace).next());
+        let name = operator.and_then(|operator| operator.rsplit(':').next());
+        name.is_some_and(|name| name.eq_ignore_ascii_case("in-suite"))
+    })
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -282,5 +296,17 @@ mod tests {
             .collect();
         let expected = [("good", true), ("late", true), ("f", false), ("s", false)];
         assert_eq!(found, expected.map(|(name, test)| (name.to_owned(), test)));
+    }
+
+    #[test]
+    fn the_suite_of_a_test_is_chosen_by_the_last_form_before_it() {
+        let text = "(test a)\n(fiveam:in-suite one)\n(in-suite two)\n(defun in-suite ())\n(test b)\n(in-suite three)";
+        let document = Document::new(text, 1);
+        let forms = document.scan().forms();
+        let chosen = |at: usize| {
+            suite_before(&document, forms[at].span).map(|span| document.text().slice(span.start..span.end).to_string())
+        };
+        assert_eq!(chosen(0), None);
+        assert_eq!(chosen(4).as_deref(), Some("(in-suite two)"));
     }
 }

@@ -3,6 +3,7 @@
 //! docs/protocol.md documents every command; a test compares both.
 
 mod browse;
+mod current_test;
 mod eval;
 mod forms;
 mod image;

@@ -122,6 +122,16 @@ async fn tests_are_run_from_their_lenses() {
     assert!(shown["message"].as_str().unwrap().contains("LENS-TESTS::WRONG"), "{shown}");
     let all = editor.command("consort.runTests", json!({"package": "lens-tests"})).await.unwrap();
     assert_eq!((&all["passed"], &all["failed"]), (&json!(1), &json!(1)), "{all}");
+    // A test that was corrected in the editor is run as it stands there, though nobody has evaluated it.
+    editor.change(&uri, 2, [4, 22, 4, 23], "1").await;
+    let lens = lenses[2]["command"]["arguments"][0].clone();
+    let corrected = editor.command("consort.runTestAtPoint", lens.clone()).await.unwrap();
+    assert_eq!(corrected["success"], true, "{corrected}");
+    // One that cannot be evaluated says why, and no older one is run.
+    editor.change(&uri, 3, [4, 14, 4, 14], " . wrong").await;
+    let broken = editor.command("consort.runTestAtPoint", lens).await.unwrap();
+    assert_eq!((&broken["success"], &broken["tests"]), (&json!(false), &json!([])), "{broken}");
+    assert!(broken["text"].as_str().unwrap().contains("wrong: "), "{broken}");
     let nowhere = json!({"uri": uri, "position": {"line": 2, "character": 0}});
     assert_eq!(editor.command("consort.runTestAtPoint", nowhere).await.unwrap_err()["code"], -32602);
     world.end().await;

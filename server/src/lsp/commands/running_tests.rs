@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
-use super::{Command, at_place, seconds};
+use super::{Command, at_place, current_test, seconds};
 use crate::ide::testing::{RunTestsParams, Tested, definition, render, summary};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
@@ -46,7 +46,7 @@ impl Command for RunTests {
     }
 }
 
-/// Runs the test at a position of a document.
+/// Runs the test at a position of a document, as it stands there.
 pub(in crate::lsp) struct RunTestAtPoint;
 
 /// The argument of `consort.runTestAtPoint`.
@@ -72,6 +72,9 @@ impl Command for RunTestAtPoint {
             let message = "There is no test at that place: no form (test NAME ...), (def-test ...), (deftest ...) or (define-test ...).";
             return Err(Error::invalid_params(message));
         };
+        if let Some(failed) = current_test::evaluate(connection, argument.uri.as_str(), &place, &definition).await? {
+            return Ok(told(connection, &failed, argument.show));
+        }
         let params = RunTestsParams {
             test: Some(definition.name),
             package: place.package,
@@ -95,15 +98,20 @@ async fn run(
         connection.session.run(connection.client, "running tests".into(), |_| params, Some(within), Some(progress));
     let answer = bar.follow(steps, answer).await?;
     let facts = Tested::from(answer.map_err(|error| to_proto::error(&error))?);
-    let text = render(&facts);
+    Ok(told(connection, &facts, show))
+}
+
+/// The answer, which `show` also shows as a message.
+fn told(connection: &Connection, facts: &Tested, show: bool) -> Value {
+    let text = render(facts);
     if show {
         if facts.success {
-            connection.show(Level::Info, &summary(&facts));
+            connection.show(Level::Info, &summary(facts));
         } else {
             connection.show(Level::Warning, &text);
         }
     }
     let mut result = json!(facts);
     result["text"] = text.into();
-    Ok(result)
+    result
 }

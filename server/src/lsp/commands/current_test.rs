@@ -1,0 +1,52 @@
+//! The definition of a test, evaluated as it stands in the editor before the test is run.
+//!
+//! Without this a test that was corrected a moment ago would fail at its new line, by its old text.
+
+use tower_lsp::jsonrpc::Result;
+
+use super::At;
+use crate::ide::evaluate::{Ending, Evaluation};
+use crate::ide::testing::{Definition, Tested, suite_before};
+use crate::lsp::connection::Connection;
+use crate::lsp::to_proto;
+use crate::session::{EvalRequest, Part};
+use crate::text::Span;
+use crate::text::position::to_position;
+
+/// Evaluates a test's definition, after the form that chooses its suite. Returns why the test
+/// cannot be run, if the evaluation failed.
+///
+/// # Errors
+/// There is no image.
+pub(super) async fn evaluate(
+    connection: &Connection,
+    uri: &str,
+    place: &At,
+    test: &Definition,
+) -> Result<Option<Tested>> {
+    let encoding = connection.negotiated().encoding;
+    let text = place.document.text();
+    let spans: [Option<Span>; 2] = [suite_before(&place.document, test.form), Some(test.form)];
+    for span in spans.into_iter().flatten() {
+        let part = Part::Region(to_position(text, span.start, encoding), to_position(text, span.end, encoding));
+        let request = EvalRequest {
+            code: String::new(),
+            package: None,
+            capture_time: false,
+            timeout: None,
+            origin: None,
+            output: None,
+        };
+        let answer = connection.session.evaluate_part(connection.client, request, uri, part).await;
+        let Some((_, answer)) = answer else { continue };
+        let evaluation = Evaluation::from(answer.map_err(|error| to_proto::error(&error))?);
+        if evaluation.status != Ending::Ok {
+            let (kind, message) = match &evaluation.error {
+                Some(error) => (error.kind.clone(), error.message.clone()),
+                None => ("interrupted".to_owned(), "its definition was not evaluated to its end".to_owned()),
+            };
+            return Ok(Some(Tested::without_work(evaluation.status, kind, format!("{}: {message}", test.name))));
+        }
+    }
+    Ok(None)
+}
