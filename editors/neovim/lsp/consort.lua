@@ -24,7 +24,11 @@ return {
     ['consort/approve'] = function(...) return require('consort.approve').on_request(...) end,
     ['consort/approvalOver'] = function(...) return require('consort.approve').on_over(...) end,
     ['consort/imageState'] = function(_, state) vim.g.consort_image = state.state end,
-    ['consort/output'] = function() end,
+    ['consort/output'] = function(...) return require('consort.running').on_output(...) end,
+    ['window/showMessage'] = function(_, params)
+      local levels = { vim.log.levels.ERROR, vim.log.levels.WARN, vim.log.levels.INFO, vim.log.levels.DEBUG }
+      require('consort.client').say(params.message, levels[params.type])
+    end,
     ['consort/logEntry'] = function() end,
   },
 }

@@ -41,6 +41,8 @@ vim.api.nvim_create_autocmd('LspAttach', {
       callback = function() require('consort.context').moved() end,
     })
     require('consort.context').moved()
+    require('consort.indent').use(event.buf)
+    require('consort.disk').follow(event.buf)
   end,
 })
 

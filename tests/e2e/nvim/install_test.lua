@@ -20,6 +20,7 @@ local function started(name, init, arrange)
     io.stdout:write(vim.json.encode({
       command = vim.fn.exists(':Consort'), enabled = vim.lsp.is_enabled('consort'), cmd = config and config.cmd, filetypes = config and config.filetypes,
       plug = vim.fn.maparg('<Plug>(consort-eval-form)', 'n') ~= '' or vim.fn.mapcheck('<Plug>(consort-eval-form)', 'n') ~= '',
+      help = #vim.fn.getcompletion('consort-keys', 'help'),
       asd = vim.filetype.match({ filename = 'a.asd' }), health = #vim.api.nvim_get_runtime_file('lua/consort/health.lua', true),
     }))]]
   local done = T.run({ vim.env.NVIM or 'nvim', '--headless', '-i', 'NONE', '+' .. probe:gsub('\n', ' '), '+qa!' }, { env = env })
@@ -28,7 +29,7 @@ local function started(name, init, arrange)
   T.eq('', vim.trim(done.stderr), 'what it says on the way')
   return answer
 end
-local all = { command = 2, enabled = true, cmd = { 'consort', 'lsp' }, filetypes = { 'lisp' }, plug = true, asd = 'lisp', health = 1 }
+local all = { command = 2, enabled = true, cmd = { 'consort', 'lsp' }, filetypes = { 'lisp' }, plug = true, asd = 'lisp', health = 1, help = 1 }
 
 T.it('on the runtimepath', function()
   T.eq(all, started('path', ("vim.opt.runtimepath:append('%s')\nvim.lsp.enable('consort')"):format(plugin)))

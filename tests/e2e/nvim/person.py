@@ -73,7 +73,8 @@ class Desk:
 
     def until_file(self, name, text):
         """Until TEXT is written in the file."""
-        self.screen.until(f"{text!r} in {name}", lambda: text in self.file(name))
+        there = os.path.join(self.workspace, name)
+        self.screen.until(f"{text!r} in {name}", lambda: os.path.exists(there) and text in self.file(name))
 
     def consort(self, *arguments):
         return subprocess.run([os.environ["CONSORT_BIN"], *arguments], cwd=self.workspace, env=os.environ | self.env, capture_output=True, text=True, check=False)
@@ -101,6 +102,11 @@ class Desk:
         """The cursor to the last place in the file where TEXT begins."""
         quoted = text.replace("'", "''")
         self.screen.command(f"call cursor(line('$'), 999) | call search('\\V{quoted}', 'b')")
+
+    def restore(self, name):
+        """The text that the file of this editor had at first."""
+        shutil.copy(os.path.join(HERE, "workspace", name), os.path.join(self.workspace, name))
+        self.screen.command("edit!")
 
     def file(self, name):
         with open(os.path.join(self.workspace, name)) as file:
@@ -150,6 +156,49 @@ def an_error_is_followed_to_its_source(desk):
     see.press("Enter")
     see.see("shop.lisp ", " 3,1 ", without=["<CR> goes"])
     see.keep("error-source")
+
+
+@step
+def a_backtrace_leads_to_the_text_that_is_being_edited(desk):
+    see = desk.screen
+    desk.edit("shop.lisp")
+    see.type("Go(price :coffee)")
+    see.press("Escape")
+    see.type("\\ee")
+    see.see("✗", ":COFFEE fell through")
+    see.type("\\ev")
+    see.see(" Error ", "0  (SHOP:PRICE :COFFEE)")
+    see.press("Enter")
+    see.see(" 3,1 ", without=[" Error ", "E37"])
+    see.command("edit!")
+    # What signals is not shown as the program's first frame.
+    see.command("Consort eval (progn (defun shop::fail () (error \"no way\")) (shop::fail))")
+    see.see(" Error ", "SIMPLE-ERROR: no way", "0  (SHOP::FAIL)", without=["(ERROR \"no way\")"])
+    see.type("q")
+
+
+@step
+def what_runs_shows_so_and_is_stopped(desk):
+    see = desk.screen
+    desk.edit("scratch.lisp")
+    see.type("Go(progn (format t \"begun~%\") (finish-output) (loop (sleep 1)))")
+    see.press("Escape")
+    see.type("\\ee")
+    see.see(" s · \\i stops", "  begun")
+    see.keep("running")
+    see.type("\\i")
+    see.see("1 interrupted", without=[" s · \\i stops"])
+    see.command("edit!")
+    # A value beyond the window is said.
+    see.type("ggO(list :far")
+    see.press("Enter")
+    for _ in range(60):
+        see.press("Enter")
+    see.type(")")
+    see.press("Escape")
+    see.type("gg0\\ee")
+    see.see("Consort: ⇒ (:FAR)")
+    see.command("edit!")
 
 
 @step
@@ -222,6 +271,9 @@ def the_repl_takes_several_lines(desk):
     see = desk.screen
     desk.edit("shop.lisp")
     see.type("\\s")
+    see.see("SHOP>")  # the package of the file
+    see.type("(in-package :cl-user)")
+    see.press("Enter")
     see.see("CL-USER>")
     see.type("(list 1")
     see.press("Enter")
@@ -231,7 +283,7 @@ def the_repl_takes_several_lines(desk):
     see.see("(1 \"TWO\")")
     see.type("(in-package :shop)")
     see.press("Enter")
-    see.see("SHOP>")
+    see.until("the package", lambda: see.text().count("SHOP>") >= 2)
     see.type("(price :gold)")
     see.press("Enter")
     see.see(":GOLD fell through", "0 (SHOP:PRICE :GOLD)")
@@ -245,6 +297,26 @@ def the_repl_takes_several_lines(desk):
     see.type("(in-package :cl-user)")
     see.press("Enter")
     see.until("the package", lambda: see.text().count("CL-USER>") >= 2)
+    # What is printed stands there before the value.
+    see.type("(progn (format t \"one~%two~%\") (finish-output) (sleep 60))")
+    see.press("Enter")
+    see.see("\none\ntwo\n")
+    see.press("C-c")
+    see.see("interrupted")
+    # What is typed while something runs is typed behind the next prompt.
+    see.type("(sleep 1)")
+    see.press("Enter")
+    see.type(":ahead")
+    see.see("CL-USER> :ahead")
+    see.press("Enter")
+    see.see("\n:AHEAD\n")
+    see.press("Escape")
+    see.command("bwipeout!")
+    # History stays.
+    see.type("\\s")
+    see.see("SHOP>")
+    see.press("C-p", "C-p", "C-p", "C-p")
+    see.see("SHOP> (in-package :cl-user)")
     see.press("Escape")
     see.command("bwipeout!")
 
@@ -264,8 +336,13 @@ def ask(desk):
     answer = desk.agent.call(
         "code_replace_function", function="shop:price",
         new_code='(defun price (item)\n  "What ITEM costs, with tax."\n  (* 1119/1000 (ecase item (:tea 3) (:cake 4))))')
-    asked(desk, answer, "Claude Code 2.1 asks, until ", "Replace the function shop:price", "(* 1119/1000 (ecase item", "1: Allow", "2: Allow for this session", "3: Deny")
+    asked(desk, answer, "Claude Code 2.1 asks, until ", "Replace the function shop:price", "(* 1119/1000 (ecase item", "\\a answers")
     return answer
+
+
+def to_the_question(desk):
+    desk.screen.type("\\a")
+    desk.screen.see("a allow · s allow for this session · d deny")
 
 
 @step
@@ -273,8 +350,8 @@ def an_agent_is_denied_and_nothing_changes(desk):
     see = desk.screen
     desk.edit("scratch.lisp")
     answer = ask(desk)
-    see.type("3")
-    see.press("Enter")
+    to_the_question(desk)
+    see.type("d")
     result = desk.agent.result(answer)
     assert result.isError, result
     see.see("denied: replace the function", without=["asks, until"])
@@ -285,24 +362,56 @@ def an_agent_is_denied_and_nothing_changes(desk):
 
 
 @step
-def an_agent_that_asks_while_the_person_types_waits(desk):
+def what_a_person_types_answers_nothing(desk):
     see = desk.screen
     desk.edit("scratch.lisp")
-    see.type("Go;; 1")
-    see.see(";; 1", "-- INSERT --")
+    see.type("Go")
+    see.press(*["Enter"] * 25)
+    see.type(";; one")
+    see.see(";; one", "-- INSERT --")
     answer = desk.agent.call("code_replace_function", function="shop:price", new_code="(defun price (item) item)")
-    asked(desk, answer, "Claude Code 2.1 asks, until ", "(defun price (item) item)", ";; 1", "-- INSERT --")
+    asked(desk, answer, "Claude Code 2.1 asks, until ", "(defun price (item) item)", ";; one", "<Esc> \\a answers")
+    # Ordinary typing, with every key that has ever answered a question in it.
     see.press("Enter")
-    see.type("2")
-    see.see("\n2", without=["1: Allow"])  # a key that was meant for the text
+    see.type("1234 and so on, allow, deny, yes, no")
+    see.press("Enter", "Enter", "Escape")
+    see.type(":w")
+    see.press("Enter", "Enter")
+    desk.until_file("scratch.lisp", "1234 and so on, allow, deny, yes, no")
+    see.type("ggjjdd")
+    see.type("u:w")
+    see.press("Enter")
+    see.type("n/fib")
+    see.press("Enter", "q", "Escape")
+    see.see("asks, until", "\\a answers")
+    assert answer.empty(), desk.agent.result(answer)
+    # `:only` closes windows, and answers nothing.
+    see.command("only")
+    see.see("asks, until", "\\a answers")
     see.keep("agent-asks-while-typing")
-    see.press("Escape")
-    see.see("1: Allow", "3: Deny")
-    see.type("3")
-    see.press("Enter")
+    # The code never stands where the cursor is.
+    see.type("gg")
+    see.until("the question in the lower half", lambda: _row(see, "asks, until") > 12)
+    see.see("(in-package :shop)")
+    see.type("GzbH")
+    see.until("the question still there", lambda: _row(see, "asks, until") > 12)
+    see.type("L")
+    see.until("the question in the upper half", lambda: 0 <= _row(see, "asks, until") < 5)
+    see.see(";; one", "1234 and so on")
+    to_the_question(desk)
+    see.type("q")
+    see.see("\\a answers")
+    assert answer.empty(), desk.agent.result(answer)
+    to_the_question(desk)
+    see.type("d")
     assert desk.agent.result(answer).isError
-    see.command("earlier 1f")
-    see.see("(fib 38)", without=[";; 1"])
+    see.see("denied: ", without=["asks, until"])
+    desk.restore("scratch.lisp")
+    see.see("(fib 38)", without=[";; one"])
+
+
+def _row(see, text):
+    return next((row for row, line in enumerate(see.text().split("\n")) if text in line), -1)
 
 
 @step
@@ -311,13 +420,9 @@ def an_agent_is_allowed_and_it_is_undone(desk):
     desk.edit("scratch.lisp")
     answer = ask(desk)
     see.keep("agent-asks")
-    see.type("4")  # read it first: the cursor goes to the code
-    see.press("Enter")
-    see.see("<CR> goes back to the question", without=["3: Deny"])
-    see.press("Enter")
-    see.see("1: Allow")
-    see.type("1")
-    see.press("Enter")
+    to_the_question(desk)
+    see.keep("agent-is-answered")
+    see.type("a")
     result = desk.agent.result(answer)
     assert not result.isError, result
     desk.go("(total '(:tea :cake))")
@@ -332,6 +437,35 @@ def an_agent_is_allowed_and_it_is_undone(desk):
 
 
 @step
+def a_file_that_another_program_writes_is_read_again(desk):
+    see = desk.screen
+    desk.edit("scratch.lisp")
+    path = os.path.join(desk.workspace, "scratch.lisp")
+    text = desk.file("scratch.lisp")
+    with open(path + ".new", "w") as file:
+        file.write(text + "\n;; by an agent\n")
+    os.rename(path + ".new", path)
+    see.see(";; by an agent", "is read again")
+    # The next edit meets no warning.
+    see.type("Go;; by the person")
+    see.press("Escape")
+    see.command("w")
+    desk.until_file("scratch.lisp", ";; by the person")
+    assert ";; by an agent" in desk.file("scratch.lisp")
+    # A text with unsaved changes stays.
+    see.type("o;; unsaved")
+    see.press("Escape")
+    with open(path, "w") as file:
+        file.write(text)
+    see.command("Consort status")  # an answer of the server: what was written was seen long ago
+    see.see(" Consort ", "SBCL")
+    see.type("q")
+    see.see(";; unsaved", ";; by the person")
+    see.command("edit!")
+    see.see("(fib 38)", without=[";; unsaved", ";; by an agent"])
+
+
+@step
 def a_failed_test_is_shown_at_its_line(desk):
     see = desk.screen
     desk.edit("tests.lisp")
@@ -343,6 +477,13 @@ def a_failed_test_is_shown_at_its_line(desk):
     see.until("the failure in the line of its test", lambda: "■ (SHOP:PRICE :CAKE) evaluated to 4" in next(
         (row for row in see.text().split("\n") if "(test cake-is-dear" in row), ""))
     see.keep("test-failed")
+    see.command("cclose")
+    # Corrected, it is run as it stands, and not as it was loaded.
+    desk.go("(= 5")
+    see.type("f5r4\\t")
+    see.see("the test passed", without=["■"])
+    see.type("u\\t")
+    see.see("the test failed")
     see.command("cclose")
     desk.go("tea-is-cheap")
     see.command("Consort lens")
@@ -369,6 +510,43 @@ def structure_is_edited_around_strings_and_characters(desk):
     see.command("edit!")
     act("(first '(1)", "\\R", "(first '(1))")
     see.command("edit!")
+    # Counts, `.` and registers are as they are for Vim's own.
+    see.type("ggO(a (b c) d e f)")
+    see.press("Escape")
+    see.type("gg0fc2\\>")
+    see.see("(a (b c d e) f)")
+    see.type(".")
+    see.see("(a (b c d e f))")
+    see.type("u0fd\"x\\k")
+    see.see("(a (b c  e) f)")
+    see.type("A ")
+    see.press("C-r")
+    see.type("x")
+    see.press("Escape")
+    see.see("(a (b c  e) f) d")
+    see.command("edit!")
+
+
+@step
+def a_new_line_is_indented_by_enter_as_by_formatting(desk):
+    see = desk.screen
+    desk.edit("shop.lisp")
+    see.type("Go")
+    see.press("Enter")
+    see.type("(with-discount (3)")
+    see.press("Enter")
+    see.type("(list 1")
+    see.press("Enter")
+    see.type("2))")
+    see.press("Escape")
+    lines = "(with-discount (3)\n  (list 1\n\t2))\n"  # 'expandtab' is off
+    for number, keys in enumerate(("", "gg=G", "gggqG")):
+        see.type(keys)
+        see.command(f"write! typed-{number}")
+        desk.until_file(f"typed-{number}", lines)
+        assert desk.file(f"typed-{number}") == desk.file("typed-0")
+    see.command("edit!")
+    see.see("(in-package :shop)", without=["(with-discount (3)"])
 
 
 @step
@@ -432,8 +610,8 @@ def it_is_readable_on_a_light_background(desk):
     see.type("q")
     answer = ask(desk)
     see.keep("light-agent-asks")
-    see.type("q")  # no answer is a no
-    see.press("Enter")
+    to_the_question(desk)
+    see.type("d")
     assert desk.agent.result(answer).isError
     see.command("Consort status")
     see.see(" Consort ", "SBCL", "Claude Code 2.1 (agent)", "(editor)")

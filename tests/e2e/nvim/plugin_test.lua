@@ -51,7 +51,7 @@ end)
 
 T.it('an unknown subcommand is answered with those there are', function()
   vim.cmd('Consort evall')
-  T.eq(true, last_said():find('there are clear, describe', 1, true) ~= nil, last_said())
+  T.eq(true, last_said():find('there are answer, clear', 1, true) ~= nil, last_said())
 end)
 
 T.it('subcommands and their words are completed', function()
@@ -71,6 +71,8 @@ T.it('the help documents every subcommand and every key, as they are', function(
   vim.fn.mkdir(workspace .. '/doc', 'p')
   vim.fn.writefile(vim.split(help, '\n'), workspace .. '/doc/consort.txt')
   vim.cmd.helptags(workspace .. '/doc') -- fails on a tag that is there twice
+  -- Shipped, so that `:help consort` works where nothing runs `:helptags`.
+  T.eq(vim.fn.readfile(workspace .. '/doc/tags'), vim.fn.readfile(plugin .. '/doc/tags'), 'doc/tags is what `:helptags editors/neovim/doc` makes')
 end)
 
 T.it('every tag that the help names is there, and so are those it is entered by', function()
@@ -106,7 +108,7 @@ T.it('every subcommand of the list can be completed, and has its <Plug> map', fu
 end)
 
 T.it('what a frame of a backtrace is in', function()
-  local function_of = require('consort.eval').function_of
+  local function_of = require('consort.frames').function_of
   for line, want in pairs({
     ['  0  (SHOP:PRICE :GOLD)'] = 'SHOP:PRICE',
     [' 10  ((:METHOD SHOP:SEND (T T)) 1 2)'] = 'SHOP:SEND',
@@ -118,6 +120,21 @@ T.it('what a frame of a backtrace is in', function()
     T.eq(want, function_of(line), line)
   end
   T.eq(nil, function_of('TYPE-ERROR: (no frame)'))
+end)
+
+T.it('a backtrace begins with the program\'s own frame', function()
+  local of_program = require('consort.frames').of_program
+  T.eq({ '(SHOP:PRICE 3)', '(ERROR "x")' }, of_program({ '(ERROR "no")', '(SB-KERNEL:ASSERT-ERROR 1)', '(SHOP:PRICE 3)', '(ERROR "x")' }))
+  T.eq({ '((LAMBDA (X) :IN SHOP:TOTAL) 1)' }, of_program({ '(CERROR "a" "b")', '((LAMBDA (X) :IN SHOP:TOTAL) 1)' }))
+  T.eq({ '(ERROR "no")' }, of_program({ '(ERROR "no")' }))
+end)
+
+T.it('a question stands where the cursor is not, and stays there as long as it can', function()
+  local side = require('consort.approve').side
+  T.eq('top', side('top', 8, 20, 30))
+  T.eq('bottom', side('top', 8, 5, 30))
+  T.eq('bottom', side('bottom', 8, 15, 30)) -- both are free
+  T.eq('top', side('bottom', 8, 25, 30))
 end)
 
 T.it('a value that does not fit ends in an ellipsis, by its width on the screen', function()
@@ -223,39 +240,60 @@ T.it('a REPL evaluates over several lines, remembers, and shows the package', fu
   T.eq(buf, vim.api.nvim_get_current_buf())
 end)
 
-T.it('a question of the server for approval is asked with the code, and answered', function()
-  local asked
-  local select = vim.ui.select
-  vim.ui.select = function(items, options, on_choice)
-    local win = vim.iter(vim.api.nvim_list_wins()):find(function(win) return vim.api.nvim_win_get_config(win).relative ~= '' end)
-    local code = win and table.concat(vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(win), 0, -1, false), '\n')
-    asked = { prompt = options.prompt, code = code, labels = vim.tbl_map(options.format_item, items) }
-    on_choice(items[2])
-  end
-  local answer
+local approve = require('consort.approve')
+local function question()
+  return vim.iter(vim.api.nvim_list_wins()):find(function(win) return vim.api.nvim_win_get_config(win).relative ~= '' end)
+end
+local function asked_for(id, answered)
   coroutine.wrap(function()
-    answer = require('consort.approve').on_request(nil, { id = 7, client = 'agent 1', tool = 'code_replace_function', what = 'Replace F', code = '(defun f ())' }, {})
+    answered(approve.on_request(nil, { id = id, client = 'agent 1', tool = 'code_replace_function', what = 'Replace F', code = '(defun f ())' }, {}))
   end)()
+  return T.wait('the question', question)
+end
+
+T.it('a question of the server for approval is asked with the code, and takes no key until the person goes there', function()
+  local answer
+  local here = vim.api.nvim_get_current_win()
+  local win = asked_for(7, function(given) answer = given end)
+  T.eq(here, vim.api.nvim_get_current_win())
+  T.eq('Replace F\n\n(defun f ())', table.concat(vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(win), 0, -1, false), '\n'))
+  vim.api.nvim_feedkeys(vim.keycode(':echo 1<CR>ggGjk1<Esc>'), 'x', false)
+  T.eq(nil, answer)
+  vim.api.nvim_feedkeys(vim.keycode('<LocalLeader>a'), 'xm', false)
+  T.eq(win, vim.api.nvim_get_current_win())
+  vim.api.nvim_feedkeys('s', 'xm', false)
   T.wait('the answer', function() return answer end)
-  vim.ui.select = select
   T.eq({ decision = 'allow-session' }, answer)
-  T.eq('Replace F?', asked.prompt)
-  T.eq({ 'Allow', 'Allow for this session', 'Deny', 'Read the code first' }, asked.labels)
-  T.eq(true, asked.code:find('(defun f ())', 1, true) ~= nil)
+  T.eq(here, vim.api.nvim_get_current_win())
+  T.eq(nil, question())
+end)
+
+T.it('a question is answered by a command too, and the next one needs a key of its own', function()
+  local answers = {}
+  local win = asked_for(1, function(given) answers[1] = given.decision end)
+  asked_for(2, function(given) answers[2] = given.decision end)
+  vim.api.nvim_win_close(win, true) -- `:only` answers nothing
+  win = T.wait('the question again', function() return question() ~= win and question() end)
+  vim.cmd('Consort answer perhaps')
+  T.eq(true, last_said():find('there are allow, allow-session and deny', 1, true) ~= nil, last_said())
+  vim.cmd('Consort answer allow')
+  T.eq('allow', T.wait('an answer', function() return answers[1] end))
+  T.wait('the next question', function() return question() ~= win and question() end)
+  vim.cmd('Consort answer deny')
+  T.eq('deny', T.wait('an answer', function() return answers[2] end))
+  T.eq(nil, question())
+  vim.cmd('Consort answer')
+  T.eq(true, last_said():find('no agent asks', 1, true) ~= nil, last_said())
 end)
 
 T.it('a question that is over is taken away', function()
-  local select, chosen = vim.ui.select, nil
-  vim.ui.select = function(_, _, on_choice) chosen = on_choice end
-  local approve, answer = require('consort.approve'), nil
-  coroutine.wrap(function() answer = approve.on_request(nil, { id = 8, tool = 't', what = 'W', code = '1' }, {}) end)()
-  T.wait('the question', function() return chosen end)
+  local answer
+  asked_for(8, function(given) answer = given end)
+  vim.api.nvim_feedkeys(vim.keycode('<LocalLeader>a'), 'xm', false)
   approve.on_over(nil, { id = 8 })
   T.wait('its end', function() return answer end)
-  chosen({ decision = 'allow' }) -- too late
   T.eq({ decision = 'deny' }, answer)
   T.eq(1, #vim.api.nvim_list_wins())
-  vim.ui.select = select
 end)
 
 T.it('health says what is well', function()

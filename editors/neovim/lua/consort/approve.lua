@@ -1,4 +1,7 @@
---- What an agent may do only when the person lets it: the question, one at a time, with the code in a float.
+--- What an agent may do only when the person lets it: one question at a time, with the code in a float that takes no key by itself.
+---
+--- A question comes while the person types. So nothing here reads keys: the float never has the cursor until the person goes there with a
+--- key that has no other use (`\a`), and only in it do keys answer.
 local client_of = require('consort.client')
 local float = require('consort.float')
 
@@ -10,29 +13,104 @@ local M = {}
 ---@field answer fun(decision: string) once
 ---@field over? boolean an answer would come too late
 
+---@class consort.Asked
+---@field question consort.Question
+---@field win? integer
+---@field back? integer the window that the person came from
+---@field side 'top'|'bottom'
+
 ---@type consort.Question[]
 local queue = {}
----@type { question: consort.Question, win?: integer }?
+---@type consort.Asked?
 local current
 
+local KEY = '<LocalLeader>a'
 local choices = {
-  { decision = 'allow', label = 'Allow', done = 'allowed' },
-  { decision = 'allow-session', label = 'Allow for this session', done = 'allowed for this session' },
-  { decision = 'deny', label = 'Deny', done = 'denied' },
-  { label = 'Read the code first' },
+  { key = 'a', decision = 'allow', done = 'allowed' },
+  { key = 's', decision = 'allow-session', done = 'allowed for this session' },
+  { key = 'd', decision = 'deny', done = 'denied' },
 }
-local FREE = #choices + 3 -- lines at the bottom of the screen for Neovim's own vim.ui.select, which draws over what is there
+local MARGIN = 2 -- lines around the cursor's that stay free
 
-local next_question, ask
+local group = vim.api.nvim_create_augroup('consort.approve', {})
+local next_question, open
 
 local function present(text) return text and text ~= vim.NIL and text ~= '' end
+
+-- Where it stands
+
+--- The lines of the screen above the command line.
+local function screen_lines() return vim.o.lines - vim.o.cmdheight - 1 end
+
+--- The side of the screen that is away from the cursor. It stays where it is as long as that covers nothing: what moves is not read.
+---@param side 'top'|'bottom' where it is
+---@param height integer with its borders
+---@param row integer the cursor's line on the screen, from 0
+---@param lines integer of the screen
+---@return 'top'|'bottom'
+function M.side(side, height, row, lines)
+  if side == 'top' and row < height + MARGIN then return 'bottom' end
+  if side == 'bottom' and row >= lines - height - MARGIN then return 'top' end
+  return side
+end
+
+--- The most lines of code that one half of the screen has room for.
+local function room() return math.max(1, math.floor(screen_lines() / 2) - 2 - MARGIN) end
+
+local function cursor_row() return vim.fn.win_screenpos(0)[1] + vim.fn.winline() - 2 end
+
+local function focused() return current and current.win == vim.api.nvim_get_current_win() end
+
+local function hint()
+  if focused() then return ' a allow · s allow for this session · d deny · q back to the text ' end
+  local mode = vim.api.nvim_get_mode().mode
+  return (' %s%s answers '):format(mode:match('^n') and '' or '<Esc> ', require('consort.maps').key('answer'))
+end
+
+--- Where the float stands and what its lower edge says, for where the person is now.
+local function place()
+  if not (current and current.win and vim.api.nvim_win_is_valid(current.win)) then return end
+  local all = vim.api.nvim_win_text_height(current.win, {}).all
+  local height = math.min(all, focused() and math.max(1, screen_lines() - 2) or room())
+  if not focused() then current.side = M.side(current.side, height + 2, cursor_row(), screen_lines()) end
+  local footer = { { hint(), 'ConsortPlain' } }
+  if all > height then table.insert(footer, { ('· %d more lines '):format(all - height), 'ConsortError' }) end
+  vim.api.nvim_win_set_config(current.win, {
+    relative = 'editor',
+    row = current.side == 'top' and 0 or math.max(0, screen_lines() - height - 2),
+    col = math.max(0, math.floor((vim.o.columns - vim.api.nvim_win_get_width(current.win) - 2) / 2)),
+    height = height,
+    footer = footer,
+  })
+end
+
+-- Answers
+
+local everywhere = false -- the key is mapped in all buffers
+
+--- The key in all buffers, also those that are no Lisp, while there is a question. What the person has mapped stays.
+local function keys_everywhere(on)
+  if on and not everywhere and vim.g.consort_maps ~= false and vim.fn.mapcheck(KEY, 'n') == '' then
+    vim.keymap.set('n', KEY, '<Plug>(consort-answer)', { remap = true, desc = 'Consort: answer what an agent asks' })
+    everywhere = true
+  elseif not on and everywhere then
+    pcall(vim.keymap.del, 'n', KEY)
+    everywhere = false
+  end
+end
 
 ---@param choice? { decision: string, done: string }
 local function finish(choice)
   local asked = current
   current = nil
+  vim.api.nvim_clear_autocmds({ group = group })
+  keys_everywhere(false)
   if asked then
-    if asked.win and vim.api.nvim_win_is_valid(asked.win) then vim.api.nvim_win_close(asked.win, true) end
+    if asked.win and vim.api.nvim_win_is_valid(asked.win) then
+      local back = asked.win == vim.api.nvim_get_current_win() and asked.back
+      vim.api.nvim_win_close(asked.win, true)
+      if back and vim.api.nvim_win_is_valid(back) then vim.api.nvim_set_current_win(back) end
+    end
     choice = choice or choices[3]
     asked.question.answer(choice.decision)
     vim.schedule(function()
@@ -42,6 +120,27 @@ local function finish(choice)
   end
   vim.schedule(next_question)
 end
+
+--- Go to the question, or answer it.
+---@param decision? 'allow'|'allow-session'|'deny'
+function M.answer(decision)
+  if not current then return client_of.say('no agent asks anything') end
+  if decision then
+    for _, choice in ipairs(choices) do
+      if choice.decision == decision then return finish(choice) end
+    end
+    return client_of.fail(('there is no answer `%s`; there are allow, allow-session and deny'):format(decision))
+  end
+  if not focused() then
+    -- Closed a moment ago, with keys that came faster than it was opened again.
+    if not vim.api.nvim_win_is_valid(current.win) then open() end
+    current.back = vim.api.nvim_get_current_win()
+    vim.api.nvim_set_current_win(current.win)
+  end
+  place()
+end
+
+-- The question
 
 --- What is shown, and how many of its lines are words.
 local function text_of(params)
@@ -55,82 +154,64 @@ local function text_of(params)
   return lines, words
 end
 
-local function open()
-  local params = current.question.params
+local function leave()
+  if current and current.back and vim.api.nvim_win_is_valid(current.back) then
+    vim.api.nvim_set_current_win(current.back)
+  else
+    vim.cmd.wincmd('p')
+  end
+  place()
+end
+
+open = function()
+  vim.api.nvim_clear_autocmds({ group = group })
+  local asked = assert(current)
+  local params = asked.question.params
   local lines, words = text_of(params)
-  local back = vim.api.nvim_get_current_win()
-  local function again()
-    if vim.api.nvim_win_is_valid(back) then vim.api.nvim_set_current_win(back) end
-    ask()
+  local keys = { q = leave, ['<Esc>'] = leave }
+  for _, choice in ipairs(choices) do
+    keys[choice.key] = function() finish(choice) end
   end
   local more = #queue > 0 and ('; %d more to answer'):format(#queue) or ''
-  _, current.win = float.open(lines, {
-    title = ('%s asks, until %s%s'):format(present(params.client) and params.client or 'An agent', os.date('%H:%M:%S', current.question.until_), more),
-    hint = 'tool ' .. params.tool,
+  _, asked.win = float.open(lines, {
+    title = ('%s asks, until %s%s'):format(present(params.client) and params.client or 'An agent', os.date('%H:%M:%S', asked.question.until_), more),
+    hint = hint(),
+    wide = #' a allow · s allow for this session · d deny · q back to the text · 1000 more lines ',
     filetype = 'lisp',
     plain = { { 0, words - 1 } },
-    top = FREE,
+    top = true,
     focus = false,
-    keys = { q = again, ['<Esc>'] = again, ['<CR>'] = again },
+    keys = keys,
   })
-  if vim.api.nvim_win_text_height(current.win, {}).all > vim.api.nvim_win_get_height(current.win) then
-    vim.api.nvim_win_set_config(current.win, { footer = { { ' there is more: choose "Read the code first" ', 'ConsortError' } } })
-  end
+  place()
+  vim.api.nvim_create_autocmd({ 'CursorMoved', 'CursorMovedI', 'ModeChanged', 'WinEnter', 'BufEnter', 'WinScrolled', 'VimResized' }, {
+    group = group,
+    callback = place,
+  })
+  -- `:only` and `:quit` close the float, and answer nothing.
+  vim.api.nvim_create_autocmd('WinClosed', {
+    group = group,
+    pattern = tostring(asked.win),
+    callback = vim.schedule_wrap(function()
+      if current == asked and not vim.api.nvim_win_is_valid(asked.win) then open() end
+    end),
+  })
   vim.cmd.redraw()
-end
-
---- Neovim's own vim.ui.select lets nothing else happen until a key is pressed: the key comes when the time is over.
-local function end_in_time(question)
-  if not debug.getinfo(vim.ui.select, 'S').source:find('vim/ui.lua', 1, true) then return function() end end
-  local timer = assert(vim.uv.new_timer())
-  timer:start(math.max(0, question.until_ - os.time()) * 1000, 0, function()
-    question.over = true
-    vim.api.nvim_input('<Esc>')
-  end)
-  return function()
-    timer:stop()
-    timer:close()
-  end
-end
-
-ask = function()
-  if not current then return end
-  local question = current.question
-  if not (current.win and vim.api.nvim_win_is_valid(current.win)) then open() end
-  local stop = end_in_time(question)
-  vim.ui.select(choices, {
-    prompt = question.params.what .. '?',
-    kind = 'consort_approval',
-    format_item = function(choice) return choice.label end,
-  }, function(choice)
-    stop()
-    if not current or current.question ~= question then return end
-    if choice and not choice.decision then
-      vim.api.nvim_set_current_win(current.win)
-      vim.api.nvim_win_set_config(current.win, { footer = { { ' <CR> goes back to the question ', 'ConsortHint' } } })
-    else
-      finish(choice)
-    end
-  end)
 end
 
 next_question = function()
   if current then return end
+  -- In the command-line window no other window can be opened.
+  if vim.fn.getcmdwintype() ~= '' then
+    vim.api.nvim_create_autocmd('CmdwinLeave', { group = group, once = true, callback = vim.schedule_wrap(next_question) })
+    return
+  end
   local question = table.remove(queue, 1)
   while question and question.over do question = table.remove(queue, 1) end
   if not question then return end
-  current = { question = question }
+  current = { question = question, side = 'top' }
+  keys_everywhere(true)
   open()
-  -- A key that was meant for the text must not answer.
-  if vim.api.nvim_get_mode().mode == 'n' then return ask() end
-  client_of.say('an agent asks; go to Normal mode to answer')
-  vim.api.nvim_create_autocmd('ModeChanged', {
-    pattern = '*:n',
-    once = true,
-    callback = vim.schedule_wrap(function()
-      if current and current.question == question then ask() end
-    end),
-  })
 end
 
 --- `consort/approve`. Server requests are handled in a coroutine of their own, which waits here for the person.

@@ -8,14 +8,34 @@ function M.of(buf)
   return vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1] or vim.lsp.get_clients({ name = 'consort' })[1]
 end
 
+--- Whether messages go to the command line, as Neovim itself has them, and not to a plugin that has room for them.
+local function on_command_line() return debug.getinfo(vim.notify, 'S').source:find('vim/_editor.lua', 1, true) ~= nil end
+
+--- Say something. On the command line it is one line that fits, so that no key is needed to go on; `:messages` has the whole.
 ---@param message string
 ---@param level? integer one of vim.log.levels
 function M.say(message, level)
-  vim.notify('Consort: ' .. message, level or vim.log.levels.INFO)
+  message = 'Consort: ' .. message
+  local line = vim.trim((message:gsub('%s*\n%s*', ' ')))
+  if not on_command_line() or (line == message and vim.fn.strdisplaywidth(line) <= vim.v.echospace) then
+    return vim.notify(message, level or vim.log.levels.INFO)
+  end
+  local more = ' :messages has all'
+  local short = require('consort.inline').fit(line, math.max(20, vim.v.echospace - #more))
+  if short == line then more = '' end
+  local group = ({ [vim.log.levels.ERROR] = 'ErrorMsg', [vim.log.levels.WARN] = 'WarningMsg' })[level]
+  for _, part in ipairs(vim.split(message, '\n', { plain = true })) do vim.cmd({ cmd = 'echomsg', args = { vim.fn.string(part) }, mods = { silent = true } }) end
+  vim.api.nvim_echo({ { short, group }, { more, 'ConsortHint' } }, false, {})
 end
 
 ---@param message string
 function M.fail(message) M.say(message, vim.log.levels.ERROR) end
+
+--- Say why a request failed, unless it was cancelled: the person knows that.
+---@param error lsp.ResponseError
+function M.failed(error)
+  if error.code ~= vim.lsp.protocol.ErrorCodes.RequestCancelled then M.fail(error.message) end
+end
 
 --- The client, or a message that says how to get one.
 ---@param buf? integer
@@ -78,7 +98,7 @@ function M.execute(name, argument, on_result, options)
   local sent, id = client:request('workspace/executeCommand', params, function(error, result)
     if error then
       if options.on_error then return options.on_error(error) end
-      if error.code ~= vim.lsp.protocol.ErrorCodes.RequestCancelled then M.fail(error.message) end
+      M.failed(error)
     elseif on_result then
       on_result(result, client)
     end

@@ -85,6 +85,11 @@ M.table = {
   reload = { about = 'reload what changed of a system', choices = systems, run = on_system('reloadSystem', reloaded) },
   undo = { about = 'put back what the last reload replaced', run = plain('undoReload', function(report) return 'put back ' .. reloaded(report) end) },
   test = { about = 'run the test at the cursor, or those of a system', choices = systems, run = of_name('tests', 'run') },
+  answer = {
+    about = 'answer what an agent asks: in the code, or allow, allow-session, deny',
+    choices = { 'allow', 'allow-session', 'deny' },
+    run = of_name('approve', 'answer'),
+  },
   repl = { about = 'the REPL', run = lazy('repl', 'open') },
   restart = { about = 'end the image and start a new one', run = plain('restartImage', 'a new image is running') },
   interrupt = {

@@ -1,7 +1,9 @@
 --- Evaluation, with its value where the form ends.
 local client_of = require('consort.client')
 local float = require('consort.float')
+local frames = require('consort.frames')
 local inline = require('consort.inline')
+local running = require('consort.running')
 
 local M = {}
 
@@ -41,7 +43,7 @@ function M.report(result)
   local error = type(result.error) == 'table' and result.error or nil
   if error then
     add(('%s: %s'):format(error.type, error.message))
-    for i, frame in ipairs(error.backtrace or {}) do add(('%3d  %s'):format(i - 1, frame)) end
+    for i, frame in ipairs(frames.of_program(error.backtrace or {})) do add(('%3d  %s'):format(i - 1, frame)) end
   end
   for _, warning in ipairs(result.warnings or {}) do add(('%s: %s'):format(warning.type, warning.message)) end
   for _, stream in ipairs({ 'stdout', 'stderr' }) do
@@ -59,24 +61,9 @@ function M.report(result)
   return lines
 end
 
---- The name of the function that a line of a backtrace is in, as `consort.sourceLocation` takes it.
----@param line string
----@return string?
-function M.function_of(line)
-  local call = line:match('^%s*%d+%s+%((.*)$')
-  if not call then return end
-  -- ((:METHOD NAME (T)) ...), ((FLET F :IN NAME) ...), ((LAMBDA (X) :IN NAME) ...), ((SETF NAME) ...), (NAME ...)
-  local inner = call:match('^%((.*)$')
-  if not inner then return call:match('^[^%s()]+') end
-  return inner:match('^SETF%s+[^%s()]+') and ('(setf %s)'):format(inner:match('^SETF%s+([^%s()]+)'))
-    or inner:match('^[^%s()]+%s.-:IN%s+([^%s()]+)')
-    or inner:match('^:?[%w-]*METHOD%s+([^%s()]+)')
-    or inner:match('^[^%s()]+%s+([^%s()]+)')
-end
-
 --- The definition of what a line of a backtrace is in.
 local function follow()
-  local name = M.function_of(vim.api.nvim_get_current_line())
+  local name = frames.function_of(vim.api.nvim_get_current_line())
   if not name then return client_of.say('put the cursor on a numbered line: that is where a function was called') end
   vim.api.nvim_win_close(0, true)
   require('consort.views').go_to(name)
@@ -104,14 +91,36 @@ function M.show_report(result)
   })
 end
 
-local function shower(buf)
-  return function(result, client)
-    if result.range then
-      inline.show(buf, bytes(buf, result.range, client.offset_encoding), result)
-    else
-      client_of.say((inline.summary(result)))
-    end
+--- Whether a row is in sight, in the current window or in another one of its buffer.
+local function in_sight(buf, row)
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local info = vim.fn.getwininfo(win)[1]
+    if info.topline <= row + 1 and row + 1 <= info.botline then return true end
   end
+  return false
+end
+
+--- Execute a command on text of this buffer, mark the cursor's line while it runs, and show its value where its text ends.
+---@param command string
+---@param argument table
+local function run(command, argument)
+  local buf, row = vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1] - 1
+  argument.outputToken = running.mark(buf, row)
+  local cancel = client_of.execute(command, argument, function(result, client)
+    running.done(argument.outputToken)
+    if not result.range then return client_of.say((inline.summary(result))) end
+    local range = bytes(buf, result.range, client.offset_encoding)
+    inline.show(buf, range, result)
+    -- A value below the window's last line is no answer to a key.
+    if not in_sight(buf, range[3]) then client_of.say((inline.summary(result)), result.status ~= 'ok' and vim.log.levels.ERROR or nil) end
+  end, {
+    buf = buf,
+    on_error = function(error)
+      running.done(argument.outputToken)
+      client_of.failed(error)
+    end,
+  })
+  if not cancel then running.done(argument.outputToken) end
 end
 
 --- The cursor's place. On a closing parenthesis the form that it closes is meant: it ends behind the cursor's cell.
@@ -131,7 +140,7 @@ function M.form(top)
   local client = client_of.need()
   if not client then return end
   local place = place_of_form(client)
-  client_of.execute('evalForm', { uri = place.uri, position = place.position, topLevel = top or nil }, shower(vim.api.nvim_get_current_buf()))
+  run('evalForm', { uri = place.uri, position = place.position, topLevel = top or nil })
 end
 
 --- Evaluate the last visual selection, or whole lines.
@@ -148,7 +157,7 @@ function M.region(first, last)
       range['end'] = { line = last - 1, character = vim.str_utfindex(text, client.offset_encoding, #text, false) }
     end
   end
-  client_of.execute('evalRegion', { uri = client_of.place(client).uri, range = range }, shower(vim.api.nvim_get_current_buf()))
+  run('evalRegion', { uri = client_of.place(client).uri, range = range })
 end
 
 --- What 'operatorfunc' calls: evaluate what a motion went over.
@@ -161,7 +170,7 @@ function M.over(kind)
     first[2], last[2] = 0, math.max(0, #vim.fn.getline(last[1]) - 1)
   end
   local range = vim.lsp.util.make_given_range_params(first, last, 0, client.offset_encoding).range
-  client_of.execute('evalRegion', { uri = client_of.place(client).uri, range = range }, shower(vim.api.nvim_get_current_buf()))
+  run('evalRegion', { uri = client_of.place(client).uri, range = range })
 end
 
 --- The operator: a motion or a text object follows.
@@ -173,7 +182,7 @@ end
 function M.buffer()
   local client = client_of.need()
   if not client then return end
-  client_of.execute('evalBuffer', { uri = client_of.place(client).uri }, shower(vim.api.nvim_get_current_buf()))
+  run('evalBuffer', { uri = client_of.place(client).uri })
 end
 
 --- Evaluate the form and write its value behind it as a comment.

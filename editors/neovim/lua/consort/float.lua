@@ -9,7 +9,8 @@ local namespace = vim.api.nvim_create_namespace('consort.float')
 ---@field filetype? string its syntax colours
 ---@field plain? integer[][] rows { first, last }, 0-based and inclusive, that are words and not code
 ---@field focus? boolean the cursor goes in; true by default
----@field top? integer at the top of the screen, with so many lines below left free; at the cursor by default
+---@field top? boolean at the top of the screen; at the cursor by default
+---@field wide? integer cells that its width is to have, where the screen has them
 ---@field row? integer where the cursor begins, 0-based
 ---@field keys? table<string, fun(buf: integer)> normal mode
 ---@field hint? string what the keys do
@@ -33,8 +34,8 @@ local function at_cursor(height)
   return { relative = 'cursor', anchor = 'SW', row = 0, col = 0, height = math.max(1, math.min(height, above)) }
 end
 
-local function at_top(height, width, free)
-  local room = vim.o.lines - vim.o.cmdheight - free - 3
+local function at_top(height, width)
+  local room = vim.o.lines - vim.o.cmdheight - 3
   return { relative = 'editor', row = 0, col = math.max(0, math.floor((vim.o.columns - width - 2) / 2)), height = math.max(1, math.min(height, room)) }
 end
 
@@ -50,12 +51,12 @@ function M.open(text, options)
   vim.bo[buf].bufhidden = 'wipe'
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].modifiable = false
-  local width = math.max(widest(lines), vim.fn.strdisplaywidth(options.title) + 2, vim.fn.strdisplaywidth(options.hint or '') + 2)
+  local width = math.max(widest(lines), vim.fn.strdisplaywidth(options.title) + 2, vim.fn.strdisplaywidth(options.hint or '') + 2, options.wide or 0)
   width = math.min(math.max(20, vim.o.columns - 4), width)
   -- A line that is wider goes on in the next.
   local height = 0
   for _, line in ipairs(lines) do height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width)) end
-  local config = vim.tbl_extend('error', options.top and at_top(height, width, options.top) or at_cursor(height), {
+  local config = vim.tbl_extend('error', options.top and at_top(height, width) or at_cursor(height), {
     width = width,
     border = vim.o.winborder ~= '' and vim.o.winborder or 'rounded',
     style = 'minimal',

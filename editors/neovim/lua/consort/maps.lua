@@ -37,25 +37,43 @@ map('reload', nil, 'reload what changed of a system', 'reload')
 map('test', '<LocalLeader>t', 'run the test', 'test')
 map('repl', '<LocalLeader>s', 'the REPL', 'repl')
 map('interrupt', '<LocalLeader>i', 'interrupt', 'interrupt')
+map('answer', '<LocalLeader>a', 'answer what an agent asks', 'answer')
 map('undo', '<LocalLeader>u', 'undo the last reload', 'undo')
 map('restart', nil, 'a new image', 'restart')
 map('status', nil, 'image, host, clients, what runs', 'status')
 map('log', '<LocalLeader>l', 'what ran', 'log')
 map('hints', nil, 'inlay hints, on and off', 'hints')
 map('lens', nil, 'run the code lens of the line', 'lens')
-map('slurp-forward', '<LocalLeader>>', 'take the next form in', 'structure slurpForward')
-map('barf-forward', '<LocalLeader><', 'put the last form out', 'structure barfForward')
-map('slurp-backward', nil, 'take the form before in', 'structure slurpBackward')
-map('barf-backward', nil, 'put the first form out', 'structure barfBackward')
-map('raise', '<LocalLeader>R', 'put the form in the place of its list', 'structure raise')
-map('wrap', '<LocalLeader>w', 'wrap the form in a list', 'structure wrap')
-map('splice', '<LocalLeader>S', 'take the parentheses away', 'structure splice')
-map('drag-forward', '<LocalLeader>]', 'move the form on', 'structure dragForward')
-map('drag-backward', '<LocalLeader>[', 'move the form back', 'structure dragBackward')
-map('kill', '<LocalLeader>k', 'delete the form', 'structure killSexp')
-map('transpose', nil, 'exchange two forms', 'structure transpose')
+--- An edit of the structure, with a count, that `.` does again.
+local function edit(action)
+  return function() require('consort.structure').key(action) end
+end
+map('slurp-forward', '<LocalLeader>>', 'take the next form in', edit('slurpForward'))
+map('barf-forward', '<LocalLeader><', 'put the last form out', edit('barfForward'))
+map('slurp-backward', nil, 'take the form before in', edit('slurpBackward'))
+map('barf-backward', nil, 'put the first form out', edit('barfBackward'))
+map('raise', '<LocalLeader>R', 'put the form in the place of its list', edit('raise'))
+map('wrap', '<LocalLeader>w', 'wrap the form in a list', edit('wrap'))
+map('splice', '<LocalLeader>S', 'take the parentheses away', edit('splice'))
+map('drag-forward', '<LocalLeader>]', 'move the form on', edit('dragForward'))
+map('drag-backward', '<LocalLeader>[', 'move the form back', edit('dragBackward'))
+map('kill', '<LocalLeader>k', 'delete the form', edit('killSexp'))
+map('transpose', nil, 'exchange two forms', edit('transpose'))
 map('outer-form', 'af', 'the form', function() require('consort.structure').select(false) end, { 'x', 'o' })
 map('inner-form', 'if', 'what is in the form', function() require('consort.structure').select(true) end, { 'x', 'o' })
+
+--- How a person comes to a map in this buffer: its key, or the command.
+---@param plug string
+---@return string
+function M.key(plug)
+  for _, one in ipairs(M.maps) do
+    if one.plug == plug and one.keys then
+      local there = vim.fn.maparg(one.keys, 'n', false, true)
+      if there.desc == 'Consort: ' .. one.about then return vim.fn.keytrans(vim.keycode(one.keys)) end
+    end
+  end
+  return ':Consort ' .. plug
+end
 
 function M.plugs()
   for _, one in ipairs(M.maps) do

@@ -1,6 +1,9 @@
 --- A REPL in a split: the editor's own session in the image. Lines above the prompt are history; what follows it is evaluated when it is whole.
 require('consort.colours')
 local client_of = require('consort.client')
+local frames = require('consort.frames')
+local history = require('consort.history')
+local running = require('consort.running')
 
 local M = {}
 
@@ -85,42 +88,80 @@ local function print_lines(text, group)
   end
 end
 
+--- The prompt, behind all that was printed. What was typed while an evaluation ran is what is typed now.
 local function prompt()
   local buf = repl.buf
   local text = repl.package .. '> '
-  local last = vim.api.nvim_buf_line_count(buf)
-  local line = vim.api.nvim_buf_get_lines(buf, last - 1, last, false)[1]
-  local row = last
-  if line == '' then row = last - 1 end
-  vim.api.nvim_buf_set_lines(buf, row, -1, false, { text })
+  local row = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, repl.prompt, {})[1]
+  local typed = row and vim.api.nvim_buf_get_lines(buf, row, -1, false) or { '' }
+  row = row or vim.api.nvim_buf_line_count(buf)
+  typed[1] = text .. typed[1]
+  vim.api.nvim_buf_set_lines(buf, row, -1, false, typed)
   vim.api.nvim_buf_set_extmark(buf, namespace, row, 0, { end_row = row, end_col = #text, hl_group = 'Title' })
   repl.prompt = vim.api.nvim_buf_set_extmark(buf, namespace, row, #text, { right_gravity = false })
-  for _, win in ipairs(vim.fn.win_findbuf(buf)) do vim.api.nvim_win_set_cursor(win, { row + 1, #text }) end
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do vim.api.nvim_win_set_cursor(win, { row + #typed, #typed[#typed] }) end
 end
 
 local function short(package)
   return package == 'COMMON-LISP-USER' and 'CL-USER' or package
 end
 
+local MOST = 5000 -- lines of output of an evaluation
+
+--- Prints what comes in pieces, line by line.
+local function printer()
+  local rest, lines = '', 0
+  local function print_some(text)
+    lines = lines + select(2, text:gsub('\n', '')) + 1
+    if lines <= MOST then
+      print_lines(text, 'ConsortPlainOutput')
+    elseif lines - 1 <= MOST then
+      print_lines('… more than is shown here; <C-c> interrupts', 'ConsortPlainWarn')
+    end
+  end
+  return {
+    more = function(chunk)
+      local whole, last = (rest .. chunk):match('^(.*)\n([^\n]*)$')
+      if not whole then rest = rest .. chunk return end
+      rest = last
+      print_some(whole)
+    end,
+    finish = function()
+      if vim.trim(rest) ~= '' then print_some(rest) end
+      rest = ''
+    end,
+  }
+end
+
 local function evaluate(text)
   local client = client_of.need()
   if not client then return end
-  table.insert(repl.history, text)
+  if repl.history[#repl.history] ~= text then
+    table.insert(repl.history, text)
+    history.add(text)
+  end
   repl.at = #repl.history + 1
   local row = vim.api.nvim_buf_line_count(repl.buf)
   vim.api.nvim_buf_set_lines(repl.buf, row, row, false, { '' })
   -- What is printed goes above it, and so in its order.
   repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { right_gravity = true })
-  repl.busy = client_of.execute('eval', { code = text }, function(result)
-    if not repl then return end
+  for _, win in ipairs(vim.fn.win_findbuf(repl.buf)) do vim.api.nvim_win_set_cursor(win, { row + 1, 0 }) end -- what is printed is in sight
+  local here, output = repl, printer()
+  local token = running.stream(function(chunk)
+    if repl == here then output.more(chunk) end
+  end)
+  repl.busy = client_of.execute('eval', { code = text, outputToken = token }, function(result)
+    running.done(token)
+    if repl ~= here then return end
     repl.busy = nil
-    local output = (result.stdout or '') .. (result.stderr or '')
-    if vim.trim(output) ~= '' then print_lines(vim.trim(output), 'ConsortPlainOutput') end
+    output.finish()
     for _, warning in ipairs(result.warnings or {}) do print_lines(('; %s: %s'):format(warning.type, warning.message), 'ConsortPlainWarn') end
     local error = type(result.error) == 'table' and result.error or nil
     if error then
       print_lines(('%s: %s'):format(error.type, error.message), 'ConsortPlainError')
-      for i, frame in ipairs(error.backtrace or {}) do print_lines(('  %d %s'):format(i - 1, frame), 'ConsortPlainOutput') end
+      for i, frame in ipairs(frames.of_program(error.backtrace or {})) do print_lines(('  %d %s'):format(i - 1, frame), 'ConsortPlainOutput') end
+    elseif result.status ~= 'ok' then
+      print_lines('; ' .. result.status, 'ConsortPlainWarn')
     elseif #result.values == 0 then
       print_lines('; no value', 'ConsortPlainOutput')
     else
@@ -131,8 +172,10 @@ local function evaluate(text)
   end, {
     buf = repl.buf,
     on_error = function(failure)
-      if not repl then return end
+      running.done(token)
+      if repl ~= here then return end
       repl.busy = nil
+      output.finish()
       print_lines(failure.message, 'ConsortPlainError')
       prompt()
     end,
@@ -168,7 +211,8 @@ local function make()
   vim.bo[buf].syntax = 'lisp'
   vim.bo[buf].lisp = true
   vim.bo[buf].expandtab = true
-  repl = { buf = buf, package = 'CL-USER', history = {}, at = 1, prompt = 0 }
+  repl = { buf = buf, package = 'CL-USER', history = history.read(), at = 1, prompt = 0 }
+  repl.at = #repl.history + 1
   local function map(mode, key, action) vim.keymap.set(mode, key, action, { buffer = buf }) end
   map({ 'i', 'n' }, '<CR>', enter)
   map({ 'i', 'n' }, '<C-p>', function() recall(-1) end)
@@ -181,10 +225,42 @@ local function make()
   prompt()
 end
 
---- Open the REPL in a split, or go to it.
+--- The package of the text at the cursor, as the last IN-PACKAGE above it says; none where there is none.
+---@return string?
+function M.package_here()
+  for row = vim.api.nvim_win_get_cursor(0)[1], 1, -1 do
+    local line = vim.fn.getline(row):lower():find('^%(%s*[%a-]*:?:?in%-package%s') and vim.fn.getline(row)
+    if line then
+      local string = line:match('^%(%S+%s+"([^"]+)"')
+      if string then return string end
+      local symbol = line:match('^%(%S+%s+#?:?([^%s()"]+)')
+      return symbol and symbol:gsub('^keyword:', ''):upper()
+    end
+  end
+end
+
+--- Go on in a package, if the image has it.
+local function enter_package(name)
+  if not name or short(name) == repl.package or repl.busy then return end
+  local here = repl
+  local code = ('(let ((package (find-package %s))) (when package (setf *package* package)) (values))'):format('"' .. name:gsub('[\\"]', '\\%0') .. '"')
+  client_of.execute('eval', { code = code }, function(result)
+    if repl ~= here or repl.busy or result.status ~= 'ok' or short(result.package) == repl.package then return end
+    local row, column = input_start()
+    repl.package = short(result.package)
+    local text = repl.package .. '> '
+    vim.api.nvim_buf_set_text(repl.buf, row, 0, row, column, { text })
+    vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { end_row = row, end_col = #text, hl_group = 'Title' })
+    repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, #text, { right_gravity = false })
+  end, { buf = repl.buf })
+end
+
+--- Open the REPL in a split, or go to it; it goes on in the package of the file that the person comes from.
 function M.open()
   if not client_of.need() then return end
+  local package = vim.bo.filetype == 'lisp' and M.package_here() or nil
   if not repl then make() end
+  enter_package(package)
   local win = vim.fn.win_findbuf(repl.buf)[1]
   if win then
     vim.api.nvim_set_current_win(win)

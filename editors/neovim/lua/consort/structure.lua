@@ -38,23 +38,62 @@ end
 -- What is done to the list that the cursor is in; the others are done to the form at the cursor.
 local to_the_list = { slurpForward = true, slurpBackward = true, barfForward = true, barfBackward = true, splice = true }
 
---- Do one of the server's actions (docs/protocol.md, `consort.structure`) at the cursor.
+--- What edits take away, as one text.
+local function taken(client, edits)
+  local texts = {}
+  for _, edit in ipairs(edits) do
+    local function column(position)
+      local line = vim.api.nvim_buf_get_lines(0, position.line, position.line + 1, false)[1] or ''
+      return math.min(#line, vim.str_byteindex(line, client.offset_encoding, position.character, false))
+    end
+    local from, to = edit.range.start, edit.range['end']
+    table.insert(texts, table.concat(vim.api.nvim_buf_get_text(0, from.line, column(from), to.line, column(to), {}), '\n'))
+  end
+  return vim.trim(table.concat(texts))
+end
+
+--- Do one of the server's actions (docs/protocol.md, `consort.structure`) at the cursor. What is killed goes to the register, as after `d`.
 ---@param action string
-function M.act(action)
+---@param register? string
+---@return boolean? done something was there to be done
+function M.act(action, register)
   local client = client_of.need()
   if not client then return end
   local place, moved = client_of.place(client), false
   if to_the_list[action] then place, moved = inside(client) end
   local result = now(client, 'structure', { uri = place.uri, position = place.position, action = action })
   if not result then return end
-  if #(result.edits or {}) > 0 then
-    vim.lsp.util.apply_text_edits(result.edits, vim.api.nvim_get_current_buf(), client.offset_encoding)
+  local edits = result.edits or {}
+  if #edits > 0 then
+    if action == 'killSexp' then vim.fn.setreg(register or '"', taken(client, edits)) end
+    vim.lsp.util.apply_text_edits(edits, vim.api.nvim_get_current_buf(), client.offset_encoding)
   end
   if result.selection then
     local start = result.selection.start
     if moved and start.character > 0 and action ~= 'splice' then start.character = start.character - 1 end
     set_cursor(client, start)
   end
+  return #edits > 0 or result.selection ~= nil
+end
+
+---@type { action: string, count: integer, register: string, fresh: boolean }
+local last = { action = '', count = 1, register = '"', fresh = false }
+
+--- What 'operatorfunc' calls: for the key, and for `.`, which may have a count of its own.
+function M.again()
+  if not last.fresh and vim.v.count > 0 then last.count = vim.v.count end
+  last.fresh = false
+  for _ = 1, last.count do
+    if not M.act(last.action, last.register) then return end
+  end
+end
+
+--- An action as a key has it: so many times, and again by `.`.
+---@param action string
+function M.key(action)
+  last = { action = action, count = vim.v.count1, register = vim.v.register, fresh = true }
+  vim.o.operatorfunc = "v:lua.require'consort.structure'.again"
+  vim.api.nvim_feedkeys('g@l', 'ni', false)
 end
 
 --- The range of the list around the cursor, by `textDocument/selectionRange`.

@@ -91,9 +91,7 @@ function M.go_to(name)
     local places = vim.tbl_filter(function(one) return one.file end, result.definitions or {})
     local function open(one)
       if not one then return end
-      vim.cmd.edit(vim.fn.fnameescape(vim.fn.fnamemodify(one.file, ':.')))
-      vim.api.nvim_win_set_cursor(0, { one.line, 0 })
-      vim.cmd.normal({ 'zz', bang = true })
+      require('consort.goto').line(one.file, one.line)
     end
     if #places == 0 then return client_of.say(('where %s is defined is not known'):format(name)) end
     if #places == 1 then return open(places[1]) end

@@ -1,0 +1,66 @@
+--- Files that an agent, or another program, writes while they are open here: read again at once when nothing in them is unsaved.
+---
+--- Neovim itself looks at a file when the person comes back to it or writes it, and then it is too late: the next edit is made to an old text.
+local client_of = require('consort.client')
+
+local M = {}
+local PAUSE = 50 -- ms; what is written in several steps is read once
+
+---@type table<string, uv.uv_fs_event_t> by directory
+local watches = {}
+---@type table<integer, string> the directory of each buffer that is followed
+local followed = {}
+
+local group = vim.api.nvim_create_augroup('consort.disk', {})
+
+--- Read a buffer again if its file is another and nothing in it is unsaved. A text with unsaved changes is left as it is; writing it asks, as always.
+---@param buf integer
+function M.look(buf)
+  if not vim.api.nvim_buf_is_loaded(buf) or vim.bo[buf].modified or not vim.o.autoread or vim.bo[buf].buftype ~= '' then return end
+  local name = vim.api.nvim_buf_get_name(buf)
+  -- A file that was removed, perhaps to be written anew in a moment, is no reason to ask anything.
+  if vim.uv.fs_stat(name) == nil then return end
+  local tick = vim.api.nvim_buf_get_changedtick(buf)
+  vim.cmd.checktime(buf)
+  if vim.api.nvim_buf_get_changedtick(buf) ~= tick and vim.fn.bufwinid(buf) ~= -1 then
+    client_of.say(('%s was written by another program, and is read again'):format(vim.fn.fnamemodify(name, ':t')))
+  end
+end
+
+local function unfollow(buf)
+  local directory = followed[buf]
+  followed[buf] = nil
+  if directory and not vim.list_contains(vim.tbl_values(followed), directory) and watches[directory] then
+    watches[directory]:close()
+    watches[directory] = nil
+  end
+end
+
+--- Follow the file of a buffer. The directory is watched: a file that is written by renaming is another one each time.
+---@param buf integer
+function M.follow(buf)
+  local name = vim.api.nvim_buf_get_name(buf)
+  if followed[buf] or name == '' or vim.bo[buf].buftype ~= '' then return end
+  local directory = vim.uv.fs_realpath(vim.fs.dirname(name))
+  if not directory then return end
+  followed[buf] = directory
+  vim.api.nvim_create_autocmd({ 'BufUnload', 'BufFilePost' }, {
+    group = group,
+    buffer = buf,
+    callback = function() unfollow(buf) end,
+  })
+  if watches[directory] then return end
+  local timer = assert(vim.uv.new_timer())
+  local watch = assert(vim.uv.new_fs_event())
+  local started = watch:start(directory, {}, function(error)
+    if error then return end
+    timer:start(PAUSE, 0, vim.schedule_wrap(function()
+      for one, where in pairs(followed) do
+        if where == directory then M.look(one) end
+      end
+    end))
+  end)
+  if started then watches[directory] = watch else watch:close() end
+end
+
+return M

@@ -1,0 +1,22 @@
+--- A line of a file, in a window that shows it, or in this one. Nothing that is not saved is in the way.
+local M = {}
+
+---@param file string
+---@param line integer 1-based
+function M.line(file, line)
+  local buf = vim.fn.bufadd(file)
+  vim.cmd.normal({ "m'", bang = true }) -- CTRL-O goes back
+  local win = vim.fn.bufwinid(buf)
+  if win ~= -1 then
+    vim.api.nvim_set_current_win(win)
+  else
+    -- Without 'hidden' the text here would have to be given up.
+    if vim.bo.modified and not vim.o.hidden and vim.bo.bufhidden == '' then vim.cmd.split() end
+    vim.bo[buf].buflisted = true
+    vim.api.nvim_win_set_buf(0, buf)
+  end
+  vim.api.nvim_win_set_cursor(0, { math.max(1, math.min(line, vim.api.nvim_buf_line_count(0))), 0 })
+  vim.cmd.normal({ 'zz', bang = true })
+end
+
+return M

@@ -1,0 +1,31 @@
+--- What was typed into the REPL, also by earlier editors: a file of the person's own, one JSON string a line.
+local M = {}
+local MOST = 500
+
+local function file() return vim.fn.stdpath('state') .. '/consort-repl-history' end
+
+--- The newest entries, the oldest first.
+---@return string[]
+function M.read()
+  local ok, lines = pcall(vim.fn.readfile, file())
+  if not ok then return {} end
+  local entries = {}
+  for _, line in ipairs(vim.list_slice(lines, math.max(1, #lines - MOST + 1))) do
+    local whole, entry = pcall(vim.json.decode, line)
+    if whole and type(entry) == 'string' then table.insert(entries, entry) end
+  end
+  if #lines > 2 * MOST then pcall(vim.fn.writefile, vim.tbl_map(vim.json.encode, entries), file()) end
+  return entries
+end
+
+--- Keep an entry. A state directory that cannot be written costs the history, and nothing else.
+---@param entry string
+function M.add(entry)
+  local path = file()
+  local fresh = vim.uv.fs_stat(path) == nil
+  vim.fn.mkdir(vim.fs.dirname(path), 'p')
+  local ok = pcall(vim.fn.writefile, { vim.json.encode(entry) }, path, 'a')
+  if ok and fresh then vim.uv.fs_chmod(path, 384) end -- 0600
+end
+
+return M

@@ -1,0 +1,91 @@
+--- What runs for this editor: a mark beside its form, with the seconds and the key that stops it, and what it prints meanwhile.
+require('consort.colours')
+
+local M = {}
+local SOON = 300 -- ms; what takes less needs no mark
+local SECOND = 1000
+local LINES = 5 -- of what was printed
+
+---@class consort.Run
+---@field text string what was printed
+---@field show? fun(run: consort.Run) draws it
+---@field printed? fun(text: string) takes what is printed
+---@field timer? uv.uv_timer_t
+
+---@type table<string, consort.Run>
+local runs = {}
+local count = 0
+local namespace = vim.api.nvim_create_namespace('consort.running')
+
+local function begin(run)
+  count = count + 1
+  local token = ('nvim-%d'):format(count)
+  runs[token] = run
+  return token
+end
+
+--- What is printed goes to a function.
+---@param printed fun(text: string)
+---@return string token for `outputToken`
+function M.stream(printed) return begin({ text = '', printed = printed }) end
+
+--- The last lines that were printed, as lines below the form.
+local function below(text)
+  local lines = vim.split(vim.trim(text), '\n', { plain = true })
+  if #lines == 1 and lines[1] == '' then return end
+  local shown = {}
+  for i = math.max(1, #lines - LINES + 1), #lines do table.insert(shown, { { '  ' .. lines[i], 'ConsortOutput' } }) end
+  return shown
+end
+
+--- Mark a line as the one whose form runs.
+---@param buf integer
+---@param row integer 0-based
+---@return string token for `outputToken`
+function M.mark(buf, row)
+  local mark
+  local begun = vim.uv.now()
+  local key = require('consort.maps').key('interrupt')
+  local run = { text = '', timer = assert(vim.uv.new_timer()) }
+  run.show = function()
+    if not vim.api.nvim_buf_is_loaded(buf) then return end
+    local at = mark and vim.api.nvim_buf_get_extmark_by_id(buf, namespace, mark, {})[1] or row
+    local seconds = math.floor((vim.uv.now() - begun) / SECOND)
+    mark = vim.api.nvim_buf_set_extmark(buf, namespace, math.min(at, vim.api.nvim_buf_line_count(buf) - 1), 0, {
+      id = mark,
+      virt_text = { { (' … %d s · %s stops '):format(seconds, key), 'ConsortHint' } },
+      virt_text_pos = 'eol',
+      virt_lines = below(run.text),
+    })
+  end
+  run.gone = function()
+    run.timer:stop()
+    run.timer:close()
+    if mark and vim.api.nvim_buf_is_valid(buf) then vim.api.nvim_buf_del_extmark(buf, namespace, mark) end
+  end
+  local token = begin(run)
+  run.timer:start(SOON, SECOND, vim.schedule_wrap(function()
+    if runs[token] then run.show() end
+  end))
+  return token
+end
+
+--- `consort/output`
+function M.on_output(_, params)
+  local run = runs[params.token]
+  if not run then return end
+  run.text = (run.text .. params.text):sub(-100000) -- what is beyond the screen is in the result
+  if run.printed then run.printed(params.text) end
+  if run.show then run.show() end
+end
+
+--- It runs no longer.
+---@param token string
+function M.done(token)
+  local run = runs[token]
+  runs[token] = nil
+  if run and run.gone then run.gone() end
+end
+
+M.namespace = namespace
+return M
