@@ -38,6 +38,8 @@ pub(super) enum Kind {
     Document(Key),
     /// A question to a person.
     Approval(u64),
+    /// An answer about the status, which does not report itself or another one.
+    Status,
     /// Anything else.
     Other,
 }

@@ -68,6 +68,11 @@ async fn a_cancelled_evaluation_stops_in_lisp_and_what_it_had_made_stays() {
     let output = editor.wait_for("consort/output", |params| params["token"] == "t").await;
     assert_eq!(output["text"], "BEGUN");
     // The host answers while Lisp loops.
+    // A status is not about the questions for it.
+    let (first, second) = (world.session.status(), world.session.status());
+    for status in [first.await, second.await] {
+        assert!(!status.work.iter().any(|work| work.contains("status")), "{:?}", status.work);
+    }
     let status = editor.command("consort.status", json!({})).await.unwrap();
     assert!(status["work"].to_string().contains("(defvar *kept* 0)"), "{status}");
     editor.notify("$/cancelRequest", json!({"id": id})).await;

@@ -160,6 +160,7 @@ impl Actor {
             .jobs
             .list()
             .iter()
+            .filter(|job| job.kind != Kind::Status)
             .map(|job| format!("{} ({:.1} s)", job.what, job.since.elapsed().as_secs_f64()))
             .collect();
         if waiting > 0 {
@@ -169,7 +170,7 @@ impl Actor {
         let image = (self.image.clone(), self.checker.clone());
         let untrusted = self.config.untrusted.as_ref().map(crate::config::trust::Wish::notice);
         let gathered = status::gather(self.workspace.clone(), image, self.state.clone(), untrusted, clients, shown);
-        let mut job = Job::new(ClientId(0), Kind::Other, "answering status");
+        let mut job = Job::new(ClientId(0), Kind::Status, "answering status");
         job.client = None;
         self.jobs.start(job, reply, gathered);
     }
@@ -189,7 +190,7 @@ impl Actor {
                 self.world_changed();
             }
             Kind::Approval(id) => self.question_ended(id),
-            Kind::Other => {}
+            Kind::Status | Kind::Other => {}
         }
         if let Some(answer) = answer {
             answer.give();
