@@ -1,9 +1,12 @@
 // build.mjs [tests]: bundle the extension and its webview into dist/, or the unit tests into dist/test/.
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import esbuild from 'esbuild'
+import { enter } from './syntaxes/enter.mjs'
 import { grammar } from './syntaxes/grammar.mjs'
 
 writeFileSync('syntaxes/commonlisp.tmLanguage.json', JSON.stringify(grammar, null, 1) + '\n')
+const configuration = JSON.parse(readFileSync('language-configuration.json', 'utf8'))
+writeFileSync('language-configuration.json', JSON.stringify({ ...configuration, onEnterRules: enter }, null, 1) + '\n')
 mkdirSync('dist', { recursive: true })
 if (process.argv[2] === 'tests') {
   const tests = readdirSync('test').filter((file) => file.endsWith('.test.ts')).map((file) => `test/${file}`)

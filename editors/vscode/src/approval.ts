@@ -8,6 +8,7 @@ import { Queue, type Asked } from './queue.js'
 import type { Server } from './server.js'
 
 const PREFIX = 'Waiting for you'
+const UNDO = 'Undo'
 
 export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   private readonly queue = new Queue(() => this.changed())
@@ -62,7 +63,9 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   }
 
   private decide(decision: Decision): void {
-    this.shown?.decide(decision)
+    const asked = this.shown
+    asked?.decide(decision)
+    if (asked !== undefined && decision !== 'deny') void offerUndo(asked.approval)
   }
 
   /** From the status bar: the code, and the choices once more. */
@@ -76,7 +79,9 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
       { label: '$(close) Deny', detail: 'Nothing is changed', decision: 'deny' },
     ]
     const chosen = await vscode.window.showQuickPick(choices, { title: plain(asked.approval.what), placeHolder: 'Your decision' })
-    if (chosen !== undefined) asked.decide(chosen.decision)
+    if (chosen === undefined) return
+    asked.decide(chosen.decision)
+    if (chosen.decision !== 'deny') void offerUndo(asked.approval)
   }
 
   private changed(): void {
@@ -161,6 +166,13 @@ export function sentence(approval: Approval): string {
   const what = oneLine(approval.what, 160)
   const who = oneLine(approval.client, 40)
   return `AI agent ${who} wants to ${what.charAt(0).toLowerCase()}${what.slice(1).replace(/[.?!]$/, '')}.`
+}
+
+/** What was allowed, and the way back where there is one. */
+async function offerUndo(approval: Approval): Promise<void> {
+  if (approval.class !== 'modify-running-code') return
+  const choice = await vscode.window.showInformationMessage(`Allowed: ${plain(oneLine(approval.what, 120))}. Only the image is changed, not the file.`, UNDO)
+  if (choice === UNDO) await vscode.commands.executeCommand('consort.editor.undoReload')
 }
 
 const documentName = (approval: Approval): string => `approval/${String(approval.id).replace(/[^\w-]/g, '_')}/${approval.tool}.lisp`

@@ -2,9 +2,10 @@
 import * as vscode from 'vscode'
 import { plain, plainRange, toRange } from './convert.js'
 import type { EvalResult, Name, ReloadReport } from './lsp_ext.js'
-import { formAt, topLevelFormAt } from './reader.js'
+import { formAt, packageAt, topLevelFormAt } from './reader.js'
+import { offerPackage } from './missing_package.js'
 import type { Results } from './results.js'
-import { complain, isLisp, type Server } from './server.js'
+import { complain, isLisp, Refused, type Server } from './server.js'
 
 export type What = 'form' | 'top-level' | 'region' | 'buffer'
 
@@ -40,21 +41,27 @@ export class Evaluator {
   async evaluateRange(
     document: vscode.TextDocument, range: vscode.Range, what: What, position: vscode.Position,
   ): Promise<EvalResult | undefined> {
-    this.results.pending(document.uri, range)
+    const pending = this.results.pending(document.uri, range)
     const version = document.version
     try {
       const [name, argument] = this.question(document, range, what, position)
       const result = await this.server.run<EvalResult>(name, argument, ({ text }) => this.output.append(text))
+      pending.end()
       // A file's own range ends behind its last line break, where nothing stands.
       const at = result.range === undefined || what === 'buffer' ? range : toRange(result.range)
-      this.results.remove(document.uri, range)
       // What was edited meanwhile is not what was evaluated.
-      if (document.version === version) this.results.show(document.uri, at, result)
+      if (document.version === version) this.results.show(document.uri, at, result, packageAt(document.getText(), document.offsetAt(at.start)))
       else this.report(result)
       return result
     } catch (error) {
-      this.results.remove(document.uri, range)
-      complain(error)
+      // What had not begun changed nothing, and the value of before still holds.
+      if (error instanceof Refused && error.kind === 'interrupted') {
+        pending.cancelled()
+        return undefined
+      }
+      pending.end()
+      if (error instanceof Refused && error.kind === 'package-not-found') void offerPackage(error, document, packageAt(document.getText(), document.offsetAt(range.start)))
+      else complain(error)
       return undefined
     }
   }

@@ -6,17 +6,21 @@ import { PackagesTree, ThreadsTree } from './browse.js'
 import { Documents, SCHEME } from './documents.js'
 import { Evaluator, rangeOf, type What } from './evaluate.js'
 import { reportText } from './format.js'
+import { keySheet, type Contributions } from './keys.js'
 import type { ImageState, Name, Position, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
+import { newProject } from './new_project.js'
 import { Profiles } from './profile.js'
 import { Repl } from './repl.js'
 import { Results } from './results.js'
-import { complain, isLisp, Server } from './server.js'
+import { complain, isLisp, SELECTOR, Server } from './server.js'
 import { FrameLinks, goToFrame, goToSymbol } from './source.js'
 import { registerState } from './state.js'
 import { currentPackage, showMenu, StatusBar } from './status.js'
 import { ACTIONS, structure } from './structure.js'
 import { Tests } from './testing.js'
 import { chooseSystem, ImageTree, loadSystem, LogTree, SystemsTree, type System } from './trees.js'
+import { registerIndentation } from './typing.js'
+import { Unbalanced } from './untrusted.js'
 import { Expansions, named, tell } from './views.js'
 
 export function activate(context: vscode.ExtensionContext): { server: Server } {
@@ -41,6 +45,8 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   context.subscriptions.push(
     log, output, server, results, documents, repl, profiles, systems, image, logTree,
     new StatusBar(server),
+    registerIndentation(SELECTOR),
+    new Unbalanced(() => void server.start()),
     new Approvals(server, documents),
     tests, packages, threads, threadsView,
     threadsView.onDidChangeVisibility(() => (threads.visible = threadsView.visible)),
@@ -134,6 +140,12 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('showOutput', () => output.show(true))
   command('menu', () => showMenu(server))
   command('walkthrough', () => vscode.commands.executeCommand('workbench.action.openWalkthrough', `${context.extension.id}#consort.start`, false))
+  command('newProject', newProject)
+  command('keys', () => {
+    const { contributes } = context.extension.packageJSON as { contributes: Contributions }
+    const slime = vscode.workspace.getConfiguration('consort').get<string>('keys') === 'slime'
+    return documents.open('keys/keys.txt', keySheet(contributes, slime), { language: 'plaintext' })
+  })
   command('doctor', () => inTerminal('Consort Doctor', server, 'doctor'))
   command('status', async () => {
     try {

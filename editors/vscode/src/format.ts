@@ -34,7 +34,9 @@ export function inlineText(result: EvalResult, limit: number): string {
   }
   const value = result.values.length === 0 ? 'no value' : oneLine(result.values.join(' ; '), limit)
   const output = result.stdout.trim() === '' ? '' : `  │ ${oneLine(result.stdout, 40)}`
-  return `⇒ ${value}${output}`
+  // What the compiler or the code warned of is in the hover.
+  const warned = result.warnings.length > 0 ? '⚠ ' : ''
+  return `${warned}⇒ ${value}${output}`
 }
 
 export function bytesText(bytes: number): string {

@@ -10,8 +10,19 @@ interface Shown {
   uri: string
   range: vscode.Range
   result: EvalResult | undefined
+  /** The package that the code was read in. */
+  package: string | undefined
   decoration: vscode.TextEditorDecorationType
 }
+
+/** The mark of a form that runs. */
+export interface Pending {
+  end(): void
+  /** It was taken out of the queue: the value of before stays, and it is said that it is older. */
+  cancelled(): void
+}
+
+const STOP_KEY = process.platform === 'darwin' ? '⌃⌥L I' : 'Ctrl+Alt+L I'
 
 export class Results implements vscode.Disposable {
   private shown: Shown[] = []
@@ -42,35 +53,67 @@ export class Results implements vscode.Disposable {
     return this.last.status === 'ok' ? valuesText(this.last) : resultText(this.last)
   }
 
-  /** Say that the form runs. */
-  pending(uri: vscode.Uri, range: vscode.Range): void {
-    this.put(uri, range, undefined, { contentText: '   …', color: new vscode.ThemeColor('consort.pendingForeground') })
+  /** Say that the form runs, for how long, and what stops it. */
+  pending(uri: vscode.Uri, range: vscode.Range): Pending {
+    const color = new vscode.ThemeColor('consort.pendingForeground')
+    const before = this.shown.find((shown) => this.stands(shown, uri, range))
+    const begun = Date.now()
+    let put = this.put(uri, range, undefined, undefined, { contentText: '   …', color })
+    const tick = (): void => {
+      // An edit took it away.
+      if (!this.shown.includes(put)) return clearInterval(timer)
+      put = this.put(uri, put.range, undefined, undefined, { contentText: `   … ${Math.floor((Date.now() - begun) / 1000)} s · ${STOP_KEY} stops`, color })
+    }
+    const timer = setInterval(tick, 1000)
+    const end = (): void => {
+      clearInterval(timer)
+      this.forget((shown) => shown === put)
+    }
+    return {
+      end,
+      cancelled: () => {
+        if (!this.shown.includes(put)) return end()
+        const at = put.range
+        end()
+        const old = before?.result === undefined ? '' : `${inlineText(before.result, this.limit)}  · `
+        this.put(uri, at, before?.result, before?.package, { contentText: `   ${old}cancelled, not evaluated again`, color })
+      },
+    }
   }
 
-  show(uri: vscode.Uri, range: vscode.Range, result: EvalResult): void {
+  private get limit(): number {
+    return vscode.workspace.getConfiguration('consort').get<number>('inlineResults.maxLength', 120)
+  }
+
+  show(uri: vscode.Uri, range: vscode.Range, result: EvalResult, inPackage?: string): void {
     this.last = result
-    const limit = vscode.workspace.getConfiguration('consort').get<number>('inlineResults.maxLength', 120)
     if (!vscode.workspace.getConfiguration('consort').get<boolean>('inlineResults.enabled', true)) {
       this.remove(uri, range)
       return
     }
     const color = result.status === 'ok' ? 'consort.resultForeground' : 'consort.errorForeground'
-    this.put(uri, range, result, {
-      contentText: `   ${inlineText(result, limit)}`,
+    this.put(uri, range, result, inPackage, {
+      contentText: `   ${inlineText(result, this.limit)}`,
       color: new vscode.ThemeColor(color),
       fontStyle: result.status === 'ok' ? 'normal' : 'italic',
     })
   }
 
   remove(uri: vscode.Uri, range: vscode.Range): void {
-    this.forget((shown) => shown.uri === uri.toString() && shown.range.end.line === range.end.line)
+    this.forget((shown) => this.stands(shown, uri, range))
+  }
+
+  private stands(shown: Shown, uri: vscode.Uri, range: vscode.Range): boolean {
+    return shown.uri === uri.toString() && shown.range.end.line === range.end.line
   }
 
   clear(): void {
     this.forget(() => true)
   }
 
-  private put(uri: vscode.Uri, range: vscode.Range, result: EvalResult | undefined, after: vscode.ThemableDecorationAttachmentRenderOptions): void {
+  private put(
+    uri: vscode.Uri, range: vscode.Range, result: EvalResult | undefined, inPackage: string | undefined, after: vscode.ThemableDecorationAttachmentRenderOptions,
+  ): Shown {
     this.remove(uri, range)
     const decoration = vscode.window.createTextEditorDecorationType({
       after: { ...after, margin: '0 0 0 1ch' },
@@ -78,10 +121,11 @@ export class Results implements vscode.Disposable {
       overviewRulerColor: new vscode.ThemeColor(result !== undefined && result.status !== 'ok' ? 'consort.errorForeground' : 'consort.resultForeground'),
       overviewRulerLane: vscode.OverviewRulerLane.Center,
     })
-    const shown: Shown = { uri: uri.toString(), range, result, decoration }
+    const shown: Shown = { uri: uri.toString(), range, result, package: inPackage, decoration }
     this.shown.push(shown)
     this.draw(shown)
     void vscode.commands.executeCommand('setContext', 'consort.resultsShown', true)
+    return shown
   }
 
   private draw(shown: Shown): void {
@@ -91,7 +135,7 @@ export class Results implements vscode.Disposable {
       if (editor.document.uri.toString() !== shown.uri || range.end.line >= editor.document.lineCount) continue
       // To the line's end, also when more than the form stands there.
       const options: vscode.DecorationOptions = { range: new vscode.Range(first, editor.document.lineAt(range.end.line).range.end) }
-      if (result !== undefined) options.hoverMessage = hover(result)
+      options.hoverMessage = result === undefined ? stopHover() : hover(result, shown.package)
       editor.setDecorations(shown.decoration, [options])
     }
   }
@@ -116,12 +160,26 @@ export class Results implements vscode.Disposable {
   }
 }
 
-/** The whole result, for reading and copying. */
-export function hover(result: EvalResult): vscode.MarkdownString {
+function stopHover(): vscode.MarkdownString {
+  const markdown = new vscode.MarkdownString('$(debug-stop) [Stop it](command:consort.editor.interrupt)', true)
+  markdown.isTrusted = { enabledCommands: ['consort.editor.interrupt'] }
+  return markdown
+}
+
+/** The whole result, for reading and copying. What can be done with it comes first: a long value would push it out of sight. */
+export function hover(result: EvalResult, inPackage?: string): vscode.MarkdownString {
   const markdown = new vscode.MarkdownString(undefined, true)
   markdown.isTrusted = { enabledCommands: ['consort.editor.copyText', 'consort.editor.openResult', 'consort.editor.goToFrame'] }
   const link = (title: string, command: string, argument: unknown): string =>
     `[${title}](command:${command}?${encodeURIComponent(JSON.stringify([argument]))})`
+  const timing = result.timing === null ? '' : `$(clock) ${timingText(result.timing)}  ·  `
+  const copied = result.status === 'ok' ? valuesText(result) : resultText(result)
+  // A link holds its text, so a huge one is copied from its document instead.
+  const copy = copied.length <= 20_000 ? `${link('$(copy) Copy', 'consort.editor.copyText', copied)}  ·  ` : ''
+  const open = resultText(result)
+  markdown.appendMarkdown(
+    `${timing}evaluated by you in ${escaped(inPackage ?? result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', open.slice(0, 50_000))}\n\n`,
+  )
   if (result.error !== null) markdown.appendMarkdown(`**${escaped(result.error.type)}**\n\n${fenced(result.error.message, 'text')}\n\n`)
   if (result.status === 'interrupted') markdown.appendMarkdown('Interrupted.\n\n')
   if (result.values.length > 0) markdown.appendMarkdown(`${fenced(valuesText(result), 'commonlisp', 4000)}\n\n`)
@@ -134,14 +192,6 @@ export function hover(result: EvalResult): vscode.MarkdownString {
   const frames = (result.error?.backtrace ?? []).slice(0, 15)
   if (frames.length > 0) markdown.appendMarkdown(`Backtrace\n\n${frames.map((_, index) => frameLine(frames, index, result.error?.message ?? '')).join('  \n')}\n\n`)
   if (result.omitted > 0) markdown.appendMarkdown(`${result.omitted} characters were left out.\n\n`)
-  const timing = result.timing === null ? '' : `$(clock) ${timingText(result.timing)}  ·  `
-  const copied = result.status === 'ok' ? valuesText(result) : resultText(result)
-  // A link holds its text, so a huge one is copied from its document instead.
-  const copy = copied.length <= 20_000 ? `${link('$(copy) Copy', 'consort.editor.copyText', copied)}  ·  ` : ''
-  const open = resultText(result)
-  markdown.appendMarkdown(
-    `${timing}evaluated by you in ${escaped(result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', open.slice(0, 50_000))}`,
-  )
   return markdown
 }
 

@@ -5,10 +5,11 @@ import { findBinary, type Found } from './binary.js'
 import { plain } from './format.js'
 import { COMMANDS, type Approval, type Decision, type ImageState, type LogEntry, type Name, type Output } from './lsp_ext.js'
 import { serverSettings } from './settings.js'
+import { inTime } from './typing.js'
 
 /** The languages that are sent to the server: ours, and what other extensions call Common Lisp by. */
 export const LANGUAGES = ['commonlisp', 'lisp']
-const SELECTOR = LANGUAGES.flatMap((language) => [
+export const SELECTOR = LANGUAGES.flatMap((language) => [
   { scheme: 'file', language },
   { scheme: 'untitled', language },
 ])
@@ -16,7 +17,7 @@ export const isLisp = (document: vscode.TextDocument): boolean =>
   LANGUAGES.includes(document.languageId) && (document.uri.scheme === 'file' || document.uri.scheme === 'untitled')
 
 /** Why nothing answers. */
-export type Down = 'not-found' | 'stopped'
+export type Down = 'not-found' | 'stopped' | 'untrusted'
 export type Condition = ImageState | { state: 'down'; why: Down }
 
 /** What a command says that the server could not do. Its message is for a person. */
@@ -89,6 +90,10 @@ export class Server implements vscode.Disposable {
 
   async start(): Promise<void> {
     await this.stop()
+    if (!vscode.workspace.isTrusted) {
+      this.become({ state: 'down', why: 'untrusted' })
+      return
+    }
     const setting = vscode.workspace.getConfiguration('consort').get<string>('server.path', '')
     this.found = findBinary(setting, this.folder?.fsPath, this.context.extensionPath, process.env)
     await vscode.commands.executeCommand('setContext', 'consort.binaryFound', this.found !== undefined)
@@ -193,6 +198,8 @@ export class Server implements vscode.Disposable {
           await next(document)
           this.sent.delete(document.uri.toString())
         },
+        provideOnTypeFormattingEdits: (document, position, ch, options, token, next) =>
+          inTime(document, position, ch, next(document, position, ch, options, token)),
         workspace: {
           // Only the server's own keys, and only what a person set: see settings.ts.
           configuration: async (params, token, next) => {
@@ -254,7 +261,7 @@ export function describe(condition: Condition): string {
     case 'dead':
       return `${condition.reason}${condition.final ? '' : ' It is being started again.'}`
     case 'down':
-      return condition.why === 'not-found' ? 'the program `consort` was not found' : 'not running'
+      return { 'not-found': 'the program `consort` was not found', untrusted: 'waits until you trust this folder', stopped: 'not running' }[condition.why]
   }
 }
 

@@ -1,8 +1,9 @@
 // The status bar: the image's state, the package at the cursor, busy or idle. A click opens the menu.
 import * as vscode from 'vscode'
-import { plain } from './format.js'
+import { oneLine, plain } from './format.js'
 import { packageAt } from './reader.js'
-import { describe, isLisp, type Server } from './server.js'
+import { missingSbcl, installation } from './install.js'
+import { describe, isLisp, type Condition, type Server } from './server.js'
 
 export class StatusBar implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem('consort.status', vscode.StatusBarAlignment.Left, 10)
@@ -34,11 +35,10 @@ export class StatusBar implements vscode.Disposable {
   private show(): void {
     const { condition } = this.server
     const name = currentPackage()
-    const suffix = name === undefined ? '' : `  ${name}`
     this.item.backgroundColor = undefined
     switch (condition.state) {
       case 'ready':
-        this.item.text = `${this.server.busy ? '$(loading~spin)' : '$(circle-filled)'} Lisp${suffix}`
+        this.item.text = `${this.server.busy ? '$(loading~spin)' : '$(circle-filled)'} Lisp${this.where()}${name === undefined ? '' : `: ${name}`}`
         break
       case 'idle':
         this.item.text = '$(circle-outline) Lisp'
@@ -47,16 +47,23 @@ export class StatusBar implements vscode.Disposable {
         this.item.text = '$(loading~spin) Lisp starting'
         break
       case 'dead':
-        this.item.text = condition.final ? '$(error) Lisp ended' : '$(sync~spin) Lisp restarting'
+        this.item.text = missingSbcl(condition) ? '$(error) SBCL is not installed' : condition.final ? '$(error) Lisp ended' : '$(sync~spin) Lisp restarting'
         if (condition.final) this.item.backgroundColor = new vscode.ThemeColor('statusBarItem.errorBackground')
         break
       case 'down':
-        this.item.text = condition.why === 'not-found' ? '$(warning) Consort is not installed' : '$(circle-slash) Lisp off'
+        this.item.text = { 'not-found': '$(warning) Consort is not installed', untrusted: '$(shield) Lisp: not trusted', stopped: '$(circle-slash) Lisp off' }[condition.why]
         if (condition.why === 'not-found') this.item.backgroundColor = new vscode.ThemeColor('statusBarItem.warningBackground')
     }
+    const alone = this.where() === '' ? '' : '\n\nOf the folders of this window it has an image for the first. Open another in a window of its own: an agent that is started there meets the image of that window.'
     const busy = condition.state === 'ready' && this.server.busy ? '\n\nEvaluating. Click to interrupt.' : ''
-    this.item.tooltip = new vscode.MarkdownString('**Consort**: ').appendText(describe(condition)).appendMarkdown(busy)
+    this.item.tooltip = new vscode.MarkdownString('**Consort**: ').appendText(describe(condition)).appendMarkdown(busy + alone)
     this.offerHelp()
+  }
+
+  /** Of several folders, the one that has the image. */
+  private where(): string {
+    const folders = vscode.workspace.workspaceFolders ?? []
+    return folders.length < 2 ? '' : ` in ${plain(oneLine(folders[0]?.name ?? '', 20))}`
   }
 
   /** Say once, in one notification, what is missing and where it is explained. */
@@ -67,14 +74,36 @@ export class StatusBar implements vscode.Disposable {
     const ended = condition.state === 'dead' && condition.final
     if (this.asked || !(missing || ended)) return
     this.asked = true
-    const message = missing
-      ? 'Consort: the program `consort` was not found. Four commands install it.'
-      : `Consort: Lisp did not start. ${plain(firstSentence(condition.state === 'dead' ? condition.reason : ''))}`
-    void vscode.window.showWarningMessage(message, 'Show What to Do', 'Try Again').then((choice) => {
-      if (choice === 'Show What to Do') void vscode.commands.executeCommand('consort.editor.walkthrough')
-      if (choice === 'Try Again') void vscode.commands.executeCommand(missing ? 'consort.editor.restartServer' : 'consort.editor.restart')
-    })
+    void (missing ? offerConsort() : missingSbcl(condition) ? offerSbcl() : offerLog(condition))
   }
+}
+
+/** One sentence that fits into a notification, and a button for each thing that can be done. */
+async function offerConsort(): Promise<void> {
+  const choice = await vscode.window.showWarningMessage('Consort is not installed, or not where it was looked for.', 'Show What to Do', 'Set Its Path', 'Try Again')
+  if (choice === 'Show What to Do') await vscode.commands.executeCommand('consort.editor.walkthrough')
+  if (choice === 'Set Its Path') await vscode.commands.executeCommand('workbench.action.openSettings', 'consort.server.path')
+  if (choice === 'Try Again') await vscode.commands.executeCommand('consort.editor.restartServer')
+}
+
+async function offerSbcl(): Promise<void> {
+  const { title, command } = await installation()
+  const choice = await vscode.window.showWarningMessage('SBCL, the Lisp that Consort needs, is not installed.', title, 'Other Systems', 'Try Again')
+  if (choice === title) {
+    const terminal = vscode.window.createTerminal('Install SBCL')
+    terminal.show()
+    // The person sees it, and presses Enter.
+    terminal.sendText(command, false)
+  }
+  if (choice === 'Other Systems') await vscode.commands.executeCommand('consort.editor.walkthrough')
+  if (choice === 'Try Again') await vscode.commands.executeCommand('consort.editor.restart')
+}
+
+async function offerLog(condition: Condition): Promise<void> {
+  const why = oneLine(plain(firstSentence(condition.state === 'dead' ? condition.reason : '')), 90)
+  const choice = await vscode.window.showWarningMessage(`Lisp has ended. ${why}`, 'Show the Log', 'Try Again')
+  if (choice === 'Show the Log') await vscode.commands.executeCommand('consort.editor.showLog')
+  if (choice === 'Try Again') await vscode.commands.executeCommand('consort.editor.restart')
 }
 
 const firstSentence = (text: string): string => /^.*?[.!?](?=\s|$)/s.exec(text)?.[0] ?? text
@@ -100,6 +129,7 @@ export async function showMenu(server: Server): Promise<void> {
     ...entry('$(info) Status', 'consort.editor.status', 'The image, who is connected, what is in progress', server.started),
     ...entry('$(checklist) Doctor', 'consort.editor.doctor', 'Look whether everything needed is there', server.found !== undefined),
     ...entry('$(copilot) Set up an agent', 'consort.editor.copyAgentConfiguration', 'The configuration for Claude Code, Cursor and others'),
+    ...entry('$(keyboard) Keys', 'consort.editor.keys', 'What is on which key'),
     ...entry('$(book) Get started', 'consort.editor.walkthrough', 'The walkthrough'),
   ]
   const chosen = await vscode.window.showQuickPick(items, { title: `Consort: ${plain(describe(server.condition))}`, placeHolder: 'What to do' })

@@ -77,15 +77,16 @@ export class Tests implements vscode.Disposable {
       if (token.isCancellationRequested) break
       const system = item.parent ?? item
       this.ran.add(system.id)
-      run.started(item)
+      // Only tests are counted: a system has the state of its tests, and one of its own when there were none to run.
+      if (item.parent !== undefined) run.started(item)
       try {
         const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: this.names.get(item.id) ?? item.label }
         const report = await this.server.run<TestReport>('runTests', what, undefined, token)
         run.appendOutput(`${report.text}\n`.replace(/\r?\n/g, '\r\n'))
         for (const outcome of report.tests) this.record(controller, run, system, outcome)
-        if (item.parent === undefined) {
+        if (item.parent === undefined && report.tests.length === 0) {
           if (report.success) run.passed(item)
-          else run.failed(item, new vscode.TestMessage(report.text))
+          else run.errored(item, new vscode.TestMessage(report.text))
         }
       } catch (error) {
         run.errored(item, new vscode.TestMessage(error instanceof Error ? error.message : String(error)))

@@ -78,11 +78,13 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
   const chosen = system?.name ?? (await chooseSystem('Load a system'))
   if (chosen === undefined) return
   try {
+    const begun = Date.now()
     const options = { location: vscode.ProgressLocation.Notification, title: `Loading ${chosen}`, cancellable: true }
     const result = await vscode.window.withProgress(options, (_, token) =>
       server.run<LoadResult>('loadSystem', { system: chosen, force: false }, undefined, token),
     )
     output.append(result.stdout + result.stderr)
+    server.log.info(`Load system ${chosen}: ${result.loaded ? 'loaded' : 'not loaded'}, ${((Date.now() - begun) / 1000).toFixed(1)} s`)
     if (!result.loaded) throw new Refused(`${chosen} was not loaded. ${result.error?.message ?? ''}`, undefined)
     tree.refresh()
     vscode.window.setStatusBarMessage(`$(check) ${chosen} is loaded`, 4000)

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import test from 'node:test'
+import { keySheet, SLIME } from '../src/keys.js'
 import { COMMANDS } from '../src/lsp_ext.js'
 
 interface Manifest {
@@ -62,4 +63,15 @@ test('activation waits for nothing and is not asked for by every window', () => 
   // What runs while it is activated reads no file and starts no program, but for a look at where the binary is.
   const sync = readdirSync('src').filter((file) => file.endsWith('.ts') && /\b(readFileSync|readdirSync|execSync|execFileSync|spawnSync)\b/.test(readFileSync(`src/${file}`, 'utf8')))
   assert.deepEqual(sync, [])
+})
+
+test("SLIME's keys are an option, and the sheet has all that are on", () => {
+  const slime = contributes.keybindings.filter(({ when }) => when?.includes(SLIME) === true)
+  assert.ok(slime.some(({ key, command }) => key === 'ctrl+c ctrl+c' && command === 'consort.editor.evalTopLevelForm'))
+  // No key of VS Code's own is taken without the option.
+  for (const { key, when } of contributes.keybindings) assert.ok(/^(?:ctrl\+alt\+l |alt\+enter$)/.test(key) || when?.includes(SLIME) === true, key)
+  const [plain, both] = [keySheet(contributes, false), keySheet(contributes, true)]
+  assert.match(plain, /^Alt\+Enter +Evaluate the Top-Level Form$/m)
+  assert.match(both, /^Alt\+Enter, Ctrl\+C Ctrl\+C +Evaluate the Top-Level Form$/m)
+  assert.match(both, /^Ctrl\+Alt\+L E, Ctrl\+X Ctrl\+E /m)
 })

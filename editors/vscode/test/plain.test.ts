@@ -9,7 +9,10 @@ import { configurations } from '../src/configurations.js'
 import { treeOf, totals } from '../src/folded.js'
 import { bytesText, fenced, inlineText, plain, resultText } from '../src/format.js'
 import type { Approval, EvalResult } from '../src/lsp_ext.js'
+import { projectFiles, wrongName } from '../src/project.js'
 import { Queue } from '../src/queue.js'
+import { complete } from '../src/reader.js'
+import { installationOn } from '../src/install.js'
 import { moved } from '../src/ranges.js'
 import { FILE_ONLY, SERVER_KEYS, serverSettings } from '../src/settings.js'
 import { systemsIn } from '../src/systems.js'
@@ -24,6 +27,7 @@ test('a value at the end of the line', () => {
   assert.equal(inlineText({ ...ok, values: ['(1\n  2)', '4'] }, 80), '⇒ (1 2) ; 4')
   assert.equal(inlineText({ ...ok, values: ['x'.repeat(100)] }, 10), `⇒ ${'x'.repeat(9)}…`)
   assert.equal(inlineText({ ...ok, stdout: '\nhello ' }, 80), '⇒ 3  │ hello')
+  assert.equal(inlineText({ ...ok, warnings: ['w'] }, 80), '⚠ ⇒ 3')
   const error = { type: 'DIVISION-BY-ZERO', message: 'no', backtrace: ['(/ 1 0)'] }
   const failed: EvalResult = { ...ok, status: 'error', values: [], error }
   assert.equal(inlineText(failed, 80), '✗ DIVISION-BY-ZERO: no')
@@ -39,6 +43,14 @@ test('a fence that its text cannot end', () => {
 test('a name of an agent is no link and no icon', () => {
   assert.equal(plain('[Deny](command:consort.editor.approve) $(check)'), '[Deny]\\u{28}command:consort.editor.approve) $\\u{28}check)')
   assert.equal(plain('(list [a] (b))'), '(list [a] (b))')
+})
+
+test('SBCL is installed by the one command of this system', () => {
+  const command = (platform: string, release: string): string => installationOn(platform, release).command
+  assert.equal(command('darwin', ''), 'brew install sbcl')
+  assert.equal(command('linux', 'NAME="Debian GNU/Linux"\nID=debian\n'), 'sudo apt-get install sbcl')
+  assert.equal(command('linux', 'ID="rocky"\nID_LIKE="rhel centos fedora"\n'), 'sudo dnf install sbcl')
+  assert.equal(command('linux', 'ID=manjaro\nID_LIKE=arch\n'), 'sudo pacman -S sbcl')
 })
 
 test('bytes in words', () => {
@@ -177,4 +189,13 @@ test('configurations for agents', () => {
   const all = configurations('/my programs/consort', '/w')
   assert.equal(all[0]?.text, "claude mcp add consort -- '/my programs/consort' mcp --workspace /w")
   for (const { where, text } of all) if (where.endsWith('.json')) JSON.parse(text)
+})
+
+test('a new project is whole', () => {
+  const files = projectFiles('my-project')
+  assert.deepEqual(Object.keys(files), ['my-project.asd', 'package.lisp', 'my-project.lisp', 'tests.lisp'])
+  assert.deepEqual(systemsIn(files['my-project.asd'] ?? ''), ['my-project', 'my-project/tests'])
+  for (const [name, text] of Object.entries(files)) assert.ok(complete(text), name)
+  for (const name of ['My', '-a', 'a/b', '', 'a b', '../a', 'a-']) assert.notEqual(wrongName(name), undefined, name)
+  assert.equal(wrongName('my-project'), undefined)
 })

@@ -15,6 +15,7 @@ import program from './steps/program.mjs'
 import repl from './steps/repl.mjs'
 import testing from './steps/testing.mjs'
 import trees from './steps/trees.mjs'
+import typing from './steps/typing.mjs'
 import { Steps } from './steps.mjs'
 import { Workbench } from './workbench.mjs'
 
@@ -37,7 +38,7 @@ async function loaded() {
 const about = { workbench, page: workbench.page, place, step: steps.step, status, loaded }
 
 await workbench.folder('telegraph')
-for (const part of [fixing, evaluation, repl, lasting, expansion, profile, approval, names, backtrace, testing, trees, activation, program]) await part(about)
+for (const part of [fixing, evaluation, repl, lasting, expansion, profile, approval, names, backtrace, testing, trees, typing, activation, program]) await part(about)
 await steps.step('no outside host was asked', async () => assert.deepEqual([...workbench.outside], []))
 
 await workbench.context.close()

@@ -36,6 +36,8 @@ export default async function ({ workbench, page, place, step }) {
       assert.ok(Math.abs(said.y - line.y) < 8, `the failure is not in the test's line: ${said.y}, ${line.y}`)
       return true
     })
+    // Tests are counted, and not the systems that they are of.
+    await page.locator('.result-summary', { hasText: '1/2' }).first().waitFor()
     await workbench.both('12-tests')
   }, 'runTests')
 

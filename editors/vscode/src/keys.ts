@@ -1,0 +1,25 @@
+// The sheet of keys, from the manifest: what it says is what VS Code does. No `vscode` here.
+
+export interface Contributions {
+  commands: { command: string; title: string }[]
+  keybindings: { command: string; key: string; when?: string }[]
+}
+
+/** The condition of the keys that are SLIME's. */
+export const SLIME = 'config.consort.keys == slime'
+
+/** A key as it is printed on a keyboard: `ctrl+alt+l shift+r` is `Ctrl+Alt+L Shift+R`. */
+export const printed = (key: string): string => key.replace(/[a-z]+|[0-9]/g, (word) => word.charAt(0).toUpperCase() + word.slice(1))
+
+/** A table of the commands that have keys, in the manifest's order. */
+export function keySheet({ commands, keybindings }: Contributions, slime: boolean): string {
+  const shown = keybindings.filter(({ when }) => slime || when?.includes(SLIME) !== true)
+  const rows = commands.flatMap(({ command, title }) => {
+    const keys = shown.filter((one) => one.command === command).map(({ key }) => printed(key))
+    return keys.length === 0 ? [] : [{ keys: keys.join(', '), title }]
+  })
+  const width = Math.max(...rows.map(({ keys }) => keys.length))
+  const lines = rows.map(({ keys, title }) => `${keys.padEnd(width)}  ${title}`)
+  const more = slime ? "SLIME's keys are on: the setting consort.keys." : 'The setting consort.keys puts SLIME\'s keys beside these.'
+  return `${lines.join('\n')}\n\n${more} All of them can be changed: "Preferences: Open Keyboard Shortcuts", and type "consort".\n`
+}

@@ -1,0 +1,48 @@
+// A new project: a system, its package, and tests that need no library. No `vscode` here.
+
+/** Why a name cannot be a system's; undefined when it can. */
+export function wrongName(name: string): string | undefined {
+  return /^[a-z][a-z0-9-]*[a-z0-9]$/.test(name) ? undefined : 'Lower-case letters, digits and hyphens, beginning with a letter: my-project'
+}
+
+/** The files of a project, by their names. */
+export function projectFiles(name: string): Record<string, string> {
+  return {
+    [`${name}.asd`]: `(defsystem "${name}"
+  :description "What ${name} is for."
+  :version "0.1.0"
+  :serial t
+  :components ((:file "package")
+               (:file "${name}"))
+  :in-order-to ((test-op (test-op "${name}/tests"))))
+
+(defsystem "${name}/tests"
+  :depends-on ("${name}")
+  :components ((:file "tests"))
+  :perform (test-op (operation component)
+             (symbol-call :${name}/tests :run)))
+`,
+    'package.lisp': `(defpackage :${name}
+  (:use :cl)
+  (:export #:greeting))
+`,
+    [`${name}.lisp`]: `(in-package :${name})
+
+(defun greeting (name)
+  "Greets somebody by NAME."
+  (format nil "Hello, ~A!" name))
+
+;; Put the cursor behind the next line and press Alt+Enter.
+;; (greeting "Lisp")
+`,
+    'tests.lisp': `(defpackage :${name}/tests
+  (:use :cl)
+  (:export #:run))
+(in-package :${name}/tests)
+
+(defun run ()
+  "Signals an error when a test fails."
+  (assert (equal (${name}:greeting "Lisp") "Hello, Lisp!")))
+`,
+  }
+}

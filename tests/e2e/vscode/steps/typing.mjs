@@ -1,0 +1,73 @@
+// What a person types, key by key: where new lines stand, what runs and is stopped, what is offered when a package is not there.
+import assert from 'node:assert/strict'
+import { once } from '../workbench.mjs'
+
+export default async function ({ workbench, page, step }) {
+  const scratch = () => workbench.text('scratch.lisp')
+  /** An empty file, with the cursor in it. */
+  const empty = async () => {
+    await workbench.scratch(';')
+    await page.keyboard.press('Backspace')
+    await workbench.until('an empty file', async () => (await scratch()) === '')
+  }
+  const keys = async (...pressed) => {
+    for (const key of pressed) await page.keyboard.press(key)
+  }
+  const button = (words) => page.locator('.notification-toast a.monaco-button', { hasText: words }).first()
+
+  await step('what is typed stands where Lisp has it, at the first keystroke', async () => {
+    await empty()
+    // As fast as keys can come: no answer of the server is waited for between them.
+    await page.keyboard.type('(defun shout (word)\n(when word\n(let ((loud (string-upcase word))\n(soft 1))')
+    const lines = ['(defun shout (word)', '  (when word', '    (let ((loud (string-upcase word))', '          (soft 1))']
+    await workbench.until('the lines as wanted', async () => (await scratch()).startsWith(lines.join('\n')))
+    // Where a line alone does not say it, a moment later.
+    await page.keyboard.press('Enter')
+    await workbench.until('the indentation of the body', async () => /^ {6}(?! )/.test((await workbench.state()).active?.line))
+    await page.keyboard.type('(list loud\nsoft')
+    await workbench.until('the argument below the one before', async () => (await workbench.state()).active?.line.startsWith(`${' '.repeat(12)}soft`))
+    await workbench.picture('13-typed-dark')
+  })
+
+  await step('a form that runs says for how long, and is stopped by a key', async () => {
+    await workbench.scratch('(defun square (x) (* x x))\n\n(square 12)\n\n(loop (sleep 1))')
+    await workbench.evaluate('scratch.lisp', 'defun square', 'SQUARE')
+    await workbench.evaluate('scratch.lisp', /^\(square/, '⇒ 144')
+    await workbench.ready()
+    await workbench.cursor('scratch.lisp', '(loop')
+    await keys('Alt+Enter')
+    await workbench.shows('scratch.lisp', ' s · Ctrl+Alt+L I stops')
+    // One that waits for its turn, and is cancelled, keeps its value and says so.
+    await workbench.cursor('scratch.lisp', /^\(square/)
+    await keys('Alt+Enter')
+    await workbench.until('the form to wait', async () => (await workbench.inline('scratch.lisp')).filter((one) => one.startsWith('…')).length === 2)
+    await workbench.picture('14-running-dark')
+    await keys('Control+Alt+l', 'i')
+    await workbench.shows('scratch.lisp', 'interrupted')
+    assert.match(await workbench.shows('scratch.lisp', 'cancelled'), /^⇒ 144 {2}· cancelled, not evaluated again$/)
+  })
+
+  await step('code in a package that is not there yet: a button makes it', async () => {
+    await workbench.scratch('(defpackage :buttons (:use :cl))\n(in-package :buttons)\n\n(defun answer ()\n  42)')
+    await workbench.ready()
+    await workbench.cursor('scratch.lisp', '  42)')
+    await keys('Alt+Enter')
+    await button('Evaluate the Whole File').waitFor()
+    await workbench.picture('15-package-dark')
+    await workbench.ran('the evaluation of the file', () => button('Evaluate the Whole File').click(once))
+    await workbench.shows('scratch.lisp', 'ANSWER')
+    await page.keyboard.press('Control+End')
+    await page.keyboard.type('\n\n(warn "careful")')
+    await workbench.evaluate('scratch.lisp', '(warn', '⚠ ⇒')
+    // The hover names the package that the code was read in, with what can be done first.
+    const hover = page.locator('.monaco-hover:not(.hidden)', { hasText: 'evaluated by you in' }).first()
+    await workbench.until('the hover', async () => {
+      await page.mouse.move(640, 795)
+      await workbench.editor('scratch.lisp').locator('.view-line', { hasText: '(warn' }).locator('span span').first().hover(once)
+      return workbench.soon(() => hover.isVisible())
+    })
+    assert.match(await hover.textContent(), /evaluated by you in BUTTONS/)
+    assert.match(await hover.textContent(), /careful/)
+    await workbench.shot('16-warned-dark')
+  })
+}
