@@ -6,6 +6,7 @@ import { SCHEME, type Documents } from './documents.js'
 import { oneLine, plain, wrapped } from './format.js'
 import { Queue, type Asked } from './queue.js'
 import type { Server } from './server.js'
+import { definitionText } from './source.js'
 
 const PREFIX = 'Waiting for you'
 const UNDO = 'Undo'
@@ -21,7 +22,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   private timer: NodeJS.Timeout | undefined
 
   constructor(
-    server: Server,
+    private readonly server: Server,
     private readonly documents: Documents,
   ) {
     this.item.name = 'Consort: approval'
@@ -123,10 +124,11 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     if (asked !== this.shown) return
     const { approval } = asked
     // One with a button is shown whole, with all of its text; VS Code takes the button's title here too, though its types say `boolean`.
-    const cancellable = 'Deny' as unknown as boolean
+    // It answers nothing: the answers stand beside each other, and none is plainer than another.
+    const cancellable = 'Later' as unknown as boolean
     void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, cancellable }, (progress, token) => {
-      token.onCancellationRequested(() => asked.decide('deny'))
-      const links = '[Allow](command:consort.editor.approve)  ·  [Allow for this session](command:consort.editor.approveForSession)'
+      token.onCancellationRequested(() => this.endNotice())
+      const links = '[Allow](command:consort.editor.approve)  ·  [Allow for this session](command:consort.editor.approveForSession)  ·  [Deny](command:consort.editor.deny)'
       let percent = 0
       const say = (): void => {
         const left = this.queue.secondsLeft(asked)
@@ -147,8 +149,23 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     })
   }
 
+  /** The definition that would be replaced. That it cannot be told is no reason not to ask. */
+  private async before(approval: Approval): Promise<string | undefined> {
+    const { function: name } = (approval.arguments ?? {}) as { function?: unknown }
+    if (approval.code == null || typeof name !== 'string') return undefined
+    return definitionText(this.server, name).catch(() => undefined)
+  }
+
   private async showCode(approval: Approval): Promise<void> {
     const name = documentName(approval)
+    const before = await this.before(approval)
+    if (before !== undefined) {
+      const left = this.documents.set(name.replace('approval/', 'before/'), `${before}\n`)
+      const right = this.documents.set(name, `${approval.code ?? ''}\n`)
+      const options: vscode.TextDocumentShowOptions = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true, preview: true }
+      await vscode.commands.executeCommand('vscode.diff', left, right, `${PREFIX}: ${plain(oneLine(approval.what, 60))}`, options)
+      return
+    }
     const header = [
       ...wrapped(`${PREFIX}: ${sentence(approval)}`, 40),
       ...(approval.file == null ? [] : [`File: ${approval.file}`]),
@@ -181,6 +198,9 @@ async function closeDocument(approval: Approval): Promise<void> {
   const path = `/${documentName(approval)}`
   const tabs = vscode.window.tabGroups.all
     .flatMap((group) => group.tabs)
-    .filter((tab) => tab.input instanceof vscode.TabInputText && tab.input.uri.scheme === SCHEME && tab.input.uri.path === path)
+    .filter(({ input }) => {
+      const uri = input instanceof vscode.TabInputText ? input.uri : input instanceof vscode.TabInputTextDiff ? input.modified : undefined
+      return uri?.scheme === SCHEME && uri.path === path
+    })
   if (tabs.length > 0) await vscode.window.tabGroups.close(tabs, true)
 }

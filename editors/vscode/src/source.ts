@@ -49,6 +49,16 @@ export async function goToFrame(server: Server, text: string, inner: string | un
   await show(uri, place)
 }
 
+/** The text of a function's definition, as its file has it; undefined where that is not known. */
+export async function definitionText(server: Server, name: string): Promise<string | undefined> {
+  if (!server.can('sourceLocation')) return undefined
+  const { definitions } = await server.ask<SourceLocations>('sourceLocation', { symbol: name })
+  const definition = definitions.find(({ kind, location, form }) => /function|macro/.test(kind ?? '') && location != null && form != null)
+  if (definition?.location == null || definition.form == null) return undefined
+  const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(definition.location.uri))
+  return document.getText(toRange(definition.form))
+}
+
 function definitionOf(frame: Frame, all: Definition[]): Definition | undefined {
   const known = all.filter(({ location }) => location != null)
   if (frame.method !== undefined) {

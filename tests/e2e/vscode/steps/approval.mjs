@@ -31,6 +31,9 @@ export default async function ({ workbench, page, place, step, loaded }) {
       const first = await begin(':fast')
       // All that can be answered is in the picture.
       for (const words of [/^Allow$/, /^Allow for this session$/, /^Deny$/]) await notice.locator('a', { hasText: words }).waitFor()
+      // Beside it stands what it would replace.
+      await workbench.until('the definition of now', async () => /\(defun pace \(\) :slow\)/.test(await workbench.text('before')))
+      await page.locator('.monaco-diff-editor').first().waitFor()
       await workbench.both('8-approval')
       await answer(/^Allow$/)
       assert.notEqual((await first.answered).isError, true)
