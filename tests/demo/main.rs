@@ -106,7 +106,7 @@ fn epilogue() {
   Put `consort` on your PATH: make install. `consort doctor` then checks the installation.
 
   Neovim 0.11    put editors/neovim on your runtimepath, and in init.lua: vim.lsp.enable('consort')
-  VS Code        cd editors/vscode && npm ci && npm run package, then
+  VS Code        cd editors/vscode && npm ci && npm run package, and in that directory
                  code --install-extension consort.vsix; its agents find the tools by themselves
   Claude Code    claude mcp add consort -- consort mcp
   Other agents   Cursor, Zed, Codex and the rest, as an MCP server on standard input and output:

@@ -1,6 +1,7 @@
 //! `consort check`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -44,80 +45,116 @@ struct Checked {
     report: CheckReport,
 }
 
-/// The state of one command: its reports and its failures.
+/// The state of one command. Reports are printed as they come, so that an interrupt loses none.
 struct Run {
     timeout: Option<f64>,
-    checked: Vec<Checked>,
+    json: bool,
+    summary: Summary,
+    /// A check was stopped before its end.
+    stopped: bool,
     failures: Vec<String>,
     /// The workspaces for which the trust notice has been printed.
     workspaces: BTreeSet<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let mut run = Run { timeout: args.timeout, checked: Vec::new(), failures: Vec::new(), workspaces: BTreeSet::new() };
+    let mut run = Run {
+        timeout: args.timeout,
+        json: args.json,
+        summary: Summary::default(),
+        stopped: false,
+        failures: Vec::new(),
+        workspaces: BTreeSet::new(),
+    };
     for path in &args.paths {
-        if let Err(message) = run.check(path) {
-            run.failures.push(message);
-        }
+        let checked = run.check(path);
+        run.note(checked)?;
     }
-    let summary = if args.json { print_json(&run.checked)? } else { print_text(&run.checked)? };
+    if !args.json && run.summary.files > 0 {
+        print(&format!("{}\n", run.summary))?;
+    }
     for failure in &run.failures {
         print_error(&format!("consort check: {}\n", shown::terminal(failure)))?;
     }
-    let stopped = run.checked.iter().any(|checked| checked.report.end != CheckEnd::Complete);
     Ok(match () {
         () if !run.failures.is_empty() => ExitCode::from(2),
-        () if !summary.is_clean() || stopped => ExitCode::FAILURE,
+        () if !run.summary.is_clean() || run.stopped => ExitCode::FAILURE,
         () => ExitCode::SUCCESS,
     })
 }
 
 impl Run {
+    /// Keeps the message of a check that could not be made.
+    ///
+    /// # Errors
+    /// The output cannot be written: nothing more is checked.
+    fn note(&mut self, checked: Result<(), Failure>) -> Result<(), Failure> {
+        match checked {
+            Err(Failure::Cannot(message)) => self.failures.push(message),
+            other => other?,
+        }
+        Ok(())
+    }
+
+    /// Prints a report.
+    fn done(&mut self, checked: &Checked) -> Result<(), Failure> {
+        self.summary.files += 1;
+        for diagnostic in &checked.report.diagnostics {
+            self.summary.count(diagnostic);
+        }
+        self.stopped |= checked.report.end != CheckEnd::Complete;
+        if self.json { print_json(checked) } else { print_text(checked) }
+    }
+
     /// Checks one argument.
-    fn check(&mut self, path: &Path) -> Result<(), String> {
-        let real = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
-        let place = workspace::find_running(&real)
-            .and_then(|workspace| Place::of(&workspace))
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+    fn check(&mut self, path: &Path) -> Result<(), Failure> {
+        let cannot = |error: io::Error| Failure::cannot(format!("{}: {error}", path.display()));
+        let real = path.canonicalize().map_err(cannot)?;
+        let place = workspace::find_running(&real).and_then(|workspace| Place::of(&workspace)).map_err(cannot)?;
         if self.workspaces.insert(place.workspace.clone()) {
-            trust::say_if_untrusted(&place.workspace).map_err(|failure| failure.message())?;
+            trust::say_if_untrusted(&place.workspace)?;
         }
         if real.is_dir() {
             let (files, errors) = files::below(path);
             if files.is_empty() && errors.is_empty() {
-                return Err(format!("{}: no Lisp files are below it (.lisp, .lsp, .cl, .asd)", path.display()));
+                let message = format!("{}: no Lisp files are below it (.lisp, .lsp, .cl, .asd)", path.display());
+                return Err(Failure::Cannot(message));
             }
             self.failures.extend(errors);
-            self.check_files(&place, &files);
-            Ok(())
+            self.check_files(&place, &files)
         } else if real.extension().is_some_and(|extension| extension == "asd") {
             self.check_system(&place, None, Some(real), &[])
         } else {
-            self.check_files(&place, &[path.to_path_buf()]);
-            Ok(())
+            self.check_files(&place, &[path.to_path_buf()])
         }
     }
 
     /// Checks each file alone. Files of systems that are not loaded are checked again, with the
     /// system loaded in the copy.
-    fn check_files(&mut self, place: &Place, files: &[PathBuf]) {
-        let first = self.checked.len();
+    fn check_files(&mut self, place: &Place, files: &[PathBuf]) -> Result<(), Failure> {
         let mut unloaded: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-        for file in files {
-            match self.check_file(place, file) {
+        let line = ProgressLine::new();
+        for (number, file) in files.iter().enumerate() {
+            if files.len() > 1 {
+                line.show(&format!("{} of {} files, {}", number + 1, files.len(), file.display()))?;
+            }
+            let checked = self.check_file(place, file);
+            line.clear()?;
+            match checked {
                 Ok(checked) => match &checked.report.unloaded_system {
                     Some(system) => unloaded.entry(system.clone()).or_default().push(file.clone()),
-                    None => self.checked.push(checked),
+                    None => self.done(&checked)?,
                 },
                 Err(message) => self.failures.push(format!("{}: {message}", file.display())),
             }
         }
         for (system, files) in unloaded {
-            if let Err(message) = self.check_system(place, Some(system.clone()), None, &files) {
-                self.failures.push(format!("system {system}: {message}"));
+            match self.check_system(place, Some(system.clone()), None, &files) {
+                Err(Failure::Cannot(message)) => self.failures.push(format!("system {system}: {message}")),
+                other => other?,
             }
         }
-        self.checked[first..].sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(())
     }
 
     fn check_file(&self, place: &Place, file: &Path) -> Result<Checked, String> {
@@ -134,12 +171,12 @@ impl Run {
         system: Option<String>,
         asd: Option<PathBuf>,
         only: &[PathBuf],
-    ) -> Result<(), String> {
+    ) -> Result<(), Failure> {
         // Displayed names of the files, by real path.
         let mut names = BTreeMap::new();
         for file in only {
             names.insert(
-                file.canonicalize().map_err(|error| format!("{}: {error}", file.display()))?,
+                file.canonicalize().map_err(|error| Failure::cannot(format!("{}: {error}", file.display())))?,
                 file.display().to_string(),
             );
         }
@@ -151,14 +188,14 @@ impl Run {
             texts: Vec::new(),
             timeout: self.timeout,
         };
-        let report: SystemReport = answer(place, &Request::CheckSystem(request))?;
+        let report: SystemReport = answer(place, &Request::CheckSystem(request)).map_err(Failure::Cannot)?;
         for (path, report) in report.files {
             let real = path.canonicalize().unwrap_or_else(|_| path.clone());
             let name = names.remove(&real).unwrap_or_else(|| shown(&real));
             // A system definition may name missing files; the report contains an error for the
             // file.
             let text = files::source(&path, SOURCE_LIMIT).unwrap_or_default();
-            self.checked.push(Checked { name, text: Rope::from_str(&text), report });
+            self.done(&Checked { name, text: Rope::from_str(&text), report })?;
         }
         for name in names.into_values() {
             self.failures.push(format!("{name}: its system was checked, but this file was not compiled with it"));
@@ -196,17 +233,10 @@ fn shown(path: &Path) -> String {
     here.ok().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path).display().to_string()
 }
 
-fn print_json(checked: &[Checked]) -> Result<Summary, Failure> {
-    let mut summary = Summary { files: checked.len(), ..Summary::default() };
-    for Checked { name, text, report } in checked {
-        let mut lines = String::new();
-        for diagnostic in &report.diagnostics {
-            summary.count(diagnostic);
-            lines.push_str(&format!("{}\n", line(name, text, diagnostic)));
-        }
-        print(&lines)?;
-    }
-    Ok(summary)
+fn print_json(Checked { name, text, report }: &Checked) -> Result<(), Failure> {
+    let lines: String =
+        report.diagnostics.iter().map(|diagnostic| format!("{}\n", line(name, text, diagnostic))).collect();
+    Ok(print(&lines)?)
 }
 
 /// Returns one diagnostic as JSON.
@@ -229,25 +259,18 @@ fn range(text: &Rope, span: Span) -> Value {
     json!({"start": start, "end": end})
 }
 
-fn print_text(checked: &[Checked]) -> Result<Summary, Failure> {
-    let mut summary = Summary { files: checked.len(), ..Summary::default() };
+fn print_text(Checked { name, text, report }: &Checked) -> Result<(), Failure> {
     let read_other = |path: &Path| Some(Rope::from_str(&files::source(path, SOURCE_LIMIT)?));
-    let terminal = Terminal::new(colour(&std::io::stdout()), width(), &read_other);
-    for Checked { name, text, report } in checked {
-        for diagnostic in &report.diagnostics {
-            summary.count(diagnostic);
-            let mut diagnostic = diagnostic.clone();
-            for file in diagnostic.related.iter_mut().filter_map(|related| related.file.as_mut()) {
-                *file = shown(file).into();
-            }
-            print(&format!("{}\n\n", terminal.render(&Source { name, text }, &diagnostic)))?;
+    let terminal = Terminal::new(colour(&io::stdout()), width(), &read_other);
+    for diagnostic in &report.diagnostics {
+        let mut diagnostic = diagnostic.clone();
+        for file in diagnostic.related.iter_mut().filter_map(|related| related.file.as_mut()) {
+            *file = shown(file).into();
         }
-        if let CheckEnd::Stopped { reason } = &report.end {
-            print(&format!("{}: the check was stopped: {}\n\n", shown::line(name), shown::line(reason)))?;
-        }
+        print(&format!("{}\n\n", terminal.render(&Source { name, text }, &diagnostic)))?;
     }
-    if !checked.is_empty() {
-        print(&format!("{summary}\n"))?;
+    if let CheckEnd::Stopped { reason } = &report.end {
+        print(&format!("{}: the check was stopped: {}\n\n", shown::line(name), shown::line(reason)))?;
     }
-    Ok(summary)
+    Ok(())
 }

@@ -286,7 +286,7 @@ fn check(findings: &mut Findings, place: &Place, workspace: &Path) -> Result<(),
 /// Editors and agents that can use Consort; all are optional.
 fn programs(findings: &mut Findings) -> Result<(), Failure> {
     let known = [
-        ("nvim", "Neovim", "see docs/neovim.md"),
+        ("nvim", "Neovim", "see docs/editors/neovim.md"),
         ("code", "VS Code", "install the Consort extension"),
         ("emacs", "Emacs", "eglot: see `consort lsp --help`"),
         ("claude", "Claude Code", "claude mcp add lisp -- consort mcp"),
@@ -306,6 +306,24 @@ fn on_path(program: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn documents_that_are_named_exist() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut named = 0;
+        for source in [include_str!("doctor.rs"), include_str!("mod.rs")] {
+            for (at, _) in source.match_indices("docs/") {
+                let end = source[at..].find(".md").map(|end| at + end + 3);
+                let Some(path) = end.map(|end| &source[at..end]).filter(|path| !path.contains(char::is_whitespace))
+                else {
+                    continue;
+                };
+                assert!(root.join(path).is_file(), "{path} does not exist");
+                named += 1;
+            }
+        }
+        assert!(named >= 3, "{named}");
+    }
 
     #[test]
     fn versions() {

@@ -6,11 +6,15 @@ use std::process::ExitCode;
 use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
+use consort::ide::render::{Source, Terminal};
+use consort::ide::structure;
 use consort::model::evaluation::{EvalOutcome, EvalStatus};
 use consort::shown;
+use consort::text::document::Document;
+use ropey::Rope;
 
-use super::output::{Failure, print, print_error};
-use super::{WorkspaceArg, trust};
+use super::output::{Failure, colour, print, print_error, width};
+use super::{WorkspaceArg, packages, trust};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -23,6 +27,9 @@ pub(crate) struct Args {
     /// Seconds after which it is interrupted [default: eval.timeout_s, 30]
     #[arg(long, short, value_name = "S", value_parser = seconds)]
     timeout: Option<f64>,
+    /// Only the values, for a program: no `=> `, and strings without their quotes
+    #[arg(long)]
+    raw: bool,
     #[command(flatten)]
     workspace: WorkspaceArg,
 }
@@ -49,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     trust::say_if_untrusted(&workspace)?;
     let place = Place::of(&workspace)?;
     let connected = place.connect_or_start(&Hello::new(Protocol::Control))?;
-    let request = Request::Eval { code, package: args.package.clone(), timeout: args.timeout };
+    let request = Request::Eval { code: code.clone(), package: args.package.clone(), timeout: args.timeout };
     let mut terminal = Written::default();
     let mut failed = None;
     let answer = ask(connected, &request, |reply| {
@@ -65,7 +72,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(error) = failed {
         return Err(error.into());
     }
-    let answer = answer.map_err(|error| Failure::cannot(error.to_string()))?;
+    let answer = match (answer, &args.package) {
+        (Ok(answer), _) => answer,
+        (Err(error), Some(package)) => {
+            let near = packages::near(&place, package).unwrap_or_default();
+            return Err(Failure::cannot(format!("{error}{near}")));
+        }
+        (Err(error), None) => return Err(Failure::cannot(error.to_string())),
+    };
     let outcome: EvalOutcome =
         serde_json::from_value(answer).map_err(|error| Failure::cannot(format!("the host's answer: {error}")))?;
     // The output, unless it was streamed already.
@@ -80,12 +94,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         print_error(&shown::terminal(&format!("{}: {}\n", warning.kind, warning.message)))?;
     }
     if outcome.status == EvalStatus::Ok {
-        let values = values(&outcome);
+        let values = if args.raw { raw_values(&outcome) } else { values(&outcome) };
         // The output to a program is not escaped.
         print(&if io::stdout().is_terminal() { shown::terminal(&values) } else { values })?;
         return Ok(ExitCode::SUCCESS);
     }
-    print_error(&shown::terminal(&trouble(&outcome)))?;
+    // Code that cannot be read is shown as `consort check` shows it.
+    match unread(&code, &outcome) {
+        Some(shown) => print_error(&shown)?,
+        None => print_error(&shown::terminal(&trouble(&outcome)))?,
+    }
     Ok(ExitCode::FAILURE)
 }
 
@@ -132,6 +150,39 @@ fn values(outcome: &EvalOutcome) -> String {
     outcome.values.iter().map(|value| format!("=> {}\n", value.text)).collect()
 }
 
+/// The values for a program, each on lines of its own.
+fn raw_values(outcome: &EvalOutcome) -> String {
+    outcome.values.iter().map(|value| format!("{}\n", unquoted(&value.text))).collect()
+}
+
+/// Returns the contents of a printed string; anything else as it is.
+fn unquoted(printed: &str) -> String {
+    let Some(inside) = printed.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+        return printed.to_owned();
+    };
+    let mut text = String::with_capacity(inside.len());
+    let mut characters = inside.chars();
+    while let Some(character) = characters.next() {
+        text.extend(if character == '\\' { characters.next() } else { Some(character) });
+    }
+    text
+}
+
+/// Returns the structural errors of code that the reader did not read, as `consort check` shows
+/// them.
+fn unread(code: &str, outcome: &EvalOutcome) -> Option<String> {
+    let error = outcome.error.as_ref()?;
+    let reader = error.kind.contains("END-OF-FILE") || error.kind.contains("READER");
+    let structure = structure::check(&Document::new(code, 0));
+    if !reader || structure.diagnostics.is_empty() {
+        return None;
+    }
+    let text = Rope::from_str(code);
+    let terminal = Terminal::new(colour(&io::stderr()), width(), &|_| None);
+    let source = Source { name: "the code", text: &text };
+    Some(structure.diagnostics.iter().map(|one| format!("{}\n", terminal.render(&source, one))).collect())
+}
+
 fn trouble(outcome: &EvalOutcome) -> String {
     let Some(error) = &outcome.error else {
         return match outcome.status {
@@ -141,4 +192,18 @@ fn trouble(outcome: &EvalOutcome) -> String {
     };
     let frames: String = error.backtrace.iter().map(|frame| format!("  {frame}\n")).collect();
     format!("{}: {}\n{frames}", error.kind, error.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_raw_string_has_no_quotes() {
+        for (printed, raw) in
+            [(r#""a \"b\" \\ c""#, r#"a "b" \ c"#), ("42", "42"), ("\"", "\""), (r#"("a")"#, r#"("a")"#), (r#""""#, "")]
+        {
+            assert_eq!(unquoted(printed), raw);
+        }
+    }
 }

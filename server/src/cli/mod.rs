@@ -6,6 +6,7 @@ mod eval;
 mod logging;
 mod mcp;
 mod output;
+mod packages;
 mod serve;
 mod status;
 mod stop;
@@ -27,16 +28,19 @@ struct Cli {
 }
 
 const EXAMPLES: &str = "\
-How it works:
-  Each workspace (a directory with .git, an .asd file or consort.toml) has one host, and the host has one SBCL image. Your editor starts
-  `consort lsp`, your agent starts `consort mcp`; both meet in that image. The host starts with the first and leaves after the last.
+Each workspace (a directory with .git, an .asd file or consort.toml) has one host, and the host has one SBCL image. Your editor starts \
+`consort lsp`, your agent starts `consort mcp`; both meet in that image. The host starts with the first and leaves after the last.
 
-Examples:
-  consort doctor                       is everything there? what to do if not
-  consort check src/                   the compiler's diagnostics, as in the editor, in the terminal
+Is everything there, and what to do if not:
+  consort doctor
+The compiler's diagnostics, as in the editor, in the terminal:
+  consort check src/
+Code in the image:
   consort eval '(lisp-implementation-version)'
-  consort status                       who is connected, what the image is doing
-  claude mcp add lisp -- consort mcp   give Claude Code the image; other agents: command `consort`, argument `mcp`
+Who is connected, and what the image is doing:
+  consort status
+Give Claude Code the image (other agents: command `consort`, argument `mcp`):
+  claude mcp add lisp -- consort mcp
 
 Configuration: consort.toml in the workspace, ~/.config/consort/config.toml for you; see docs/configuration.md.";
 
@@ -44,11 +48,15 @@ Configuration: consort.toml in the workspace, ~/.config/consort/config.toml for 
 enum Command {
     /// The language server; your editor starts it
     #[command(after_help = "\
-Speaks LSP on standard input and output. The workspace is the root that the editor gives. Attaches to the workspace's host, and starts it if
+Speaks LSP on standard input and output. The workspace is the root that the editor gives. Attaches to the workspace's host, and starts it if \
 none runs.
 
 Neovim 0.11:
-  vim.lsp.config('consort', { cmd = { 'consort', 'lsp' }, filetypes = { 'lisp' }, root_markers = { '.git', '*.asd' } })
+  vim.lsp.config('consort', {
+    cmd = { 'consort', 'lsp' },
+    filetypes = { 'lisp' },
+    root_markers = { '.git', '*.asd' },
+  })
   vim.lsp.enable('consort')
 Emacs (eglot):
   (add-to-list 'eglot-server-programs '(lisp-mode . (\"consort\" \"lsp\")))")]
@@ -59,7 +67,7 @@ Emacs (eglot):
     },
     /// The tools for a coding agent (MCP); your agent starts it
     #[command(after_help = "\
-Speaks MCP on standard input and output. The workspace is DIR; without it, the agent's roots; without those, found from the current directory
+Speaks MCP on standard input and output. The workspace is DIR; without it, the agent's roots; without those, found from the current directory \
 upwards. A host that already runs for a directory above in the same repository is preferred, so that the agent meets your editor's image.
 
   claude mcp add lisp -- consort mcp
@@ -67,11 +75,13 @@ upwards. A host that already runs for a directory above in the same repository i
     Mcp(mcp::Args),
     /// Run the workspace's host in this terminal, until Ctrl-C or `consort stop`
     #[command(after_help = "\
-You need this only to watch the host's log, or for --http: editors and agents start a host by themselves. One started here does not leave by
+You need this only to watch the host's log, or for --http: editors and agents start a host by themselves. One started here does not leave by \
 itself when its last client has gone.
 
   CONSORT_LOG=debug consort serve
-  consort serve --http 127.0.0.1:7777      MCP over HTTP too, for clients that cannot start a program")]
+
+MCP over HTTP too, for clients that cannot start a program:
+  consort serve --http 127.0.0.1:7777")]
     Serve(serve::Args),
     /// Show the workspace's host: its image, memory, clients and what they are doing
     #[command(
@@ -80,7 +90,7 @@ itself when its last client has gone.
     Status(status::Args),
     /// End the workspace's host and its image
     #[command(after_help = "\
-What is defined only in the image is lost; files are not touched. Returns when both have gone. An agent's next call, and most editors by
+What is defined only in the image is lost; files are not touched. Returns when both have gone. An agent's next call, and most editors by \
 themselves, start a new one. Nothing to stop is no failure.")]
     Stop(stop::Args),
     /// Evaluate code in the workspace's image
@@ -90,28 +100,32 @@ Exit code: 0 values came back, 1 an error, a timeout or an interrupt, 2 it could
 
   consort eval '(mapcar #'\"'\"'1+ (list 1 2 3))'
   consort eval --package my-app '(start :port 8080)'
-  consort eval - < script.lisp")]
+  consort eval - < script.lisp
+  consort eval --raw '(lisp-implementation-version)'")]
     Eval(eval::Args),
     /// Compile files in a throw-away copy of the image and show the diagnostics
     #[command(after_help = "\
-FILE          that file; if its system is not loaded, it and what it depends on are loaded in the copy first
-DIR           every .lisp, .lsp, .cl and .asd file below it, without hidden directories and build output
-SYSTEM.asd    every file of the system, in order
+FILE: that file; if its system is not loaded, it and what it depends on are loaded in the copy first.
+DIR: every .lisp, .lsp, .cl and .asd file below it, without hidden directories and build output.
+SYSTEM.asd: every file of the system, in order.
 
-Nothing is written, and nothing changes in the image your editor and agent use.
+Nothing is written, and nothing changes in the image your editor and agent use. What is found is shown as it is found; Ctrl-C keeps what came.
 Exit code: 0 clean, 1 an error or a warning was found, 2 it could not run.
 
   consort check src/main.lisp
-  consort check --json my-app.asd      one JSON object a line: file, range (0-based, UTF-16), severity (1 to 4, as in LSP), message, code")]
+
+One JSON object a line (file, range (0-based, UTF-16), severity (1 to 4, as in LSP), message, code):
+  consort check --json my-app.asd")]
     Check(check::Args),
     /// Trust a workspace with what its consort.toml wants to run, take that back, or list what is trusted
     #[command(after_help = "\
-A workspace's consort.toml may name the program that starts Lisp (lisp.command), an init file (lisp.init_file), the heap (lisp.heap) and where
-checks work (check.copies). That runs programs and code of the workspace as you, so it counts only once you have trusted that directory with these
+A workspace's consort.toml may name the program that starts Lisp (lisp.command), an init file (lisp.init_file), the heap (lisp.heap) and where \
+checks work (check.copies). That runs programs and code of the workspace as you, so it counts only once you have trusted that directory with these \
 very values. Until then Consort works with your own Lisp. When a value changes, you are asked again. A running host restarts its image.
 Exit code: 0 done, 1 there was nothing to do, 2 it could not be done.
 
-  consort trust                 show what the workspace here wants, and trust it
+Show what the workspace here wants, and trust it; list what is trusted; take it back:
+  consort trust
   consort trust --list
   consort trust --revoke DIR")]
     Trust(trust::Args),
@@ -171,4 +185,33 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     result.unwrap_or_else(Failure::report)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Paragraphs are wrapped by the terminal's width; what is indented stands as it is written.
+    #[test]
+    fn help_has_no_line_that_would_be_broken_in_its_middle() {
+        const WIDTH: usize = 76;
+        let mut command = Cli::command();
+        command.build();
+        let mut all = vec![command.clone()];
+        all.extend(command.get_subcommands().cloned());
+        assert!(all.len() > 8);
+        for one in all {
+            let help = one.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines().filter(|line| line.starts_with(' ')) {
+                assert!(line.chars().count() <= WIDTH, "{}: {line}", one.get_name());
+                assert!(
+                    !line.trim_start().contains("   "),
+                    "{}: a table breaks when it is narrow: {line}",
+                    one.get_name()
+                );
+            }
+        }
+    }
 }

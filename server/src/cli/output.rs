@@ -20,14 +20,6 @@ impl Failure {
         Failure::Cannot(message.into())
     }
 
-    /// Returns the message for a person.
-    pub(crate) fn message(&self) -> String {
-        match self {
-            Failure::Cannot(message) => message.clone(),
-            Failure::Io(error) => error.to_string(),
-        }
-    }
-
     /// Prints the message and returns the exit code.
     #[allow(clippy::print_stderr)] // this is where a command's last words go
     pub(crate) fn report(self) -> ExitCode {

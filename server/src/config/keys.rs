@@ -277,7 +277,7 @@ fn in_force(key: &Key) -> String {
 }
 
 fn unknown(name: &str) -> String {
-    let near = KEYS.iter().map(|key| (distance(key.name, name), key.name)).min();
+    let near = KEYS.iter().map(|key| (strsim::levenshtein(key.name, name), key.name)).min();
     match near {
         Some((distance, near)) if distance <= 3 => format!("unknown key {name}; did you mean {near}? It is ignored"),
         _ => {
@@ -285,22 +285,6 @@ fn unknown(name: &str) -> String {
             format!("unknown key {name}, which is ignored; the keys are {}", names.join(", "))
         }
     }
-}
-
-/// Returns the Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 fn seconds(value: &Value, least: f64, most: f64) -> Option<Duration> {

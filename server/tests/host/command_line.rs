@@ -1,10 +1,11 @@
 //! `consort eval`, `check`, `status`: what is printed where, and the exit code.
 
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::Services;
+use crate::support::{Services, signal};
 
 fn out(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -34,6 +35,16 @@ fn eval_prints_output_values_and_errors_where_they_belong() {
     let late = house.run(&["eval", "--timeout", "0.3", "(loop)"]);
     assert_eq!(late.status.code(), Some(1));
     assert!(err(&late).contains("0.3"), "{}", err(&late));
+
+    // What is for a program is the values alone.
+    assert_eq!(out(&house.run(&["eval", "--raw", "(values \"a \\\"b\\\"\" 42)"])), "a \"b\"\n42\n");
+    // What cannot be read is shown as by `consort check`.
+    let unread = house.run(&["eval", "(+ 1"]);
+    assert_eq!(unread.status.code(), Some(1));
+    assert!(err(&unread).contains("This list is never closed"), "{}", err(&unread));
+    assert!(err(&unread).contains(" --> the code:1:1"), "{}", err(&unread));
+    let near = house.run(&["eval", "-p", "cl-usr", "1"]);
+    assert!(err(&near).ends_with("; did you mean cl-user?\n"), "{}", err(&near));
 
     for wrong in [
         &["eval"][..],
@@ -82,6 +93,27 @@ fn check_shows_carets_and_tells_by_its_exit_code() {
     assert_eq!(latin.status.code(), Some(2));
     assert!(err(&latin).contains("line 1 is not UTF-8"), "{}", err(&latin));
     assert!(out(&latin).contains("no problems in 1 file"), "the rest is checked all the same");
+}
+
+#[test]
+fn what_a_check_has_found_is_shown_before_it_ends_and_kept_when_it_is_interrupted() {
+    let house = Services::new();
+    house.file("a-bad.lisp", "(defun g (x)\n  (undefined-thing x))\n");
+    house.file("b-slow.lisp", "(eval-when (:compile-toplevel) (loop (sleep 1)))\n");
+    let mut command = house.command(&["check", "--timeout", "86400", "a-bad.lisp", "b-slow.lisp"]);
+    let mut check = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut shown = BufReader::new(check.stdout.take().unwrap());
+    let mut text = String::new();
+    // The second file's check does not end by itself.
+    while !text.contains("a-bad.lisp:2:4") {
+        assert_ne!(shown.read_line(&mut text).unwrap(), 0, "{text}");
+    }
+    // As Ctrl-C, which is ignored by what is started in the background.
+    signal(check.id().try_into().unwrap(), rustix::process::Signal::TERM);
+    let ended = check.wait().unwrap();
+    assert!(!ended.success());
+    shown.read_to_string(&mut text).unwrap();
+    assert!(text.contains("Undefined function: UNDEFINED-THING"), "{text}");
 }
 
 #[test]
@@ -149,7 +181,7 @@ fn help_teaches() {
         assert!(output.status.success());
         assert!(out(&output).len() > 300, "{command}: {}", out(&output));
     }
-    assert!(out(&house.run(&["--help"])).contains("Examples:"));
+    assert!(out(&house.run(&["--help"])).contains("\n  consort check src/\n"));
     assert_eq!(out(&house.run(&["--version"])), format!("consort {}\n", consort::host::VERSION));
     assert_eq!(house.run(&[]).status.code(), Some(2));
 }
