@@ -18,6 +18,8 @@
     (is equal '() (completion-labels image "a:op"))
     (is equal '("sy-a:|Mixed|") (completion-labels image "sy-a:mix"))
     (is equal '("sy-a::hidden") (completion-labels image "sy-a::hid"))
+    (is equal '() (completion-labels image "sy-a:hid" "package" "SY-A"))
+    (is equal '("sy-a:open-it" "sy-a:|Mixed|") (completion-labels image "sy-a:" "package" "SY-A"))
     (is equal '() (completion-labels image "no-such-package:x"))
     (is equal "*flag*" (first (completion-labels image "fla" "package" "SY-A")))
     (is equal "sy-a" (first (completion-labels image "sy-" "packages" :true)))

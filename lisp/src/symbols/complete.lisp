@@ -211,8 +211,8 @@ DO-SYMBOLS takes five times as long, to leave these out."
     (let* ((target (if prefix (package-named prefix package) package))
            (pattern (coerce name 'name-string))
            (candidates (and target
-                            (collect-candidates pattern target
-                                                (if (and prefix (not internal) (not (eq target package))) :external :accessible))))
+                            ;; Also where PKG itself is current, pkg:name can be read only if it is external.
+                            (collect-candidates pattern target (if (and prefix (not internal)) :external :accessible))))
            (typed (typed-prefix text)))
       ;; Of pkg::name only what is at home there: what it merely uses has names of its own.
       (when (and prefix internal)

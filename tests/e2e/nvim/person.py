@@ -550,6 +550,24 @@ def a_new_line_is_indented_by_enter_as_by_formatting(desk):
 
 
 @step
+def completion_behind_a_package_offers_what_it_exports(desk):
+    see = desk.screen
+    desk.edit("scratch.lisp")
+    see.type("Go(shop:")
+    see.press("C-x", "C-o")
+    shown = see.see("shop:price", "shop:total", "shop:with-discount")
+    assert shown.count("shop:") == 4, shown  # one of them is typed
+    see.keep("completion")
+    see.press("C-e")
+    see.type("to")
+    see.press("C-x", "C-o")
+    see.see("(shop:total", without=["shop:price"])
+    see.press("C-y", "Escape")
+    see.command("edit!")
+    see.see("(fib 38)", without=["shop:total"])
+
+
+@step
 def an_image_that_is_killed_comes_back(desk):
     see = desk.screen
     desk.edit("shop.lisp")

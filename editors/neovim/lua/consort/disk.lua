@@ -6,7 +6,7 @@ local client_of = require('consort.client')
 local M = {}
 local PAUSE = 50 -- ms; what is written in several steps is read once
 
----@type table<string, uv.uv_fs_event_t> by directory
+---@type table<string, { watch: uv.uv_fs_event_t, timer: uv.uv_timer_t }> by directory
 local watches = {}
 ---@type table<integer, string> the directory of each buffer that is followed
 local followed = {}
@@ -31,7 +31,8 @@ local function unfollow(buf)
   local directory = followed[buf]
   followed[buf] = nil
   if directory and not vim.list_contains(vim.tbl_values(followed), directory) and watches[directory] then
-    watches[directory]:close()
+    watches[directory].watch:close()
+    watches[directory].timer:close()
     watches[directory] = nil
   end
 end
@@ -44,10 +45,14 @@ function M.follow(buf)
   local directory = vim.uv.fs_realpath(vim.fs.dirname(name))
   if not directory then return end
   followed[buf] = directory
+  vim.api.nvim_clear_autocmds({ group = group, buffer = buf })
   vim.api.nvim_create_autocmd({ 'BufUnload', 'BufFilePost' }, {
     group = group,
     buffer = buf,
-    callback = function() unfollow(buf) end,
+    callback = function(event)
+      unfollow(buf)
+      if event.event == 'BufFilePost' then M.follow(buf) end -- under its new name
+    end,
   })
   if watches[directory] then return end
   local timer = assert(vim.uv.new_timer())
@@ -60,7 +65,12 @@ function M.follow(buf)
       end
     end))
   end)
-  if started then watches[directory] = watch else watch:close() end
+  if started then
+    watches[directory] = { watch = watch, timer = timer }
+  else -- such a file system tells nothing: Neovim looks when the person comes back, as always
+    watch:close()
+    timer:close()
+  end
 end
 
 return M
