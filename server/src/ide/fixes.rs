@@ -2,6 +2,7 @@
 //! names. A form that is ambiguous because of a reader conditional gets no fix.
 
 mod balance;
+pub mod meant;
 mod names;
 mod packages;
 mod unused;

@@ -65,8 +65,7 @@ pub(super) async fn offer(
         let offset =
             to_offset(document.text(), from_proto::position(params.range.start), connection.negotiated().encoding);
         let position = json!(params.range.start);
-        let trigger = params.context.trigger_kind;
-        let expansions = expand::offer(connection, &uri, document, offset, position, trigger).await;
+        let expansions = expand::offer(connection, &uri, document, offset, position).await;
         offered.extend(expansions.into_iter().filter(|offered| match offered {
             CodeActionOrCommand::CodeAction(CodeAction { kind: Some(kind), .. }) => wanted(only, kind),
             _ => true,
@@ -126,6 +125,10 @@ async fn quick_fixes(
                 .map(|o| (o.uri.clone(), o.document.clone()))
                 .collect();
             fixes.extend(fixes::of_name(document, item, &question, &found, &others));
+            if let Some(like) = fixes::meant::question(document, item, first) {
+                let names = connection.session.query(like).await.unwrap_or_default();
+                fixes.extend(fixes::meant::fixes(document, item, &names.items));
+            }
         }
         if fixes.is_empty() {
             continue;

@@ -109,3 +109,18 @@ async fn an_unknown_name_is_taken_from_a_package_of_the_image() {
     assert_eq!(editor.eval("(values (find-symbol \"CHEAT-AT-IT\" :mine))").await, ["NIL"]);
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_misspelt_name_is_changed_to_the_one_that_was_meant() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world).await;
+    let uri = world.uri("a.lisp");
+    let text = "(defun f (x)\n  (lenght x))\n";
+    let offered = fixes(&mut editor, &uri, text, "undefined-function").await;
+    assert_eq!(after(text, &uri, &offered, "Change to length"), "(defun f (x)\n  (length x))\n");
+    let uri = world.uri("b.lisp");
+    let text = "(defun area (width height)\n  (* width heigth height))\n";
+    let offered = fixes(&mut editor, &uri, text, "undefined-variable").await;
+    assert_eq!(after(text, &uri, &offered, "Change to height"), text.replace("heigth", "height"));
+    world.end().await;
+}

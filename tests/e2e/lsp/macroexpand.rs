@@ -158,7 +158,7 @@ async fn a_light_bulb_shines_on_macro_calls_only() {
     let mut editor = editor(&world).await;
     let uri = world.uri("a.lisp");
     editor.open(&uri, "(when a b)\n(list 1)\n(let ((a 1)) a)\n").await;
-    for (line, trigger, expected) in [(0, 2, 3), (1, 2, 0), (1, 1, 1), (2, 2, 0)] {
+    for (line, trigger, expected) in [(0, 2, 3), (1, 2, 0), (1, 1, 0), (2, 1, 0), (2, 2, 0)] {
         let params = json!({
             "textDocument": {"uri": uri}, "range": {"start": at(line, 2), "end": at(line, 2)},
             "context": {"diagnostics": [], "triggerKind": trigger, "only": ["refactor"]},

@@ -23,13 +23,13 @@ fn wanted(code: &str) -> Option<&'static [&'static str]> {
 }
 
 /// A symbol as written: its package, if it names one, and its name.
-struct Token {
-    written: String,
+pub(super) struct Token {
+    pub(super) written: String,
     package: Option<String>,
-    name: String,
+    pub(super) name: String,
 }
 
-fn token(document: &Document, item: &Diagnostic) -> Option<Token> {
+pub(super) fn token(document: &Document, item: &Diagnostic) -> Option<Token> {
     let text = document.text();
     let written = text.slice(item.span.start..item.span.end.min(text.len_chars())).to_string();
     let mut tokens = Scanner::of_part(&written);

@@ -1,7 +1,7 @@
 //! `Macroexpand`, `Macroexpand fully`, `Macroexpand in place`: the actions on the form at the
 //! cursor.
 
-use lsp_types::{CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionTriggerKind, Command, Url};
+use lsp_types::{CodeAction, CodeActionKind, CodeActionOrCommand, Command, Url};
 use serde_json::{Value, json};
 
 use crate::ide::expand::may_be_macro_call;
@@ -12,19 +12,17 @@ use crate::text::document::Document;
 /// The kind of the actions that show an expansion.
 pub(super) const SHOW: &str = "refactor.macroexpand";
 
-/// The actions for the form at `offset`, which is at `position` for the client. `trigger`: the
-/// client's trigger kind.
+/// The actions for the macro call at `offset`, which is at `position` for the client; none for a
+/// call of a known function.
 pub(super) async fn offer(
     connection: &Connection,
     uri: &Url,
     document: &Document,
     offset: usize,
     position: Value,
-    trigger: Option<CodeActionTriggerKind>,
 ) -> Vec<CodeActionOrCommand> {
-    let Some(macro_call) = may_be_macro_call(&connection.session, document, offset).await else { return Vec::new() };
     // A light bulb on every form would carry no information.
-    if !macro_call && trigger == Some(CodeActionTriggerKind::AUTOMATIC) {
+    if may_be_macro_call(&connection.session, document, offset).await != Some(true) {
         return Vec::new();
     }
     let action = |title: &str, kind: CodeActionKind, how: Extent, in_place: bool| {
@@ -40,13 +38,9 @@ pub(super) async fn offer(
         }
     };
     let show = || CodeActionKind::from(SHOW);
-    let mut offered = Vec::new();
-    if macro_call {
-        offered.push(action("Macroexpand", show(), Extent::One, false));
-    }
-    offered.push(action("Macroexpand fully", show(), Extent::Full, false));
-    if macro_call {
-        offered.push(action("Macroexpand in place", CodeActionKind::REFACTOR_REWRITE, Extent::One, true));
-    }
-    offered
+    vec![
+        action("Macroexpand", show(), Extent::One, false),
+        action("Macroexpand fully", show(), Extent::Full, false),
+        action("Macroexpand in place", CodeActionKind::REFACTOR_REWRITE, Extent::One, true),
+    ]
 }

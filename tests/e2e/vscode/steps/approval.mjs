@@ -34,6 +34,8 @@ export default async function ({ workbench, page, place, step, loaded }) {
       // Beside it stands what it would replace.
       await workbench.until('the definition of now', async () => /\(defun pace \(\) :slow\)/.test(await workbench.text('before')))
       await page.locator('.monaco-diff-editor').first().waitFor()
+      await page.mouse.move(640, 795)
+      await workbench.until('no hover', async () => (await page.locator('.monaco-hover:not(.hidden)').filter({ visible: true }).count()) === 0)
       await workbench.both('8-approval')
       await answer(/^Allow$/)
       assert.notEqual((await first.answered).isError, true)
