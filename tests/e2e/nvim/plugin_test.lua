@@ -286,6 +286,22 @@ T.it('a question is answered by a command too, and the next one needs a key of i
   T.eq(true, last_said():find('no agent asks', 1, true) ~= nil, last_said())
 end)
 
+T.it('the key to a question is there in every buffer while it waits, and stays in Lisp buffers', function()
+  local answer
+  local function key(buf) return vim.api.nvim_buf_call(buf, function() return vim.fn.maparg('<LocalLeader>a', 'n') end) end
+  local notes = vim.api.nvim_create_buf(true, false)
+  T.eq('', key(notes))
+  asked_for(9, function(given) answer = given end)
+  T.eq('<Plug>(consort-answer)', key(notes))
+  local late = vim.api.nvim_create_buf(true, false)
+  vim.api.nvim_buf_call(late, function() require('consort.maps').defaults(late) end)
+  approve.on_over(nil, { id = 9 })
+  T.wait('its end', function() return answer end)
+  T.eq('', key(notes))
+  T.eq('<Plug>(consort-answer)', key(late))
+  vim.cmd(('bwipeout! %d %d'):format(notes, late))
+end)
+
 T.it('a question that is over is taken away', function()
   local answer
   asked_for(8, function(given) answer = given end)

@@ -90,7 +90,9 @@ local everywhere = false -- the key is mapped in all buffers
 
 --- The key in all buffers, also those that are no Lisp, while there is a question. What the person has mapped stays.
 local function keys_everywhere(on)
-  if on and not everywhere and vim.g.consort_maps ~= false and vim.fn.mapcheck(KEY, 'n') == '' then
+  local raw = vim.keycode(KEY)
+  local taken = vim.iter(vim.api.nvim_get_keymap('n')):any(function(map) return map.lhsraw == raw end)
+  if on and not everywhere and not taken and vim.g.consort_maps ~= false then
     vim.keymap.set('n', KEY, '<Plug>(consort-answer)', { remap = true, desc = 'Consort: answer what an agent asks' })
     everywhere = true
   elseif not on and everywhere then

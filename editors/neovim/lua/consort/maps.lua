@@ -86,7 +86,10 @@ end
 function M.defaults(buf)
   for _, one in ipairs(M.maps) do
     for _, mode in ipairs(type(one.mode) == 'table' and one.mode or { one.mode }) do
-      if one.keys and vim.fn.maparg(one.keys, mode) == '' then
+      -- A question that waits has its key in all buffers, for as long as it waits.
+      local there = one.keys and vim.fn.maparg(one.keys, mode, false, true) or {}
+      local ours = there.buffer == 0 and there.desc == 'Consort: ' .. one.about
+      if one.keys and (next(there) == nil or ours) then
         vim.keymap.set(mode, one.keys, ('<Plug>(consort-%s)'):format(one.plug), { buffer = buf, remap = true, desc = 'Consort: ' .. one.about })
       end
     end
