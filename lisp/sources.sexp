@@ -1,8 +1,8 @@
 ;;; The files of src/, without their type, in the order in which they are compiled and loaded.
 ;;; boot.lisp and consort.asd both read this list.
 ("package"
- "sbcl" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile"
- "json" "settings" "wire" "timers" "streams" "pristine" "backtrace" "evaluation" "workers" "locks" "dispatch" "user-package"
+ "sbcl" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile" "sbcl/debug"
+ "json" "settings" "wire" "timers" "streams" "pristine" "backtrace" "evaluation" "workers" "locks" "dispatch" "debug/stops" "user-package"
  "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names"
  "profile/stacks" "profile/sampler" "ops/profile"
  "testing/frameworks" "testing/select" "ops/run-tests" "ops/tools"
@@ -13,4 +13,5 @@
  "reload/notes" "reload/packages" "reload/snapshot" "reload/changes" "reload/undo" "reload/digest" "reload/compile"
  "reload/report" "reload/sources" "ops/reload"
  "expand/environment" "expand/walk" "expand/text" "expand/plain" "ops/macroexpand" "ops/find-name"
- "ops/browse" "ops/threads")
+ "ops/browse" "ops/threads"
+ "debug/references" "debug/parts" "debug/shape" "debug/frames" "debug/places" "ops/inspect" "ops/debug")

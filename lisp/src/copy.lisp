@@ -31,12 +31,23 @@
   "Every mutex that exists before user code runs: 500 to 800 of them, whatever this version of SBCL calls them.")
 
 (defun held-runtime-lock ()
-  "A lock of the runtime that another thread holds; NIL when there is none."
+  "A lock of the runtime that another thread holds, and not one that waits in a stop; NIL when there is none. What a stopped thread holds it
+held while it called user code, which may find what the lock guards as it is."
+  (let ((locks *runtime-locks*) (self sb-thread:*current-thread*))
+    (declare (simple-vector locks))
+    (loop for lock across locks
+          when (and (lock-held-p lock)
+                    (let ((owner (sb-thread:mutex-owner lock)))
+                      (not (or (eq owner self) (and owner (thread-waiting-p owner))))))
+            return lock)))
+
+(defun free-locks-of-stopped ()
+  "In a copy: free the runtime's locks that threads held which waited in a stop, and which the copy does not have."
   (let ((locks *runtime-locks*) (self sb-thread:*current-thread*))
     (declare (simple-vector locks))
     (loop for lock across locks
           when (and (lock-held-p lock) (not (eq (sb-thread:mutex-owner lock) self)))
-            return lock)))
+            do (free-lock lock))))
 
 (defun thread-without-collector ()
   "Another thread that keeps the collector off. To stop the world would stop all but that one, until it lets go."
@@ -129,13 +140,22 @@ refused; NIL when something was in the way. Nothing here may cons or look up whi
         (start-world)
         pid))))
 
+(defun world-lock-of-stopped-p ()
+  "Whether a thread that waits in a stop holds the compiler's lock."
+  (let ((owner (sb-thread:mutex-owner world-lock)))
+    (and owner (thread-waiting-p owner))))
+
 (defun call-with-world-lock (function seconds)
-  "Call FUNCTION with the compiler's lock held; COPY-BUSY when it is not free within SECONDS."
-  (cond ((sb-thread:holding-mutex-p world-lock) (funcall function))
-        ((sb-thread:grab-mutex world-lock :timeout seconds)
-         (unwind-protect (funcall function)
-           (sb-thread:release-mutex world-lock)))
-        (t (error 'copy-busy :obstacle (holding-words world-lock)))))
+  "Call FUNCTION with the compiler's lock held, or in the hands of a thread that waits in a stop; COPY-BUSY when it is not free within SECONDS."
+  (loop with end = (+ (get-internal-real-time) (* seconds internal-time-units-per-second))
+        do (cond ((or (sb-thread:holding-mutex-p world-lock)
+                      (world-lock-of-stopped-p)) ; TRY-TO-FORK looks again with the world stopped
+                  (return (funcall function)))
+                 ((sb-thread:grab-mutex world-lock :timeout (min seconds 0.1)) ; its holder may come to stop meanwhile
+                  (return (unwind-protect (funcall function)
+                            (sb-thread:release-mutex world-lock))))
+                 ((> (get-internal-real-time) end)
+                  (error 'copy-busy :obstacle (holding-words world-lock))))))
 
 (defmacro be-copy (function)
   "In a process that is to be a copy, in the scope of a WITHOUT-INTERRUPTS: cut its ties, call FUNCTION, and leave."
@@ -165,7 +185,10 @@ Nothing of FUNCTION is seen in this image."
              (when (or pid (> (get-internal-real-time) deadline)) (return))
              ;; Not again and again: to look conses, and the collection that comes of it would stop everybody.
              (if collecting (sb-thread:thread-yield) (sleep 1/20))))
-         (when (eql pid 0) (be-copy function))))
+         (when (eql pid 0)
+           (free-locks-of-stopped)
+           (unless (sb-thread:holding-mutex-p world-lock) (sb-thread:grab-mutex world-lock))
+           (be-copy function))))
      patience)
     (cond ((null pid) (error 'copy-busy :obstacle (obstacle)))
           ((minusp pid) (error 'cannot-copy :reason (system-message)))

@@ -203,6 +203,7 @@
   (uiop:call-image-restore-hook) ; where this user's cache is, now; UIOP's names for the streams above
   (take-image-settings)
   (publish-what-is-loaded)
+  (spare-files-of-debugging)
   (note-print-methods)
   (refuse-exits #'refuse-exit)
   (refuse-package-loss '("COMMON-LISP-USER" "CONSORT" "KEYWORD") #'refuse-loss-of-package)

@@ -5,7 +5,8 @@
 (defstruct (evaluation (:constructor make-evaluation (id session)))
   "User code for request ID; THREAD is where it runs, NIL before it does. STATE is NIL, :RUNNING or :ENDED; it is :RUNNING exactly while the catch tag, the evaluation
 itself, is in force and interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is how much of the heap
-was in use in that last case."
+was in use in that last case. DEBUG: it stops where it would fail (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends
+it all. DEADLINE is the timer of its time."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
   (thread nil)
@@ -17,7 +18,12 @@ was in use in that last case."
   (stderr nil :type (or null capture))
   (warnings '() :type list)
   (warnings-count 0 :type fixnum)
-  (error nil))
+  (error nil)
+  (debug nil)
+  (stop nil)
+  (abort nil)
+  (deadline nil))
+
 
 (defvar *evaluation* nil "The evaluation that this thread runs.")
 (defvar *user-settings* nil "The SETTINGS that the user code has that this thread runs.")
@@ -58,10 +64,13 @@ was in use in that last case."
   (unless (eq (evaluation-state evaluation) :ended)
     (unless (evaluation-reason evaluation)
       (setf (evaluation-reason evaluation) reason))
-    (let ((thread (evaluation-thread evaluation)))
+    (let ((thread (evaluation-thread evaluation))
+          (stop (evaluation-stop evaluation)))
       (when thread
         (handler-case (sb-thread:interrupt-thread thread (lambda () (stop-here evaluation)))
-          (sb-thread:interrupt-thread-error () nil))))))
+          (sb-thread:interrupt-thread-error () nil)))
+      (when stop ; where interruptions wait
+        (wake-stop stop)))))
 
 (defun stop-evaluation (evaluation reason)
   "Stop EVALUATION, for REASON. Clean-up forms that go on for half a second are stopped too."
@@ -103,12 +112,16 @@ heap is, now, since only now it knows its sizes, but briefly."
         (funcall hook condition hook)))))
 
 (defun evaluation-debugger (condition hook)
-  "Instead of the debugger: report CONDITION and leave the evaluation; or, in a thread that runs none, report it and end the thread."
+  "Instead of the debugger: stop if the evaluation is to, else report CONDITION and leave the evaluation; or, in a thread that runs none, report it
+and end the thread."
   (declare (ignore hook))
   (let ((evaluation *evaluation*))
     (cond ((in-user-code-p)
+           (end-request-of-stop condition)
            (unless (typep condition 'storage-condition)
              (user-debugger-hook condition))
+           (when (evaluation-debug evaluation)
+             (stop-at-condition condition))
            (with-own-settings () (note-error evaluation condition))
            (throw evaluation :error))
           (t
@@ -164,7 +177,7 @@ heap is, now, since only now it knows its sizes, but briefly."
   nil)
 
 (defun begin (evaluation stream timeout)
-  "Put EVALUATION among those that run. STREAM: send its output as events. TIMEOUT in seconds, NIL for none. The deadline's timer."
+  "Put EVALUATION among those that run. STREAM: send its output as events. TIMEOUT in seconds, NIL for none."
   (flet ((sink (name)
            (let ((id (evaluation-id evaluation)))
              (lambda (text) (send-event "output" "id" id "stream" name "text" text)))))
@@ -176,7 +189,12 @@ heap is, now, since only now it knows its sizes, but briefly."
     (push evaluation *running*))
   (world-changed)
   (when timeout
-    (schedule *deadlines* timeout (lambda () (stop-evaluation evaluation :timeout)))))
+    (set-deadline evaluation timeout)))
+
+(defun set-deadline (evaluation seconds)
+  "Have EVALUATION stopped when it has run for SECONDS more."
+  (setf (evaluation-deadline evaluation)
+        (schedule *deadlines* seconds (lambda () (stop-evaluation evaluation :timeout)))))
 
 (defun warn-of-restored (evaluation control names)
   "Have EVALUATION tell that what NAMES are of was taken back."
@@ -194,7 +212,7 @@ heap is, now, since only now it knows its sizes, but briefly."
                                 Define them for classes of your own instead."
                     (restore-shared-printing)))
 
-(defun end (evaluation timer)
+(defun end (evaluation &aux (timer (evaluation-deadline evaluation)))
   (setf (evaluation-state evaluation) :ended)
   (take-back-redefinitions evaluation)
   (world-changed)
@@ -215,8 +233,8 @@ heap is, now, since only now it knows its sizes, but briefly."
 (defun call-evaluating (function evaluation &key stream timeout package)
   "Call FUNCTION, which runs user code, as EVALUATION, with *USER-SETTINGS*. How it ended: :OK, :ERROR, :STOPPED, or :ABORTED by the ABORT
 restart; and, when it returned, its value. Nothing else comes out of it, but the end of the thread. PACKAGE as in CALL-WITH-USER-SETTINGS."
-  (let ((timer (begin evaluation stream timeout))
-        (*evaluation* evaluation)
+  (begin evaluation stream timeout)
+  (let ((*evaluation* evaluation)
         (value nil))
     (unwind-protect
          (let ((how (without-interrupts
@@ -230,6 +248,8 @@ restart; and, when it returned, its value. Nothing else comes out of it, but the
                                  (restart-case
                                      (with-user-streams (evaluation)
                                        (let ((sb-ext:*invoke-debugger-hook* 'evaluation-debugger))
+                                         (when (evaluation-debug evaluation)
+                                           (setf (evaluation-abort evaluation) (find-restart 'abort)))
                                          (handler-bind ((warning #'note-warning))
                                            (setf value (call-with-user-settings package (lambda () (call-user-code function))))
                                            :ok)))
@@ -241,7 +261,7 @@ restart; and, when it returned, its value. Nothing else comes out of it, but the
            (when (and (eq how :stopped) (eq (evaluation-reason evaluation) :heap))
              (make-room-again evaluation))
            (values how value))
-      (end evaluation timer))))
+      (end evaluation))))
 
 (defun finish-storage-error (evaluation)
   (let ((error (evaluation-error evaluation)))
@@ -309,9 +329,11 @@ restart; and, when it returned, its value. Nothing else comes out of it, but the
   "After each collection, in whatever thread: stop what runs when little heap is left. Conses next to nothing and takes no lock of ours."
   (world-changed)
   (when (and *running* (heap-nearly-full-p))
-    (dolist (evaluation *running*)
-      (setf (evaluation-usage evaluation) (dynamic-usage))
-      (interrupt-evaluation evaluation :heap))))
+    (let ((all (not (find-if-not #'evaluation-waiting-p *running*)))) ; those that wait allocate nothing
+      (dolist (evaluation *running*)
+        (when (or all (not (evaluation-waiting-p evaluation)))
+          (setf (evaluation-usage evaluation) (dynamic-usage))
+          (interrupt-evaluation evaluation :heap))))))
 
 (defun make-room-again (evaluation)
   "EVALUATION was stopped by GUARD-HEAP: collect what it left, for which there is room just now, and tell the host."

@@ -4,8 +4,8 @@
 (in-package :consort)
 
 (defun quiet-p ()
-  "Whether nothing but requests can change the image: no user code runs, no thread or timer of the user's is there that might."
-  (and (null *running*)
+  "Whether nothing but requests can change the image: no user code runs but what waits in a stop, no thread or timer of the user's is there that might."
+  (and (every #'evaluation-waiting-p *running*)
        (null (sb-ext:list-all-timers))
        (every #'own-thread-p (sb-thread:list-all-threads))))
 

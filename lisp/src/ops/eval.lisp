@@ -68,13 +68,19 @@ upper-cased; a leading colon or #: is not part of it, nor are quotes, and what s
   (shiftf /// // / values)
   (shiftf *** ** * (first values)))
 
-(defun evaluate-form (form position origin)
-  "Evaluate FORM, read from POSITION of the text; the list of its values. REPL variables are kept as a REPL does."
+(defun evaluate-form (form position origin &optional text)
+  "Evaluate FORM, read from POSITION of the text; the list of its values. REPL variables are kept as a REPL does. TEXT is given when the evaluation
+stops at errors: then places and variables are kept for those who look."
   (setf - form)
-  (let ((values (multiple-value-list
-                 (if origin
-                     (eval-in-source form (+ position (origin-offset origin)) (origin-source origin))
-                     (eval form)))))
+  (let ((values (flet ((work ()
+                         (multiple-value-list
+                          (if origin
+                              (eval-in-source form (+ position (origin-offset origin)) (origin-source origin))
+                              (eval form)))))
+                  (cond (text
+                         (note-evaluated-form form *evaluation* text position origin)
+                         (call-keeping-variables #'work))
+                        (t (work))))))
     (remember-values values)
     (remember-form form)
     values))
@@ -84,11 +90,42 @@ upper-cased; a leading colon or #: is not part of it, nor are quotes, and what s
   (let* ((in (make-string-input-stream text)) ; WITH-INPUT-FROM-STRING's has a name that says nothing to a reader of errors
          (values '()))
     (loop
-      (let* ((position (if origin (skip-blanks text (file-position in)) 0))
+      (let* ((debug (evaluation-debug *evaluation*))
+             (position (if (or origin debug) (skip-blanks text (file-position in)) 0))
              (form (read in nil in)))
         (when (eq form in)
           (return values))
-        (setf values (evaluate-form form position origin))))))
+        (setf values (evaluate-form form position origin (and debug text)))))))
+
+;;; Text that is evaluated for debugging
+
+(defvar *policy-of-files* nil "While a form is evaluated for debugging: the policy that files are compiled with all the same.")
+
+(defun call-keeping-variables (function)
+  "Call FUNCTION, which evaluates a form, with a policy that keeps variables; what the form itself declaims is kept, but not in files that it compiles."
+  (if (not (and (internal-p 'process-optimize) (internal-p 'policy-qualities) policy-name))
+      (funcall function)
+      (let* ((before (symbol-value policy-name))
+             (during (debugging-policy))
+             (after during))
+        (multiple-value-prog1
+            (unwind-protect
+                 (progv (list policy-name) (list during)
+                   (let ((*policy-of-files* before))
+                     (unwind-protect (funcall function)
+                       (setf after (symbol-value policy-name)))))
+              (unless (eq after during)
+                (setf (symbol-value policy-name) (policy-of-both after during before))))))))
+
+(defun spare-files-of-debugging ()
+  "From now on, files are loaded and compiled with the session's own policy, whatever the form that does so is evaluated with."
+  (dolist (name '(load compile-file))
+    (encapsulate name 'consort-policy
+                 (lambda (function &rest arguments)
+                   (if *policy-of-files*
+                       (progv (list policy-name) (list *policy-of-files*)
+                         (let ((*policy-of-files* nil)) (apply function arguments)))
+                       (apply function arguments))))))
 
 ;;; Values
 
@@ -112,6 +149,10 @@ upper-cased; a leading colon or #: is not part of it, nor are quotes, and what s
          (tail (prin1-to-string (subseq string (- (length string) half)))))
     (clipped (concatenate 'string (subseq head 0 (1- (length head))) (omission omitted) (subseq tail 1))
              omitted)))
+
+(defun first-values (values)
+  "Those of VALUES that are shown."
+  (loop for value in values repeat +values-limit+ collect value))
 
 (defun values-facts (values)
   "The JSON of VALUES; of very many, the first."
@@ -146,7 +187,8 @@ upper-cased; a leading colon or #: is not part of it, nor are quotes, and what s
 (defun evaluate (evaluation text &key package origin timing timeout stream)
   "Evaluate TEXT as EVALUATION; the JSON of EvalOutcome."
   (let ((time nil)
-        (values '()))
+        (values '())
+        (references nil))
     (flet ((work ()
              (let ((results (if timing
                                 (multiple-value-bind (results facts) (call-timing (lambda () (evaluate-text text origin)))
@@ -154,10 +196,13 @@ upper-cased; a leading colon or #: is not part of it, nor are quotes, and what s
                                   results)
                                 (evaluate-text text origin))))
                (setf *package* (live-package *package*)) ; SBCL signals an error where a deleted one is looked at
+               (when (evaluation-debug evaluation)
+                 (setf references (map 'vector #'refer (first-values results))))
                (setf values (values-facts results)))))
       (let ((how (call-evaluating #'work evaluation :package package :timeout timeout :stream stream)))
-        (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (package-of-settings *user-settings*)
-                                :timeout timeout)))))
+        (append (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (package-of-settings *user-settings*)
+                                        :timeout timeout)
+                (and references (eq how :ok) (list "references" references)))))))
 
 (defun interrupted-outcome (evaluation)
   "The JSON of EVALUATION, which was interrupted before it began."
@@ -184,9 +229,11 @@ upper-cased; a leading colon or #: is not part of it, nor are quotes, and what s
   (let* ((text (param params "code" 'string))
          (timing (param params "capture_time" 'boolean :default nil))
          (timeout (param params "timeout" '(real (0)) :default 30))
-         (stream (param params "stream" 'boolean :default nil)))
+         (stream (param params "stream" 'boolean :default nil))
+         (debug (param params "debug" 'boolean :default nil)))
     (enqueue-evaluation id params
                         (lambda (evaluation package)
+                          (setf (evaluation-debug evaluation) debug)
                           (evaluate evaluation text :package package :origin (read-origin params) :timing timing
                                                     :timeout timeout :stream stream)))))
 

@@ -31,7 +31,7 @@
          (evaluation (and (not withdrawn) (find-evaluation target))))
     (when evaluation
       (stop-evaluation evaluation reason))
-    (object "found" (bool (or evaluation withdrawn)))))
+    (object "found" (bool (or evaluation withdrawn (interrupt-work target))))))
 
 (define-operation "close-session" :dispatcher (id params)
   (close-session (param params "session" 'string))

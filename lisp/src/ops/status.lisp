@@ -26,7 +26,8 @@ waits for ASDF, no other is started. Only the dispatcher calls this."
   (loop for evaluation in *running*
         collect (object "id" (evaluation-id evaluation)
                         "session" (or-null (evaluation-session evaluation))
-                        "ms" (milliseconds-since (evaluation-started evaluation)))))
+                        "ms" (milliseconds-since (evaluation-started evaluation))
+                        "stopped" (bool (evaluation-stop evaluation)))))
 
 (define-operation "status" :dispatcher (id params)
   (object "pid" (sb-posix:getpid)
@@ -37,4 +38,5 @@ waits for ASDF, no other is started. Only the dispatcher calls this."
           "uptime_ms" (milliseconds-since *started*)
           "systems" (systems-soon)
           "running" (running-facts)
+          "stops" (map 'vector #'stop-json (reverse *stops*))
           "features" (image-features)))

@@ -64,6 +64,8 @@ name, and whether the prefix ends in two colons. Upper-case but for what is esca
 
 (defun presentable (object &optional (depth +shown-depth+) (length +shown-length+))
   "A copy of OBJECT that prints briefly and runs no code of the user's."
+  (when (obsolete-p object)
+    (return-from presentable (make-stand-in "#<instance of a redefined class>")))
   (flet ((inner (part) (presentable part (1- depth) length)))
     (typecase object
       (string (if (<= (length object) +shown-string+)

@@ -1,0 +1,66 @@
+;;;; The frames of a stopped program that people are shown, and what these are called.
+
+(in-package :consort)
+
+(defconstant +stopped-frames+ 1000 "Frames of a stop that can be looked at.")
+
+(defun user-frames ()
+  "The frames of this thread's stack from what failed down to where the evaluation began, innermost first: neither what signals nor the evaluator's.
+Second value: whether there are more."
+  (let ((frames '()) (names '()) (more nil))
+    (loop with count = 0
+          for frame = (top-frame) then (frame-below frame)
+          while frame
+          until (eq (frame-name frame) 'call-user-code)
+          do (when (> (incf count) (+ +stopped-frames+ 60)) (setf more t) (return))
+             (push frame frames)
+             (push (list (frame-name frame)) names))
+    (setf frames (nreverse frames) names (nreverse names))
+    (let ((debugger (position 'invoke-debugger names :key #'first)))
+      (when debugger
+        (setf frames (nthcdr (1+ debugger) frames) names (nthcdr (1+ debugger) names))))
+    (loop while (and names (or (internal-frame-p (first names)) (member (first (first names)) *signalling-frames*)))
+          do (pop frames) (pop names))
+    (values (loop for frame in frames
+                  for name in names
+                  unless (or (evaluator-frame-p name)
+                             (own-frame-p name))
+                    collect frame)
+            more)))
+
+(defun own-frame-p (name)
+  "Whether a frame called NAME is Consort's."
+  (let ((symbol (frame-symbol name)))
+    (and symbol (eq (symbol-package symbol) (load-time-value (find-package "CONSORT"))))))
+
+(defun readable-name (name)
+  "NAME of a frame's function as people write it."
+  (cond ((and (consp name) (ignore-errors (list-length name)) (symbolp (first name))
+              (member (symbol-name (first name)) '("FAST-METHOD" "SLOW-METHOD") :test #'string=))
+         (cons 'method (rest name)))
+        (t name)))
+
+(defun toplevel-frame-p (frame name)
+  "Whether FRAME, called NAME, is of what the evaluator made of a form."
+  (and (consp name) (eq (first name) 'lambda) (consp (rest name)) (null (second name))
+       (let ((caller (frame-below frame)))
+         (and caller (evaluator-frame-p (list (frame-name caller)))))))
+
+(defun frame-label (frame)
+  "What FRAME is called."
+  (let ((name (frame-name frame)))
+    (cond ((toplevel-frame-p frame name) "top-level form")
+          ((stringp name) name)
+          (t (present (readable-name name) (user-package) :case :upcase)))))
+
+(defun package-of-frame (frame)
+  "The package that code is read in that a person writes for FRAME: that of its function's name, or the current one."
+  (let* ((name (frame-name frame))
+         (symbol (or (frame-symbol (list name))
+                     (and (consp name) (ignore-errors (list-length name))
+                          (find-if (lambda (part) (and part (symbolp part))) (rest name))))))
+    (or (and symbol
+             (not (internal-frame-p (list symbol)))
+             (not (eq (symbol-package symbol) (load-time-value (find-package "COMMON-LISP"))))
+             (symbol-package symbol))
+        (live-package *package*))))

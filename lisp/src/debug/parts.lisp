@@ -1,0 +1,140 @@
+;;;; The parts of any value, a page at a time. Runs no code of the user's: slots are read as they are stored.
+
+(in-package :consort)
+
+(defconstant +list-count-limit+ 1000000 "Conses of a list that are counted.")
+
+(defun list-facts (list)
+  "How many conses LIST has, and whether it ends as a list does: :PROPER, :DOTTED, :CIRCULAR, or :LONG when there are too many to count."
+  (loop with slow = list
+        for count from 0
+        for tail = list then (cdr tail)
+        do (cond ((null tail) (return (values count :proper)))
+                 ((atom tail) (return (values count :dotted)))
+                 ((= count +list-count-limit+) (return (values count :long))))
+           (when (and (plusp count) (evenp count))
+             (setf slow (cdr slow))
+             (when (eq slow tail) (return (values count :circular))))))
+
+(defun stored-slot (object slot)
+  "The value of SLOT of OBJECT as it is stored, and whether it is bound; second value :UNKNOWN where it is stored by means of its own."
+  (let* ((name (sb-mop:slot-definition-name slot))
+         (location (and (typep object 'standard-object) (sb-mop:slot-definition-location slot)))
+         (value (cond ((typep object '(or condition structure-object))
+                       (if (slot-boundp object name) (slot-value object name) (return-from stored-slot (values nil nil))))
+                      ((consp location) (cdr location)) ; of the class
+                      ((not (integerp location)) (return-from stored-slot (values nil :unknown)))
+                      ((typep object 'sb-mop:funcallable-standard-object) (sb-mop:funcallable-standard-instance-access object location))
+                      (t (sb-mop:standard-instance-access object location)))))
+    (if (unbound-marker-p value) (values nil nil) (values value t))))
+
+(defun slots-of (object)
+  (let ((class (class-of object)))
+    (and (sb-mop:class-finalized-p class) (sb-mop:class-slots class))))
+
+(defun package-own-symbols (package)
+  (let ((symbols '()))
+    (do-symbols (symbol package) (when (eq (symbol-package symbol) package) (push symbol symbols)))
+    (sort symbols #'string<)))
+
+;;; A part is (LABEL VALUE &optional KEY): LABEL a string; VALUE a list of the value, or a string that says why there is none; KEY likewise.
+
+(defun slot-part (object slot)
+  (multiple-value-bind (value bound) (stored-slot object slot)
+    (list (symbol-name (sb-mop:slot-definition-name slot))
+          (case bound ((t) (list value)) ((nil) "unbound") (t "not stored in the instance")))))
+
+(defun symbol-parts (symbol)
+  (list (list "name" (list (symbol-name symbol)))
+        (list "package" (list (symbol-package symbol)))
+        (list "value" (if (boundp symbol) (list (symbol-value symbol)) "unbound"))
+        (list "function" (cond ((special-operator-p symbol) "a special operator")
+                               ((macro-function symbol) (list (macro-function symbol)))
+                               ((fboundp symbol) (list (fdefinition symbol)))
+                               (t "unbound")))
+        (list "plist" (list (symbol-plist symbol)))))
+
+(defun array-index-label (array index)
+  "How the element of ARRAY at the row-major INDEX is subscripted."
+  (if (= 1 (array-rank array))
+      (format nil "~D" index)
+      (let ((subscripts '()))
+        (dolist (dimension (reverse (array-dimensions array)))
+          (multiple-value-bind (rest subscript) (floor index dimension)
+            (push subscript subscripts)
+            (setf index rest)))
+        (format nil "~{~D~^ ~}" subscripts))))
+
+(defun page-of-list (list start end)
+  (multiple-value-bind (count ending) (list-facts list)
+    (let ((shown (loop for tail = (nthcdr (min start count) list) then (cdr tail)
+                       for index from start below (min end count)
+                       collect (list (format nil "~D" index) (list (car tail))))))
+      (if (and (eq ending :dotted) (<= start count) (< count end))
+          (append shown (list (list "tail" (list (cdr (last list))))))
+          shown))))
+
+(defun page-of-table (table start end)
+  (let ((index 0) (found '()))
+    (block page
+      (maphash (lambda (key value)
+                 (when (>= index end) (return-from page))
+                 (when (>= index start) (push (list (format nil "~D" index) (list value) (list key)) found))
+                 (incf index))
+               table))
+    (nreverse found)))
+
+(defun page (parts start end)
+  (loop for part in (nthcdr start parts) repeat (- end start) collect part))
+
+(defun parts-of (object start end)
+  "The kind of OBJECT, how many parts it has, those from START below END, and words about it or NIL."
+  (when (obsolete-p object)
+    (return-from parts-of (values "obsolete instance" 0 '() "Its class was redefined, and it is not updated before its program uses it.")))
+  (typecase object
+    (null (values "list" 0 '() nil))
+    (cons (multiple-value-bind (count ending) (list-facts object)
+            (values "list" (if (eq ending :dotted) (1+ count) count) (page-of-list object start end)
+                    (ecase ending
+                      ((:proper :dotted) nil)
+                      (:circular "It is circular.")
+                      (:long (format nil "It has more than ~D elements." count))))))
+    (string (values "string" 0 '() (format nil "~D characters" (length object))))
+    (array (let ((count (array-total-size object)))
+             (values (if (vectorp object) "vector" "array") count
+                     (loop for index from start below (min end count)
+                           collect (list (array-index-label object index) (list (row-major-aref object index))))
+                     (format nil "~{~D~^x~} of ~A~@[, fill pointer ~D~]" (array-dimensions object) (present (array-element-type object) (user-package))
+                             (and (array-has-fill-pointer-p object) (fill-pointer object))))))
+    (hash-table (values "hash table" (hash-table-count object) (page-of-table object start end)
+                        (format nil "~(~A~)" (present (hash-table-test object) (user-package)))))
+    (symbol (values "symbol" 5 (page (symbol-parts object) start end) nil))
+    (package (let ((symbols (package-own-symbols object)))
+               (values "package" (length symbols)
+                       (page (mapcar (lambda (symbol) (list (symbol-name symbol) (list symbol))) symbols) start end)
+                       nil)))
+    ((or number character) (values "value" 0 '() nil))
+    (sb-ext:weak-pointer (multiple-value-bind (value there) (sb-ext:weak-pointer-value object)
+                           (values "weak pointer" 1 (page (list (list "value" (if there (list value) "gone"))) start end) nil)))
+    (sb-mop:funcallable-standard-object (instance-parts object "generic function" start end))
+    (function (let ((values (closure-values object)))
+                (values (if values "closure" "function") (length values)
+                        (page (loop for value in values for index from 0 collect (list (format nil "~D" index) (list value))) start end)
+                        nil)))
+    (condition (instance-parts object "condition" start end))
+    (structure-object (instance-parts object "structure" start end))
+    (t (instance-parts object "instance" start end))))
+
+(defun instance-parts (object kind start end)
+  (let ((slots (slots-of object)))
+    (values kind (length slots)
+            (mapcar (lambda (slot) (slot-part object slot)) (page slots start end))
+            (present (class-name (class-of object)) (user-package)))))
+
+(defun part-json (part stop)
+  (destructuring-bind (label value &optional key) part
+    (flet ((shown (value) (if (stringp value) (object "text" value "type" :null "reference" 0) (value-json (first value) stop))))
+      (list* :object "label" label
+                     "value" (shown value)
+                     "missing" (bool (stringp value))
+                     (and key (list "key" (shown key)))))))

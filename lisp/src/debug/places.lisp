@@ -1,0 +1,130 @@
+;;;; Where a frame is: the exact form, in the text that was evaluated or in a file that is as it was when it was loaded.
+
+(in-package :consort)
+
+(defstruct (evaluated-text (:conc-name evaluated-) (:constructor make-evaluated-text (id text start file offset)))
+  "A form was read from TEXT, of the evaluation ID, at START. FILE: the text is a file's, and began at its character OFFSET."
+  id (text "" :type string) (start 0 :type index) file (offset 0 :type index))
+
+(defconstant +placed-conses+ 50000 "Lists of one form whose places are kept.")
+(defconstant +recent-texts+ 100 "Forms from files that were evaluated for debugging and are remembered, the newest.")
+
+(define-global *evaluated-lists* (make-hash-table :test #'eq :weakness :key :synchronized t)
+  "(EVALUATED-TEXT . PATH) of each list in a form that was evaluated for debugging, as long as code made of it lives; PATH as the positions outwards.")
+(define-global *recent-texts* '() "EVALUATED-TEXT of forms that came from files, newest first.")
+
+(defun note-evaluated-form (form evaluation text start origin)
+  "Remember where FORM, which EVALUATION is about to evaluate, was read, and each list in it."
+  (when (consp form)
+    (let ((known (make-evaluated-text (evaluation-id evaluation) text start
+                                      (and origin (source-file (origin-source origin)))
+                                      (if origin (origin-offset origin) 0)))
+          (count 0))
+      (when origin
+        (setf *recent-texts* (cons known (loop for each in *recent-texts* repeat (1- +recent-texts+) collect each))))
+      (labels ((note (list path depth)
+                 (unless (or (> (incf count) +placed-conses+) (> depth +shape-depth+) (gethash list *evaluated-lists*))
+                   (setf (gethash list *evaluated-lists*) (cons known path))
+                   (loop for tail = list then (cdr tail)
+                         for position from 0 below +placed-conses+
+                         while (consp tail)
+                         do (let ((part (without-comma (car tail))))
+                              (when (consp part) (note part (cons position path) (1+ depth))))))))
+        (note form '() 0)))))
+
+(defun without-comma (part)
+  (if (and (internal-p 'comma-p) (comma-p part)) (comma-expression part) part))
+
+(defun lists-on-path (form number)
+  "The subform NUMBER of FORM as the compiler counts them, and the lists around it, innermost first; NIL when there is no such subform."
+  (let ((path (form-path form number)) (lists (list form)))
+    (unless (eq path :none)
+      (dolist (step path lists)
+        (setf form (without-comma (nth step form)))
+        (unless (consp form) (return lists))
+        (push form lists)))))
+
+(defun path-span (known path)
+  "The span of the list at PATH, positions outwards, in the text of KNOWN; NIL when the text is not what its form was read from."
+  (handler-case
+      (let* ((input (make-shape-input (coerce (evaluated-text known) 'simple-string) (evaluated-start known) (length (evaluated-text known))))
+             (shape (read-shape input 0)))
+        (dolist (step (reverse path))
+          (setf shape (without-comma (nth step shape))))
+        (values (gethash shape (shape-places input)) shape))
+    (error () nil)))
+
+(defun same-operator-p (form shape)
+  "Whether SHAPE may be what FORM was read from: they begin with the same name, or not with a name at all."
+  (let ((operator (and (consp form) (car form))))
+    (or (not (symbolp operator))
+        (and (consp shape)
+             (or (eq (car shape) operator)
+                 (and (stringp (car shape))
+                      (let ((token (car shape)))
+                        (string-equal (symbol-name operator) (subseq token (1+ (or (position #\: token :from-end t) -1)))))))))))
+
+(defun span-fields (start end)
+  (list "span" (vector start end)))
+
+(defun evaluated-place (frame)
+  "The JSON fields of the place of FRAME in a text that was evaluated for debugging, or of its form alone; NIL when its code came otherwise."
+  (let* ((form (frame-evaluated-form frame))
+         (number (and form (frame-form-number frame)))
+         (lists (and number (ignore-errors (lists-on-path form number)))))
+    (when lists
+      (append (list "form" (present (first lists) (user-package) :case :downcase))
+              (loop for list in lists
+                    for (known . path) = (gethash list *evaluated-lists*)
+                    when known
+                      return (multiple-value-bind (span shape) (path-span known path)
+                               (when (and span (same-operator-p list shape))
+                                 (let ((offset (evaluated-offset known)))
+                                   (list* "evaluation" (evaluated-id known)
+                                          "file" (or-null (evaluated-file known))
+                                          (span-fields (+ offset (car span)) (+ offset (cdr span)))))))))))) 
+
+(define-global *file-texts* '() "(FILE WRITTEN TEXT) of the files that were read last, newest first.")
+
+(defun text-of-file (file written)
+  "The text of FILE, if it was last written at WRITTEN, in seconds of Unix; NIL when it was not, or cannot be read."
+  (let ((now (ignore-errors (- (file-write-date (sb-ext:parse-native-namestring file)) +unix-epoch+))))
+    (when (and now (or (null written) (eql now written)))
+      (let ((known (find file *file-texts* :key #'first :test #'string=)))
+        (if (and known (eql (second known) now))
+            (third known)
+            (let ((text (ignore-errors (uiop:read-file-string (sb-ext:parse-native-namestring file) :external-format '(:utf-8 :replacement #\?)))))
+              (when text
+                (setf *file-texts* (list* (list file now text) (loop for entry in *file-texts* repeat 7
+                                                                     unless (string= (first entry) file) collect entry))))
+              text))))))
+
+(defun file-place (frame)
+  "The JSON fields of the place of FRAME in a file; NIL when its function comes from none. CHANGED: the file is not the one that was loaded."
+  (let* ((function (frame-function frame))
+         (place (cons :object (and function (ignore-errors (source-place (sb-introspect:find-definition-source function))))))
+         (file (field place "file"))
+         (recent (and file (field place "offset")
+                      (find-if (lambda (known) (and (string= (evaluated-file known) file)
+                                                    (= (+ (evaluated-offset known) (evaluated-start known)) (field place "offset"))))
+                               *recent-texts*)))
+         (number (frame-form-number frame))
+         (evaluated (and recent number (subform-span (evaluated-text recent) (evaluated-start recent) number))))
+    (cond
+      (evaluated
+       (list* "evaluation" (evaluated-id recent) "file" file
+              (span-fields (+ (evaluated-offset recent) (car evaluated)) (+ (evaluated-offset recent) (cdr evaluated)))))
+      (file
+      (let* ((text (text-of-file file (field place "written")))
+             (start (and text (or (field place "offset")
+                                  (and (field place "form") (form-start text (field place "form"))))))
+             (span (and start number (subform-span text start number))))
+        (append (list "file" file)
+                (cond (span (span-fields (car span) (cdr span)))
+                      (start (list "offset" start)))
+                (unless text (list "changed" :true))))))))
+
+(defun frame-place-fields (frame)
+  "The JSON of where FRAME is, or null: `file` or `evaluation` with `span`, as exact as it is known."
+  (let ((fields (or (evaluated-place frame) (file-place frame))))
+    (if fields (cons :object fields) :null)))

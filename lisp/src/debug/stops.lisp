@@ -1,0 +1,266 @@
+;;;; A stop: an evaluation that asked for it waits where it failed, broke or was paused, with its stack alive. Its thread serves requests about
+;;;; that stack, one after another, until one of them leaves.
+;;;;
+;;;; Others read a stack that waits (frames, locals) from their own threads; only what runs code or unwinds goes through the thread itself.
+
+(in-package :consort)
+
+
+(defstruct (stop (:conc-name stopped-) (:constructor make-stop (id thread evaluation parent reason condition restarts frames more)))
+  "A thread that waits in EVALUATION. PARENT is the stop around it on the same stack. STATE is :STARTING, :WAITING exactly while the thread waits and
+runs nothing of the user's, :BUSY while it serves a request, :LEFT. FRAMES are the user's, innermost first; MORE: there were more. HOW is what left it.
+READING is held by others while they read the stack."
+  (id 0 :type fixnum :read-only t)
+  (thread nil :read-only t)
+  (evaluation nil :read-only t)
+  (parent nil :read-only t)
+  (reason "" :type string :read-only t)
+  (condition nil :read-only t)
+  (restarts '() :type list :read-only t)
+  (frames '() :type list :read-only t)
+  (more nil :read-only t)
+  (facts '() :type list)
+  (work '() :type list)
+  (current nil)
+  (lock (sb-thread:make-mutex :name "consort stop") :type sb-thread:mutex :read-only t)
+  (reading (sb-thread:make-mutex :name "consort stop's stack") :type sb-thread:mutex :read-only t)
+  (wake (sb-thread:make-semaphore :name "consort stop") :type sb-thread:semaphore :read-only t)
+  (state :starting :type (member :starting :waiting :busy :left))
+  (how "unwound" :type string))
+
+(defstruct (stop-work (:conc-name work-) (:constructor make-work (id function)))
+  "FUNCTION, called with the work in the stopped thread, answers request ID by ANSWER-WORK or ANSWER-WORK-ERROR. NESTS: an error in it is a stop of its own.
+It is itself the tag to throw to that ends it."
+  (id nil :read-only t)
+  (function nil :type function :read-only t)
+  (answered nil)
+  (nests nil))
+
+(defconstant +stops-limit+ 8 "Stops that there may be; an error beyond is reported.")
+(defconstant +stop-work-time+ 10 "Seconds that code for a stop may run when its request does not say.")
+(define-global *stops* '() "The stops that there are, newest first. The list is replaced under its lock, never changed.")
+(define-global *stops-lock* (sb-thread:make-mutex :name "consort stops") "Held while *STOPS* is replaced.")
+(define-global *last-stop* (list 0) "A cons of the id that was given last.")
+
+(defvar *current-stop* nil "The innermost stop of this thread.")
+(defvar *current-work* nil "The request that this thread serves in a stop.")
+
+(defun thread-waiting-p (thread)
+  "Whether THREAD waits in a stop. Conses nothing and takes no lock: it is asked with the world stopped."
+  (dolist (stop *stops* nil)
+    (when (and (eq (stopped-thread stop) thread) (eq (stopped-state stop) :waiting))
+      (return t))))
+
+(defun evaluation-waiting-p (evaluation)
+  "Whether EVALUATION waits in a stop. Conses nothing."
+  (let ((stop (evaluation-stop evaluation)))
+    (and stop (eq (stopped-state stop) :waiting))))
+
+(defun stop-level (stop)
+  "1 for a stop of its own, 2 for one that came of a request to that, and so on."
+  (if (stopped-parent stop) (1+ (stop-level (stopped-parent stop))) 1))
+
+(defun innermost-stop (stop)
+  "The innermost stop on the stack of STOP."
+  (or (find (stopped-thread stop) *stops* :key #'stopped-thread :test #'eq) stop))
+
+;;; Requests to a stop
+
+(defun answer-work (work result)
+  "Answer the request of WORK, once."
+  (unless (shiftf (work-answered work) t)
+    (with-own-settings () (send-result (work-id work) result))))
+
+(defun answer-work-error (work kind message)
+  (unless (shiftf (work-answered work) t)
+    (with-own-settings () (send-error (work-id work) kind message))))
+
+(defun stale-message (stop)
+  (format nil "The stop ~D was left (~A): nothing of it is there any more. Ask for the stops that there are" (stopped-id stop) (stopped-how stop)))
+
+(defun give-work (stop id function &key nests)
+  "Have FUNCTION serve request ID in the thread of STOP. Refuses when the stop was left, or another is on its stack. Waits for nobody."
+  (let ((inner (innermost-stop stop))
+        (work (make-work id function)))
+    (unless (eq inner stop)
+      (refuse "busy" "The stop ~D is the innermost of this thread: leave it first" (stopped-id inner)))
+    (setf (work-nests work) nests)
+    (unless (with-lock ((stopped-lock stop))
+              (unless (eq (stopped-state stop) :left)
+                (setf (stopped-work stop) (append (stopped-work stop) (list work)))))
+      (refuse "stale" "~A" (stale-message stop)))
+    (sb-thread:signal-semaphore (stopped-wake stop))
+    nil))
+
+(defun wake-stop (stop)
+  "Have the thread of STOP look whether its evaluation is to end."
+  (sb-thread:signal-semaphore (stopped-wake stop)))
+
+(defun take-work (stop)
+  (with-lock ((stopped-lock stop))
+    (pop (stopped-work stop))))
+
+(defun leave-stop (stop how work)
+  "Answer WORK, which leaves STOP: HOW tells the event. What leaves then fails is a stop of its own."
+  (setf (stopped-how stop) how
+        (work-nests work) t)
+  (answer-work work (object "status" "sent")))
+
+(defun interrupt-work (id)
+  "End the request ID that a stop serves, or that waits for one; whether there was such a request. The stop stays."
+  (dolist (stop *stops* nil)
+    (let ((waiting (with-lock ((stopped-lock stop))
+                     (let ((found (find id (stopped-work stop) :key #'work-id :test #'equal)))
+                       (setf (stopped-work stop) (remove found (stopped-work stop) :test #'eq))
+                       found)))
+          (current (stopped-current stop)))
+      (cond (waiting (unless (shiftf (work-answered waiting) t)
+                       (post-frame (object "id" id "result" (object "status" "interrupted"))))
+                     (return t))
+            ((and current (equal (work-id current) id))
+             (end-work stop current "interrupted")
+             (return t))))))
+
+(defun end-work (stop work status)
+  "Have the thread of STOP end WORK and answer STATUS, if it still does it and no other stop is in it. The stop stays."
+  (handler-case
+      (sb-thread:interrupt-thread (stopped-thread stop)
+                                  (lambda ()
+                                    (when (and (eq *current-work* work) (eq (stopped-current stop) work) (eq *current-stop* stop))
+                                      (throw work status))))
+    (sb-thread:interrupt-thread-error () nil)))
+
+;;; The wait
+
+(defun serve-work (stop work call)
+  "With interrupts off: serve WORK in the thread of STOP. CALL calls a function with interrupts on."
+  (setf (stopped-current stop) work
+        (stopped-state stop) :busy)
+  (world-changed)
+  ;; What was sent to this thread while it waited must not run now: a WITH-TIMEOUT of the user's would unwind the stack that people look at.
+  (let ((late (take-interruptions))
+        (status "left"))
+    (unwind-protect
+         (setf status (catch work
+                        (let ((*current-work* work))
+                          (funcall (the function call) (lambda () (funcall (work-function work) work))))
+                        "done"))
+      (setf (stopped-current stop) nil)
+      (world-changed)
+      (cond ((stringp status) (answer-work work (object "status" status)))
+            (t (answer-work work (object "status" "error" "error" status))))
+      (give-interruptions late))))
+
+(defun wait-in-stop (stop call)
+  "With interrupts off: wait and serve until something throws to STOP, which gives what it throws, or unwinds further."
+  (catch stop
+    (loop
+      (setf (stopped-state stop) :waiting)
+      (with-internals ((deadline nil)) ; the user's own would end the wait
+        (sb-thread:wait-on-semaphore (stopped-wake stop)))
+      (let ((evaluation (stopped-evaluation stop)))
+        (when (evaluation-reason evaluation)
+          (setf (stopped-state stop) :busy
+                (stopped-how stop) "stopped")
+          (stop-here evaluation)))
+      (let ((work (take-work stop)))
+        (when work (serve-work stop work call))))))
+
+(defun hold-deadline (evaluation)
+  "Stop the clock of EVALUATION: what is left of its time in units of GET-INTERNAL-REAL-TIME, or NIL."
+  (let ((timer (evaluation-deadline evaluation)))
+    (when timer
+      (cancel *deadlines* timer)
+      (setf (evaluation-deadline evaluation) nil)
+      (max 1 (- (timer-at timer) (get-internal-real-time))))))
+
+(defun resume-deadline (evaluation left)
+  (when (and left (not (eq (evaluation-state evaluation) :ended)))
+    (set-deadline evaluation (/ left (float internal-time-units-per-second 1d0)))))
+
+(defun may-stop-p (condition)
+  "Whether this thread may wait here. Not where the collector is off, which would wait for it, nor with a full stack or heap."
+  (and (can-stop-p)
+       (not (typep condition 'storage-condition))
+       (not (collecting-off-p))
+       (< (length *stops*) +stops-limit+)))
+
+(defun own-restarts (evaluation restarts)
+  "RESTARTS down to the one that ends EVALUATION; those beyond would end the thread."
+  (let ((last (member (evaluation-abort evaluation) restarts :test #'eq)))
+    (if last (ldiff restarts (rest last)) restarts)))
+
+(defun reading-stack (stop function)
+  "What FUNCTION returns, which reads the stack of STOP in a thread of ours; refuses when the stop was left."
+  (sb-thread:with-mutex ((stopped-reading stop))
+    (when (eq (stopped-state stop) :left) (refuse "stale" "~A" (stale-message stop)))
+    (funcall function)))
+
+(defun forget-stop (stop)
+  "STOP is left: tell, and answer those who still wait for it."
+  (sb-thread:with-mutex ((stopped-reading stop)) ; whoever reads the stack finishes first
+    (with-lock ((stopped-lock stop)) (setf (stopped-state stop) :left)))
+  (with-lock (*stops-lock*) (setf *stops* (remove stop *stops* :test #'eq)))
+  (drop-references stop)
+  (dolist (work (shiftf (stopped-work stop) '()))
+    (answer-work-error work "stale" (stale-message stop)))
+  (with-own-settings ()
+    (send-event "stop-left" "stop" (stopped-id stop) "id" (evaluation-id (stopped-evaluation stop)) "how" (stopped-how stop))))
+
+(defun wait-at (condition reason)
+  "Stop here for REASON until a request leaves; :ABORT when it is to end as without a stop. NIL at once where this thread may not wait."
+  (when (may-stop-p condition)
+    (multiple-value-bind (frames more) (handler-case (user-frames) (serious-condition () (values '() nil)))
+      (let* ((evaluation *evaluation*)
+             (stop (make-stop (sb-ext:atomic-incf (car *last-stop*)) sb-thread:*current-thread* evaluation *current-stop* reason condition
+                              (own-restarts evaluation (compute-restarts condition)) frames more))
+             (*current-stop* stop)
+             (*current-work* nil)
+             (sb-ext:*invoke-debugger-hook* 'evaluation-debugger)
+             (left nil))
+        (setf (stopped-facts stop) (with-own-settings () (stop-fixed-facts stop (locks-held))))
+        (without-interrupts
+          (unwind-protect
+               (progn
+                 (unless (stopped-parent stop) (setf left (hold-deadline evaluation)))
+                 (setf (evaluation-stop evaluation) stop)
+                 (with-lock (*stops-lock*) (push stop *stops*))
+                 (world-changed)
+                 (with-own-settings () (send-frame (list* :object "event" "stopped" (rest (stop-json stop)))))
+                 ;; Within another WITHOUT-INTERRUPTS they would stay off: so it is this one that has them on again.
+                 (wait-in-stop stop (lambda (work) (with-local-interrupts (funcall (the function work))))))
+            (forget-stop stop)
+            (world-changed)
+            (setf (evaluation-stop evaluation) (stopped-parent stop))
+            (unless (stopped-parent stop) (resume-deadline evaluation left))))))))
+
+;;; Why a thread stops
+
+(defun end-request-of-stop (condition)
+  "End the request to a stop that this thread serves, if it does, with CONDITION as its error, unless it is to stop there."
+  (let ((work *current-work*))
+    (when (and work (not (and (work-nests work) (may-stop-p condition))))
+      (throw work (with-own-settings () (describe-error condition))))))
+
+(defun stop-at-condition (condition)
+  "Stop where CONDITION was signalled and nobody handled it. Returns when it is to be reported as in an evaluation that does not stop."
+  (let ((work *current-work*))
+    (wait-at condition (if (typep condition 'serious-condition) "error" "break"))
+    (when work ; back to the stop around this one
+      (throw work (with-own-settings () (describe-error condition))))))
+
+(defun pause-here (evaluation)
+  "Stop where this thread is, if it is in EVALUATION and runs. To be called as an interruption."
+  (when (and (eq (evaluation-state evaluation) :running)
+             (eq (evaluation-thread evaluation) sb-thread:*current-thread*)
+             (null (evaluation-stop evaluation)))
+    (with-interrupts
+      (with-simple-restart (continue "Go on.")
+        (when (eq (wait-at nil "pause") :abort)
+          (setf (evaluation-reason evaluation) :cancel)
+          (stop-here evaluation))))))
+
+(defun pause-evaluation (evaluation)
+  "Ask the thread of EVALUATION to stop where it is, as soon as interrupts are on there."
+  (handler-case (sb-thread:interrupt-thread (evaluation-thread evaluation) (lambda () (pause-here evaluation)))
+    (sb-thread:interrupt-thread-error () nil)))

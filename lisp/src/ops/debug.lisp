@@ -1,0 +1,266 @@
+;;;; `debug-*`: what a host asks about stopped programs, and what it has them do.
+
+(in-package :consort)
+
+;;; What a stop is
+
+(defun wants-arguments-p (restart)
+  "Whether RESTART is meant to be given values."
+  (or (member (restart-name restart) '(use-value store-value))
+      (and (internal-p 'restart-interactive-function) (restart-interactive-function restart))))
+
+(defun restart-json (restart)
+  (object "name" (if (restart-name restart) (present (restart-name restart) (user-package) :case :upcase) :null)
+          "report" (with-terse-printing () (text-of (print-safely restart 500 #'princ)))
+          "arguments" (bool (wants-arguments-p restart))))
+
+(defun locks-held ()
+  "The names of the runtime's locks that this thread holds: what others wait for while it is stopped."
+  (loop for lock across (the simple-vector *runtime-locks*)
+        when (eq (sb-thread:mutex-owner lock) sb-thread:*current-thread*)
+          collect (if (eq lock world-lock) "the compiler's lock" (princ-to-string (sb-thread:mutex-name lock)))))
+
+(defun stop-fixed-facts (stop holds)
+  "The JSON fields of STOP that stay as they are. To be called in its thread, for restarts may name the thread that prints them."
+  (let ((condition (stopped-condition stop))
+        (evaluation (stopped-evaluation stop)))
+    (list "stop" (stopped-id stop)
+          "id" (evaluation-id evaluation)
+          "session" (or-null (evaluation-session evaluation))
+          "thread" (or (sb-thread:thread-name (stopped-thread stop)) "unnamed")
+          "level" (stop-level stop)
+          "parent" (if (stopped-parent stop) (stopped-id (stopped-parent stop)) :null)
+          "reason" (stopped-reason stop)
+          "condition" (if condition
+                          (object "type" (condition-type condition) "message" (condition-message condition))
+                          :null)
+          "restarts" (map 'vector #'restart-json (stopped-restarts stop))
+          "holds" (coerce holds 'vector)
+          "frames" (length (stopped-frames stop))
+          "more_frames" (bool (stopped-more stop)))))
+
+(defun stop-json (stop)
+  (list* :object "state" (if (eq (stopped-state stop) :starting) "waiting" (string-downcase (stopped-state stop)))
+                 (stopped-facts stop)))
+
+(defun stop-of (params)
+  "The stop that PARAMS name; refuses when it was left."
+  (let ((id (param params "stop" 'integer)))
+    (or (find id *stops* :key #'stopped-id)
+        (refuse "stale" "There is no stop ~D (any more). Ask for the stops that there are" id))))
+
+(defun frame-of (stop params)
+  "The frame of STOP that PARAMS name, and its number."
+  (let ((number (param params "frame" '(integer 0) :default 0)))
+    (values (or (nth number (stopped-frames stop))
+                (refuse "bad-params" "The stop ~D has ~D frames; there is no frame ~D" (stopped-id stop) (length (stopped-frames stop)) number))
+            number)))
+
+;;; Looking
+
+(define-operation "debug-stops" :dispatcher (id params)
+  (object "stops" (map 'vector #'stop-json (reverse *stops*))))
+
+(defun frame-json (frame number)
+  (object "number" number
+          "name" (frame-label frame)
+          "system" (bool (internal-frame-p (list (frame-name frame))))
+          "unwindable" (bool (frame-unwindable-p frame))
+          "place" (frame-place-fields frame)))
+
+(define-operation "debug-frames" :look (id params)
+  (let ((stop (stop-of params))
+        (start (param params "start" '(integer 0) :default 0))
+        (count (param params "count" `(integer 1 ,+page-limit+) :default 20)))
+    (reading-stack stop
+                   (lambda ()
+                     (object "total" (length (stopped-frames stop))
+                             "more" (bool (stopped-more stop))
+                             "frames" (coerce (loop for frame in (nthcdr start (stopped-frames stop))
+                                                    for number from start below (+ start count)
+                                                    collect (frame-json frame number))
+                                              'vector))))))
+
+(defun written-variable-p (variable)
+  "Whether a person may have written VARIABLE, and not a macro of the system's."
+  (let ((package (symbol-package (first variable))))
+    (and package (not (member package *internal-packages*)))))
+
+(defun variable-json (variable stop)
+  (destructuring-bind (name kept value) variable
+    (list* :object "name" (present name (or (symbol-package name) (user-package)) :case :upcase)
+                   (if kept
+                       (list "value" (value-json value stop) "missing" :null)
+                       (list "value" :null "missing" "not kept by the compiler: compile the function with (debug 2) to see it")))))
+
+(define-operation "debug-locals" :look (id params)
+  (let* ((stop (stop-of params))
+         (frame (frame-of stop params))
+         (start (param params "start" '(integer 0) :default 0))
+         (count (param params "count" `(integer 1 ,+page-limit+) :default 100)))
+    (reading-stack stop
+                   (lambda ()
+                     (multiple-value-bind (variables known) (frame-variables frame)
+                       (setf variables (remove-if-not #'written-variable-p variables))
+                       (object "total" (length variables)
+                               "known" (bool known)
+                               "locals" (coerce (loop for variable in (nthcdr start variables) repeat count
+                                                      collect (variable-json variable stop))
+                                                'vector)))))))
+
+;;; Code for a stop, in its thread
+
+(defun forms-of-text (text package)
+  "The forms of TEXT, read in PACKAGE."
+  (let ((*package* package) (in (make-string-input-stream text)))
+    (loop for form = (read in nil in)
+          until (eq form in) collect form)))
+
+(defun eval-text-in-frame (text frame)
+  "The values of TEXT where the variables of FRAME are visible."
+  (let* ((package (package-of-frame frame))
+         (forms (forms-of-text text package)))
+    (let ((*package* package))
+      (multiple-value-list (eval-in-frame (if (and forms (null (rest forms))) (first forms) `(progn ,@forms)) frame)))))
+
+(defun call-unhandled (function)
+  "Call FUNCTION; an error of it is not for the handlers of the program that is stopped, which would unwind it."
+  (handler-bind ((serious-condition #'invoke-debugger))
+    (funcall function)))
+
+(defun call-for-work (stop work seconds function)
+  "Call FUNCTION in the thread of STOP for WORK, for SECONDS at most, NIL for no limit."
+  (let ((timer (and seconds (schedule *deadlines* seconds (lambda () (end-work stop work "timeout"))))))
+    (unwind-protect (call-unhandled function)
+      (when timer (cancel *deadlines* timer)))))
+
+(defun values-json (values)
+  (object "status" "ok"
+          "values" (map 'vector (lambda (value facts) (list* :object "reference" (refer value) (rest facts)))
+                        (first-values values) (with-own-settings () (values-facts (first-values values))))))
+
+(define-operation "debug-eval" :dispatcher (id params)
+  (let* ((stop (stop-of params))
+         (frame (frame-of stop params))
+         (code (param params "code" 'string))
+         (nests (param params "debug" 'boolean :default nil))
+         (timeout (param params "timeout" '(real (0)) :default +stop-work-time+)))
+    (give-work stop id
+               (lambda (work)
+                 (call-for-work stop work (if nests nil timeout)
+                                (lambda () (answer-work work (values-json (eval-text-in-frame code frame))))))
+               :nests nests)))
+
+(defun restart-of (stop params)
+  "The restart of STOP that PARAMS name by index and name; refuses when these are not of one."
+  (let* ((index (param params "index" '(integer 0)))
+         (name (param params "name" 'string :default nil))
+         (restart (nth index (stopped-restarts stop))))
+    (unless (and restart (equal name (let ((given (restart-name restart))) (and given (present given (user-package) :case :upcase)))))
+      (refuse "stale" "The stop ~D has no restart ~D of the name ~A. Ask for its restarts" (stopped-id stop) index name))
+    restart))
+
+(defun argument-values (texts frame)
+  "The values of TEXTS, each a form, where the variables of FRAME are visible; NIL for none."
+  (loop for text in texts
+        collect (first (if frame
+                           (eval-text-in-frame text frame)
+                           (multiple-value-list (eval `(progn ,@(forms-of-text text (live-package *package*)))))))))
+
+(defun answering-questions (text function)
+  "Call FUNCTION; what it reads from *QUERY-IO* comes from TEXT."
+  (let ((*query-io* (make-two-way-stream (make-string-input-stream text) (make-broadcast-stream))))
+    (funcall function)))
+
+(define-operation "debug-restart" :dispatcher (id params)
+  (let* ((stop (stop-of params))
+         (restart (restart-of stop params))
+         (texts (coerce (param params "arguments" 'vector :default #()) 'list))
+         (input (param params "input" 'string :default nil))
+         (frame (first (stopped-frames stop))))
+    (unless (every #'stringp texts) (refuse "bad-params" "The arguments must be texts, one form each"))
+    (give-work stop id
+               (lambda (work)
+                 (let ((values (call-for-work stop work +stop-work-time+ (lambda () (argument-values texts frame)))))
+                   (leave-stop stop "restart" work)
+                   (if input
+                       (answering-questions input (lambda () (invoke-restart-interactively restart)))
+                       (apply #'invoke-restart restart values)))))))
+
+(defun check-unwindable (frame)
+  (unless (frame-unwindable-p frame)
+    (refuse "not-unwindable" "The frame ~A cannot be returned from or restarted: the compiler kept nothing for it. Compile its function with more debugging, ~
+                              (declaim (optimize (debug 1))) or more, and not with a higher speed"
+            (frame-label frame))))
+
+(define-operation "debug-return" :dispatcher (id params)
+  (let* ((stop (stop-of params))
+         (frame (frame-of stop params))
+         (code (param params "code" 'string :default "nil")))
+    (check-unwindable frame)
+    (give-work stop id
+               (lambda (work)
+                 (let ((values (call-for-work stop work +stop-work-time+ (lambda () (eval-text-in-frame code frame)))))
+                   (leave-stop stop "return" work)
+                   (unwind-to-frame frame (lambda () (values-list values))))))))
+
+(defun method-called-p (generic name arguments)
+  "Whether the method that a frame's NAME, (:METHOD GENERIC QUALIFIER... SPECIALIZERS), is of is what GENERIC calls first for ARGUMENTS."
+  (let ((first (first (compute-applicable-methods generic arguments))))
+    (and first
+         (equal (butlast (cddr name)) (method-qualifiers first))
+         (equal (mapcar #'princ-to-string (car (last name)))
+                (mapcar #'princ-to-string (unparse-specializers generic (sb-mop:method-specializers first)))))))
+
+(defun frame-again (frame)
+  "A function that calls the function of FRAME, as it is defined now, with the arguments of FRAME as they are now; a string that says why there is none."
+  (multiple-value-bind (name arguments complete) (frame-call frame)
+    (flet ((callable (name) (and (or (symbolp name) (and (consp name) (eq (first name) 'setf))) (fboundp name)
+                                 (not (and (symbolp name) (or (macro-function name) (special-operator-p name))))))
+           (again (function) (lambda () (apply function arguments))))
+      (cond ((not complete) "the compiler did not keep all of its arguments")
+            ((callable name) (again (fdefinition name)))
+            ((and (consp name) (eq (first name) :method) (callable (second name)))
+             (let ((generic (fdefinition (second name))))
+               (if (ignore-errors (method-called-p generic name arguments))
+                   (again generic)
+                   "it is of a method that another one called; restart the frame of that")))
+            (t "it is not of a function with a name: restart the frame that called it")))))
+
+(define-operation "debug-restart-frame" :dispatcher (id params)
+  (let* ((stop (stop-of params))
+         (frame (frame-of stop params)))
+    (check-unwindable frame)
+    (give-work stop id
+               (lambda (work)
+                 (let ((again (call-unhandled (lambda () (frame-again frame)))))
+                   (cond ((stringp again)
+                          (answer-work-error work "not-restartable" (format nil "The frame ~A cannot be restarted: ~A" (frame-label frame) again)))
+                         (t (leave-stop stop "restart-frame" work)
+                            (unwind-to-frame frame again))))))))
+
+(define-operation "debug-continue" :dispatcher (id params)
+  (let* ((stop (stop-of params))
+         (restart (find 'continue (stopped-restarts stop) :key #'restart-name)))
+    (unless restart
+      (refuse "cannot-continue" "The stop ~D has no restart CONTINUE: choose another restart, return from a frame, or abort" (stopped-id stop)))
+    (give-work stop id
+               (lambda (work)
+                 (leave-stop stop "continue" work)
+                 (invoke-restart restart)))))
+
+(define-operation "debug-abort" :dispatcher (id params)
+  "End what stopped as if it did not stop: an evaluation with the report of its error, a request to a stop likewise."
+  (let ((stop (stop-of params)))
+    (give-work stop id
+               (lambda (work)
+                 (leave-stop stop "abort" work)
+                 (throw stop :abort)))))
+
+(define-operation "debug-pause" :dispatcher (id params)
+  (let* ((target (param params "target" '(or integer string)))
+         (evaluation (find target *running* :key #'evaluation-id :test #'equal)))
+    (cond ((null evaluation) (refuse "not-found" "No evaluation ~A runs" target))
+          ((not (evaluation-debug evaluation)) (refuse "bad-params" "The evaluation ~A was not begun for debugging, so it cannot be paused; interrupt it" target))
+          (t (pause-evaluation evaluation)
+             (object)))))

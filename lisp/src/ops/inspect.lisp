@@ -1,0 +1,26 @@
+;;;; `inspect`: a page of the parts of a value that was shown.
+
+(in-package :consort)
+
+(defconstant +page-limit+ 1000 "Parts, frames or stops of one page.")
+
+(defun inspected (reference start count)
+  "The JSON of COUNT parts from START of the value of REFERENCE; refuses when it is gone."
+  (multiple-value-bind (value there) (referent reference)
+    (unless there (refuse "not-found" "~A" (gone-message (reference-number reference))))
+    (multiple-value-bind (kind total parts note) (parts-of value start (+ start count))
+      (object "value" (value-json value (reference-stop reference))
+              "kind" kind
+              "note" (or-null note)
+              "total" total
+              "parts" (map 'vector (lambda (part) (part-json part (reference-stop reference))) parts)))))
+
+(define-operation "inspect" :look (id params)
+  (let* ((number (param params "reference" '(integer 1)))
+         (start (param params "start" '(integer 0) :default 0))
+         (count (param params "count" `(integer 1 ,+page-limit+) :default 100))
+         (reference (or (find-reference number)
+                        (refuse "not-found" "~A" (gone-message number)))))
+    (if (reference-stop reference)
+        (reading-stack (reference-stop reference) (lambda () (inspected reference start count)))
+        (inspected reference start count))))

@@ -1,0 +1,168 @@
+;;;; SBCL's internals that stopped programs and the inspector stand on (debug/).
+
+(in-package :consort)
+
+;;; Frames (code/debug-int.lisp, code/debug.lisp)
+
+(define-internal top-frame :function "stopping with the stack alive" ("SB-DI" "TOP-FRAME"))
+(define-internal frame-below :function "stopping with the stack alive" ("SB-DI" "FRAME-DOWN"))
+(define-internal frame-location :function "stopping with the stack alive" ("SB-DI" "FRAME-CODE-LOCATION"))
+(define-internal debug-function-variables :function "locals of a frame" ("SB-DI" "DEBUG-FUN-DEBUG-VARS"))
+(define-internal debug-function-function :function "places of frames" ("SB-DI" "DEBUG-FUN-FUN"))
+(define-internal debug-variable-symbol :function "locals of a frame" ("SB-DI" "DEBUG-VAR-SYMBOL"))
+(define-internal debug-variable-validity :function "locals of a frame" ("SB-DI" "DEBUG-VAR-VALIDITY"))
+(define-internal debug-variable-value :function "locals of a frame" ("SB-DI" "DEBUG-VAR-VALUE"))
+(define-internal preprocess-for-eval :function "evaluating in a frame" ("SB-DI" "PREPROCESS-FOR-EVAL"))
+(define-internal location-form-number :function "places of frames" ("SB-DI" "CODE-LOCATION-FORM-NUMBER"))
+(define-internal location-source :function "places of frames" ("SB-DI" "CODE-LOCATION-DEBUG-SOURCE"))
+(define-internal form-translations :function "places of frames" ("SB-DI" "FORM-NUMBER-TRANSLATIONS"))
+(define-internal core-source-p :function "places of frames" ("SB-C" "CORE-DEBUG-SOURCE-P"))
+(define-internal core-source-form :function "places of frames" ("SB-C" "CORE-DEBUG-SOURCE-FORM"))
+(define-internal make-comma :function "places of frames" ("SB-INT" "UNQUOTE"))
+(define-internal %frame-unwindable-p :function "returning from a frame" ("SB-DEBUG" "FRAME-HAS-DEBUG-TAG-P"))
+(define-internal %unwind-to-frame :function "returning from a frame" ("SB-DEBUG" "UNWIND-TO-FRAME-AND-CALL"))
+(define-internal %frame-call :function "restarting a frame" ("SB-DEBUG" "FRAME-CALL"))
+(define-internal unprintable-object-p :function "restarting a frame" ("SB-DEBUG" "UNPRINTABLE-OBJECT-P"))
+(define-internal restart-interactive-function :function "telling which restarts ask for values" ("SB-KERNEL" "RESTART-INTERACTIVE-FUNCTION"))
+
+(defun can-stop-p ()
+  "Whether this SBCL has what stopping with the stack alive takes."
+  (every #'internal-p '(top-frame frame-below %frame-debug-function %debug-function-name thread-interruptions with-interruptions-locked deadline)))
+
+(defun frame-name (frame)
+  "The name of the function of FRAME, as the compiler has it."
+  (%debug-function-name (%frame-debug-function frame)))
+
+(defun frame-unwindable-p (frame)
+  "Whether FRAME can be unwound to. SBCL does not refuse where it cannot: the process meets a memory fault."
+  (and (internal-p '%frame-unwindable-p) (internal-p '%unwind-to-frame)
+       (handler-case (and (%frame-unwindable-p frame) t)
+         (serious-condition () nil))))
+
+(defun unwind-to-frame (frame function)
+  "Leave all frames above FRAME and call FUNCTION in its place. FRAME must be unwindable."
+  (unless (frame-unwindable-p frame)
+    (error "The frame cannot be unwound to."))
+  (%unwind-to-frame frame function))
+
+(defun frame-call (frame)
+  "The name of the function of FRAME, its arguments as they are now, and whether every one of them is known."
+  (multiple-value-bind (name arguments) (%frame-call frame)
+    (values name arguments
+            (and (listp arguments)
+                 (notany (lambda (argument) (and (internal-p 'unprintable-object-p) (unprintable-object-p argument))) arguments)))))
+
+(defun frame-variables (frame)
+  "The variables of FRAME, as (SYMBOL KEPT VALUE); KEPT is NIL where the compiler did not keep the value, NIL for all without the facts. Second
+value: whether there are such facts. Only reads the stack, so any thread may call this while the frame's thread does not leave it."
+  (handler-case
+      (let ((location (frame-location frame)))
+        (values (loop for variable across (debug-function-variables (%frame-debug-function frame))
+                      for kept = (eq (debug-variable-validity variable location) :valid)
+                      collect (list (debug-variable-symbol variable) kept (and kept (debug-variable-value variable frame))))
+                t))
+    (serious-condition () (values '() nil)))) ; NO-DEBUG-VARS
+
+(defun eval-in-frame (form frame)
+  "Evaluate FORM where the variables of FRAME are visible. Only the frame's own thread may call this."
+  (funcall (preprocess-for-eval form (frame-location frame)) frame))
+
+(defun frame-form-number (frame)
+  "The number of the form that FRAME is at, among the forms within its top-level form; NIL when it is not known."
+  (handler-case (location-form-number (frame-location frame))
+    (serious-condition () nil)))
+
+(defun frame-evaluated-form (frame)
+  "The very top-level form that FRAME's function was evaluated from, NIL when it comes from a file."
+  (handler-case (let ((source (location-source (frame-location frame))))
+                  (and (core-source-p source) (core-source-form source)))
+    (serious-condition () nil)))
+
+(defun frame-function (frame)
+  "The function of FRAME, or NIL."
+  (handler-case (debug-function-function (%frame-debug-function frame))
+    (serious-condition () nil)))
+
+(defun form-path (form number)
+  "The path to the subform NUMBER of FORM, as the compiler counts them: a list of positions. :NONE when there is no such subform."
+  (let ((translations (form-translations form 0)))
+    (if (< -1 number (length translations))
+        (rest (reverse (cdr (svref translations number)))) ; the first is of the top-level form
+        :none)))
+
+;;; Waiting on a stack that nobody may unwind
+
+(define-internal thread-interruptions :place "stopping with the stack alive" ("SB-THREAD" "THREAD-INTERRUPTIONS"))
+(define-internal with-interruptions-locked :macro "stopping with the stack alive" ("SB-THREAD" "WITH-DEATHLOK"))
+(define-internal deadline :variable "stopping with the stack alive" ("SB-IMPL" "*DEADLINE*") ("SB-SYS" "*DEADLINE*"))
+
+(defun take-interruptions ()
+  "Take out what other threads have sent this one to interrupt it. Interrupts must be off."
+  (let ((thread sb-thread:*current-thread*))
+    (with-interruptions-locked (thread) (shiftf (thread-interruptions thread) '()))))
+
+(defun give-interruptions (interruptions &aux (thread sb-thread:*current-thread*))
+  "Put INTERRUPTIONS back, before those that came meanwhile. The signal is sent again: to set the runtime's own flag ends the process."
+  (when interruptions
+    (with-interruptions-locked (thread)
+      (setf (thread-interruptions thread) (append interruptions (thread-interruptions thread))))
+    (sb-alien:alien-funcall (sb-alien:extern-alien "raise" (function sb-alien:int sb-alien:int)) sb-unix:sigurg)))
+
+(defun collecting-off-p ()
+  "Whether this thread keeps the collector off: the world would wait for it."
+  (and (internal-p 'collector-off) (symbol-value collector-off) t))
+
+(defun free-lock (mutex)
+  "In a copy: make MUTEX free, whose owner is a thread that the copy does not have."
+  (dolist (slot (sb-mop:class-slots (class-of mutex)))
+    (when (member (symbol-name (sb-mop:slot-definition-name slot)) '("STATE" "%STATE" "%OWNER") :test #'string=)
+      (setf (slot-value mutex (sb-mop:slot-definition-name slot)) 0))))
+
+;;; Compilation policy of evaluated text
+
+(define-internal process-optimize :function "keeping the variables of evaluated text" ("SB-C" "PROCESS-OPTIMIZE-DECL"))
+
+(defun debugging-policy ()
+  "The policy in force, with enough debugging for variables to be kept."
+  (process-optimize '(optimize (debug 2)) (symbol-value policy-name)))
+
+(defun policy-of-both (after during before)
+  "The policy AFTER a form that began with DURING, which stood for BEFORE: what the form changed is changed, DEBUG is else as before."
+  (flet ((debug-of (policy) (second (assoc 'debug (policy-qualities policy)))))
+    (if (eql (debug-of after) (debug-of during))
+        (process-optimize `(optimize (debug ,(debug-of before))) after)
+        after)))
+
+(define-internal policy-qualities :function "keeping the variables of evaluated text" ("SB-C" "POLICY-TO-DECL-SPEC"))
+
+;;; Parts of objects (the inspector)
+
+(define-internal instance-p :function "inspecting values" ("SB-KERNEL" "%INSTANCEP"))
+(define-internal layout-invalid :function "inspecting values" ("SB-KERNEL" "WRAPPER-INVALID") ("SB-KERNEL" "LAYOUT-INVALID"))
+(define-internal layout-of :function "inspecting values" ("SB-KERNEL" "WRAPPER-OF") ("SB-KERNEL" "LAYOUT-OF"))
+(define-internal closure-p :function "inspecting closures" ("SB-KERNEL" "CLOSUREP"))
+(define-internal closure-length :function "inspecting closures" ("SB-KERNEL" "GET-CLOSURE-LENGTH"))
+(define-internal closure-reference :function "inspecting closures" ("SB-KERNEL" "%CLOSURE-INDEX-REF"))
+(define-internal other-pointer-lowtag :variable "inspecting closures" ("SB-VM" "OTHER-POINTER-LOWTAG"))
+(define-internal value-cell-widetag :variable "inspecting closures" ("SB-VM" "VALUE-CELL-WIDETAG"))
+(define-internal lowtag-of :function "inspecting closures" ("SB-KERNEL" "LOWTAG-OF"))
+(define-internal widetag-of :function "inspecting closures" ("SB-KERNEL" "WIDETAG-OF"))
+(define-internal value-cell-value :function "inspecting closures" ("SB-KERNEL" "VALUE-CELL-REF"))
+(define-internal unbound-marker-p :function "inspecting instances" ("SB-INT" "UNBOUND-MARKER-P"))
+
+(defun obsolete-p (object)
+  "Whether OBJECT is an instance of a class that was redefined since. To be asked before anything else: even TYPEP updates such an instance, which
+runs the user's UPDATE-INSTANCE-FOR-REDEFINED-CLASS with the compiler's lock held."
+  (and (internal-p 'instance-p) (internal-p 'layout-of) (internal-p 'layout-invalid)
+       (instance-p object)
+       (layout-invalid (layout-of object))
+       t))
+
+(defun closure-values (function)
+  "The values that FUNCTION closes over; of variables that are set, what they are now."
+  (when (and (internal-p 'closure-p) (internal-p 'closure-length) (internal-p 'closure-reference) (closure-p function))
+    (loop for index below (1- (closure-length function))
+          for value = (closure-reference function index)
+          collect (if (and (= (lowtag-of value) other-pointer-lowtag) (= (widetag-of value) value-cell-widetag))
+                      (value-cell-value value)
+                      value))))

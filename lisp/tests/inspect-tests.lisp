@@ -1,0 +1,90 @@
+;;;; The inspector: parts of values by reference, a page at a time, without running the user's code and keeping nothing alive.
+
+(in-package :consort)
+
+(defun reference-to (image code &rest keys)
+  "Evaluates CODE; returns the reference to its first value."
+  (let ((id (apply #'debug-id image code keys)))
+    (path (answer image id) "result" "references" 0)))
+
+(defun inspected-page (image reference &rest fields)
+  "Returns the result of inspecting, or the answer when it is an error."
+  (result-or-error (apply #'call image "inspect" "reference" reference fields)))
+
+(defun part-texts (page)
+  "Returns (LABEL TEXT) of the parts of PAGE; with keys, (LABEL KEY TEXT)."
+  (map 'list (lambda (part)
+               (append (list (path part "label"))
+                       (let ((key (path-if-any part "key" "text"))) (and key (list key)))
+                       (list (path part "value" "text"))))
+       (path page "parts")))
+
+(deftest inspects-values
+  (with-image (image)
+    (flet ((parts (code &rest fields) (part-texts (apply #'inspected-page image (reference-to image code) fields)))
+           (facts (code) (let ((page (inspected-page image (reference-to image code))))
+                           (list (path page "kind") (path page "total") (path-if-any page "note")))))
+      (is equalp '(("0" "1") ("1" "(A B)") ("2" "\"c\"")) (parts "(list 1 '(a b) \"c\")"))
+      (is equalp '(("0" "1") ("tail" "2")) (parts "(cons 1 2)"))
+      (is equalp '("list" 3 nil) (facts "(list 1 2 3)"))
+      (is equalp "It is circular." (third (facts "(let ((l (list 1 2 3))) (setf (cdddr l) l) l)")))
+      (is equalp '(("9999998" "0") ("9999999" "7"))
+          (parts "(let ((v (make-array 10000000 :element-type '(unsigned-byte 8)))) (setf (aref v 9999999) 7) (defvar *v* v) v)" "start" 9999998 "count" 100))
+      (is equalp '(("0 0" "1") ("0 1" "2") ("1 0" "3") ("1 1" "4")) (parts "(defvar *a* #2a((1 2) (3 4))) *a*"))
+      (is equalp '(("0" ":K" "1")) (parts "(defvar *h* (let ((h (make-hash-table))) (setf (gethash :k h) 1) h)) *h*"))
+      (is equalp '(("0" "6")) (parts "(defvar *f* (let ((n 5)) (lambda () (incf n)))) (funcall *f*) *f*"))
+      (is equalp '(("X" "1") ("Y" "2.5d0")) (parts "(defstruct point x (y 2.5d0 :type double-float)) (defvar *p* (make-point :x 1)) *p*"))
+      (is string= "unbound" (second (find "value" (parts "'unbound-name") :key #'first :test #'string=)))
+      (is equal "package" (first (facts "(find-package \"COMMON-LISP\")")))
+      (is = 5 (length (parts "(find-package \"COMMON-LISP\")" "start" 100 "count" 5)))
+      (dolist (code '("sb-thread:*current-thread*" "(find-class 'point)" "#'print-object" "*standard-output*" "*random-state*" "#'car"
+                      "(make-condition 'simple-error :format-control \"x\")" "(sb-ext:make-weak-pointer 'x)"))
+        (ok (stringp (first (facts code)))))
+      ;; Nothing to see in.
+      (is equal 0 (reference-to image "17"))
+      (is string= "bad-params" (path (call image "inspect" "reference" 0) "error" "kind"))
+      (is string= "not-found" (path (call image "inspect" "reference" 999999) "error" "kind")))))
+
+(deftest inspecting-runs-no-code
+  (with-image (image)
+    (prepare image "(defvar *ran* 0)
+                    (defclass evil () ((a :initform 1) (b :initarg :b) (c :allocation :class :initform 3)))
+                    (defmethod print-object ((e evil) stream) (incf *ran*) (loop))
+                    (defmethod slot-unbound (class (e evil) name) (incf *ran*) (error \"no\"))
+                    (defmethod sb-mop:slot-value-using-class :before (class (e evil) slot) (incf *ran*))
+                    (defvar *evil* (make-instance 'evil))
+                    (defclass later () (a)) (defvar *later* (make-instance 'later))
+                    (defmethod update-instance-for-redefined-class :before ((x later) added discarded plist &key) (incf *ran*))
+                    (defvar *both* (list *evil* *later*))
+                    (defclass later () (a b)) (setf *ran* 0)")
+    (let* ((list (inspected-page image (path (inspected-page image (reference-to image "(let ((both *both*)) (defvar *closure* (lambda () both)) *closure*)"))
+                                              "parts" 0 "value" "reference")))
+           (evil (inspected-page image (path list "parts" 0 "value" "reference")))
+           (later (inspected-page image (path list "parts" 1 "value" "reference"))))
+      (is equalp '(("A" "1") ("B" "unbound") ("C" "3")) (part-texts evil))
+      (is eq :true (path evil "parts" 1 "missing"))
+      (is string= "#<EVIL>" (path evil "value" "text"))
+      (is string= "obsolete instance" (path later "kind")))
+    (is string= "0" (first-value image "*ran*"))))
+
+(deftest references-keep-nothing-alive
+  (with-image (image)
+    ;; Each is a value of an evaluation in a session that is closed, so nothing else holds it.
+    (let ((references (loop for i below 20
+                            for session = (format nil "s~D" i)
+                            collect (reference-to image "(make-array 1000)" :session session)
+                            do (call image "close-session" "session" session))))
+      (evaluated image "(labels ((churn (n) (if (plusp n) (+ 1 (churn (1- n))) 0))) (churn 1000)) (sb-ext:gc :full t)")
+      (ok (eventually (progn
+                        (evaluated image "(sb-ext:gc :full t)")
+                        (> (count-if (lambda (reference) (equal "not-found" (path-if-any (call image "inspect" "reference" reference) "error" "kind"))) references)
+                           15)))))
+    ;; What a stop shows is there while the stop is, and not after.
+    (multiple-value-bind (stop id) (stopped-at image "(let ((k (list 1 2 3))) (list (cerror \"Go on.\" \"x\") k))")
+      (let ((reference (path (local-in image stop (frame-number image stop "top-level form") "K") "value" "reference")))
+        (evaluated image "(sb-ext:gc :full t)" :session "other")
+        (is equalp '(("0" "1") ("1" "2") ("2" "3")) (part-texts (inspected-page image reference)))
+        (on-stop image "debug-abort" stop)
+        (answer image id)
+        (left image stop)
+        (is string= "not-found" (path (call image "inspect" "reference" reference) "error" "kind"))))))
