@@ -20,7 +20,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("session", &["checker", "config", "ide", "image", "model", "text"]),
     ("lsp", &["config", "ide", "model", "session", "text"]),
     ("mcp", &["config", "ide", "model", "session", "text"]),
-    ("host", &["config", "image", "lsp", "mcp", "model", "session", "text"]),
+    // The frames of LSP's base protocol are DAP's too.
+    ("dap", &["ide", "image", "lsp", "model", "session"]),
+    ("host", &["config", "dap", "image", "lsp", "mcp", "model", "session", "text"]),
 ];
 
 /// Helpers without product-specific code, which every layer may import.

@@ -8,6 +8,7 @@
 pub mod bounded_file;
 pub mod checker;
 pub mod config;
+pub mod dap;
 pub mod file_uri;
 pub mod host;
 pub mod ide;

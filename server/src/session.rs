@@ -10,6 +10,7 @@ pub mod approval;
 mod backend;
 mod changed_files;
 pub mod context;
+mod debug;
 mod documents;
 mod event;
 mod jobs;

@@ -4,6 +4,8 @@
 
 mod cache;
 mod checks;
+mod dap;
+mod debugging;
 mod evaluation;
 mod faults;
 mod support;

@@ -44,6 +44,7 @@ pub(crate) fn params(session: &str, code: &str, timeout: f64) -> EvalParams {
         timeout,
         origin: None,
         stream: false,
+        debug: false,
     }
 }
 

@@ -84,6 +84,7 @@ impl LoneImage {
             timeout: AMPLE,
             origin: None,
             stream: false,
+            debug: false,
         };
         self.image.eval(params, None).await.expect("an evaluation answers")
     }

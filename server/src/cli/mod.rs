@@ -1,6 +1,7 @@
 //! The command line: one file for each subcommand.
 
 mod check;
+mod dap;
 mod doctor;
 mod eval;
 mod logging;
@@ -73,6 +74,15 @@ upwards. A host that already runs for a directory above in the same repository i
   claude mcp add lisp -- consort mcp
   or in a client's JSON:  \"lisp\": { \"command\": \"consort\", \"args\": [\"mcp\"] }")]
     Mcp(mcp::Args),
+    /// The debugger; your editor starts it
+    #[command(after_help = "\
+Speaks the Debug Adapter Protocol on standard input and output. Evaluations that it begins stop at errors with the stack alive. The workspace is DIR;
+without it, found from the current directory upwards.
+
+Neovim, nvim-dap:
+  require('dap').adapters.consort = { type = 'executable', command = 'consort', args = { 'dap' } }
+  require('dap').configurations.lisp = { { type = 'consort', request = 'attach', name = 'Lisp image' } }")]
+    Dap(dap::Args),
     /// Run the workspace's host in this terminal, until Ctrl-C or `consort stop`
     #[command(after_help = "\
 You need this only to watch the host's log, or for --http: editors and agents start a host by themselves. One started here does not leave by \
@@ -174,6 +184,7 @@ pub(crate) fn main() -> ExitCode {
             match command {
                 Command::Lsp { .. } => consort::host::bridge::lsp::run().map_err(Failure::from),
                 Command::Mcp(args) => mcp::run(&args),
+                Command::Dap(args) => dap::run(&args),
                 Command::Status(args) => status::run(&args),
                 Command::Stop(args) => stop::run(&args),
                 Command::Eval(args) => eval::run(&args),

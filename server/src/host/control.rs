@@ -209,8 +209,15 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
                         text: chunk.text,
                         stderr: chunk.stderr,
                     });
-                    let request =
-                        EvalRequest { code, package, capture_time: false, timeout, origin: None, output: Some(output) };
+                    let request = EvalRequest {
+                        code,
+                        package,
+                        capture_time: false,
+                        timeout,
+                        origin: None,
+                        output: Some(output),
+                        debug: false,
+                    };
                     let answer = session.evaluate(client, request).await;
                     sent.all().await;
                     result(answer)

@@ -15,6 +15,8 @@ pub enum Protocol {
     Lsp,
     /// An agent: MCP follows.
     Mcp,
+    /// A debugger of an editor: DAP follows.
+    Dap,
     /// The command line: one request of [`super::control`] follows.
     Control,
 }

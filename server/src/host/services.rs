@@ -15,6 +15,7 @@ use super::hello::Protocol;
 use super::runtime_dir::RuntimeDir;
 use super::serve::{Connection, Lifetime, Services};
 use crate::config::Config;
+use crate::dap;
 use crate::image::Image;
 use crate::lsp;
 use crate::mcp;
@@ -74,6 +75,10 @@ impl Services for SharedImage {
                     let ended = lsp::serve(session, read, write).await;
                     tracing::debug!(?ended, "an editor's connection ended");
                 })
+            }
+            Protocol::Dap => {
+                let (read, write) = connection.stream.into_split();
+                Box::pin(dap::serve(session, read, write, dap::ABANDONED))
             }
             Protocol::Mcp => Box::pin(mcp::serve_socket(session, connection.stream)),
             Protocol::Control => Box::pin(control::serve(session, connection, lifetime)),

@@ -3,6 +3,7 @@
 
 pub mod browse;
 pub mod contents;
+pub mod debug;
 pub mod expand;
 pub mod names;
 pub mod reload;
@@ -65,6 +66,9 @@ pub struct EvalParams {
     pub origin: Option<Origin>,
     /// True to send output as `output` events during the evaluation.
     pub stream: bool,
+    /// True to stop at errors with the stack alive.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub debug: bool,
 }
 
 /// `check`, as the caller states it; `image` adds the socket, the token and the scratch directory.

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
+use tokio::sync::{broadcast, mpsc};
 
 use super::api::{EvalParams, LoadSystemParams, Operation};
 use super::instance::Instance;
 use super::link::{Call, CallError, Listener, lock};
 use super::pipes::append;
 use super::runtime::{Runtime, lost};
+use super::stops::{StopEvent, while_running};
 use super::turns::Turn;
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 use crate::model::image::{ImageError, OutputChunk, Progress};
@@ -42,16 +43,21 @@ struct Work {
 }
 
 impl Work {
-    /// Returns the answer. `within`: the code's own deadline, for the text of the error.
-    async fn answer<T: DeserializeOwned>(&mut self, within: Option<Duration>) -> Result<T, CallError> {
+    /// Returns the answer. `within`: the code's own deadline, in time that it runs, and the stops
+    /// since before it was sent.
+    async fn answer<T: DeserializeOwned>(
+        &mut self,
+        within: Option<(Duration, broadcast::Receiver<StopEvent>)>,
+    ) -> Result<T, CallError> {
         let Some(call) = &mut self.call else { return Err(CallError::Gone) };
         let answer = match within {
             None => call.result().await,
-            Some(within) => {
+            Some((within, stops)) => {
                 let limit = within.saturating_add(self.grace);
-                match tokio::time::timeout(limit, call.result()).await {
-                    Ok(answer) => answer,
-                    Err(_) => {
+                let id = call.id();
+                match while_running(limit, stops, id, call.result()).await {
+                    Some(answer) => answer,
+                    None => {
                         let reason = format!(
                             "The evaluation could not be stopped at its deadline of {} s, so the Lisp image had to be ended.",
                             within.as_secs_f64()
@@ -156,6 +162,7 @@ pub(crate) async fn eval(
     };
     let instance = instance?;
     let listener = output.clone().map_or(Listener::None, |sender| Listener::Output(sender, 0));
+    let stops = runtime.stops.subscribe();
     let call = instance.link.call("eval", &params, Some(&params.session), listener)?;
     let id = call.id();
     instance.pipes.begin(id, output);
@@ -164,7 +171,7 @@ pub(crate) async fn eval(
     let mut work =
         Work { runtime, instance: instance_, call, grace: GRACE, captured: true, turn: Some(turn), answered: false };
     let answer = {
-        let answer = work.answer::<EvalOutcome>(Some(within));
+        let answer = work.answer::<EvalOutcome>(Some((within, stops)));
         tokio::pin!(answer);
         tokio::select! {
             biased;
@@ -252,6 +259,7 @@ pub(crate) async fn run<O: Operation>(
     };
     let instance = runtime.instance().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
+    let within = within.map(|within| (within, runtime.stops.subscribe()));
     let call = Some(instance.link.call(O::NAME, operation, session, listener)?);
     let (runtime_, instance_) = (runtime.clone(), instance.clone());
     let mut work = Work {

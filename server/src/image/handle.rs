@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::api::{EvalParams, ImageFacts, LoadSystemParams, Operation};
 use super::core::Cache;
@@ -13,6 +13,7 @@ use super::evaluate;
 use super::link::{CallError, lock};
 use super::plan::Replay;
 use super::runtime::{Command, Phase, Runtime, lost};
+use super::stops::StopEvent;
 use super::supervisor::{LEAVING, Supervisor};
 use crate::config::LispConfig;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
@@ -172,6 +173,22 @@ impl Image {
             Err(_) => {
                 Err(ImageError::Busy(format!("The Lisp image did not answer {} within {} s.", O::NAME, LOOK.as_secs())))
             }
+        }
+    }
+
+    /// Returns the events of stops from now on.
+    pub fn stop_events(&self) -> broadcast::Receiver<StopEvent> {
+        self.runtime.stops.subscribe()
+    }
+
+    /// Runs an operation that a stopped thread serves; the image limits its time. Dropping the
+    /// future interrupts code that runs in a frame.
+    pub async fn at_stop<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
+        let instance = self.runtime.dispatcher().await?;
+        match instance.link.ask(O::NAME, operation).await {
+            Ok(answer) => Ok(answer),
+            Err(CallError::Refused(error)) => Err(error),
+            Err(CallError::Gone) => Err(lost(&self.runtime, &instance).await),
         }
     }
 

@@ -25,6 +25,7 @@ use super::frames::{
     ThreadErrorFrame, TraceFrame,
 };
 use super::lines::{LineError, Lines};
+use super::stops::StopEvent;
 use crate::model::image::{ImageError, OutputChunk, Progress};
 
 /// The number of unreadable frames in a row after which the link is closed.
@@ -49,6 +50,8 @@ pub(crate) enum Volunteered {
     Trace(TraceFrame),
     /// Little heap was left.
     Heap(HeapFrame),
+    /// A program stopped, or left a stop.
+    Stop(StopEvent),
 }
 
 /// The receiver of the events of one request.
@@ -338,6 +341,8 @@ impl Link {
             "thread-error" => volunteer(Volunteered::ThreadError(serde_json::from_slice(line)?)),
             "trace" => volunteer(Volunteered::Trace(serde_json::from_slice(line)?)),
             "heap" => volunteer(Volunteered::Heap(serde_json::from_slice(line)?)),
+            "stopped" => volunteer(Volunteered::Stop(StopEvent::Stopped(serde_json::from_slice(line)?))),
+            "stop-left" => volunteer(Volunteered::Stop(StopEvent::Left(serde_json::from_slice(line)?))),
             "output" | "progress" | "copy" => {
                 let mut table = lock(&self.table);
                 let pending = id.and_then(|id| table.pending.get_mut(&id));
@@ -489,7 +494,9 @@ impl Drop for Call {
             return;
         }
         let unanswered = lock(&self.link.table).pending.remove(&self.id).is_some();
-        if unanswered && matches!(self.op, "eval" | "load-system" | "load-file" | "fingerprint" | "check") {
+        if unanswered
+            && matches!(self.op, "eval" | "load-system" | "load-file" | "fingerprint" | "check" | "debug-eval")
+        {
             self.link.interrupt(self.id, "cancel");
         }
     }

@@ -21,9 +21,11 @@ mod rate;
 pub(crate) mod restore;
 pub(crate) mod running;
 pub(crate) mod runtime;
+pub(crate) mod stops;
 mod supervisor;
 mod turns;
 
 pub use handle::Image;
 pub use plan::Replay;
 pub use program::find_program;
+pub use stops::{StopEvent, StopLeft};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use tokio::process::Child;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::core::Start;
 use super::excerpt::{clean, clock_advice, clock_fault, excerpt, heap_fault};
@@ -20,6 +20,7 @@ use super::process::{Launch, Started, describe, kill_group, start};
 use super::program::Program;
 use super::rate::Rate;
 use super::runtime::Runtime;
+use super::stops::StopEvent;
 use crate::config::{InitFile, LispConfig};
 use crate::model::image::ImageEvent;
 
@@ -145,7 +146,7 @@ impl Running {
             let _ = heard.send(ImageEvent::Printed { text, stderr }); // the session may have ended
         });
         let pipes = Pipes::open(out, err, tell, &runtime.handle)?;
-        let link = Link::open(link, &runtime.handle, listener(events, ready))?;
+        let link = Link::open(link, &runtime.handle, listener(events, &runtime.stops, ready))?;
         Ok(Running { child, group, since: Instant::now(), link, instance: None, pipes: Some(pipes) })
     }
 
@@ -254,11 +255,12 @@ impl Running {
 /// Returns the handler of the image's unsolicited frames.
 fn listener(
     events: &mpsc::UnboundedSender<ImageEvent>,
+    stops: &broadcast::Sender<StopEvent>,
     ready: oneshot::Sender<super::frames::Ready>,
 ) -> impl Fn(Volunteered) + Send + 'static {
     let ready = Mutex::new(Some(ready));
     let rate = Mutex::new(Rate::new());
-    let events = events.clone();
+    let (events, stops) = (events.clone(), stops.clone());
     move |volunteered| match volunteered {
         Volunteered::Ready(frame) => {
             if let Some(ready) = lock(&ready).take() {
@@ -272,6 +274,9 @@ fn listener(
             if lock(&rate).take().is_some() {
                 let _ = events.send(ImageEvent::ThreadError { thread, kind, message, backtrace }); // the session may have ended
             }
+        }
+        Volunteered::Stop(event) => {
+            let _ = stops.send(event); // nobody may be listening
         }
         Volunteered::Heap(HeapFrame { usage, size, stopped }) => {
             let text = format!(

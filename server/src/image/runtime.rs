@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
 use super::core::{BUILD_LIMIT, Cache};
 use super::instance::Instance;
 use super::link::lock;
 use super::plan::{Plan, Restoration};
+use super::stops::{BEHIND, StopEvent};
 use super::turns::Turns;
 use crate::config::LispConfig;
 use crate::model::image::{ImageError, ImageEvent, ImageState};
@@ -72,6 +73,8 @@ pub(crate) struct Runtime {
     pub(crate) tasks: TaskTracker,
     /// The turns of the sessions: one evaluation of a session at a time.
     pub(crate) turns: Turns,
+    /// The stops of programs.
+    pub(crate) stops: broadcast::Sender<StopEvent>,
 }
 
 impl Runtime {
@@ -97,6 +100,7 @@ impl Runtime {
             last: Mutex::default(),
             tasks: TaskTracker::new(),
             turns: Turns::default(),
+            stops: broadcast::channel(BEHIND).0,
         }
     }
 

@@ -13,7 +13,7 @@ const MAX_HEADER: usize = 8 << 10;
 
 /// A frame that was read.
 #[derive(Debug, PartialEq)]
-pub(super) enum Frame {
+pub(crate) enum Frame {
     /// A body that is JSON.
     Message(Value),
     /// An invalid frame, with the reason.
@@ -22,7 +22,7 @@ pub(super) enum Frame {
 
 /// Reads frames from a client.
 #[derive(Debug)]
-pub(super) struct Frames<R> {
+pub(crate) struct Frames<R> {
     read: R,
     buffer: Vec<u8>,
     /// The bytes of an oversized body still to be skipped.
@@ -30,12 +30,12 @@ pub(super) struct Frames<R> {
 }
 
 impl<R: AsyncRead + Unpin> Frames<R> {
-    pub(super) fn new(read: R) -> Frames<R> {
+    pub(crate) fn new(read: R) -> Frames<R> {
         Frames { read, buffer: Vec::new(), skip: 0 }
     }
 
     /// The next frame; `None` at end of file. Cancellation safe.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Frame>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             if let Some(frame) = self.parse() {
                 return Ok(Some(frame));

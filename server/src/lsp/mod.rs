@@ -11,7 +11,7 @@ mod definition;
 mod ext;
 mod feedback;
 mod formatting;
-mod frames;
+pub(crate) mod frames;
 mod from_proto;
 mod hover;
 mod inlay_hints;

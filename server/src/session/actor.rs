@@ -27,7 +27,7 @@ use super::provenance::ProvenanceStore;
 use super::requests::in_place;
 use super::trust_prompt::TrustState;
 use super::workspace_systems::SystemsTold;
-use super::{ClientId, ClientInfo, Feedback, Frontend, Level};
+use super::{ClientId, ClientInfo, Feedback, Level};
 use crate::checker::Checker;
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
@@ -279,13 +279,8 @@ impl Actor {
     }
 
     fn attach(&mut self, id: ClientId, info: ClientInfo, feedback: mpsc::UnboundedSender<Feedback>) {
-        let frontend = match info.frontend {
-            Frontend::Lsp => "lsp",
-            Frontend::Mcp => "mcp",
-            Frontend::Cli => "cli",
-        };
         let client = Client {
-            session: format!("{frontend}-{}", id.0),
+            session: info.frontend.session(id),
             info,
             feedback,
             config: self.config.clone(),

@@ -26,6 +26,18 @@ pub enum Frontend {
     Cli,
 }
 
+impl Frontend {
+    /// Returns the name of a client's evaluation session.
+    pub fn session(self, client: ClientId) -> String {
+        let frontend = match self {
+            Frontend::Lsp => "lsp",
+            Frontend::Mcp => "mcp",
+            Frontend::Cli => "cli",
+        };
+        format!("{frontend}-{}", client.0)
+    }
+}
+
 /// A connected client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct ClientId(pub u64);
@@ -136,6 +148,8 @@ pub struct EvalRequest {
     pub origin: Option<Origin>,
     /// The channel for output during the evaluation.
     pub output: Option<mpsc::UnboundedSender<OutputChunk>>,
+    /// True to stop at errors with the stack alive.
+    pub debug: bool,
 }
 
 /// A request to check a text that is not (or not necessarily) an open document.

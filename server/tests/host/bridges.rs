@@ -33,6 +33,27 @@ fn editors_and_agents_share_one_image() {
 }
 
 #[test]
+fn a_debugger_meets_the_agents_image_and_ends_with_the_host() {
+    let house = Services::new();
+    let mut agent = house.agent();
+    assert_eq!(agent.eval("(defvar cl-user::*shared* 42)"), "=> *SHARED*");
+    let mut debugger = Process::start(house.command(&["dap"])).framed();
+    let ask = |debugger: &mut Process, seq: u64, command: &str, arguments: Value| {
+        debugger.send(&json!({"seq": seq, "type": "request", "command": command, "arguments": arguments}));
+        let answer = debugger.next("the answer", |told| told["request_seq"] == seq);
+        assert_eq!(answer["success"], true, "{answer}");
+        answer["body"].clone()
+    };
+    assert_eq!(ask(&mut debugger, 1, "initialize", json!({}))["supportsRestartFrame"], true);
+    ask(&mut debugger, 2, "attach", json!({}));
+    ask(&mut debugger, 3, "configurationDone", json!({}));
+    let evaluated = ask(&mut debugger, 4, "evaluate", json!({"expression": "cl-user::*shared*"}));
+    assert_eq!(evaluated["result"], "42");
+    assert!(house.run(&["stop"]).status.success());
+    assert_eq!(debugger.finish().0, Some(0));
+}
+
+#[test]
 fn an_agents_call_is_answered_when_the_host_is_killed_and_the_next_finds_another() {
     let house = Services::new();
     let mut agent = house.agent();

@@ -4,6 +4,7 @@
 //! Plain threads and blocking I/O, since each process only runs two copies. Each keeps the ids of
 //! unanswered requests, so that every request is answered even when the host is killed.
 
+pub mod dap;
 mod frames;
 mod lines;
 pub mod lsp;

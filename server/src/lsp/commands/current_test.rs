@@ -36,6 +36,7 @@ pub(super) async fn evaluate(
             timeout: None,
             origin: None,
             output: None,
+            debug: false,
         };
         let answer = connection.session.evaluate_part(connection.client, request, uri, part).await;
         let Some((_, answer)) = answer else { continue };

@@ -196,6 +196,7 @@ async fn evaluate(
         timeout: seconds(name, how.timeout)?,
         origin: None,
         output,
+        debug: false,
     };
     let answer = Box::pin(connection.session.evaluate_part(connection.client, request, uri.as_str(), part));
     match follow(connection, answer, &mut chunks, how.output_token.as_ref(), &bar).await? {

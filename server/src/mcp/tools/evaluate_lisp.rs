@@ -62,6 +62,7 @@ just written (compile-form does that without side effects). Standard input is em
             timeout,
             origin: None,
             output,
+            debug: false,
         };
         let work = call.session.evaluate(call.client, request);
         match call.progress.during(work, chunks).await {

@@ -40,6 +40,7 @@ impl Actor {
             timeout,
             origin: request.origin.or(origin),
             stream: request.output.is_some(),
+            debug: request.debug,
         };
         client.waiting.push_back(Evaluation { params, placed, output: request.output, how, reply });
         self.next_evaluation(id);

@@ -1,0 +1,30 @@
+//! Frontend 3: debuggers of editors. The Debug Adapter Protocol over the bridge's socket.
+//!
+//! A client evaluates code that stops at errors, and looks at the stops of all clients. What runs
+//! is not ended by a debugger that leaves: its stops wait for a while, and are then aborted with
+//! the report that an evaluation has which does not stop.
+
+mod connection;
+mod protocol;
+mod requests;
+mod sources;
+mod variables;
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::session::Session;
+
+/// The time that the stops of a client that left wait for a person.
+pub const ABANDONED: Duration = Duration::from_secs(60);
+
+/// Serves one client until it disconnects and its evaluations have ended. `abandoned`: the time
+/// that its stops wait after it left.
+pub async fn serve<R, W>(session: Session, read: R, write: W, abandoned: Duration)
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    connection::serve(session, read, write, abandoned).await;
+}

@@ -1,0 +1,160 @@
+//! The messages of the Debug Adapter Protocol, as far as they are used.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A request of the client.
+#[derive(Debug, Deserialize)]
+pub(super) struct Request {
+    pub(super) seq: u64,
+    pub(super) command: String,
+    #[serde(default)]
+    pub(super) arguments: Value,
+}
+
+/// An outgoing message without its `seq`.
+#[derive(Debug)]
+pub(super) struct Message(Value);
+
+impl Message {
+    pub(super) fn response(request: u64, command: &str, result: Result<Value, String>) -> Message {
+        Message(match result {
+            Ok(body) => {
+                json!({"type": "response", "request_seq": request, "success": true, "command": command, "body": body})
+            }
+            Err(text) => json!({
+                "type": "response", "request_seq": request, "success": false, "command": command, "message": text,
+                "body": {"error": {"id": 1, "format": "{text}", "variables": {"text": text}, "showUser": true}},
+            }),
+        })
+    }
+
+    pub(super) fn event(name: &str, body: Value) -> Message {
+        Message(json!({"type": "event", "event": name, "body": body}))
+    }
+
+    /// Returns the frame with its header.
+    pub(super) fn framed(mut self, seq: u64) -> Vec<u8> {
+        self.0["seq"] = json!(seq);
+        let body = self.0.to_string();
+        format!("Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    }
+}
+
+/// The arguments of `attach` and `launch`.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Begin {
+    /// The code to evaluate when the configuration is done.
+    pub(super) code: Option<String>,
+    /// The package in which it is read.
+    pub(super) package: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct InThread {
+    pub(super) thread_id: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct InFrame {
+    pub(super) frame_id: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StackTrace {
+    pub(super) thread_id: u64,
+    #[serde(default)]
+    pub(super) start_frame: usize,
+    #[serde(default)]
+    pub(super) levels: usize,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Variables {
+    pub(super) variables_reference: u64,
+    #[serde(default)]
+    pub(super) start: usize,
+    #[serde(default)]
+    pub(super) count: usize,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Evaluate {
+    pub(super) expression: String,
+    pub(super) frame_id: Option<u64>,
+    #[serde(default)]
+    pub(super) context: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SourceOf {
+    pub(super) source_reference: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct InvokeRestart {
+    pub(super) thread_id: u64,
+    pub(super) index: usize,
+    pub(super) name: Option<String>,
+    #[serde(default)]
+    pub(super) arguments: Vec<String>,
+    pub(super) input: Option<String>,
+}
+
+/// The answer to `initialize`.
+pub(super) fn capabilities() -> Value {
+    json!({
+        "supportsConfigurationDoneRequest": true,
+        "supportsEvaluateForHovers": true,
+        "supportsExceptionInfoRequest": true,
+        "supportsRestartFrame": true,
+        "supportsTerminateRequest": true,
+        "supportsDelayedStackTraceLoading": true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(message: Message) -> String {
+        String::from_utf8_lossy(&message.framed(3)).into_owned()
+    }
+
+    #[test]
+    fn messages_are_framed() {
+        let event = text(Message::event("stopped", json!({"threadId": 7, "reason": "exception"})));
+        assert_eq!(
+            event,
+            "Content-Length: 90\r\n\r\n{\"body\":{\"reason\":\"exception\",\"threadId\":7},\"event\":\"stopped\",\"seq\":3,\"type\":\"event\"}"
+                .replace("90", &event.split("\r\n\r\n").last().unwrap_or_default().len().to_string())
+        );
+        let refused = text(Message::response(5, "continue", Err("é".into())));
+        let (header, body) = refused.split_once("\r\n\r\n").unwrap_or_default();
+        assert_eq!(header, format!("Content-Length: {}", body.len()));
+        let body: Value = serde_json::from_str(body).unwrap_or_default();
+        assert_eq!((&body["success"], &body["message"], &body["request_seq"]), (&json!(false), &json!("é"), &json!(5)));
+    }
+
+    #[test]
+    fn arguments_of_real_clients_are_read() {
+        // VS Code 1.106 and nvim-dap.
+        let vscode = json!({"threadId": 7, "startFrame": 0, "levels": 20});
+        let read: StackTrace =
+            serde_json::from_value(vscode).unwrap_or(StackTrace { thread_id: 0, start_frame: 9, levels: 9 });
+        assert_eq!((read.thread_id, read.start_frame, read.levels), (7, 0, 20));
+        let nvim = json!({"expression": "(+ a b)", "context": "repl", "frameId": 3});
+        let read: Option<Evaluate> = serde_json::from_value(nvim).ok();
+        assert_eq!(read.and_then(|read| read.frame_id), Some(3));
+        let nothing: Option<Begin> =
+            serde_json::from_value(json!({"type": "consort", "request": "attach", "name": "x"})).ok();
+        assert!(nothing.is_some_and(|begin| begin.code.is_none()));
+    }
+}

@@ -1,0 +1,335 @@
+//! The requests, one by one.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::connection::{Connection, lock, thread_of};
+use super::protocol::{
+    self, Begin, Evaluate, InFrame, InThread, InvokeRestart, Request, SourceOf, StackTrace, Variables,
+};
+use super::sources;
+use super::variables::{self, Thing};
+use crate::ide::context::Backend as _;
+use crate::image::api::debug::{
+    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame, Done,
+    Inspect, Stop,
+};
+use crate::model::evaluation::{EvalOutcome, EvalStatus};
+use crate::model::image::ImageError;
+use crate::session::EvalRequest;
+
+/// A person sees an evaluation run and can end it.
+const A_DAY: f64 = 86_400.0;
+/// The number of frames or variables of an answer, unless the client says otherwise.
+const PAGE: usize = 200;
+/// The largest page that the image gives.
+const MOST: usize = 1000;
+
+type Answer = Result<Value, String>;
+
+/// Answers a request.
+pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer {
+    match request.command.as_str() {
+        "initialize" => Ok(protocol::capabilities()),
+        "attach" | "launch" => {
+            *lock(&connection.begin) = arguments::<Begin>(request)?;
+            Ok(json!({}))
+        }
+        "configurationDone" | "setExceptionBreakpoints" => Ok(json!({})),
+        "setBreakpoints" | "setFunctionBreakpoints" => Ok(no_breakpoints(&request.arguments)),
+        "threads" => threads(connection).await,
+        "stackTrace" => stack_trace(connection, arguments(request)?).await,
+        "scopes" => scopes(connection, &arguments(request)?),
+        "variables" => variables(connection, arguments(request)?).await,
+        "source" => source(connection, &arguments(request)?),
+        "evaluate" => evaluate(connection, arguments(request)?).await,
+        "exceptionInfo" => Ok(exception(&connection.stop_in(arguments::<InThread>(request)?.thread_id)?)),
+        "continue" => {
+            let stop = connection.stop_in(arguments::<InThread>(request)?.thread_id)?;
+            left(connection.session.at_stop(DebugContinue { stop: stop.number }).await)?;
+            Ok(json!({"allThreadsContinued": false}))
+        }
+        "restartFrame" => {
+            let (stop, frame) = frame_of(connection, arguments::<InFrame>(request)?.frame_id)?;
+            left(connection.session.at_stop(DebugRestartFrame { stop, frame }).await)
+        }
+        "pause" => {
+            let target = arguments::<InThread>(request)?.thread_id;
+            connection.session.at_stop(DebugPause { target }).await.map_err(text)
+        }
+        "terminate" => terminate(connection).await,
+        "consort/restarts" => {
+            let stop = connection.stop_in(arguments::<InThread>(request)?.thread_id)?;
+            let restart = |(index, restart): (usize, &crate::image::api::debug::Restart)| json!({"index": index, "name": restart.name, "report": restart.report, "arguments": restart.arguments});
+            Ok(json!({"restarts": stop.restarts.iter().enumerate().map(restart).collect::<Vec<_>>()}))
+        }
+        "consort/invokeRestart" => {
+            let wanted: InvokeRestart = arguments(request)?;
+            let stop = connection.stop_in(wanted.thread_id)?.number;
+            let InvokeRestart { index, name, arguments, input, .. } = wanted;
+            left(connection.session.at_stop(DebugRestart { stop, index, name, arguments, input }).await)
+        }
+        other => Err(format!("Consort's debugger has no request `{other}`.")),
+    }
+}
+
+fn arguments<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
+    let given = if request.arguments.is_null() { json!({}) } else { request.arguments.clone() };
+    serde_json::from_value(given).map_err(|error| format!("The arguments of `{}`: {error}", request.command))
+}
+
+#[allow(clippy::needless_pass_by_value)] // for `map_err`
+fn text(error: ImageError) -> String {
+    error.to_string()
+}
+
+fn no_breakpoints(arguments: &Value) -> Value {
+    let wanted = arguments["breakpoints"].as_array().map_or(0, Vec::len);
+    let none = json!({"verified": false, "message": "Consort has no breakpoints yet: write (break) into the code."});
+    json!({"breakpoints": vec![none; wanted]})
+}
+
+async fn threads(connection: &Connection) -> Answer {
+    let mut threads: Vec<(u64, String)> = Vec::new();
+    for stop in connection.stops() {
+        let thread = thread_of(&stop);
+        if threads.iter().all(|(known, _)| *known != thread) {
+            threads.push((thread, format!("{} (stopped)", stop.thread)));
+        }
+    }
+    for running in connection.session.running_evaluations().await.map_err(text)? {
+        let Some(id) = running["id"].as_u64() else { continue };
+        if threads.iter().all(|(known, _)| *known != id) {
+            let name = running["session"].as_str().unwrap_or("work");
+            threads.push((id, format!("{name}, evaluation {id}")));
+        }
+    }
+    let threads: Vec<Value> = threads.into_iter().map(|(id, name)| json!({"id": id, "name": name})).collect();
+    Ok(json!({ "threads": threads }))
+}
+
+async fn stack_trace(connection: &Connection, wanted: StackTrace) -> Answer {
+    let stop = connection.stop_in(wanted.thread_id)?.number;
+    let count = if wanted.levels == 0 { PAGE } else { wanted.levels.min(MOST) };
+    let page = DebugFrames { stop, start: wanted.start_frame, count };
+    let page = connection.session.query(page).await.map_err(text)?;
+    let texts = connection.texts();
+    let mut frames = Vec::new();
+    for frame in &page.frames {
+        let mut shown = sources::place(frame.place.as_ref(), &texts).await;
+        shown["id"] = json!(lock(&connection.things).number(Thing::Frame { stop, frame: frame.number }));
+        shown["name"] = json!(frame.name);
+        shown["canRestart"] = json!(frame.unwindable);
+        if frame.system {
+            shown["presentationHint"] = json!("subtle");
+        }
+        frames.push(shown);
+    }
+    Ok(json!({"stackFrames": frames, "totalFrames": page.total}))
+}
+
+fn frame_of(connection: &Connection, number: u64) -> Result<(u64, usize), String> {
+    match lock(&connection.things).get(number) {
+        Some(Thing::Frame { stop, frame }) => Ok((stop, frame)),
+        _ => Err("That frame is not there any more.".into()),
+    }
+}
+
+fn scopes(connection: &Connection, wanted: &InFrame) -> Answer {
+    let (stop, frame) = frame_of(connection, wanted.frame_id)?;
+    let mut things = lock(&connection.things);
+    let locals = things.number(Thing::Locals { stop, frame });
+    let restarts = things.number(Thing::Restarts { stop });
+    Ok(json!({"scopes": [
+        {"name": "Locals", "presentationHint": "locals", "variablesReference": locals, "expensive": false},
+        {"name": "Restarts", "variablesReference": restarts, "expensive": false},
+    ]}))
+}
+
+async fn variables(connection: &Connection, wanted: Variables) -> Answer {
+    let thing = lock(&connection.things).get(wanted.variables_reference);
+    let count = if wanted.count == 0 { PAGE } else { wanted.count.min(MOST) };
+    let shown = match thing {
+        Some(Thing::Locals { stop, frame }) => {
+            let page =
+                DebugLocals { stop, frame, start: wanted.start, count: if wanted.count == 0 { MOST } else { count } };
+            let page = connection.session.query(page).await.map_err(text)?;
+            let mut things = lock(&connection.things);
+            page.locals.iter().map(|local| things.local(local)).collect()
+        }
+        Some(Thing::Restarts { stop }) => {
+            let stops = connection.stops();
+            let stop = stops.iter().find(|each| each.number == stop).ok_or("That stop was left.")?;
+            variables::restarts(stop)
+        }
+        Some(Thing::Parts { reference, start }) => {
+            let start = start + wanted.start;
+            let page = connection.session.query(Inspect { reference, start, count }).await.map_err(text)?;
+            let mut things = lock(&connection.things);
+            let mut parts: Vec<Value> = page.parts.iter().map(|part| things.part(part)).collect();
+            let next = start + page.parts.len();
+            if wanted.count == 0 && next < page.total && !page.parts.is_empty() {
+                let more = things.number(Thing::Parts { reference, start: next });
+                let name = format!("[{next}...]");
+                parts.push(
+                    json!({"name": name, "value": format!("{} more", page.total - next), "variablesReference": more}),
+                );
+            }
+            parts
+        }
+        Some(Thing::Frame { .. }) | None => return Err("That value is not there any more.".into()),
+    };
+    Ok(json!({ "variables": shown }))
+}
+
+fn source(connection: &Connection, wanted: &SourceOf) -> Answer {
+    let texts = connection.texts();
+    let text =
+        texts.iter().find(|text| text.request == wanted.source_reference).ok_or("That text is not kept any more.")?;
+    Ok(json!({"content": text.text, "mimeType": "text/x-common-lisp"}))
+}
+
+fn exception(stop: &Stop) -> Value {
+    let restarts: String = stop.restarts.iter().enumerate().fold(String::new(), |list, (index, restart)| {
+        let name = restart.name.as_deref().unwrap_or("");
+        format!("{list}\n{index}: [{name}] {}", restart.report)
+    });
+    let (kind, message) = match &stop.condition {
+        Some(condition) => (condition.kind.as_str(), condition.message.as_str()),
+        None => ("pause", "The program was paused."),
+    };
+    json!({
+        "exceptionId": kind,
+        "description": format!("{message}\n\nRestarts:{restarts}"),
+        "breakMode": "unhandled",
+        "details": {"message": message, "typeName": kind},
+    })
+}
+
+async fn terminate(connection: &Connection) -> Answer {
+    if let Some(stop) = connection.own_stop() {
+        // A stop that was left meanwhile needs no abort.
+        let _ = connection.session.at_stop(DebugAbort { stop: stop.number }).await;
+    }
+    connection.session.interrupt(connection.client, false).await.map_err(text)?;
+    connection.event("terminated", json!({}));
+    Ok(json!({}))
+}
+
+/// The answer to a request that leaves a stop.
+fn left(done: Result<Done, ImageError>) -> Answer {
+    let done = done.map_err(text)?;
+    if done.status == "sent" { Ok(json!({})) } else { Err(trouble(&done)) }
+}
+
+fn trouble(done: &Done) -> String {
+    match &done.error {
+        Some(error) => format!("{}: {}", error.kind, error.message),
+        None => match done.status.as_str() {
+            "timeout" => "It took too long and was ended; the stop is as it was.".into(),
+            "left" => "It left the stop.".into(),
+            other => format!("It was ended: {other}."),
+        },
+    }
+}
+
+async fn evaluate(connection: &Connection, wanted: Evaluate) -> Answer {
+    let place = match wanted.frame_id {
+        Some(number) => Some(frame_of(connection, number)?),
+        // The evaluation session waits in its stop, so code is evaluated there.
+        None => connection.own_stop().map(|stop| (stop.number, 0)),
+    };
+    let Some((stop, frame)) = place else {
+        if wanted.context == "hover" {
+            return Err("Nothing is stopped.".into());
+        }
+        let outcome = begin(connection, wanted.expression, None).await.map_err(text)?;
+        return match outcome.status {
+            EvalStatus::Ok => Ok(json!({"result": values(&outcome), "variablesReference": 0})),
+            _ => Err(outcome
+                .error
+                .map_or("It did not end.".into(), |error| format!("{}: {}", error.kind, error.message))),
+        };
+    };
+    if wanted.context == "hover" {
+        return hover(connection, stop, frame, wanted.expression.trim()).await;
+    }
+    let code = DebugEval { stop, frame, code: wanted.expression, debug: false };
+    let done = connection.session.at_stop(code).await.map_err(text)?;
+    if done.status != "ok" {
+        return Err(trouble(&done));
+    }
+    let shown: Vec<&str> = done.values.iter().map(|value| value.text.as_str()).collect();
+    let inside = done.values.first().map_or(0, |value| lock(&connection.things).parts(value));
+    Ok(
+        json!({"result": if shown.is_empty() { "; no values".into() } else { shown.join("\n") }, "variablesReference": inside}),
+    )
+}
+
+/// The value of a variable of a frame: nothing is evaluated where a pointer rests.
+async fn hover(connection: &Connection, stop: u64, frame: usize, name: &str) -> Answer {
+    let locals = DebugLocals { stop, frame, start: 0, count: MOST };
+    let locals = connection.session.query(locals).await.map_err(text)?.locals;
+    let local = locals.iter().find(|local| local.name.eq_ignore_ascii_case(name));
+    let value =
+        local.and_then(|local| local.value.as_ref()).ok_or_else(|| format!("No value of {name} is known here."))?;
+    let inside = lock(&connection.things).parts(value);
+    Ok(json!({"result": value.text, "type": value.kind, "variablesReference": inside}))
+}
+
+fn values(outcome: &EvalOutcome) -> String {
+    let shown: Vec<&str> = outcome.values.iter().map(|value| value.text.as_str()).collect();
+    if shown.is_empty() { "; no values".into() } else { shown.join("\n") }
+}
+
+/// Evaluates code that stops at errors, and shows its output as it is printed.
+async fn begin(connection: &Connection, code: String, package: Option<String>) -> Result<EvalOutcome, ImageError> {
+    /// The evaluation's place among those that have not ended, also when it is cancelled.
+    struct Turn<'a>(&'a Connection);
+    impl Drop for Turn<'_> {
+        fn drop(&mut self) {
+            lock(&self.0.evaluations).pop_front();
+        }
+    }
+    lock(&connection.evaluations).push_back(code.clone());
+    let _turn = Turn(connection);
+    let (output, mut chunks) = mpsc::unbounded_channel();
+    let request = EvalRequest {
+        code,
+        package,
+        capture_time: false,
+        timeout: Some(A_DAY),
+        origin: None,
+        output: Some(output),
+        debug: true,
+    };
+    let answer = connection.session.evaluate(connection.client, request);
+    tokio::pin!(answer);
+    loop {
+        tokio::select! {
+            // Output first: it was printed before the answer.
+            biased;
+            Some(chunk) = chunks.recv() => {
+                let category = if chunk.stderr { "stderr" } else { "stdout" };
+                connection.event("output", json!({"category": category, "output": chunk.text}));
+            }
+            answer = &mut answer => return answer,
+        }
+    }
+}
+
+/// Evaluates the code that `attach` or `launch` came with.
+pub(super) async fn launch(connection: &Connection) {
+    let Begin { code, package } = std::mem::take(&mut *lock(&connection.begin));
+    let Some(code) = code else { return };
+    let (category, shown) = match begin(connection, code, package).await {
+        Ok(outcome) => match &outcome.error {
+            None => ("console", values(&outcome)),
+            Some(error) => ("stderr", format!("{}: {}\n{}", error.kind, error.message, error.backtrace.join("\n"))),
+        },
+        Err(error) => ("stderr", error.to_string()),
+    };
+    connection.event("output", json!({"category": category, "output": format!("{shown}\n")}));
+    connection.event("terminated", json!({}));
+}

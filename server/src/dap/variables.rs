@@ -1,0 +1,88 @@
+//! Scopes and variables: numbers that clients ask the parts of.
+
+use std::collections::HashMap;
+
+use serde_json::{Value as Json, json};
+
+use crate::image::api::debug::{Local, Part, Stop, Value};
+
+/// The number of things that a client may have numbers of; then the oldest are forgotten.
+const LIMIT: u64 = 50_000;
+
+/// Something that a client was given a number of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Thing {
+    /// A frame of a stop.
+    Frame { stop: u64, frame: usize },
+    /// The locals of a frame.
+    Locals { stop: u64, frame: usize },
+    /// The restarts of a stop.
+    Restarts { stop: u64 },
+    /// The parts of a value from some part on.
+    Parts { reference: u64, start: usize },
+}
+
+/// The numbers of one client.
+#[derive(Debug, Default)]
+pub(super) struct Things {
+    last: u64,
+    things: HashMap<u64, Thing>,
+}
+
+impl Things {
+    pub(super) fn number(&mut self, thing: Thing) -> u64 {
+        self.last += 1;
+        self.things.insert(self.last, thing);
+        self.things.remove(&self.last.saturating_sub(LIMIT));
+        self.last
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<Thing> {
+        self.things.get(&number).copied()
+    }
+
+    /// Returns a reference to the parts of a value; 0 when there are none.
+    pub(super) fn parts(&mut self, value: &Value) -> u64 {
+        if value.reference == 0 { 0 } else { self.number(Thing::Parts { reference: value.reference, start: 0 }) }
+    }
+
+    fn variable(&mut self, name: &str, value: &Value) -> Json {
+        let mut variable = json!({"name": name, "value": value.text, "variablesReference": self.parts(value)});
+        if let Some(kind) = &value.kind {
+            variable["type"] = json!(kind);
+        }
+        variable
+    }
+
+    pub(super) fn local(&mut self, local: &Local) -> Json {
+        match (&local.value, &local.missing) {
+            (Some(value), _) => {
+                let mut variable = self.variable(&local.name, value);
+                variable["evaluateName"] = json!(local.name);
+                variable
+            }
+            (None, missing) => {
+                let why = missing.as_deref().unwrap_or("there is no value");
+                let hint = json!({"attributes": ["readOnly"]});
+                json!({"name": local.name, "value": format!("<{why}>"), "variablesReference": 0, "presentationHint": hint})
+            }
+        }
+    }
+
+    pub(super) fn part(&mut self, part: &Part) -> Json {
+        let label = part.key.as_ref().map_or(part.label.as_str(), |key| key.text.as_str());
+        if part.missing {
+            return json!({"name": label, "value": format!("<{}>", part.value.text), "variablesReference": 0});
+        }
+        self.variable(label, &part.value)
+    }
+}
+
+/// The restarts of a stop as variables, so that every client shows them.
+pub(super) fn restarts(stop: &Stop) -> Vec<Json> {
+    let restart = |(index, restart): (usize, &crate::image::api::debug::Restart)| {
+        let name = restart.name.as_deref().unwrap_or("(no name)");
+        json!({"name": format!("{index}: {name}"), "value": restart.report, "variablesReference": 0})
+    };
+    stop.restarts.iter().enumerate().map(restart).collect()
+}

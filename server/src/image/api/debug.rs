@@ -1,0 +1,339 @@
+//! Stopped programs and the inspector: the operations `debug-...` and `inspect`.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::Operation;
+use crate::model::evaluation::EvalError;
+
+/// A stop: a thread that waits with its stack alive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// The stop's number.
+    #[serde(rename = "stop")]
+    pub number: u64,
+    /// The evaluation's request.
+    #[serde(rename = "id")]
+    pub evaluation: Json,
+    /// The evaluation's session.
+    pub session: Option<String>,
+    /// The thread's name.
+    pub thread: String,
+    /// 1, or more for a stop that came of a request to another one.
+    pub level: u32,
+    /// The stop around this one on the same stack.
+    pub parent: Option<u64>,
+    /// `error`, `break` or `pause`.
+    pub reason: String,
+    /// `waiting` or `busy`.
+    pub state: String,
+    /// The condition, unless the program was paused.
+    pub condition: Option<Condition>,
+    /// The restarts, innermost first.
+    pub restarts: Vec<Restart>,
+    /// The locks of the runtime that others wait for meanwhile.
+    pub holds: Vec<String>,
+    /// The number of frames that can be looked at.
+    pub frames: usize,
+    /// True if the stack has more frames than that.
+    pub more_frames: bool,
+}
+
+/// A condition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// The type, printed as seen from CL-USER.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The text.
+    pub message: String,
+}
+
+/// A restart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restart {
+    /// The name; an anonymous restart has none.
+    pub name: Option<String>,
+    /// The report.
+    pub report: String,
+    /// True if the restart is meant to be given values.
+    pub arguments: bool,
+}
+
+/// A frame of a stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// The number, 0 for the innermost.
+    pub number: usize,
+    /// The function's name.
+    pub name: String,
+    /// True if the function is the system's.
+    pub system: bool,
+    /// True if the frame can be returned from and restarted.
+    pub unwindable: bool,
+    /// The place, as exact as it is known.
+    pub place: Option<Place>,
+}
+
+/// The place of a frame.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The file.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
+    /// The exact form, in characters of the file, or of the evaluation's text.
+    #[serde(default)]
+    pub span: Option<(usize, usize)>,
+    /// The request whose text has the form.
+    #[serde(default)]
+    pub evaluation: Option<Json>,
+    /// The start of the top-level form in the file.
+    #[serde(default)]
+    pub offset: Option<usize>,
+    /// True if the file is not the one that was loaded.
+    #[serde(default)]
+    pub changed: bool,
+    /// The form, printed.
+    #[serde(default)]
+    pub form: Option<String>,
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Value {
+    /// One bounded line.
+    pub text: String,
+    /// The name of the value's class.
+    #[serde(rename = "type", default)]
+    pub kind: Option<String>,
+    /// The number to inspect the value by; 0: there is nothing to see in it.
+    #[serde(default)]
+    pub reference: u64,
+}
+
+/// A local variable of a frame.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Local {
+    /// The name.
+    pub name: String,
+    /// The value, if the compiler kept it.
+    pub value: Option<Value>,
+    /// The reason why there is no value.
+    pub missing: Option<String>,
+}
+
+/// A part of a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The slot's name, the index, the subscripts.
+    pub label: String,
+    /// The key, in a hash table.
+    #[serde(default)]
+    pub key: Option<Value>,
+    /// The value, or the reason why there is none.
+    pub value: Value,
+    /// True if there is no value.
+    pub missing: bool,
+}
+
+macro_rules! operation {
+    ($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident: $type:ty),* $(,)? }, $wire:literal, $answer:ty) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Serialize)]
+        pub struct $name { $($(#[$field_about])* pub $field: $type),* }
+
+        impl Operation for $name {
+            const NAME: &'static str = $wire;
+            type Answer = $answer;
+        }
+    };
+}
+
+operation!(
+    /// `debug-stops`.
+    DebugStops {},
+    "debug-stops",
+    Stops
+);
+operation!(
+    /// `debug-frames`.
+    DebugFrames {
+        /// The stop.
+        stop: u64,
+        /// The first frame.
+        start: usize,
+        /// The number of frames.
+        count: usize,
+    },
+    "debug-frames",
+    Frames
+);
+operation!(
+    /// `debug-locals`.
+    DebugLocals {
+        /// The stop.
+        stop: u64,
+        /// The frame.
+        frame: usize,
+        /// The first local.
+        start: usize,
+        /// The number of locals.
+        count: usize,
+    },
+    "debug-locals",
+    Locals
+);
+operation!(
+    /// `debug-eval`.
+    DebugEval {
+        /// The stop.
+        stop: u64,
+        /// The frame.
+        frame: usize,
+        /// The code.
+        code: String,
+        /// True to stop at an error of the code too.
+        debug: bool,
+    },
+    "debug-eval",
+    Done
+);
+operation!(
+    /// `debug-restart`.
+    DebugRestart {
+        /// The stop.
+        stop: u64,
+        /// The restart's index.
+        index: usize,
+        /// The restart's name, which must be that of the index.
+        name: Option<String>,
+        /// The arguments, a form each.
+        arguments: Vec<String>,
+        /// The text that an interactive restart reads.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input: Option<String>,
+    },
+    "debug-restart",
+    Done
+);
+operation!(
+    /// `debug-return`.
+    DebugReturn {
+        /// The stop.
+        stop: u64,
+        /// The frame.
+        frame: usize,
+        /// The form whose values are returned.
+        code: String,
+    },
+    "debug-return",
+    Done
+);
+operation!(
+    /// `debug-restart-frame`.
+    DebugRestartFrame {
+        /// The stop.
+        stop: u64,
+        /// The frame.
+        frame: usize,
+    },
+    "debug-restart-frame",
+    Done
+);
+operation!(
+    /// `debug-continue`.
+    DebugContinue {
+        /// The stop.
+        stop: u64,
+    },
+    "debug-continue",
+    Done
+);
+operation!(
+    /// `debug-abort`.
+    DebugAbort {
+        /// The stop.
+        stop: u64,
+    },
+    "debug-abort",
+    Done
+);
+operation!(
+    /// `debug-pause`.
+    DebugPause {
+        /// The evaluation's request.
+        target: u64,
+    },
+    "debug-pause",
+    Json
+);
+operation!(
+    /// `inspect`.
+    Inspect {
+        /// The value's reference.
+        reference: u64,
+        /// The first part.
+        start: usize,
+        /// The number of parts.
+        count: usize,
+    },
+    "inspect",
+    Inspected
+);
+
+/// The answer to `debug-stops`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Stops {
+    /// The stops, oldest first.
+    pub stops: Vec<Stop>,
+}
+
+/// The answer to `debug-frames`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Frames {
+    /// The number of frames.
+    pub total: usize,
+    /// The page.
+    pub frames: Vec<Frame>,
+}
+
+/// The answer to `debug-locals`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Locals {
+    /// The number of locals.
+    pub total: usize,
+    /// False if the compiler kept no variables.
+    pub known: bool,
+    /// The page.
+    pub locals: Vec<Local>,
+}
+
+/// The end of a request that a stopped thread serves.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Done {
+    /// `ok`, `sent` (the stop is being left), `error`, `timeout`, `interrupted`, `left`.
+    pub status: String,
+    /// The values, with status `ok`.
+    #[serde(default)]
+    pub values: Vec<Value>,
+    /// The error, with status `error`.
+    #[serde(default)]
+    pub error: Option<EvalError>,
+}
+
+/// The answer to `inspect`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Inspected {
+    /// The value.
+    pub value: Value,
+    /// `list`, `vector`, `hash table`, ...
+    pub kind: String,
+    /// A remark, such as that the list is circular.
+    pub note: Option<String>,
+    /// The number of parts.
+    pub total: usize,
+    /// The page.
+    pub parts: Vec<Part>,
+}

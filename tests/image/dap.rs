@@ -1,0 +1,256 @@
+//! The Debug Adapter Protocol, with a real image.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use consort::config::Config;
+use consort::dap;
+use consort::session::Session;
+use consort_tests::patience::PATIENCE;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::task::JoinHandle;
+
+use crate::support::{House, params, soon};
+
+/// A client that is connected.
+struct Client {
+    read: BufReader<ReadHalf<DuplexStream>>,
+    write: WriteHalf<DuplexStream>,
+    seq: u64,
+    /// Messages that nobody has asked for yet.
+    waiting: VecDeque<Value>,
+    served: JoinHandle<()>,
+}
+
+impl Client {
+    fn connect(session: &Session, abandoned: Duration) -> Client {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (their_read, their_write) = tokio::io::split(theirs);
+        let served = tokio::spawn(dap::serve(session.clone(), their_read, their_write, abandoned));
+        let (read, write) = tokio::io::split(ours);
+        Client { read: BufReader::new(read), write, seq: 0, waiting: VecDeque::new(), served }
+    }
+
+    async fn send(&mut self, command: &str, arguments: Value) -> u64 {
+        self.seq += 1;
+        let body = json!({"seq": self.seq, "type": "request", "command": command, "arguments": arguments}).to_string();
+        let frame = format!("Content-Length: {}\r\n\r\n{body}", body.len());
+        soon(self.write.write_all(frame.as_bytes())).await.unwrap();
+        self.seq
+    }
+
+    async fn receive(&mut self) -> Value {
+        let mut header = String::new();
+        let mut length = 0;
+        loop {
+            header.clear();
+            assert!(soon(self.read.read_line(&mut header)).await.unwrap() > 0, "the adapter has ended");
+            match header.trim_end().strip_prefix("Content-Length: ") {
+                Some(number) => length = number.parse().unwrap(),
+                None => break,
+            }
+        }
+        let mut body = vec![0; length];
+        soon(self.read.read_exact(&mut body)).await.unwrap();
+        serde_json::from_slice(&body).unwrap()
+    }
+
+    /// The first message, in the order of arrival, that is wanted.
+    async fn wait(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.waiting.iter().position(&wanted) {
+            return self.waiting.remove(at).unwrap();
+        }
+        loop {
+            let message = self.receive().await;
+            if wanted(&message) {
+                return message;
+            }
+            self.waiting.push_back(message);
+        }
+    }
+
+    async fn event(&mut self, name: &str) -> Value {
+        self.wait(|message| message["event"] == name).await["body"].clone()
+    }
+
+    async fn answer(&mut self, seq: u64) -> Value {
+        self.wait(|message| message["type"] == "response" && message["request_seq"] == seq).await
+    }
+
+    /// The answer to a request that must work.
+    async fn ask(&mut self, command: &str, arguments: Value) -> Value {
+        let seq = self.send(command, arguments).await;
+        let answer = self.answer(seq).await;
+        assert_eq!(answer["success"], true, "{command}: {answer}");
+        answer["body"].clone()
+    }
+
+    /// The message of a request that must fail.
+    async fn refused(&mut self, command: &str, arguments: Value) -> String {
+        let seq = self.send(command, arguments).await;
+        let answer = self.answer(seq).await;
+        assert_eq!(answer["success"], false, "{command}: {answer}");
+        answer["message"].as_str().unwrap().to_owned()
+    }
+
+    async fn begin(&mut self) {
+        let capabilities = self.ask("initialize", json!({"adapterID": "consort", "linesStartAt1": true})).await;
+        assert_eq!(capabilities["supportsRestartFrame"], true);
+        self.event("initialized").await;
+        self.ask("attach", json!({})).await;
+        self.ask("configurationDone", Value::Null).await;
+    }
+
+    /// Disconnects, and waits for what the adapter does after that.
+    async fn leave(mut self) {
+        self.ask("disconnect", json!({})).await;
+        soon(self.served).await.unwrap();
+    }
+}
+
+const FAILS: &str = "(defun fails (x) (restart-case (error \"boom ~A\" x) (use-other (value) :report \"Use another.\" (list :used value))))
+                     (defun outer (x y) (list (fails x) y))";
+
+/// An image with a session.
+async fn house() -> (House, Session) {
+    let mut house = House::new();
+    house.ready().await;
+    house.eval(FAILS).await;
+    let (_, events) = tokio::sync::mpsc::unbounded_channel();
+    let workspace = house.workspace.path().to_path_buf();
+    let session = Session::start(Config::default(), workspace, house.image.clone(), events);
+    (house, session)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_in_an_editors_debugger() {
+    let (house, session) = house().await;
+    let mut client = Client::connect(&session, PATIENCE);
+    client.begin().await;
+    let code = "(let ((k (list 1 2 3)))\n  (list (outer k 7) k))";
+    let evaluation = client.send("evaluate", json!({"expression": code, "context": "repl"})).await;
+    let stopped = client.event("stopped").await;
+    assert_eq!((&stopped["reason"], &stopped["text"]), (&json!("exception"), &json!("SIMPLE-ERROR: boom (1 2 3)")));
+    let thread = stopped["threadId"].clone();
+    let threads = client.ask("threads", json!({})).await;
+    assert!(threads["threads"].as_array().unwrap().iter().any(|each| each["id"] == thread), "{threads}");
+
+    let frames =
+        client.ask("stackTrace", json!({"threadId": thread, "startFrame": 0, "levels": 20})).await["stackFrames"]
+            .clone();
+    let names: Vec<_> = frames.as_array().unwrap().iter().map(|frame| frame["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["FAILS", "OUTER", "top-level form"]);
+    let place: Vec<_> =
+        ["line", "column", "endLine", "endColumn"].iter().map(|key| frames[2][key].as_u64().unwrap()).collect();
+    assert_eq!(place, [2, 9, 2, 20]);
+    let source = client.ask("source", json!({"sourceReference": frames[2]["source"]["sourceReference"]})).await;
+    assert_eq!(source["content"], code);
+
+    let scopes = client.ask("scopes", json!({"frameId": frames[2]["id"]})).await["scopes"].clone();
+    let locals =
+        client.ask("variables", json!({"variablesReference": scopes[0]["variablesReference"]})).await["variables"]
+            .clone();
+    assert_eq!((&locals[0]["name"], &locals[0]["value"]), (&json!("K"), &json!("(1 2 3)")));
+    let parts =
+        client.ask("variables", json!({"variablesReference": locals[0]["variablesReference"]})).await["variables"]
+            .clone();
+    assert_eq!((parts.as_array().unwrap().len(), &parts[2]["value"]), (3, &json!("3")));
+    let restarts =
+        client.ask("variables", json!({"variablesReference": scopes[1]["variablesReference"]})).await["variables"]
+            .clone();
+    assert_eq!(restarts[0], json!({"name": "0: USE-OTHER", "value": "Use another.", "variablesReference": 0}));
+
+    let evaluated =
+        client.ask("evaluate", json!({"expression": "(* 2 y)", "frameId": frames[1]["id"], "context": "watch"})).await;
+    assert_eq!(evaluated["result"], "14");
+    let hovered =
+        client.ask("evaluate", json!({"expression": "y", "frameId": frames[1]["id"], "context": "hover"})).await;
+    assert_eq!(hovered["result"], "7");
+    client
+        .refused("evaluate", json!({"expression": "(setf y 8)", "frameId": frames[1]["id"], "context": "hover"}))
+        .await;
+    let message = client.refused("evaluate", json!({"expression": "no-such-thing", "frameId": frames[1]["id"]})).await;
+    assert!(message.starts_with("UNBOUND-VARIABLE"), "{message}");
+
+    let information = client.ask("exceptionInfo", json!({"threadId": thread})).await;
+    assert!(information["description"].as_str().unwrap().contains("0: [USE-OTHER] Use another."), "{information}");
+    let refused = client.refused("continue", json!({"threadId": thread})).await;
+    assert!(refused.contains("CONTINUE"), "{refused}");
+    let listed = client.ask("consort/restarts", json!({"threadId": thread})).await;
+    assert_eq!(listed["restarts"][0]["name"], "USE-OTHER");
+    client
+        .ask(
+            "consort/invokeRestart",
+            json!({"threadId": thread, "index": 0, "name": "USE-OTHER", "arguments": ["(+ 40 2)"]}),
+        )
+        .await;
+    assert_eq!(client.event("continued").await["threadId"], thread);
+    assert_eq!(client.answer(evaluation).await["body"]["result"], "(((:USED 42) 7) (1 2 3))");
+    client.refused("stackTrace", json!({"threadId": thread})).await;
+    client.leave().await;
+    drop(session);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pause_continue_and_fix() {
+    let (house, session) = house().await;
+    let mut client = Client::connect(&session, PATIENCE);
+    client.begin().await;
+    let looping = client
+        .send(
+            "evaluate",
+            json!({"expression": "(let ((n 0)) (loop (incf n) (when (eql *go* n) (return :went)) (setf n 0)))"}),
+        )
+        .await;
+    let stopped = client.event("stopped").await; // *GO* is unbound
+    let thread = stopped["threadId"].clone();
+    soon(house.image.eval(params("other", "(defvar cl-user::*go* nil)", 60.0), None)).await.unwrap();
+    client.ask("continue", json!({"threadId": thread})).await;
+    client.event("continued").await;
+    client.ask("pause", json!({"threadId": thread})).await;
+    assert_eq!(client.event("stopped").await["reason"], "pause");
+    soon(house.image.eval(params("other", "(setf cl-user::*go* 1)", 60.0), None)).await.unwrap();
+    client.ask("continue", json!({"threadId": thread})).await;
+    assert_eq!(client.answer(looping).await["body"]["result"], ":WENT");
+
+    let fixed = client.send("evaluate", json!({"expression": "(outer 5 6)"})).await;
+    let thread = client.event("stopped").await["threadId"].clone();
+    soon(house.image.eval(params("other", "(defun cl-user::fails (x) (list :fixed x))", 60.0), None)).await.unwrap();
+    let frames = client.ask("stackTrace", json!({"threadId": thread})).await["stackFrames"].clone();
+    assert_eq!((&frames[1]["name"], &frames[1]["canRestart"]), (&json!("OUTER"), &json!(true)));
+    client.ask("restartFrame", json!({"frameId": frames[1]["id"]})).await;
+    assert_eq!(client.answer(fixed).await["body"]["result"], "((:FIXED 5) 6)");
+    client.leave().await;
+    drop(session);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_stops_of_a_debugger_that_vanishes_are_aborted_after_a_while() {
+    let (house, session) = house().await;
+    let mut client = Client::connect(&session, Duration::from_millis(10));
+    client.begin().await;
+    client.send("evaluate", json!({"expression": "(unwind-protect (outer 5 6) (defvar cl-user::*left* t))"})).await;
+    client.event("stopped").await;
+    drop((client.read, client.write));
+    soon(client.served).await.unwrap();
+    assert_eq!(house.values("(list cl-user::*left* (+ 1 2))").await, ["(T 3)"]);
+    // One that attaches while something is stopped is told of it.
+    let mut events = session.stop_events();
+    let mut first = Client::connect(&session, PATIENCE);
+    first.begin().await;
+    let evaluation = first.send("evaluate", json!({"expression": "(progn (break \"here\") :after)"})).await;
+    soon(events.recv()).await.unwrap();
+    let mut second = Client::connect(&session, PATIENCE);
+    second.begin().await;
+    let stopped = second.event("stopped").await;
+    assert_eq!((&stopped["reason"], &stopped["text"]), (&json!("breakpoint"), &json!("SIMPLE-CONDITION: here")));
+    second.ask("continue", json!({"threadId": stopped["threadId"]})).await;
+    assert_eq!(first.answer(evaluation).await["body"]["result"], ":AFTER");
+    first.leave().await;
+    second.leave().await;
+    drop(session);
+    house.close().await;
+}
