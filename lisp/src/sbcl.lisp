@@ -96,6 +96,7 @@ KIND is one of
 (define-internal ephemeral-thread-p :function "leaving the system's own threads out of a list" ("SB-THREAD" "THREAD-EPHEMERAL-P"))
 (define-internal thread-os-tid :function "telling how much of a processor a thread takes" ("SB-THREAD" "THREAD-OS-TID"))
 (define-internal thread-waiting-for :function "telling which lock a thread waits for" ("SB-THREAD" "THREAD-WAITING-FOR"))
+(define-internal active-processes :variable "ending the programs that the image has started" ("SB-IMPL" "*ACTIVE-PROCESSES*"))
 (define-internal enable-interrupt :function "leaving on SIGTERM" ("SB-SYS" "ENABLE-INTERRUPT"))
 
 (defmacro with-lock ((mutex) &body body)

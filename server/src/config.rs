@@ -31,6 +31,9 @@ pub struct LispConfig {
     /// `lisp.init_file`: `true` (default) loads the user's `~/.sbclrc` when it exists, `false`
     /// loads no file, a string loads that file.
     pub init_file: InitFile,
+    /// `lisp.end_programs`: the programs that evaluated code has started end with the image.
+    /// Default true.
+    pub end_programs: bool,
     /// `check.copies`: the kind of process that compiles texts. Default `fork`.
     pub copies: Copies,
 }
@@ -133,6 +136,7 @@ impl Default for Config {
                 command: vec!["sbcl".into()],
                 heap: 4 << 30,
                 init_file: InitFile::Default,
+                end_programs: true,
                 copies: Copies::Fork,
             },
             check: CheckConfig {

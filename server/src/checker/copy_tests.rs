@@ -105,7 +105,13 @@ impl Double {
 
     fn waiting(scripts: &[&'static str], connect: [Duration; 2]) -> Double {
         let private = tempfile::tempdir().unwrap();
-        let config = LispConfig { command: Vec::new(), heap: 0, init_file: InitFile::None, copies: Copies::Fork };
+        let config = LispConfig {
+            command: Vec::new(),
+            heap: 0,
+            init_file: InitFile::None,
+            end_programs: true,
+            copies: Copies::Fork,
+        };
         let (events, _) = mpsc::unbounded_channel();
         let directory = private.path().to_owned();
         let runtime = Runtime::new(config, directory.clone(), directory.clone(), directory, events);

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 use super::WorkspaceArg;
 use super::output::{Failure, print};
 
+/// The number of programs that are listed.
+const PROGRAMS: usize = 20;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -80,6 +83,14 @@ fn page(status: &Value) -> String {
     for (index, work) in words(&status["work"]).into_iter().enumerate() {
         row(if index == 0 { "work" } else { "" }, work);
     }
+    let programs = status["programs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (index, program) in programs.iter().take(PROGRAMS).enumerate() {
+        let row_name = if index == 0 { "programs" } else { "" };
+        row(row_name, format!("{} (process {})", text(&program["command"]), program["pid"]));
+    }
+    if programs.len() > PROGRAMS {
+        row("", format!("and {} more", programs.len() - PROGRAMS));
+    }
     for (index, note) in words(&status["notes"]).into_iter().enumerate() {
         row(if index == 0 { "notes" } else { "" }, note);
     }
@@ -146,7 +157,8 @@ mod tests {
             "image": {"state": "ready", "lisp": "SBCL 2.2.9", "pid": 8, "facts": {
                 "dynamic_usage": 1_048_576, "dynamic_space_size": 4_294_967_296_u64, "uptime_ms": 3_700_000, "systems": ["a", "b"]}},
             "clients": [{"door": "lsp", "name": "Neovim 0.11"}, {"door": "mcp", "name": "agent"}],
-            "work": ["eval (loop)"]
+            "work": ["eval (loop)"],
+            "programs": [{"pid": 9, "command": "redis-server --port 0"}, {"pid": 10, "command": "sh"}]
         });
         let mut second = status.clone();
         second["image"]["copies"] = "process".into();
@@ -159,6 +171,8 @@ mod tests {
         clients    Neovim 0.11 (lsp)
                    agent (mcp)
         work       eval (loop)
+        programs   redis-server --port 0 (process 9)
+                   sh (process 10)
         log        /l
         ");
     }

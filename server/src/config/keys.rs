@@ -85,6 +85,13 @@ pub const KEYS: &[Key] = &[
         },
     },
     Key {
+        name: "lisp.end_programs",
+        expected: "true or false",
+        default: "true",
+        workspace: FromWorkspace::Trusted,
+        set: |config, value| value.as_bool().map(|on| config.lisp.end_programs = on),
+    },
+    Key {
         name: "check.debounce_ms",
         expected: "a whole number of milliseconds from 0 to 60000",
         default: "200",
@@ -376,6 +383,7 @@ mod tests {
             ("lisp.command", json!(["x"])),
             ("lisp.heap", json!("64GB")),
             ("lisp.init_file", json!("x")),
+            ("lisp.end_programs", json!(false)),
             ("check.copies", json!("process")),
         ] {
             assert!(needs_trust(name));

@@ -7,6 +7,7 @@ pub mod elected;
 pub mod election;
 pub mod hello;
 pub mod log;
+mod memory;
 pub mod runtime_dir;
 pub mod serve;
 pub mod services;

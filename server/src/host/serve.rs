@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::VERSION;
 use super::elected::{Elected, State};
 use super::hello::{self, Ack, Hello};
+use super::memory;
 
 /// The time limit for a connection's hello.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
@@ -23,6 +24,9 @@ const HELLO_WAIT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_secs(1);
 /// The least time that a new host waits for the client that started it.
 const FIRST_CLIENT_WAIT: Duration = Duration::from_secs(10);
+/// The number of those intervals after which memory is returned to the system when a client has
+/// left: the session may still be removing what the client had.
+const GIVE_BACK: u32 = 2;
 
 /// A connection after its hello.
 #[derive(Debug)]
@@ -120,6 +124,7 @@ async fn accept(
     let mut hangup = signal(SignalKind::hangup())?;
     let mut clients = lifetime.clients.subscribe();
     let mut connections = JoinSet::new();
+    let (mut present, mut give_back) = (0, 0);
     let mut deadline = linger.map(|linger| Instant::now() + linger.max(FIRST_CLIENT_WAIT));
     loop {
         let lonely = async {
@@ -145,10 +150,20 @@ async fn accept(
             },
             changed = clients.changed() => {
                 // The sender lives as long as `lifetime`.
-                let here = changed.is_ok() && *clients.borrow_and_update() > 0;
+                let now = *clients.borrow_and_update();
+                if now < present {
+                    give_back = GIVE_BACK;
+                }
+                present = now;
+                let here = changed.is_ok() && now > 0;
                 deadline = if here { None } else { linger.map(|linger| Instant::now() + linger) };
             }
-            _ = look.tick() => match elected.look_after().await {
+            _ = look.tick() => {
+                if give_back > 0 {
+                    give_back -= 1;
+                    tokio::task::spawn_blocking(memory::give_back);
+                }
+                match elected.look_after().await {
                 Ok(State::Whole) => services.directory(None, false),
                 Ok(State::Restored) => {
                     listener = UnixListener::from_std(elected.listener()?)?;
@@ -162,6 +177,7 @@ async fn accept(
                 Err(error) => {
                     let path = elected.runtime().path().display();
                     services.directory(Some(format!("the runtime directory {path} was removed and cannot be made again: {error}")), false);
+                }
                 }
             },
             () = lonely => { tracing::info!("nobody has been here for a while: leaving"); break }

@@ -16,7 +16,7 @@ use super::runtime_dir::RuntimeDir;
 use super::serve::{Connection, Lifetime, Services};
 use crate::config::Config;
 use crate::dap;
-use crate::image::Image;
+use crate::image::{Image, programs};
 use crate::lsp;
 use crate::mcp;
 use crate::mcp::HttpServer;
@@ -38,6 +38,7 @@ impl SharedImage {
     /// Starts the session; the image is started on first use. Must run within a Tokio runtime.
     pub fn start(mut config: Config, workspace: &Path, runtime: &RuntimeDir) -> SharedImage {
         config.approval.audit = super::log::path_for(workspace).map(|log| log.with_extension("audit.jsonl"));
+        programs::adopt_orphans();
         let (image, events) = Image::prepare(config.lisp.clone(), workspace, runtime.work());
         let session = Session::start(config, workspace.to_path_buf(), image.clone(), events);
         SharedImage { session, image, http: CancellationToken::new() }

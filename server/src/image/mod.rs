@@ -17,6 +17,7 @@ mod plan;
 pub mod probe;
 pub(crate) mod process;
 pub(crate) mod program;
+pub mod programs;
 mod rate;
 pub(crate) mod restore;
 pub(crate) mod running;

@@ -33,9 +33,11 @@ pub fn version(program: &Path, arguments: &[String], directory: &Path) -> Result
     let mut command = Command::new(program);
     command.args(arguments).arg("--version").current_dir(directory).stdin(Stdio::null()).process_group(0);
     let mut child = {
-        let _alone = spawning();
+        let mut own = spawning();
         let started = write.try_clone().and_then(|copy| command.stdout(copy).stderr(write).spawn());
-        started.map_err(cannot)?
+        let started = started.map_err(cannot)?;
+        own.insert(started.id());
+        started
     };
     // Closes the host's ends of the pipe.
     drop(command);

@@ -1,6 +1,7 @@
 //! The start of the image's process with the descriptors that it needs and no others, and the
 //! description of how a process ended.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -8,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal};
@@ -16,11 +17,12 @@ use tokio::process::{Child, Command};
 
 use super::link::lock;
 
-/// The lock held while a descriptor is inheritable, so that no other child process inherits it.
-static SPAWNING: Mutex<()> = Mutex::new(());
+/// The processes that this one has started. The lock is held while a process is started, so that
+/// no other child process inherits a descriptor that is inheritable for a moment.
+static SPAWNING: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
 
-/// Takes the lock for the start of a process that is unrelated to the image.
-pub(crate) fn spawning() -> std::sync::MutexGuard<'static, ()> {
+/// Takes the lock for the start of a process, which is then to be added.
+pub(crate) fn spawning() -> std::sync::MutexGuard<'static, HashSet<u32>> {
     lock(&SPAWNING)
 }
 
@@ -35,6 +37,8 @@ pub(crate) struct Launch {
     pub(crate) directory: PathBuf,
     /// The host's own directory, for files that the process needs.
     pub(crate) work: PathBuf,
+    /// The programs that the process starts are to outlive it.
+    pub(crate) keep_programs: bool,
 }
 
 /// A started process.
@@ -50,7 +54,8 @@ pub(crate) struct Started {
 }
 
 /// Starts the image: its own process group, `/dev/null` on 0, pipes on 1 and 2, and its end of the
-/// link, the number of which is in `CONSORT_FD`. `CONSORT_WORK` names the host's directory.
+/// link, the number of which is in `CONSORT_FD`. `CONSORT_WORK` names the host's directory;
+/// `CONSORT_KEEP_PROGRAMS` is empty or `yes`.
 pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
     let (ours, theirs) = UnixStream::pair()?;
     let (out, out_writer) = io::pipe()?;
@@ -61,25 +66,30 @@ pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
         .current_dir(&launch.directory)
         .env("CONSORT_FD", theirs.as_raw_fd().to_string())
         .env("CONSORT_WORK", &launch.work)
+        .env("CONSORT_KEEP_PROGRAMS", if launch.keep_programs { "yes" } else { "" })
         .stdin(Stdio::null())
         .stdout(out_writer)
         .stderr(err_writer)
         .process_group(0)
         .kill_on_drop(true);
     let child = {
-        let _alone = lock(&SPAWNING);
+        let mut own = spawning();
         fcntl_setfd(theirs.as_fd(), FdFlags::empty())?;
         let child = command.spawn();
         drop(theirs);
-        child?
+        let child = child?;
+        own.extend(child.id());
+        child
     };
     Ok(Started { child, link: ours, out: out.into(), err: err.into() })
 }
 
 /// Starts a helper process (the core's build), which inherits none of the host's descriptors.
 pub(crate) fn start_helper(command: &mut Command) -> io::Result<Child> {
-    let _alone = lock(&SPAWNING);
-    command.stdin(Stdio::null()).process_group(0).kill_on_drop(true).spawn()
+    let mut own = spawning();
+    let child = command.stdin(Stdio::null()).process_group(0).kill_on_drop(true).spawn()?;
+    own.extend(child.id());
+    Ok(child)
 }
 
 /// Describes how a process ended, to be read after its name: "exited with code 1", "was killed by
@@ -175,6 +185,7 @@ mod tests {
             arguments: vec!["-c".into(), script.into()],
             directory: "/".into(),
             work: "/".into(),
+            keep_programs: false,
         }
     }
 

@@ -137,6 +137,7 @@ impl Running {
             arguments: arguments(program, start_from, &runtime.config()),
             directory: runtime.workspace.clone(),
             work: runtime.private.clone(),
+            keep_programs: !runtime.config().end_programs,
         };
         tracing::debug!(?launch, "starting");
         let Started { child, link, out, err } = start(&launch)?;

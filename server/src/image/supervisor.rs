@@ -11,6 +11,7 @@ use super::instance::Instance;
 use super::link::lock;
 use super::plan::Restoration;
 use super::program::{self, Program};
+use super::programs;
 use super::restore::restore;
 use super::running::{Fault, NotReady, Running};
 use super::runtime::{Command, Phase, Runtime};
@@ -265,12 +266,23 @@ impl Supervisor {
         Some(pause)
     }
 
-    /// Ends a process and all its descendants; returns how it ended.
+    /// Ends a process, its copies, and the programs that it started unless they are to stay; returns
+    /// how it ended.
     async fn finish(&self, running: Option<Running>, reason: &str, patience: Duration) -> String {
-        match running {
-            Some(running) => running.finish(reason, patience).await,
-            None => String::new(),
+        let Some(running) = running else { return String::new() };
+        let how = running.finish(reason, patience).await;
+        if self.runtime.config().end_programs {
+            let ended: Vec<String> = programs::end().await.into_iter().map(|program| program.command).collect();
+            if !ended.is_empty() {
+                let text = format!(
+                    "Ended with the image, whose code had started them: {}. `end_programs = false` in the table [lisp] lets them stay.",
+                    ended.join(", ")
+                );
+                tracing::info!(text);
+                self.runtime.tell(ImageEvent::Printed { text, stderr: true });
+            }
         }
+        how
     }
 
     async fn leave(&mut self) {

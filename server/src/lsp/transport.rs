@@ -29,7 +29,7 @@ use tower_lsp::{LanguageServer, LspService};
 use tower_service::Service;
 
 use super::frames::{Frame, Frames};
-use crate::session::requests;
+use crate::session::requests::{self, Lane};
 
 /// The maximum number of bytes queued for a client that does not read; above it the connection is
 /// closed.
@@ -232,7 +232,8 @@ where
 {
     let mut writer = tokio::spawn(write_out(write, out));
     let mut frames = Frames::new(read);
-    let mut handlers = Handlers { peer: peer.clone(), running: JoinSet::new(), ids: HashMap::new() };
+    let mut handlers =
+        Handlers { peer: peer.clone(), lane: Lane::default(), running: JoinSet::new(), ids: HashMap::new() };
     let mut shut_down = false;
     let ended = loop {
         let frame = tokio::select! {
@@ -268,6 +269,8 @@ where
     let _ = peer.inner.out.send(None);
     if tokio::time::timeout(FLUSH, &mut writer).await.is_err() {
         writer.abort();
+        // Its queue is freed with it.
+        let _ = writer.await;
     }
     peer.inner.closed.cancel();
     ended
@@ -337,6 +340,7 @@ fn refused(id: Option<Value>, why: &str) -> Sorted {
 /// The requests and notifications in progress.
 struct Handlers {
     peer: Peer,
+    lane: Lane,
     running: JoinSet<()>,
     /// The requests' ids, for the answer if a handler panics.
     ids: HashMap<tokio::task::Id, Id>,
@@ -352,7 +356,7 @@ impl Handlers {
         let always = request.params().is_some_and(|params| {
             matches!(params["command"].as_str(), Some("consort.status" | "consort.interrupt" | "consort.restartImage"))
         });
-        let mut handler = service.call(request);
+        let mut handler = Box::pin(self.lane.of(service.call(request)));
         let first = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(&mut Context::from_waker(Waker::noop()))));
         match first {
             Ok(Poll::Ready(result)) => answer(&self.peer, id, &method, result.ok().flatten()),

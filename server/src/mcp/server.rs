@@ -23,7 +23,7 @@ use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
 use crate::model::image::{LOST, UNAVAILABLE};
-use crate::session::requests;
+use crate::session::requests::{self, Lane};
 use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 
 /// The server's instructions, the first text an agent reads.
@@ -66,6 +66,7 @@ pub(crate) struct Client {
     id: ClientId,
     notices: Arc<Mutex<Notices>>,
     kept: Arc<Mutex<Kept>>,
+    lane: Lane,
 }
 
 /// Messages that an editor would show its user, for the client's next answer: the image died, or
@@ -99,7 +100,7 @@ impl Client {
                 }
             }
         });
-        Client { session: session.clone(), id, notices, kept: Arc::default() }
+        Client { session: session.clone(), id, notices, kept: Arc::default(), lane: Lane::default() }
     }
 }
 
@@ -380,7 +381,7 @@ impl ServerHandler for Handler {
         // distinguished, so no approval can last.
         let lasting = self.stateless.is_none() || self.client.get().is_some();
         let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
-        let kept = client.kept.clone();
+        let (kept, lane) = (client.kept.clone(), client.lane.clone());
         let call = Call { session: self.session.clone(), client: client.id, progress, asker, kept, permit: None };
         // Status, interrupts and restarts must be answered regardless of other calls.
         let always = entry.definition.name == "image";
@@ -391,7 +392,7 @@ impl ServerHandler for Handler {
             }
             entry.call(call, request.arguments.unwrap_or_default()).await
         };
-        let work = async move { if always { work.await } else { requests::run(work).await } };
+        let work = async move { if always { work.await } else { lane.of(requests::run(work)).await } };
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the
         // image's state.
         let result = tokio::select! {

@@ -6,7 +6,7 @@
 //! nobody waits for it any more, or when it takes too long.
 
 use std::future::Future;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,28 @@ const COMPUTATIONS: usize = 2;
 pub const LONGEST: Duration = Duration::from_secs(10);
 
 static TURNS: Semaphore = Semaphore::const_new(COMPUTATIONS);
+
+/// A client's share of the computations: of a client's requests, however many, only so many wait
+/// for a turn beside those of the other clients and the session.
+#[derive(Debug, Clone)]
+pub struct Lane(Arc<Semaphore>);
+
+impl Default for Lane {
+    fn default() -> Lane {
+        Lane(Arc::new(Semaphore::new(COMPUTATIONS)))
+    }
+}
+
+tokio::task_local! {
+    static LANE: Lane;
+}
+
+impl Lane {
+    /// Counts the computations of `handler` among those of this client.
+    pub fn of<F: Future>(&self, handler: F) -> impl Future<Output = F::Output> + use<F> {
+        LANE.scope(self.clone(), handler)
+    }
+}
 
 /// Returns the handlers' runtime. The runtime lives as long as the process; a handler's task ends
 /// with its caller.
@@ -70,7 +92,10 @@ where
     let first = std::future::poll_fn(|context| Poll::Ready(handler.as_mut().poll(context))).await;
     match first {
         Poll::Ready(done) => done,
-        Poll::Pending => Owned(handle().spawn(handler)).join().await,
+        Poll::Pending => match LANE.try_with(Clone::clone) {
+            Ok(lane) => Owned(handle().spawn(lane.of(handler))).join().await,
+            Err(_) => Owned(handle().spawn(handler)).join().await,
+        },
     }
 }
 
@@ -118,14 +143,18 @@ async fn limited<T: Send + 'static>(
             self.0.ask();
         }
     }
-    // The semaphore is never closed.
+    // Neither semaphore is ever closed.
+    let share = match LANE.try_with(Clone::clone) {
+        Ok(lane) => lane.0.acquire_owned().await.ok(),
+        Err(_) => None,
+    };
     let turn = TURNS.acquire().await.ok();
     let stop = Stop::new(longest.map(|longest| Instant::now() + longest));
     let ended = Ended(stop.clone());
     let task = tokio::task::spawn_blocking(move || {
         // The caller may be gone while the computation still runs; the permit is released at its
         // end.
-        let _turn = turn;
+        let _turn = (turn, share);
         let value = stop::within(&stop, work);
         Computed { value, ended: stop.is_asked() }
     });
@@ -150,6 +179,29 @@ mod tests {
             assert!(tokio::time::timeout(Duration::from_millis(1), left).await.is_err());
         }
         assert_eq!(compute_all(|| 1).await, 1);
+    }
+
+    #[tokio::test]
+    async fn the_requests_of_one_client_do_not_queue_before_those_of_others() {
+        let (flooding, other) = (Lane::default(), Lane::default());
+        let goes_on = Stop::new(None);
+        let flood: Vec<_> = (0..100)
+            .map(|_| {
+                let goes_on = goes_on.clone();
+                tokio::spawn(flooding.of(compute_all(move || while !goes_on.is_asked() && !stop::now() {})))
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        let asked = tokio::spawn(other.of(compute_all(|| 7)));
+        tokio::task::yield_now().await;
+        // Those that have the turns end; of the others none does.
+        flood.iter().take(COMPUTATIONS).for_each(JoinHandle::abort);
+        let answer = crate::patience::soon(asked).await;
+        assert!(matches!(answer, Ok(7)), "{answer:?}");
+        goes_on.ask();
+        for one in flood.into_iter().skip(COMPUTATIONS) {
+            assert!(one.await.is_ok());
+        }
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{ClientInfo, Status};
 use crate::checker::Checker;
-use crate::image::Image;
+use crate::image::{Image, programs};
 use crate::model::image::ImageState;
 
 /// The time limit for the image's facts; its dispatcher answers while Lisp loops.
@@ -29,6 +29,7 @@ impl Status {
             untrusted: None,
             clients: Vec::new(),
             work: Vec::new(),
+            programs: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -60,6 +61,7 @@ pub(super) async fn gather(
         untrusted,
         clients,
         work,
+        programs: tokio::task::spawn_blocking(programs::list).await.unwrap_or_default(), // fails only at the end
         notes,
     }
 }

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use super::approval::types::ApprovalPrompt;
 use super::trust_prompt::TrustPrompt;
 use crate::image::api::{FileText, Origin};
+use crate::image::programs::Program;
 use crate::model::check::{CheckMode, CheckReport};
 use crate::model::diagnostic::Diagnostic;
 use crate::model::image::{ImageState, OutputChunk};
@@ -215,6 +216,8 @@ pub struct Status {
     pub clients: Vec<ClientInfo>,
     /// The work in progress, one line each.
     pub work: Vec<String>,
+    /// The programs that evaluated code has started and that run, where the system tells.
+    pub programs: Vec<Program>,
     /// The notes for all clients: why diagnostics are outdated, what happened to the host's files.
     pub notes: Vec<String>,
 }

@@ -1,0 +1,210 @@
+//! The programs that evaluated code has started (`sb-ext:run-program`, `uiop:launch-program`), and
+//! their end with the image.
+//!
+//! A started program leads a process group of its own, and a daemon leaves its parent too, so
+//! neither the image's group nor its children name them all. On Linux the host is the reaper of its
+//! descendants ([`adopt_orphans`]): a program whose parent has ended becomes a child of the host,
+//! so that the descendants of the host, without the processes that the host itself started and
+//! their groups, are the programs. Elsewhere the programs are not known.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::process::PidHandle;
+
+/// The time that programs have to end after SIGTERM, and after SIGKILL.
+const GRACE: Duration = Duration::from_secs(1);
+const KILLED: Duration = Duration::from_secs(2);
+/// The interval between looks at what is left of them.
+const LOOK: Duration = Duration::from_millis(10);
+/// The number of bytes of a command line that are shown.
+const SHOWN: usize = 200;
+
+/// True once this process is the reaper of its descendants.
+static ADOPTS: AtomicBool = AtomicBool::new(false);
+
+/// A program that runs.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Program {
+    /// The process id.
+    pub pid: u32,
+    /// The command line, cut; untrusted.
+    pub command: String,
+}
+
+/// A line of the table of processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    pid: u32,
+    parent: u32,
+    group: u32,
+    zombie: bool,
+}
+
+/// Makes this process the reaper of its descendants, and reaps them. For the host's process, whose
+/// only image is the one whose programs are then known. Must be called on a Tokio runtime.
+pub fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let adopted = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(Into::into);
+        match adopted.and_then(|()| signal(SignalKind::child())) {
+            Ok(mut ended) => {
+                ADOPTS.store(true, Ordering::Relaxed);
+                tokio::spawn(async move {
+                    while ended.recv().await.is_some() {
+                        let _ = tokio::task::spawn_blocking(reap).await; // fails only when the host leaves
+                    }
+                });
+            }
+            Err(error) => tracing::warn!(%error, "programs that evaluated code starts are not known"),
+        }
+    }
+}
+
+/// Returns the programs that run now, for a person. Reads the table of processes: blocks.
+pub fn list() -> Vec<Program> {
+    let programs = running();
+    programs.into_iter().map(|pid| Program { pid, command: command(pid) }).collect()
+}
+
+/// Ends the programs: SIGTERM, and SIGKILL for those that stay. Returns those that were ended, for
+/// the log.
+pub(crate) async fn end() -> Vec<Program> {
+    let ended = blocking(list).await;
+    let begun = Instant::now();
+    let mut told = Vec::new();
+    loop {
+        let left = blocking(running).await;
+        if left.is_empty() {
+            break;
+        }
+        if begun.elapsed() > GRACE + KILLED {
+            tracing::warn!(?left, "programs that evaluated code started do not end");
+            break;
+        }
+        let kill = begun.elapsed() > GRACE;
+        for pid in left {
+            if kill {
+                PidHandle::new(pid).iter().for_each(PidHandle::kill);
+            } else if !told.contains(&pid) {
+                told.push(pid);
+                // A stopped program sees SIGTERM when it goes on.
+                signal(pid, Signal::TERM);
+                signal(pid, Signal::CONT);
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    ended
+}
+
+async fn blocking<T: Default + Send + 'static>(look: fn() -> T) -> T {
+    // Fails only when the host leaves.
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
+fn signal(pid: u32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+        // Fails when the program has ended, or belongs to another user now (sudo).
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// Returns the processes of the programs.
+fn running() -> Vec<u32> {
+    if !ADOPTS.load(Ordering::Relaxed) {
+        return Vec::new();
+    }
+    // No process of the host's own is started between the two looks.
+    let mut own = super::process::spawning();
+    let table = table();
+    // A number is given again once neither a process nor a group has it.
+    own.retain(|pid| table.iter().any(|entry| entry.pid == *pid || entry.group == *pid));
+    among(&table, std::process::id(), &own.iter().copied().collect::<Vec<_>>())
+}
+
+/// Reaps the orphans that have ended, and none of the processes that the host started.
+fn reap() {
+    let own = super::process::spawning();
+    let host = std::process::id();
+    for entry in table() {
+        if entry.zombie && entry.parent == host && !own.contains(&entry.pid) {
+            let pid = Pid::from_raw(entry.pid.cast_signed());
+            let _ = rustix::process::waitpid(pid, rustix::process::WaitOptions::NOHANG); // it has ended
+        }
+    }
+}
+
+/// Returns the descendants of `host` that are neither processes of `own` nor in their groups.
+fn among(table: &[Entry], host: u32, own: &[u32]) -> Vec<u32> {
+    let mut descendants = vec![host];
+    let mut next = 0;
+    while let Some(&parent) = descendants.get(next) {
+        next += 1;
+        let known = descendants.clone();
+        descendants.extend(
+            table.iter().filter(|entry| entry.parent == parent && !known.contains(&entry.pid)).map(|entry| entry.pid),
+        );
+    }
+    let is_program = |entry: &&Entry| {
+        entry.pid != host && !entry.zombie && descendants.contains(&entry.pid) && !own.contains(&entry.group)
+    };
+    table.iter().filter(is_program).map(|entry| entry.pid).collect()
+}
+
+/// Returns the table of processes; empty where the system has no /proc.
+fn table() -> Vec<Entry> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    // A process may end between being listed and being read.
+    pids.filter_map(|pid| entry(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)).collect()
+}
+
+/// Reads a line of proc_pid_stat(5): `PID (NAME) STATE PPID PGRP ...`, where the name may contain
+/// anything.
+fn entry(pid: u32, stat: &[u8]) -> Option<Entry> {
+    let behind = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let mut fields = std::str::from_utf8(&stat[behind..]).ok()?.split_ascii_whitespace();
+    let zombie = matches!(fields.next()?, "Z" | "X");
+    Some(Entry { pid, parent: fields.next()?.parse().ok()?, group: fields.next()?.parse().ok()?, zombie })
+}
+
+fn command(pid: u32) -> String {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).replace('\0', " ");
+    crate::shown::line(line.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_host_did_not_start_is_a_program() {
+        let entry = |pid, parent, group| Entry { pid, parent, group, zombie: false };
+        let table = [
+            entry(1, 0, 1),
+            entry(10, 1, 10),  // the host
+            entry(20, 10, 20), // the image
+            entry(21, 20, 20), // a copy
+            entry(30, 20, 30), // a program
+            entry(31, 30, 30), // and its child
+            entry(40, 10, 39), // a daemon, which lost its parent
+            entry(50, 1, 50),  // somebody else's
+            Entry { zombie: true, ..entry(60, 20, 60) },
+        ];
+        assert_eq!(among(&table, 10, &[20]), [30, 31, 40]);
+        assert_eq!(among(&table, 50, &[]), [0; 0]);
+    }
+
+    #[test]
+    fn a_line_of_the_table_is_read_whatever_the_name() {
+        let read = entry(7, b"7 (a) Z 9 (b)) S 3 4 4 0 -1 4194304").unwrap();
+        assert_eq!(read, Entry { pid: 7, parent: 3, group: 4, zombie: false });
+        assert!(entry(7, b"7 (a) Z 3 4").unwrap().zombie);
+        assert_eq!(entry(7, b"7 (a"), None);
+    }
+}

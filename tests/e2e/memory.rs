@@ -1,0 +1,137 @@
+//! The host's memory with a client that asks and never reads: bounded while the client is there, given back when it has left.
+
+#![cfg(target_os = "linux")]
+
+use std::io::Write;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use consort_tests::doors::Door;
+use consort_tests::installation::Installation;
+use consort_tests::patience::until;
+use consort_tests::wire::Framing;
+use serde_json::{Value, json};
+
+/// What the host may take for one client that does not read, beyond what it takes for others: the 64 MB that it queues, and the answers that
+/// are being made.
+const BOUND: u64 = 200 << 20;
+/// What may stay of it when the client has left.
+const KEPT: u64 = 32 << 20;
+
+fn memory(world: &Installation) -> u64 {
+    world.status()["host_memory"].as_u64().expect("the host's memory")
+}
+
+/// The highest resident memory so far, by proc(5).
+fn peak(world: &Installation) -> u64 {
+    let host = world.status()["host_pid"].as_u64().expect("a host");
+    let status = std::fs::read_to_string(format!("/proc/{host}/status")).expect("the host runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).expect("kilobytes") * 1024
+}
+
+/// A client that asks and never reads: its bridge, and how many of its requests are sent.
+struct Deaf {
+    bridge: std::process::Child,
+    sent: Arc<AtomicUsize>,
+}
+
+impl Deaf {
+    fn start(world: &Installation, framing: Framing, requests: usize) -> Deaf {
+        let name = if framing == Framing::Headers { "lsp" } else { "mcp" };
+        let mut bridge =
+            world.consort(&[name]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut stdin = bridge.stdin.take().expect("stdin is piped");
+        let sent = Arc::new(AtomicUsize::new(0));
+        let count = sent.clone();
+        let root = format!("file://{}", world.workspace().display());
+        // Ends with the bridge.
+        std::thread::spawn(move || {
+            let mut say = |message: Value| match framing {
+                Framing::Headers => write!(stdin, "Content-Length: {}\r\n\r\n{message}", message.to_string().len()),
+                Framing::Lines => writeln!(stdin, "{message}"),
+            };
+            let noisy = "(dotimes (i 9000) (write-line \"0123456789\"))";
+            let (greeting, greeted, method, params) = match framing {
+                Framing::Headers => (
+                    json!({"processId": null, "rootUri": root, "capabilities": {}}),
+                    "initialized",
+                    "workspace/executeCommand",
+                    json!({"command": "consort.eval", "arguments": [{"code": noisy}]}),
+                ),
+                Framing::Lines => (
+                    json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}}),
+                    "notifications/initialized",
+                    "tools/list",
+                    json!({}),
+                ),
+            };
+            let begun = say(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": greeting}))
+                .and_then(|()| say(json!({"jsonrpc": "2.0", "method": greeted, "params": {}})));
+            for id in 1..=requests {
+                let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+                if begun.is_err() || say(request).is_err() {
+                    break;
+                }
+                count.store(id, Ordering::Relaxed);
+            }
+            std::thread::park(); // holds its input open
+        });
+        Deaf { bridge, sent }
+    }
+
+    fn sent(&self) -> usize {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    fn end(mut self) {
+        self.bridge.kill().expect("it can be killed");
+        self.bridge.wait().expect("it can be waited for");
+    }
+}
+
+/// Evaluates what prints much, and what ends in an error that is told to all, for a while.
+fn others_work(door: &mut Door) {
+    for _ in 0..10 {
+        assert_eq!(door.value("(progn (sb-thread:join-thread (sb-thread:make-thread (lambda () (error \"told to all\"))) :default 1) 3)"), "3");
+    }
+}
+
+fn clients(world: &Installation) -> usize {
+    world.status()["clients"].as_array().map_or(0, Vec::len)
+}
+
+fn a_deaf_client(framing: Framing, requests: usize) {
+    let world = Installation::new();
+    let mut hears = Door::Lsp(world.lsp());
+    others_work(&mut hears);
+    let before = memory(&world);
+    let deaf = Deaf::start(&world, framing, requests);
+    until("its requests", || deaf.sent() > 0);
+    // Until the host has ended its connection, or reads no more of its requests.
+    until("the host to give up", || {
+        let sent = deaf.sent();
+        others_work(&mut hears);
+        clients(&world) == 1 || framing == Framing::Lines && deaf.sent() == sent
+    });
+    let highest = peak(&world).saturating_sub(before);
+    let sent = deaf.sent();
+    assert!(highest < BOUND, "{highest} bytes for a client that reads nothing, which sent {sent} requests");
+    deaf.end();
+    until("one client", || clients(&world) == 1);
+    until("memory given back", || memory(&world).saturating_sub(before) < KEPT);
+    println!("{before} bytes before, {highest} more at most with {sent} requests, {} after", memory(&world));
+    drop(hears);
+    world.finish();
+}
+
+#[test]
+fn an_editor_that_never_reads_is_bounded() {
+    a_deaf_client(Framing::Headers, 10_000);
+}
+
+#[test]
+fn an_agent_that_never_reads_is_bounded() {
+    a_deaf_client(Framing::Lines, 100_000);
+}
