@@ -119,35 +119,12 @@
     (serious-condition (condition)
       (post-error :null "internal" (concatenate 'string (condition-type condition) ": " (condition-message condition))))))
 
-;;; The end of the link. The host ends the programs that were started here after the image; a host that was killed cannot.
-
-(define-global *keep-programs* nil "True if the programs that were started here are to outlive the image.")
-(defconstant +programs-end+ 0.5 "Seconds that programs have to end after SIGTERM.")
-
-(defun signal-programs (programs signal)
-  "Send SIGNAL to the process groups that PROGRAMS, process ids, lead. True if one is there."
-  (let ((there nil))
-    (dolist (pid programs there)
-      (handler-case (progn (sb-posix:kill (- pid) signal) (setf there t))
-        (sb-posix:syscall-error ()))))) ; it has ended
-
-(defun end-programs ()
-  "End the programs that were started here, unless they are to stay. Takes no lock, which the user's code might hold."
-  (unless (or *keep-programs* (not (internal-p 'active-processes)))
-    ;; What is in the list has not been waited for, so its number is its own.
-    (let ((programs (mapcar #'sb-ext:process-pid (copy-list active-processes))))
-      (when (signal-programs programs sb-posix:sigterm)
-        (loop repeat 50
-              while (signal-programs programs 0)
-              do (sleep (/ +programs-end+ 50)))
-        (signal-programs programs sb-posix:sigkill)))))
-
 (defun serve (fd)
   "Read requests until the link ends; then leave, whatever else runs."
   (let ((reader (make-line-reader fd)))
     (loop
       (multiple-value-bind (octets start end) (next-line reader)
-        (cond ((null octets) (end-programs) (leave 0))
+        (cond ((null octets) (leave-with-programs))
               ((eq octets :too-long)
                (post-error :null "bad-frame" "A frame is larger than 64 MiB"))
               (t (dispatch-line octets start end)))))))
@@ -209,11 +186,6 @@
     (sb-posix:unsetenv "CONSORT_WORK")
     (and text (plusp (length text)) (string-right-trim "/" text))))
 
-(defun take-choice-about-programs ()
-  "What CONSORT_KEEP_PROGRAMS says. Programs that the image runs are not told."
-  (prog1 (equal (sb-ext:posix-getenv "CONSORT_KEEP_PROGRAMS") "yes")
-    (sb-posix:unsetenv "CONSORT_KEEP_PROGRAMS")))
-
 (defun furnish-image ()
   "Make the global state what user code may expect, in threads of its own too."
   (setf *package* (user-package))
@@ -253,9 +225,9 @@ compiler's lock, which user code may hold from the first evaluation on."
   (look-up-foreign-addresses)
   (setf *link* (take-link)
         *work-directory* (take-work-directory)
-        *keep-programs* (take-choice-about-programs)
         *image-id* (random-id)
         *started* (get-internal-real-time))
+  (prepare-for-programs)
   (furnish-image)
   (send-event "ready" "protocol" +protocol+ "pid" (sb-posix:getpid) "image" *image-id* "lisp" (lisp-version)
                       "features" (image-features))

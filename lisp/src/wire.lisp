@@ -14,7 +14,7 @@
   "Write a whole frame. Without a host there is nothing left to do: the image leaves."
   (with-lock (*link-lock*)
     (unless (write-octets *link* octets 0 end)
-      (leave 0))))
+      (leave-with-programs))))
 
 (defun send-frame (value)
   "Send VALUE as one frame; waits while the host does not read. A frame above the limit becomes an error of the same id."
@@ -112,7 +112,7 @@
           (sb-thread:with-mutex (*link-lock* :wait-p nil)
             (when (wait-until-fd-usable *link* :output 0 nil)
               (unless (write-octets *link* octets 0 end)
-                (leave 0))
+                (leave-with-programs))
               (setf sent t)))))
       (unless sent
         (with-lock (*outbox-lock*)

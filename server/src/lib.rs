@@ -19,6 +19,7 @@ pub mod model;
 pub mod remove_tree;
 pub mod session;
 pub mod shown;
+mod steady;
 pub mod text;
 
 #[cfg(test)]

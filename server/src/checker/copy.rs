@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio::time::{sleep, timeout};
 
 use super::Shared;
 use super::ending::Failed;
@@ -22,6 +21,7 @@ use crate::image::runtime::lost;
 use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::expansion::ExpandAnswer;
 use crate::model::image::{ImageError, Progress};
+use crate::steady::{sleep, timeout};
 
 /// The number of repeated requests to a busy image; the pause doubles each time.
 const BUSY_TRIES: u32 = 6;

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::steady::timeout;
 use serde::Serialize;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 
 use super::report::{CheckEvent, Findings};
 use crate::model::check::FileFacts;

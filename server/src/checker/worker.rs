@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::steady::sleep;
 use serde::de::IgnoredAny;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::sleep;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Shared;

@@ -190,7 +190,7 @@ impl Cache {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(file),
                 // There is no asynchronous flock; a blocked thread could not be cancelled.
-                Err(rustix::io::Errno::WOULDBLOCK) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(rustix::io::Errno::WOULDBLOCK) => crate::steady::sleep(Duration::from_millis(50)).await,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -311,7 +311,7 @@ async fn run_build(program: &Program, workspace: &Path, boot: &Path, output: &Pa
     let mut child = child;
     let group = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
     let mut printed: Vec<u8> = Vec::new();
-    let ended = tokio::time::timeout(BUILD_LIMIT, async {
+    let ended = crate::steady::timeout(BUILD_LIMIT, async {
         let mut bytes = vec![0; 8192];
         loop {
             let count = reader.read(&mut bytes).await?;

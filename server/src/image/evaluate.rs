@@ -84,7 +84,7 @@ async fn end_unless_answered<T: DeserializeOwned>(
         answer = call.result() => return answer,
         _ = instance.answers(STANDSTILL) => {}
     }
-    match tokio::time::timeout(LATE, call.result()).await {
+    match crate::steady::timeout(LATE, call.result()).await {
         Ok(answer) => answer,
         Err(_) => {
             instance.end(reason);
@@ -97,7 +97,7 @@ async fn end_unless_answered<T: DeserializeOwned>(
 /// yet begun. Never returns.
 async fn insist(instance: &Instance, id: u64) {
     loop {
-        tokio::time::sleep(AGAIN).await;
+        crate::steady::sleep(AGAIN).await;
         if instance.link.interrupt_found(id).await {
             std::future::pending::<()>().await;
         }
@@ -120,7 +120,7 @@ impl Drop for Work {
         let stop = async move {
             type Any = serde::de::IgnoredAny;
             let id = call.id();
-            let stopped = tokio::time::timeout(grace, async {
+            let stopped = crate::steady::timeout(grace, async {
                 tokio::select! {
                     _ = call.result::<Any>() => {}
                     () = insist(&instance, id) => {}

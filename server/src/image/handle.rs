@@ -166,7 +166,7 @@ impl Image {
                 return Err(ImageError::Unavailable(format!("The Lisp image is starting ({what}).")));
             }
         };
-        match tokio::time::timeout(LOOK, instance.link.ask(O::NAME, operation)).await {
+        match crate::steady::timeout(LOOK, instance.link.ask(O::NAME, operation)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(CallError::Refused(error))) => Err(error),
             Ok(Err(CallError::Gone)) => Err(ImageError::Unavailable("The Lisp image was ended.".into())),
@@ -229,7 +229,7 @@ impl Image {
     /// Returns the image's facts about itself; answers while Lisp code loops.
     pub async fn facts(&self) -> Result<ImageFacts, ImageError> {
         let instance = self.runtime.dispatcher().await?;
-        match tokio::time::timeout(DISPATCHER, instance.link.ask("status", &json!({}))).await {
+        match crate::steady::timeout(DISPATCHER, instance.link.ask("status", &json!({}))).await {
             Ok(Ok(facts)) => Ok(facts),
             Ok(Err(CallError::Refused(error))) => Err(error),
             Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, &instance).await),
@@ -263,7 +263,7 @@ impl Image {
             let link = instance.link.clone();
             found.spawn(async move { link.interrupt_found(target).await });
         }
-        let all = tokio::time::timeout(DISPATCHER, found.join_all()).await.unwrap_or_default();
+        let all = crate::steady::timeout(DISPATCHER, found.join_all()).await.unwrap_or_default();
         Ok(all.into_iter().filter(|found| *found).count())
     }
 

@@ -71,7 +71,7 @@ impl Instance {
     /// does not.
     pub(crate) async fn answers(&self, limit: Duration) -> bool {
         let nothing = serde_json::json!({});
-        matches!(tokio::time::timeout(limit, self.link.ask::<IgnoredAny>("status", &nothing)).await, Ok(Ok(_)))
+        matches!(crate::steady::timeout(limit, self.link.ask::<IgnoredAny>("status", &nothing)).await, Ok(Ok(_)))
     }
 
     /// Registers a copy, so that it does not outlive the image.

@@ -96,7 +96,7 @@ pub(crate) async fn end() -> Vec<Program> {
                 signal(pid, Signal::CONT);
             }
         }
-        tokio::time::sleep(LOOK).await;
+        crate::steady::sleep(LOOK).await;
     }
     ended
 }

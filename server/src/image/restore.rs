@@ -129,13 +129,13 @@ async fn take(instance: &Instance, step: &Step) -> Result<(), Option<String>> {
         }
     };
     tokio::pin!(outcome);
-    let outcome = match tokio::time::timeout(limit, &mut outcome).await {
+    let outcome = match crate::steady::timeout(limit, &mut outcome).await {
         Ok(outcome) => outcome,
         Err(_) => {
             for id in instance.link.running(None, &["load-system", "load-file"]) {
                 instance.link.interrupt(id, "timeout");
             }
-            match tokio::time::timeout(STOP_LIMIT, &mut outcome).await {
+            match crate::steady::timeout(STOP_LIMIT, &mut outcome).await {
                 Ok(outcome) => outcome,
                 Err(_) => {
                     instance.end(format!(

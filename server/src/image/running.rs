@@ -98,13 +98,13 @@ impl Running {
             }
             () = running.link.closed() => {
                 // The process usually exits right after; its exit status says more than its link.
-                let how = match tokio::time::timeout(Duration::from_secs(1), running.child.wait()).await {
+                let how = match crate::steady::timeout(Duration::from_secs(1), running.child.wait()).await {
                     Ok(Ok(status)) => describe(status),
                     _ => running.link.why_closed().unwrap_or_default(),
                 };
                 return Err(running.left(&format!("{name} {how} before it was ready"), runtime.config().heap));
             }
-            () = tokio::time::sleep(READY) => {
+            () = crate::steady::sleep(READY) => {
                 let reason = running.explain(&format!("{name} was not ready after {} s", READY.as_secs()));
                 return Err(NotReady { reason, fault: Fault::Mute });
             }
@@ -214,7 +214,7 @@ impl Running {
             // A living image reaps its copies.
             let copies_until = Instant::now() + if patience.is_zero() { Duration::ZERO } else { COPIES_GONE };
             while instance.kill_copies() > 0 && Instant::now() < copies_until {
-                tokio::time::sleep(Duration::from_millis(5)).await;
+                crate::steady::sleep(Duration::from_millis(5)).await;
             }
         }
         let why = self.link.why_closed();
@@ -223,7 +223,7 @@ impl Running {
         // failed link has not exited.
         let patience = if why.is_some() { patience.max(Duration::from_secs(1)) } else { patience };
         let mut how = None;
-        if let Ok(Ok(status)) = tokio::time::timeout(patience, self.child.wait()).await {
+        if let Ok(Ok(status)) = crate::steady::timeout(patience, self.child.wait()).await {
             how = Some(describe(status));
         }
         // Also when the leader has exited: the copies belong to its process group.
@@ -248,7 +248,7 @@ impl Running {
         let until = Instant::now() + COPIES_GONE;
         let there = |group| rustix::process::test_kill_process_group(group).is_ok();
         while self.group.is_some_and(there) && Instant::now() < until {
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            crate::steady::sleep(Duration::from_millis(2)).await;
         }
     }
 }

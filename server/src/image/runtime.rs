@@ -175,7 +175,7 @@ impl Runtime {
                 // A build has its own time limit, and its result serves later calls too.
                 Phase::Building(what) => (BUILD_LIMIT, busy(what, BUILD_LIMIT)),
             };
-            let changed = tokio::time::timeout(wait, phase.changed()).await;
+            let changed = crate::steady::timeout(wait, phase.changed()).await;
             if !changed.is_ok_and(|change| change.is_ok()) {
                 return Err(ImageError::Unavailable(why));
             }
@@ -215,7 +215,7 @@ pub(crate) async fn lost(runtime: &Runtime, instance: &Instance) -> ImageError {
             }
         }
     };
-    let outlook = tokio::time::timeout(RESTORE_WAIT, settled).await.unwrap_or_else(|_| {
+    let outlook = crate::steady::timeout(RESTORE_WAIT, settled).await.unwrap_or_else(|_| {
         let state = runtime.state.borrow().clone();
         match state {
             ImageState::Starting { what } => format!("A new one is starting ({what})."),

@@ -97,7 +97,7 @@ impl Supervisor {
                     Some(pause) => tokio::select! {
                         biased;
                         command = commands.recv() => command,
-                        () = tokio::time::sleep(pause) => continue,
+                        () = crate::steady::sleep(pause) => continue,
                     },
                     None => commands.recv().await,
                 },
@@ -303,7 +303,7 @@ fn sweep(cache: Cache, used: Start) -> impl FnOnce() + Send + 'static {
 /// collection of a large heap is not a fault.
 async fn watch_dispatcher(runtime: &Runtime, instance: &Instance) {
     loop {
-        tokio::time::sleep(SUSPICIOUS).await;
+        crate::steady::sleep(SUSPICIOUS).await;
         if instance.link.oldest_wait().is_none_or(|wait| wait < SUSPICIOUS) || instance.answers(UNRESPONSIVE).await {
             continue;
         }

@@ -46,7 +46,7 @@ pub(super) async fn gather(
     let mut described = describe(&state);
     if let ImageState::Ready { .. } = state {
         described["copies"] = json!(checker.copies());
-        match tokio::time::timeout(FACTS, image.facts()).await {
+        match crate::steady::timeout(FACTS, image.facts()).await {
             Ok(Ok(facts)) => described["facts"] = serde_json::to_value(facts).unwrap_or(Value::Null),
             Ok(Err(error)) => described["problem"] = error.to_string().into(),
             Err(_) => described["problem"] = "it does not answer just now".into(),

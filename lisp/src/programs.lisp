@@ -1,0 +1,37 @@
+;;;; The programs that the user's code has started. The host ends them after the image; a host that was killed cannot, so the image does
+;;;; when its link ends.
+
+(in-package :consort)
+
+(define-global *own-pid* nil "The process that ends its programs: the image, and no copy of it.")
+(define-global *keep-programs* nil "True if the programs that were started here are to outlive the image.")
+(defconstant +programs-end+ 0.5 "Seconds that programs have to end after SIGTERM.")
+
+(defun prepare-for-programs ()
+  "Take what CONSORT_KEEP_PROGRAMS says. Programs that the image runs are not told."
+  (setf *keep-programs* (equal (sb-ext:posix-getenv "CONSORT_KEEP_PROGRAMS") "yes")
+        *own-pid* (sb-posix:getpid))
+  (sb-posix:unsetenv "CONSORT_KEEP_PROGRAMS"))
+
+(defun signal-programs (programs signal)
+  "Send SIGNAL to the process groups that PROGRAMS, process ids, lead. True if one is there."
+  (let ((there nil))
+    (dolist (pid programs there)
+      (handler-case (progn (sb-posix:kill (- pid) signal) (setf there t))
+        (sb-posix:syscall-error ()))))) ; it has ended
+
+(defun end-programs ()
+  "End the programs that were started here, unless they are to stay. Takes no lock, which the user's code might hold."
+  (unless (or *keep-programs* (not (eql *own-pid* (sb-posix:getpid))) (not (internal-p 'active-processes)))
+    ;; What is in the list has not been waited for, so its number is its own.
+    (let ((programs (mapcar #'sb-ext:process-pid (copy-list active-processes))))
+      (when (signal-programs programs sb-posix:sigterm)
+        (loop repeat 50
+              while (signal-programs programs 0)
+              do (sleep (/ +programs-end+ 50)))
+        (signal-programs programs sb-posix:sigkill)))))
+
+(defun leave-with-programs ()
+  "End the process because its link has ended, and its programs before."
+  (end-programs)
+  (leave 0))
