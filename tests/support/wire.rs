@@ -1,6 +1,6 @@
 //! A plain JSON-RPC client over a child's stdio, for both doors: it knows the framing and nothing of the protocols.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -30,6 +30,10 @@ pub struct Rpc {
     framing: Framing,
     next_id: u64,
     answers: HashMap<u64, Value>,
+    /// Requests that are not answered.
+    open: HashSet<u64>,
+    /// Ids of answers to no request, or to one that was answered before.
+    pub surplus: Vec<u64>,
     /// The last messages, clipped, for what a failure says.
     last: VecDeque<String>,
     /// Requests of the server (`workspace/configuration`, `elicitation/create`) that nobody answered yet.
@@ -66,6 +70,8 @@ impl Rpc {
             framing,
             next_id: 0,
             answers: HashMap::new(),
+            open: HashSet::new(),
+            surplus: Vec::new(),
             last: VecDeque::new(),
             requests: Vec::new(),
             notifications: Vec::new(),
@@ -96,6 +102,7 @@ impl Rpc {
     pub fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.next_id += 1;
         let id = self.next_id;
+        self.open.insert(id);
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         id
     }
@@ -159,6 +166,9 @@ impl Rpc {
             (true, _) if message.get("id").is_some() => self.requests.push(message),
             (true, _) => self.notifications.push(message),
             (false, Some(id)) => {
+                if !self.open.remove(&id) {
+                    self.surplus.push(id);
+                }
                 self.answers.insert(id, message);
             }
             (false, None) => self.notifications.push(message),

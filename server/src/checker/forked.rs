@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Shared;
 use super::ending::{Failed, early, explain, hindrance, left_well, no_socket, passed_limit};
@@ -25,6 +25,7 @@ use crate::image::link::{Call, CallError, Listener};
 use crate::image::process::PidHandle;
 use crate::model::check::CheckReport;
 use crate::model::image::ImageError;
+use crate::steady::{sleep, timeout};
 
 /// The time limit of a fork by the image, which has a shorter limit of its own.
 const FORK: Duration = Duration::from_secs(15);
