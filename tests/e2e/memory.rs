@@ -121,7 +121,6 @@ fn a_deaf_client(framing: Framing, requests: usize) {
     deaf.end();
     until("one client", || clients(&world) == 1);
     until("memory given back", || memory(&world).saturating_sub(before) < KEPT);
-    println!("{before} bytes before, {highest} more at most with {sent} requests, {} after", memory(&world));
     drop(hears);
     world.finish();
 }

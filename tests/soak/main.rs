@@ -4,6 +4,7 @@
 //! of the histories, CONSORT_SOAK_CHECK a history that is checked again without a host.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::print_stdout, reason = "a run of hours says what it did")]
 
 mod driver;
 mod history;
