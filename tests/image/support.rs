@@ -32,7 +32,13 @@ pub(crate) fn cache() -> PathBuf {
 
 /// A plain `sbcl` without an init file.
 pub(crate) fn config() -> LispConfig {
-    LispConfig { command: vec!["sbcl".into()], heap: 1 << 30, init_file: InitFile::None, copies: Copies::Fork }
+    LispConfig {
+        command: vec!["sbcl".into()],
+        heap: 1 << 30,
+        init_file: InitFile::None,
+        end_programs: true,
+        copies: Copies::Fork,
+    }
 }
 
 pub(crate) fn params(session: &str, code: &str, timeout: f64) -> EvalParams {
