@@ -59,7 +59,7 @@ pub(crate) async fn while_running<T>(
             if depth > 0 {
                 std::future::pending::<()>().await;
             }
-            tokio::time::sleep(left).await;
+            crate::steady::sleep(left).await;
         };
         let event = tokio::select! {
             biased;
@@ -75,7 +75,7 @@ pub(crate) async fn while_running<T>(
             Ok(event @ StopEvent::Left(_)) if event.of(evaluation) => depth = depth.saturating_sub(1),
             Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
             // The sender lives as long as the image's runtime.
-            Err(broadcast::error::RecvError::Closed) => return tokio::time::timeout(left, answer).await.ok(),
+            Err(broadcast::error::RecvError::Closed) => return crate::steady::timeout(left, answer).await.ok(),
         }
     }
 }
