@@ -157,10 +157,10 @@ refused; NIL when something was in the way. Nothing here may cons or look up whi
                  ((> (get-internal-real-time) end)
                   (error 'copy-busy :obstacle (holding-words world-lock))))))
 
-(defmacro be-copy (function)
-  "In a process that is to be a copy, in the scope of a WITHOUT-INTERRUPTS: cut its ties, call FUNCTION, and leave."
+(defmacro be-copy (function &optional (parent '(sb-posix:getppid)))
+  "In a process that is to be a copy of PARENT's, in the scope of a WITHOUT-INTERRUPTS: cut its ties, call FUNCTION, and leave."
   `(unwind-protect
-        (progn (prepare-copy)
+        (progn (prepare-copy ,parent)
                (with-local-interrupts (call-on-its-own ,function))
                (leave 0))
      (leave 70)))
@@ -172,6 +172,7 @@ Nothing of FUNCTION is seen in this image."
   (unless (can-copy-p)
     (error 'cannot-copy :reason "this system or version of SBCL is not supported"))
   (let ((pid nil)
+        (parent (sb-posix:getpid))
         (c-locks (c-variables '("code_allocator_lock" "alloc_profiler_lock")))
         (mutexes (c-variables '("finalizer_mutex")))
         (conditions (c-variables '("finalizer_condvar")))
@@ -188,7 +189,7 @@ Nothing of FUNCTION is seen in this image."
          (when (eql pid 0)
            (free-locks-of-stopped)
            (unless (sb-thread:holding-mutex-p world-lock) (sb-thread:grab-mutex world-lock))
-           (be-copy function))))
+           (be-copy function parent))))
      patience)
     (cond ((null pid) (error 'copy-busy :obstacle (obstacle)))
           ((minusp pid) (error 'cannot-copy :reason (system-message)))
@@ -235,9 +236,11 @@ a descriptor that is opened later under the same number."
 
 (defconstant +pr-set-pdeathsig+ 1)
 
-(defun prepare-copy ()
-  "Cut what ties a fresh copy to the image: descriptors, signals, hooks."
+(defun prepare-copy (parent)
+  "Cut what ties a fresh copy to the image, the process PARENT: descriptors, signals, hooks. It ends with that, also where that ended before
+it could be tied to it."
   #+linux (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-pdeathsig+) (sb-alien:unsigned-long 9))
+  (unless (eql parent (sb-posix:getppid)) (leave 70))
   (close-inherited-descriptors)
   (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup))
     (enable-interrupt signal :default))

@@ -72,7 +72,7 @@ that were made before."
   (call-with-scratch (lambda (directory) (attempt-all directory '(:eval-when) 'check-in-copy t :parked t))))
 
 ;; Where the kernel has no Landlock, the filter of system calls must do alone. MKDIR and others that it refuses are without paths.
-(flet ((without-landlock (params) (let ((*landlock* nil)) (check-in-copy params))))
+(flet ((without-landlock (params) (let ((*landlock-limit* 0)) (check-in-copy params))))
   (call-with-scratch (lambda (directory) (attempt-all directory '(:eval-when) #'without-landlock t)))
   (let ((lines (check-lines (coerce "(defun f (x y) (no-such-function y))" 'text) :path "/nowhere/text.lisp" :runner #'without-landlock)))
     (expect (equal '("unused-variable" "undefined-function") (mapcar (lambda (d) (field d "code")) (diagnostics-of lines)))

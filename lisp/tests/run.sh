@@ -2,7 +2,8 @@
 # Build a core and a fasl with the given SBCL (default: sbcl) in a temporary directory, test both, then the checker; and clean up.
 # The last line counts: the checker's parts, each a script of its own, count as one test each.
 #
-#   lisp/tests/run.sh [SBCL [PART [NAME...]]...]    parts: image programs kinds loaded systems dependencies confined copies expand real-files
+#   lisp/tests/run.sh [SBCL [PART [NAME...]]...]    parts: image programs kinds loaded systems dependencies confined attacks copies
+#                                                           expand real-files
 #
 # The parts `image` and `programs` have tests with names: of NAMEs behind a part, only these are run, or those that have them in their name.
 #   lisp/tests/run.sh sbcl image profile-a-hot-spot
@@ -13,7 +14,7 @@
 set -eu
 LC_ALL=C
 export LC_ALL
-parts='image programs kinds loaded systems dependencies confined copies expand real-files'
+parts='image programs kinds loaded systems dependencies confined attacks copies expand real-files'
 name=${1:-sbcl}
 [ $# = 0 ] || shift
 # shellcheck disable=SC2086
@@ -95,8 +96,21 @@ test_part() {
         passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
         return
     fi
-    status=0
-    run "$2" --load "$scratch/consort.fasl" --load "$lisp/tests/check-$1.lisp" || status=$?
+    count "$1" "$2"
+    # What confines a copy must hold for root and for a plain user: root plays both.
+    if [ "$1" = attacks ] && [ "$(id -u)" = 0 ]; then
+        chmod 755 "$scratch"
+        mkdir -m 1777 "$scratch/plain"
+        count "$1" "$2" TMPDIR="$scratch/plain" CONSORT_TEST_USER=65534
+    fi
+}
+# count PART NAMES [NAME=VALUE...]: run a part of the checker's with these variables, and count how it ended.
+count() {
+    part_of_checker=$1 names=$2 status=0
+    shift 2
+    clean CONSORT_TEST_NAMES="$names" "$@" "$sbcl" --noinform --dynamic-space-size 4096 --no-sysinit --no-userinit --non-interactive \
+        --load "$scratch/consort.fasl" --load "$lisp/tests/check-$part_of_checker.lisp" || status=$?
+    set -- "$part_of_checker" "$names"
     case $status in
     0) passed=$((passed + 1)) ;;
     77) skipped=$((skipped + 1)) ;;

@@ -8,8 +8,8 @@ use rustix::process::Pid;
 pub(super) fn exceeds(pid: Pid, limit: u64) -> Option<bool> {
     let directory = format!("/proc/{}", pid.as_raw_nonzero());
     let kilobytes = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
-    // Private memory is at most resident memory, which is cheap to read; a walk of the page tables
-    // of a large heap is not.
+    // Private memory is at most resident memory without files, which is cheap to read; a walk of the
+    // page tables of a large heap is not.
     if resident(pid)? <= limit {
         return Some(false);
     }
@@ -18,12 +18,16 @@ pub(super) fn exceeds(pid: Pid, limit: u64) -> Option<bool> {
     Some(own.saturating_mul(1024) > limit)
 }
 
-/// Returns the bytes of resident anonymous memory, private or shared. `None` as above.
+/// Returns the bytes of resident memory that no file on a disk backs, private or shared. `None` as
+/// above.
 #[cfg(target_os = "linux")]
 pub(super) fn resident(pid: Pid) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
-    let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;
-    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()?.saturating_mul(1024))
+    let kilobytes = |name| {
+        let line = status.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    Some(kilobytes("RssAnon:")?.saturating_add(kilobytes("RssShmem:")?).saturating_mul(1024))
 }
 
 /// See the Linux version.

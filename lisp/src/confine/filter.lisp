@@ -1,0 +1,149 @@
+;;;; The seccomp filter of a copy: a program for the kernel's packet filter over struct seccomp_data (linux/filter.h, linux/seccomp.h). It
+;;;; finds a call by halving the list of allowed ones.
+
+(in-package :consort)
+
+#+linux
+(progn
+
+;;; Instructions, 64 bits each: code, jump if true, jump if false, constant.
+
+(defun instruction (code constant &optional (true 0) (false 0))
+  (logior code (ash true 16) (ash false 24) (ash constant 32)))
+
+(defun load-word (offset) (instruction #x20 offset))           ; of struct seccomp_data
+(defun jump (distance) (instruction #x05 distance))
+(defun jump-equal (constant true false) (instruction #x15 constant true false))
+(defun jump-any-bit (constant true false) (instruction #x45 constant true false))
+(defun jump-at-least (constant true false) (instruction #x35 constant true false))
+(defun keep-bits (mask) (instruction #x54 mask))
+(defun answer (value) (instruction #x06 value))
+
+(defconstant +allow+ #x7fff0000)
+(defconstant +eperm+ (logior #x50000 1))
+(defconstant +enosys+ (logior #x50000 38))
+
+(defun load-argument (n) "Load the low half of argument N: the kernel takes these arguments as 32 bits." (load-word (+ 16 (* 8 n))))
+
+;;; What is done with a call whose number was found: instructions that answer.
+
+(defun allow () (list (answer +allow+)))
+(defun refuse-call () (list (answer +eperm+)))
+
+(defun only-values (argument &rest values)
+  "Allow the call if its ARGUMENT is one of VALUES."
+  (append (list (load-argument argument))
+          (loop for value in values append (list (jump-equal value 0 1) (answer +allow+)))
+          (refuse-call)))
+
+(defun only-fcntl-commands ()
+  "Allow what *FCNTL-COMMANDS* names, and F_SETFL without O_ASYNC, which sends signals."
+  (append (list (load-argument 1))
+          (loop for command in *fcntl-commands* append (list (jump-equal command 0 1) (answer +allow+)))
+          (list (jump-equal 4 1 0) (answer +eperm+)
+                (load-argument 2) (jump-any-bit #o20000 0 1) (answer +eperm+) (answer +allow+))))
+
+(defun only-private-memory ()
+  "Allow mmap for private memory, and for shared memory that is a file and not written: other memory is not seen by check.memory_mb."
+  (list (load-argument 3)
+        (jump-any-bit #x40000 0 1) (answer +eperm+) ; MAP_HUGETLB
+        (keep-bits #x2f)                ; the type, MAP_ANONYMOUS
+        (jump-equal #x02 1 0) (jump-equal #x22 0 1) (answer +allow+) ; MAP_PRIVATE
+        (jump-equal #x01 0 3)           ; MAP_SHARED of a file
+        (load-argument 2) (jump-any-bit 2 1 0) (answer +allow+) ; without PROT_WRITE
+        (answer +eperm+)))
+
+(defconstant +access-mode+ 3 "O_ACCMODE: reading is 0, writing 1, both 2. Linux has 3 too, which Landlock takes for neither.")
+
+(defun only-known-access (argument)
+  "Refuse opening with the access mode 3, and cutting files that are opened for reading: Landlock before its version 3 lets both pass."
+  (list (load-argument argument)
+        (keep-bits (logior sb-posix:o-trunc +access-mode+))
+        (jump-equal +access-mode+ 3 0)
+        (jump-equal (logior sb-posix:o-trunc +access-mode+) 2 0)
+        (jump-equal sb-posix:o-trunc 1 0)
+        (answer +allow+)
+        (answer +eperm+)))
+
+(defconstant +o-tmpfile+ #o20000000)
+
+(defun only-reading (argument)
+  "Refuse opening that would write, make or cut a file."
+  (list (load-argument argument)
+        (jump-any-bit (logior +access-mode+ sb-posix:o-creat sb-posix:o-trunc +o-tmpfile+) 0 1)
+        (answer +eperm+)
+        (answer +allow+)))
+
+(defun rulings (pid landlock)
+  "An alist from numbers of calls to what is done with them, for the copy PID, by number; LANDLOCK: whether Landlock guards the files."
+  (flet ((open-flags (argument) (if landlock (only-known-access argument) (only-reading argument))))
+    (let ((rulings (append
+                    (loop for call in (append *allowed-calls* (when landlock *calls-that-change-files*))
+                          collect (cons (number-here call) (allow)))
+                    (loop for call in *unknown-calls* collect (cons (number-here call) (list (answer +enosys+))))
+                    (loop for (call . ruling) in `(((open 2 nil) ,@(open-flags 1))
+                                                   ((openat 257 56) ,@(open-flags 2))
+                                                   ((mmap 9 222) ,@(only-private-memory))
+                                                   ((fcntl 72 25) ,@(only-fcntl-commands))
+                                                   ((ioctl 16 29) ,@(apply #'only-values 1 *ioctl-commands*))
+                                                   ((prctl 157 167) ,@(apply #'only-values 0 *prctl-commands*))
+                                                   ((kill 62 129) ,@(only-values 0 pid))
+                                                   ((tkill 200 130) ,@(only-values 0 pid))
+                                                   ((tgkill 234 131) ,@(only-values 0 pid))
+                                                   ((prlimit64 302 261) ,@(only-values 0 0 pid)))
+                          collect (cons (number-here call) ruling)))))
+      (sort (remove nil rulings :key #'car) #'< :key #'car))))
+
+(defun segments (rulings)
+  "RULINGS as (START . INSTRUCTIONS) each for the numbers from START up to the next, without gaps."
+  (let ((segments '()) (next 0))
+    (flet ((add (start instructions)
+             (unless (equal instructions (cdr (first segments))) (push (cons start instructions) segments))))
+      (loop for (number . instructions) in rulings
+            do (when (> number next) (add next (refuse-call)))
+               (add number instructions)
+               (setf next (1+ number)))
+      (add next (refuse-call))
+      (add (1+ +last-known-call+) (list (answer +enosys+))))
+    (nreverse segments)))
+
+(defun search-tree (segments)
+  "Instructions that find the number, which is loaded, in SEGMENTS and do what is said there."
+  (if (null (rest segments))
+      (cdr (first segments))
+      (let* ((half (floor (length segments) 2))
+             (lower (search-tree (subseq segments 0 half)))
+             (upper (search-tree (nthcdr half segments))))
+        ;; The distance of a conditional jump has 8 bits: it skips the other jump, or takes it.
+        (append (list (jump-at-least (car (nth half segments)) 0 1)
+                      (jump (length lower)))
+                lower
+                upper))))
+
+(defun filter-program (pid landlock)
+  "The filter for the copy PID; LANDLOCK: whether Landlock guards the files."
+  (append
+   (list (load-word 4) (jump-equal (first *machine*) 1 0) (answer +eperm+) ; another machine's calls (32-bit code)
+         (load-word 0))
+   #+x86-64 (list (jump-at-least #x40000000 0 1) (answer +eperm+)) ; the x32 calls
+   (search-tree (segments (rulings pid landlock)))))
+
+(defconstant +pr-set-seccomp+ 22)
+(defconstant +pr-get-seccomp+ 21)
+
+(defun seccomp-p ()
+  "Whether this kernel and machine have filters that we can make."
+  (and *machine* (>= (call-c "prctl" sb-alien:int (sb-alien:int +pr-get-seccomp+)) 0)))
+
+(defun confine-calls (landlock)
+  "Install the filter. True when it is in force."
+  (and (seccomp-p)
+       (let* ((program (filter-program (sb-posix:getpid) landlock))
+              (code (make-array (length program) :element-type '(unsigned-byte 64) :initial-contents program)))
+         (with-pinned-objects (code)
+           ;; struct sock_fprog: 16 bits of length, then the address of the instructions.
+           (with-octets (descriptor ((length program) (sap-integer (vector-sap code))))
+             (zerop (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-seccomp+) (sb-alien:unsigned-long 2)
+                            (sb-alien:unsigned-long descriptor))))))))
+
+) ; #+linux

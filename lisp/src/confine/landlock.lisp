@@ -1,0 +1,57 @@
+;;;; Landlock (linux/landlock.h): what is refused of files by where they are. It cannot be taken back. The numbers of its calls are the same
+;;;; on every machine.
+
+(in-package :consort)
+
+(defvar *landlock-limit* 1000 "The highest version of Landlock that is used: bound to less by the tests of older kernels.")
+
+#+linux
+(progn
+
+(defconstant +landlock-create-ruleset+ 444)
+(defconstant +landlock-add-rule+ 445)
+(defconstant +landlock-restrict-self+ 446)
+
+(defun landlock-abi ()
+  "The version of Landlock that is used, 0 for none."
+  (min *landlock-limit* (max 0 (system-call +landlock-create-ruleset+ 0 0 1))))
+
+(defun landlock-rights (abi)
+  "Every right to files that ABI knows, as bits."
+  (cond ((>= abi 5) #xffff)             ; and ioctl on devices
+        ((>= abi 3) #x7fff)             ; and truncating
+        ((>= abi 2) #x3fff)             ; and moving between directories
+        (t #x1fff)))
+
+(defconstant +write-file+ #b10)
+(defconstant +read-rights+ #b1100 "Reading files and directories.")
+(defconstant +scratch-rights+ #b0110000110110010
+  "Writing, making, removing, moving and cutting plain files and directories; no devices, sockets, FIFOs and links, and no program to run.")
+(defconstant +o-path+ #o10000000)
+(defconstant +o-cloexec+ #o2000000)
+
+(defun allow-beneath (ruleset path rights)
+  "Add to RULESET that RIGHTS are given beneath PATH."
+  (let ((descriptor (sb-posix:open path (logior +o-path+ +o-cloexec+))))
+    (unwind-protect
+         ;; struct landlock_path_beneath_attr, packed: 64 bits of rights, 32 of descriptor.
+         (with-octets (rule (rights descriptor) 16)
+           (zerop (system-call +landlock-add-rule+ ruleset 1 rule 0)))
+      (sb-posix:close descriptor))))
+
+(defun confine-files (directory)
+  "Give up writing but below DIRECTORY, executing, TCP, and signals to others. The version of Landlock that does it, 0 if none does."
+  (let ((abi (landlock-abi)))
+    (if (zerop abi)
+        0
+        (let* ((denied (logandc2 (landlock-rights abi) +read-rights+))
+               (ruleset (with-octets (attributes (denied (if (>= abi 4) #b11 0) (if (>= abi 6) #b11 0)))
+                          (system-call +landlock-create-ruleset+ attributes (cond ((>= abi 6) 24) ((>= abi 4) 16) (t 8)) 0))))
+          (if (and (>= ruleset 0)
+                   (allow-beneath ruleset directory (logand denied +scratch-rights+))
+                   (allow-beneath ruleset "/dev/null" +write-file+)
+                   (zerop (system-call +landlock-restrict-self+ ruleset 0)))
+              (progn (sb-posix:close ruleset) abi)
+              0)))))
+
+) ; #+linux

@@ -1,0 +1,254 @@
+;;;; Attacks on what confines a copy, by system calls. Each is made in a copy without confinement first, where it must succeed (else it would
+;;;; prove nothing here, which is told), and then in copies confined as on the kernels of each version of Landlock.
+;;;;
+;;;; With CONSORT_TEST_USER, a number, the tests are those of that user: root gives up being root.
+
+(load (merge-pathnames "check-support.lisp" *load-truename*))
+
+(in-package :consort)
+
+(defparameter *kernels*
+  '((0 "no Landlock: before Linux 5.13, or turned off") (1 "Linux 5.13 to 5.18: Ubuntu 22.04") (2 "Linux 5.19 to 6.1: Debian 12")
+    (3 "Linux 6.2 to 6.6") (4 "Linux 6.7 to 6.9: Ubuntu 24.04") (5 "Linux 6.10 and 6.11") (6 "Linux 6.12 to 6.14: Debian 13")
+    (7 "Linux 6.15 and later"))
+  "Versions of Landlock and the kernels that have them.")
+
+(define-condition refused (error) ((errno :initarg :errno :reader refused-errno)))
+
+(defun call (number &rest arguments)
+  "The system call NUMBER, of (X86-64 ARM64): its result. REFUSED when it fails."
+  (let* ((arguments (append (mapcar (lambda (word) (ldb (byte 64 0) word)) arguments) (make-list (- 6 (length arguments)) :initial-element 0)))
+         (result (destructuring-bind (a b c d e f) arguments
+                   (system-call (funcall (second *machine*) number) a b c d e f))))
+    (if (minusp result)
+        (error 'refused :errno (sb-alien:get-errno))
+        result)))
+
+(defmacro with-c-string ((address string) &body body)
+  `(let ((octets (sb-ext:string-to-octets ,string :null-terminate t)))
+     (with-pinned-objects (octets)
+       (let ((,address (sap-integer (vector-sap octets)))) ,@body))))
+
+(defconstant +at-fdcwd+ (ldb (byte 64 0) -100))
+
+(defun open-with (path flags) "A descriptor of PATH." (with-c-string (name path) (call '(257 56) +at-fdcwd+ name flags #o600)))
+
+(defun read-some (descriptor &optional (octets 64))
+  (with-octets (buffer () octets) (call '(0 63) descriptor buffer octets)))
+
+(defvar *victim* nil "A file that must not change.")
+(defvar *scratch* nil "The directory in which the copy may write, with a slash.")
+(defvar *mother* nil "The process that made the copy.")
+
+(defvar *socket-of-before* nil "A descriptor of a socket that the copy had before it was confined, as the report's is.")
+
+(defun in-scratch (name) (concatenate 'string *scratch* name))
+(defun scratch-file () "A descriptor of a new file in the scratch directory." (open-with (in-scratch "file") (logior sb-posix:o-rdwr sb-posix:o-creat)))
+(defun a-pipe () "The end of a new pipe that is read." (with-octets (ends (0)) (call '(293 59) ends 0) (sb-sys:sap-ref-32 (sb-sys:int-sap ends) 0)))
+(defun mother-file (name) (format nil "/proc/~D/~A" *mother* name))
+
+(defparameter *attacks* '() "(NAME FUNCTION OPTION...): what succeeds when FUNCTION returns. Options: :ROOT only root can; :LANDLOCK: without it nothing refuses it.")
+
+(defmacro define-attack (name (&rest options) &body body)
+  `(setf *attacks* (append (remove ,name *attacks* :key #'first :test #'string=) (list (list ,name (lambda () ,@body) ,@options)))))
+
+;;; Files
+(define-attack "openat2 for reading, with O_TRUNC" ()
+  (with-c-string (name *victim*) (with-octets (how (sb-posix:o-trunc 0 0)) (call '(437 437) +at-fdcwd+ name how 24))))
+(define-attack "openat2 for writing" ()
+  (with-c-string (name *victim*) (with-octets (how (sb-posix:o-wronly 0 0)) (call '(437 437) +at-fdcwd+ name how 24))))
+(define-attack "openat for reading, with O_TRUNC" () (open-with *victim* sb-posix:o-trunc))
+(define-attack "openat with access mode 3" () (open-with *victim* 3))
+(define-attack "openat with access mode 3 and O_TRUNC" () (open-with *victim* (logior 3 sb-posix:o-trunc)))
+(define-attack "openat for writing" () (open-with *victim* sb-posix:o-wronly))
+(define-attack "open for writing by a descriptor's name" ()
+  (open-with (format nil "/proc/self/fd/~D" (open-with *victim* sb-posix:o-rdonly)) sb-posix:o-rdwr))
+(define-attack "a nameless file beside the victim" () (open-with (directory-namestring *victim*) (logior #o20200000 sb-posix:o-rdwr)))
+#+x86-64 (define-attack "open with access mode 3" () (with-c-string (name *victim*) (call '(2) name 3 0)))
+#+x86-64 (define-attack "open for reading, with O_TRUNC" () (with-c-string (name *victim*) (call '(2) name sb-posix:o-trunc 0)))
+#+x86-64 (define-attack "creat" () (with-c-string (name *victim*) (call '(85) name #o600)))
+(define-attack "truncate" () (with-c-string (name *victim*) (call '(76 45) name 0)))
+(define-attack "fchmodat2" () (with-c-string (name *victim*) (call '(452 452) +at-fdcwd+ name #o777 0)))
+(define-attack "setxattr" () (with-c-string (name *victim*) (with-c-string (key "user.x") (call '(188 5) name key name 1 0))))
+(define-attack "FS_IOC_SETFLAGS on a descriptor for reading" (:root)
+  (let ((file (open-with *victim* sb-posix:o-rdonly)))
+    (with-octets (flags (0)) (call '(16 29) file #x80086601 flags) (call '(16 29) file #x40086602 flags))))
+(define-attack "FS_IOC_FSSETXATTR" (:root)
+  (let ((file (open-with *victim* sb-posix:o-rdonly)))
+    (with-octets (flags (0 0 0 0)) (call '(16 29) file #x801c581f flags) (call '(16 29) file #x401c5820 flags))))
+(define-attack "file_setattr" () (with-c-string (name *victim*) (with-octets (set (0 0 0)) (call '(469 469) +at-fdcwd+ name set 24 0))))
+(define-attack "rename" () (with-c-string (name *victim*) (with-c-string (new (concatenate 'string *victim* "2"))
+                                                           (call '(316 276) +at-fdcwd+ name +at-fdcwd+ new 0)
+                                                           (call '(316 276) +at-fdcwd+ new +at-fdcwd+ name 0))))
+(define-attack "rename out of the scratch directory" ()
+  (scratch-file)
+  (with-c-string (name (in-scratch "file")) (with-c-string (new (concatenate 'string *victim* "3")) (call '(316 276) +at-fdcwd+ name +at-fdcwd+ new 0) (call '(263 35) +at-fdcwd+ new 0))))
+(define-attack "linkat into the scratch directory" ()
+  (with-c-string (name *victim*) (with-c-string (new (in-scratch "link")) (call '(265 37) +at-fdcwd+ name +at-fdcwd+ new 0))))
+(define-attack "symlinkat in the scratch directory" ()
+  (with-c-string (name *victim*) (with-c-string (new (in-scratch "symlink")) (call '(266 36) name +at-fdcwd+ new))))
+(define-attack "a FIFO in the scratch directory" () (with-c-string (new (in-scratch "fifo")) (call '(259 33) +at-fdcwd+ new #o10600 0)))
+(define-attack "a socket in the scratch directory" () (with-c-string (new (in-scratch "socket")) (call '(259 33) +at-fdcwd+ new #o140600 0)))
+(define-attack "a device in the scratch directory" (:root) (with-c-string (new (in-scratch "device")) (call '(259 33) +at-fdcwd+ new #o20600 #x101)))
+(define-attack "a block device in the scratch directory" (:root) (with-c-string (new (in-scratch "disk")) (call '(259 33) +at-fdcwd+ new #o60600 #x800)))
+(define-attack "open_tree" (:root) (with-c-string (name "/") (call '(428 428) +at-fdcwd+ name 1)))
+(define-attack "open_tree_attr" (:root) (with-c-string (name "/") (with-octets (attributes (0 0 0 0)) (call '(467 467) +at-fdcwd+ name 1 attributes 32))))
+(define-attack "name_to_handle_at" () (with-c-string (name *victim*) (with-octets (handle (128 0) 160) (with-octets (mount (0)) (call '(303 264) +at-fdcwd+ name handle mount 0)))))
+
+;;; Locks, leases and notices on files that are only read
+(define-attack "flock on a file that is read" () (call '(73 32) (open-with *victim* sb-posix:o-rdonly) 2))
+(define-attack "a lock of a range by fcntl" () (with-octets (lock (0 0 0 0)) (call '(72 25) (open-with *victim* sb-posix:o-rdonly) 6 lock)))
+(define-attack "a lock of an open file" () (with-octets (lock (0 0 0 0)) (call '(72 25) (open-with *victim* sb-posix:o-rdonly) 37 lock)))
+(define-attack "a lease" () (call '(72 25) (open-with *victim* sb-posix:o-rdonly) 1024 0))
+(define-attack "a notice of a directory's changes by a signal" () (call '(72 25) (open-with "/" sb-posix:o-rdonly) 1026 #x1f))
+(define-attack "inotify" () (call '(294 26) 0))
+
+;;; Signals to others
+(define-attack "FIOSETOWN" () (with-octets (owner (*mother*)) (call '(16 29) *socket-of-before* #x8901 owner)))
+(define-attack "SIOCSPGRP" () (with-octets (owner (*mother*)) (call '(16 29) *socket-of-before* #x8902 owner)))
+(define-attack "FIOASYNC" () (with-octets (on (1)) (call '(16 29) *socket-of-before* #x5452 on)))
+(define-attack "F_SETOWN" () (call '(72 25) *socket-of-before* 8 *mother*))
+(define-attack "F_SETOWN_EX" () (with-octets (owner ((logior 1 (ash *mother* 32)))) (call '(72 25) *socket-of-before* 15 owner)))
+(define-attack "F_SETSIG" () (call '(72 25) *socket-of-before* 10 9))
+(define-attack "O_ASYNC by F_SETFL" () (call '(72 25) *socket-of-before* 4 #o20002))
+(define-attack "kill" () (call '(62 129) *mother* 0))
+(define-attack "tgkill" () (call '(234 131) *mother* *mother* 0))
+(define-attack "pidfd_open" () (call '(434 434) *mother* 0))
+(define-attack "rt_sigqueueinfo" () (with-octets (info (0 #xffffffff) 128) (call '(129 138) *mother* 0 info)))
+
+;;; Other processes
+(define-attack "/proc/PID/mem of another" () (open-with (mother-file "mem") sb-posix:o-rdonly))
+(define-attack "/proc/PID/environ of another" () (read-some (open-with (mother-file "environ") sb-posix:o-rdonly)))
+(define-attack "/proc/PID/maps of another" () (read-some (open-with (mother-file "maps") sb-posix:o-rdonly)))
+(define-attack "/proc/PID/fd of another" () (open-with (mother-file "fd/0") #o10000000))
+(define-attack "process_vm_readv" ()
+  (let ((here (make-array 1 :element-type '(unsigned-byte 64))))
+    (with-pinned-objects (here)
+      (with-octets (part ((sap-integer (vector-sap here)) 8)) (call '(310 270) *mother* part 1 part 1 0)))))
+(define-attack "ptrace" () (call '(101 117) #x4206 *mother* 0 0))
+(define-attack "limits of another" () (with-octets (old (0 0)) (call '(302 261) *mother* 7 0 old)))
+(define-attack "its own limits raised" (:root) (with-octets (more (4096 1000000)) (call '(302 261) 0 7 more 0)))
+(define-attack "PR_SET_PDEATHSIG 0" () (call '(157 167) 1 0))
+(define-attack "PR_SET_DUMPABLE" () (call '(157 167) 4 0))
+(define-attack "priority" () (call '(141 140) 0 0 19))
+(define-attack "affinity" () (with-octets (cpus (1)) (call '(203 122) 0 8 cpus)))
+(define-attack "a new process" () (let ((pid (call '(56 220) sb-posix:sigchld 0 0 0 0)))
+                                    (if (zerop pid) (leave 0) (wait-for-copy pid))))
+(define-attack "a user namespace of its own" () (call '(272 97) #x10000000))
+(define-attack "setuid" () (call '(105 146) (sb-posix:getuid)))
+(define-attack "setgroups" (:root) (call '(116 159) 0 0))
+
+;;; Memory that check.memory_mb does not see
+(define-attack "memfd_create" () (with-c-string (name "m") (call '(319 279) name 0)))
+(define-attack "memfd_secret" () (call '(447 447) 0))
+(define-attack "shared anonymous memory" () (call '(9 222) 0 4096 3 #x21 -1 0))
+(define-attack "shared anonymous memory without rights" () (call '(9 222) 0 4096 0 #x21 -1 0))
+(define-attack "shared validated memory of a file" () (let ((file (scratch-file))) (call '(77 46) file 4096) (call '(9 222) 0 4096 3 #x03 file 0)))
+(define-attack "memory of System V" () (call '(29 194) 0 4096 #o1600))
+(define-attack "a large pipe" () (call '(72 25) (a-pipe) 1031 1048576))
+(define-attack "eventfd" () (call '(290 19) 0 0))
+(define-attack "mlock" () (with-octets (word (0)) (call '(149 228) word 8)))
+
+;;; The network and the kernel
+(define-attack "a TCP socket" () (call '(41 198) 2 1 0))
+(define-attack "a Unix socket" () (call '(41 198) 1 1 0))
+(define-attack "a netlink socket" () (call '(41 198) 16 3 0))
+(define-attack "a pair of sockets" () (with-octets (ends (0)) (call '(53 199) 1 1 0 ends)))
+(define-attack "an option of the report's socket" () (with-octets (on (1)) (call '(54 208) *socket-of-before* 1 9 on 4)))
+(define-attack "the report's socket made a listening one" () (call '(50 201) *socket-of-before* 1))
+(define-attack "io_uring" () (with-octets (parameters () 120) (call '(425 425) 1 parameters)))
+(define-attack "userfaultfd" (:root) (call '(323 282) 0))
+(define-attack "perf_event_open" (:root) (with-octets (event ((ash 112 32)) 112) (call '(298 241) event 0 -1 -1 0)))
+(define-attack "keyctl" () (call '(250 219) 0 -3 1))
+(define-attack "personality" () (call '(135 92) 0))
+
+(defun outcome-of-attack (attack)
+  "How ATTACK went: :SUCCEEDED, or the errno that refused it."
+  (handler-case (progn (funcall (second attack)) :succeeded)
+    (refused (condition) (refused-errno condition))
+    (sb-posix:syscall-error (condition) (sb-posix:syscall-errno condition))))
+
+(defun call-in-new-copy (function)
+  "What FUNCTION returns in a copy of this image, a readable object, by a file; NIL when the copy did not end well. *SCRATCH* and *VICTIM* are its own."
+  (call-with-scratch
+   (lambda (directory)
+     (let ((*scratch* (concatenate 'string directory "scratch/")) (*victim* (concatenate 'string directory "victim")) (*mother* (sb-posix:getpid))
+           (result (concatenate 'string directory "scratch/result")))
+       (ensure-directories-exist *scratch*)
+       (with-open-file (out *victim* :direction :output) (write-string "untouched" out))
+       (let ((code (wait-for-copy
+                    (call-in-copy
+                     (lambda ()
+                       (setf *socket-of-before* (sb-bsd-sockets:socket-file-descriptor (make-instance 'sb-bsd-sockets:local-socket :type :stream)))
+                       (with-open-file (out result :direction :output)
+                         (with-standard-io-syntax (prin1 (funcall function) out))))
+                     :patience *patience*))))
+         (when (eql code 0)
+           (with-open-file (in result) (with-standard-io-syntax (read in)))))))))
+
+(defun possible-attacks ()
+  "The attacks that succeed where nothing confines them: each in a copy of its own, as one may change what the next one needs."
+  (loop for attack in *attacks*
+        for outcome = (call-in-new-copy (lambda () (outcome-of-attack attack)))
+        if (eq outcome :succeeded) collect attack
+        else unless (and (member :root attack) (plusp (sb-posix:getuid)))
+          do (format t "~&  not possible here without confinement either (errno ~D): ~A~%" outcome (first attack))))
+
+(defun attack-all (attacks limit words)
+  "Make ATTACKS in a copy confined as by version LIMIT of Landlock; WORDS: for which kernels that stands."
+  (let* ((*landlock-limit* limit)
+         (answers (call-in-new-copy
+                   (lambda ()
+                     (multiple-value-bind (landlock seccomp) (confine *scratch*)
+                       (list* landlock seccomp (mapcar #'outcome-of-attack attacks))))))
+         (got-through (loop for attack in attacks for outcome in (cddr answers)
+                            when (eq outcome :succeeded) collect (first attack))))
+    (expect (and (eql (first answers) limit) (eq (second answers) t)) (format nil "Landlock ~D and the filter are in force: ~S" limit answers))
+    (loop for attack in attacks for outcome in (cddr answers)
+          do (expect (member outcome (list :succeeded sb-posix:eperm sb-posix:eacces sb-posix:enosys))
+                     (format nil "~A is refused with an errno that says so, and not ~A" (first attack) outcome)))
+    (expect (null got-through) (format nil "Landlock ~D (~A): what got through: ~{~A~^; ~}" limit words got-through))
+    (format t "~&  Landlock ~D (~A): ~D attacks, ~D got through~%" limit words (length attacks) (length got-through))))
+
+(let ((user (sb-posix:getenv "CONSORT_TEST_USER")))
+  (when user
+    (sb-posix:setgid (parse-integer user))
+    (sb-posix:setuid (parse-integer user))
+    ;; A process that changed its user is closed to others of that user, which would refuse the attacks for us.
+    (call-c "prctl" sb-alien:int (sb-alien:int 4) (sb-alien:unsigned-long 1))))
+
+(format t "~&as ~:[a plain user~;root~]:~%" (zerop (sb-posix:getuid)))
+(let ((possible (possible-attacks)) (here (landlock-abi)))
+  (expect (> (length possible) 50) "most attacks are possible without confinement")
+  (loop for (limit words) in *kernels*
+        do (if (<= limit here)
+               (attack-all possible limit words)
+               (format t "~&  Landlock ~D (~A): not on this kernel~%" limit words))))
+
+;; What compiling takes is allowed, on each of them.
+(loop for (limit) in *kernels*
+      when (<= limit (landlock-abi))
+        do (let ((*landlock-limit* limit))
+             (expect (equal '(t t t 9)
+                            (call-in-new-copy
+                             (lambda ()
+                               (confine *scratch*)
+                               (list (plusp (length (funcall (compile nil '(lambda (x) (list x))) 1)))
+                                     (progn (sb-ext:gc :full t) t)
+                                     (and (probe-file *victim*) t)
+                                     (with-open-file (in *victim*) (length (read-line in)))))))
+                     (format nil "compiling, collecting and reading with Landlock ~D" limit))
+             (when (plusp limit)
+               (expect (equal '(t nil)
+                              (call-in-new-copy
+                               (lambda ()
+                                 (confine *scratch*)
+                                 (let ((file (in-scratch "new/file")))
+                                   (ensure-directories-exist file)
+                                   (with-open-file (out file :direction :output) (print 1 out))
+                                   (with-open-file (out file :direction :output :if-exists :supersede) (print 2 out))
+                                   (rename-file file (in-scratch "new/other"))
+                                   (list (and (delete-file (in-scratch "new/other")) t) (probe-file file))))))
+                       (format nil "writing in the scratch directory with Landlock ~D" limit)))))
+
+(finish-tests (format nil "attacks as user ~D" (sb-posix:getuid)))
