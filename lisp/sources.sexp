@@ -6,7 +6,7 @@
  "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names"
  "profile/stacks" "profile/sampler" "ops/profile"
  "testing/frameworks" "testing/select" "ops/run-tests" "ops/tools"
- "copy" "confine/system-calls" "confine/landlock" "confine/filter" "confine/privileges" "confine" "second-process"
+ "copy" "confine/system-calls" "confine/landlock" "confine/reading" "confine/filter" "confine/privileges" "confine" "second-process"
  "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
  "check/stale" "check/reading" "check/engine" "check/report" "check/system" "check/parked" "ops/check"
  "symbols/names" "symbols/kinds" "symbols/complete" "symbols/describe" "symbols/definitions" "symbols/classes" "symbols/references" "ops/symbols"

@@ -49,7 +49,7 @@
 (defun parked-params (params)
   "What a copy is asked that is to wait for what PARAMS say."
   (object "text" "" "parked" :true "room" 10000000 "world" (car *world*) "confine" (field params "confine")
-          "socket" (field params "socket") "token" (field params "token") "scratch" (field params "scratch")))
+          "socket" (field params "socket") "token" (field params "token") "scratch" (field params "scratch") "read" (field params "read")))
 
 (defun tell-parked (stream params)
   "Tell the copy at the other end of STREAM what PARAMS say, once it is parked: it may be warm by then, or not."
@@ -60,6 +60,7 @@
     (finish-output stream)))
 
 (defun check-lines (text &key path (mode "file") package notes unreachable (withheld #()) asd-files (confine t) (deadline *patience*) more
+                           (read (mapcar #'uiop:native-namestring (list (uiop:temporary-directory) *tests-directory* (merge-pathnames "../../tests/programs/" *tests-directory*))))
                            (runner 'check-in-copy) parked)
   "What a copy that checks TEXT sends, each line read; and its exit code and signal. PARKED: it is made, and warm, before it has the text."
   (call-with-scratch
@@ -69,7 +70,7 @@
             (params (append (object "text" text "path" (or-null path) "mode" mode "package" (or-null package) "withheld" withheld
                                     "asd_files" (coerce asd-files 'vector) "notes" (bool notes) "unreachable" (bool unreachable)
                                     "confine" (bool confine) "deadline" deadline
-                                    "socket" socket-name "token" "secret" "scratch" directory)
+                                    "socket" socket-name "token" "secret" "scratch" directory "read" (coerce read 'vector))
                             more)))
        (sb-bsd-sockets:socket-bind listener socket-name)
        (sb-bsd-sockets:socket-listen listener 1)

@@ -2,7 +2,7 @@
 # Build a core and a fasl with the given SBCL (default: sbcl) in a temporary directory, test both, then the checker; and clean up.
 # The last line counts: the checker's parts, each a script of its own, count as one test each.
 #
-#   lisp/tests/run.sh [SBCL [PART [NAME...]]...]    parts: image programs kinds loaded systems dependencies confined attacks copies
+#   lisp/tests/run.sh [SBCL [PART [NAME...]]...]    parts: image programs kinds loaded systems dependencies confined attacks reading copies
 #                                                           expand real-files
 #
 # The parts `image` and `programs` have tests with names: of NAMEs behind a part, only these are run, or those that have them in their name.
@@ -14,7 +14,7 @@
 set -eu
 LC_ALL=C
 export LC_ALL
-parts='image programs kinds loaded systems dependencies confined attacks copies expand real-files'
+parts='image programs kinds loaded systems dependencies confined attacks reading copies expand real-files'
 name=${1:-sbcl}
 [ $# = 0 ] || shift
 # shellcheck disable=SC2086
@@ -96,7 +96,8 @@ test_part() {
         passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
         return
     fi
-    count "$1" "$2"
+    # A secret that is in the environment from the start is in /proc/self/environ, which one that is set later is not.
+    count "$1" "$2" CONSORT_TEST_TOKEN=sesame
     # What confines a copy must hold for root and for a plain user: root plays both.
     if [ "$1" = attacks ] && [ "$(id -u)" = 0 ]; then
         chmod 755 "$scratch"

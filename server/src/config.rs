@@ -36,6 +36,9 @@ pub struct LispConfig {
     pub end_programs: bool,
     /// `check.copies`: the kind of process that compiles texts. Default `fork`.
     pub copies: Copies,
+    /// `check.read`: files and directories that confined copies may read besides the usual ones.
+    /// Only the user's own settings may name them. Default none.
+    pub read: Vec<PathBuf>,
 }
 
 /// The kind of process that runs checks and expansions.
@@ -138,6 +141,7 @@ impl Default for Config {
                 init_file: InitFile::Default,
                 end_programs: true,
                 copies: Copies::Fork,
+                read: Vec::new(),
             },
             check: CheckConfig {
                 debounce: Duration::from_millis(200),

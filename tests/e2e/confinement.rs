@@ -100,6 +100,39 @@ async fn files_outside_are_untouchable_there(copies: Copies) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_workspace_is_read_and_nothing_beside_it() {
+    the_workspace_is_read_and_nothing_beside_it_there(Copies::Fork).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_workspace_is_read_and_nothing_beside_it_in_a_second_process() {
+    the_workspace_is_read_and_nothing_beside_it_there(Copies::Process).await;
+}
+
+async fn the_workspace_is_read_and_nothing_beside_it_there(copies: Copies) {
+    let lone = LoneImage::with(copies);
+    let inside = lone.workspace().join("inside.txt");
+    let beside = tempfile::NamedTempFile::new().expect("a file");
+    for file in [&inside, beside.path()] {
+        std::fs::write(file, "text").expect("a file");
+    }
+    let read = |file: &Path| format!("(with-open-file (in {}) (read-line in))", lisp_path(file));
+    all_refused(&lone, &[("read", read(beside.path()))]).await;
+    for (way, program) in programs(&read(&inside)) {
+        let report = lone.check(&program).await;
+        assert!(told(&report).iter().all(|outcome| outcome.starts_with("SUCCEEDED")), "{way}: {report:?}");
+        assert!(!told(&report).is_empty(), "{way}: {report:?}");
+    }
+    // Code that does not look at the error: the diagnostic names the file and the key.
+    let report = lone.check(&format!("(eval-when (:compile-toplevel) {})\n", read(beside.path()))).await;
+    let [found] = report.diagnostics.as_slice() else { panic!("{report:?}") };
+    assert_eq!(found.code, "confined");
+    let name = beside.path().display().to_string();
+    assert!(found.message.contains("check.read") && found.message.contains(&name), "{found:?}");
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_program_thread_or_process_starts() {
     no_program_thread_or_process_starts_there(Copies::Fork).await;
 }

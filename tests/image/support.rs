@@ -38,6 +38,7 @@ pub(crate) fn config() -> LispConfig {
         init_file: InitFile::None,
         end_programs: true,
         copies: Copies::Fork,
+        read: Vec::new(),
     }
 }
 

@@ -28,7 +28,7 @@ then, if it is known."
                                     ((typep condition 'storage-condition) "exhausted")
                                     ((typep condition 'form-out-of-time) "out-of-time")
                                     (t "compile-time-error"))
-                              (if refused (confined-message message) message)
+                              (if refused (confined-message message condition) message)
                               :condition (and condition (type-name-for-user condition))
                               :data (and package
                                          (list "package" (ignore-errors (string (package-error-package condition)))))))))

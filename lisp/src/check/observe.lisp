@@ -14,10 +14,14 @@
   (or (check-form-line check)
       (setf (check-form-line check) (abbreviate (check-form check)))))
 
-(defun confined-message (message)
-  "MESSAGE with the reason why the system refused it."
-  (format nil "~A (Code under check runs confined: it cannot write files, start programs or threads, or use the network. ~
-If it must, load the file's system first.)" message))
+(defun confined-message (message condition)
+  "MESSAGE, CONDITION's, with the reason why the system refused it."
+  (let ((unread (unread-file condition)))
+    (if unread
+        (format nil "~A (Code under check runs confined: it can read the workspace, Lisp's own files, and what check.read names in your own config.toml, and ~
+~A is none of these. If it must, name it there, or load the file's system first.)" message unread)
+        (format nil "~A (Code under check runs confined: it cannot write files, start programs or threads, or use the network. ~
+If it must, load the file's system first.)" message))))
 
 (defun severity-of (condition)
   "The severity of a compiler's CONDITION."
@@ -58,7 +62,7 @@ If it must, load the file's system first.)" message))
          (place (or (handler-case (narrow check code inner form cons span) (error () nil)) span)))
     (when (eq severity :error) (note-failure check code form))
     (cond ((and (eq severity :error) (confinement-errno inner) (check-confined check))
-           (setf code "confined" message (confined-message message)))
+           (setf code "confined" message (confined-message message inner)))
           ((and (string= code "unknown-package") (in-package-form-p (check-form check)))
            (when (typep inner 'package-error) (lose-package check (package-error-package inner)))))
     (unless (or (passed-over-p check code inner) (told-twice-p check code))

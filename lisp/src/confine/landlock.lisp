@@ -24,32 +24,43 @@
         (t #x1fff)))
 
 (defconstant +write-file+ #b10)
+(defconstant +read-file+ #b100)
 (defconstant +read-rights+ #b1100 "Reading files and directories.")
 (defconstant +scratch-rights+ #b0110000110110010
   "Writing, making, removing, moving and cutting plain files and directories; no devices, sockets, FIFOs and links, and no program to run.")
 (defconstant +o-path+ #o10000000)
 (defconstant +o-cloexec+ #o2000000)
 
-(defun allow-beneath (ruleset path rights)
-  "Add to RULESET that RIGHTS are given beneath PATH."
-  (let ((descriptor (sb-posix:open path (logior +o-path+ +o-cloexec+))))
-    (unwind-protect
-         ;; struct landlock_path_beneath_attr, packed: 64 bits of rights, 32 of descriptor.
-         (with-octets (rule (rights descriptor) 16)
-           (zerop (system-call +landlock-add-rule+ ruleset 1 rule 0)))
-      (sb-posix:close descriptor))))
+(defun open-at (path flags)
+  "A descriptor of PATH opened with FLAGS, negative when it could not be."
+  (let ((octets (sb-ext:string-to-octets path :null-terminate t)))
+    (with-pinned-objects (octets)
+      (system-call (number-here '(openat 257 56)) (ldb (byte 64 0) -100) (sap-integer (vector-sap octets)) flags 0))))
 
-(defun confine-files (directory)
-  "Give up writing but below DIRECTORY, executing, TCP, and signals to others. The version of Landlock that does it, 0 if none does."
+(defun allow-beneath (ruleset path rights)
+  "Add to RULESET that RIGHTS are given beneath PATH, if there is one; beneath a link they are none."
+  (let ((descriptor (open-at path (logior +o-path+ +o-cloexec+ sb-posix:o-nofollow))))
+    (or (minusp descriptor)
+        (unwind-protect
+             ;; struct landlock_path_beneath_attr, packed: 64 bits of rights, 32 of descriptor.
+             (with-octets (rule (rights descriptor) 16)
+               (zerop (system-call +landlock-add-rule+ ruleset 1 rule 0)))
+          (sb-posix:close descriptor)))))
+
+(defun confine-files (directory readable)
+  "Give up writing but below DIRECTORY, reading but beneath READABLE, names of which a directory's ends with a slash, executing, TCP, and
+signals to others. The version of Landlock that does it, 0 if none does."
   (let ((abi (landlock-abi)))
     (if (zerop abi)
         0
-        (let* ((denied (logandc2 (landlock-rights abi) +read-rights+))
+        (let* ((denied (landlock-rights abi))
                (ruleset (with-octets (attributes (denied (if (>= abi 4) #b11 0) (if (>= abi 6) #b11 0)))
                           (system-call +landlock-create-ruleset+ attributes (cond ((>= abi 6) 24) ((>= abi 4) 16) (t 8)) 0))))
           (if (and (>= ruleset 0)
-                   (allow-beneath ruleset directory (logand denied +scratch-rights+))
-                   (allow-beneath ruleset "/dev/null" +write-file+)
+                   (loop for name in readable
+                         always (allow-beneath ruleset name (if (char= #\/ (char name (1- (length name)))) +read-rights+ +read-file+)))
+                   (allow-beneath ruleset directory (logior +read-rights+ (logand denied +scratch-rights+)))
+                   (allow-beneath ruleset "/dev/null" (logior +read-file+ +write-file+))
                    (zerop (system-call +landlock-restrict-self+ ruleset 0)))
               (progn (sb-posix:close ruleset) abi)
               0)))))

@@ -35,6 +35,44 @@ environ), which only Landlock refuses otherwise. Whether the system lets it."
         (sb-posix:syscall-error () nil))
       t)))
 
+;;; The environment
+
+(defparameter *secret-endings*
+  '("TOKEN" "TOKENS" "KEY" "KEYS" "SECRET" "SECRETS" "PASSWORD" "PASSWD" "PASSPHRASE" "PASS" "CREDENTIAL" "CREDENTIALS" "COOKIE" "PAT" "AUTH" "DSN"
+    "JWT" "PRIVATE" "CONNECTION_STRING")
+  "A variable is a secret when its name is one of these, or ends with one behind an underscore.")
+
+(defparameter *secret-variables*
+  '("DATABASE_URL" "REDIS_URL" "MONGO_URL" "MONGODB_URI" "AMQP_URL" "PGPASSWORD" "PGPASSFILE" "MYSQL_PWD" "NETRC" "SSH_AUTH_SOCK" "SSH_AGENT_PID" "GPG_AGENT_INFO"
+    "DBUS_SESSION_BUS_ADDRESS" "GIT_ASKPASS" "SSH_ASKPASS" "VSCODE_GIT_IPC_HANDLE" "KUBECONFIG" "DOCKER_AUTH_CONFIG" "AWS_ACCESS_KEY_ID"
+    "AWS_SHARED_CREDENTIALS_FILE" "GOOGLE_APPLICATION_CREDENTIALS")
+  "Others that are secrets, or lead to them.")
+
+(defun secret-variable-p (name)
+  "Whether the value of the environment variable NAME is to be kept from code under check."
+  (let ((name (string-upcase name)))
+    (or (member name *secret-variables* :test #'string=)
+        (some (lambda (ending)
+                (or (string= name ending)
+                    (let ((start (- (length name) (length ending) 1)))
+                      (and (>= start 0) (char= #\_ (char name start)) (string= ending name :start2 (1+ start))))))
+              *secret-endings*))))
+
+(defun forget-secrets ()
+  "Take the secrets out of this process's environment, and wipe them from its memory, where /proc/self/environ shows them."
+  (let ((names '()) (entries (sb-alien:extern-alien "environ" (* (* sb-alien:char)))))
+    (unless (sb-alien:null-alien entries)
+      (loop for i from 0
+            for entry = (sb-alien:deref entries i)
+            until (sb-alien:null-alien entry)
+            do (let* ((octet (lambda (j) (ldb (byte 8 0) (sb-alien:deref entry j))))
+                      (end (loop for j from 0 until (member (funcall octet j) '(0 #.(char-code #\=))) finally (return j)))
+                      (name (map 'string #'code-char (loop for j below end collect (funcall octet j)))))
+                 (when (and (plusp (funcall octet end)) (secret-variable-p name))
+                   (push name names)
+                   (loop for j from (1+ end) until (zerop (funcall octet j)) do (setf (sb-alien:deref entry j) 0))))))
+    (dolist (name names) (sb-posix:unsetenv name))))
+
 (defconstant +rlimit-cpu+ 0)
 (defconstant +rlimit-fsize+ 1)
 (defconstant +rlimit-core+ 4)

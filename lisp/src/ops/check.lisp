@@ -59,7 +59,7 @@
   (let ((scratch (scratch-directory params)) (landlock 0) (seccomp nil))
     (when (confined-p params)
       (when (zerop (landlock-abi)) (discard-fasls scratch))
-      (setf (values landlock seccomp) (confine (sb-ext:native-namestring scratch))))
+      (setf (values landlock seccomp) (confine (sb-ext:native-namestring scratch) (readable-names params))))
     (send-line report (object "confined" (object "landlock" landlock "seccomp" (bool seccomp))) :flush t)
     (or seccomp (not (confined-p params)))))
 

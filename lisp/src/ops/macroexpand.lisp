@@ -101,7 +101,7 @@
           ((and (typep condition reader-package-error-type) (not (packagep (package-error-package condition))))
            (expansion-error "package" "PACKAGE-ERROR" (format nil "Package ~A not found" (package-error-package condition))))
           ((typep condition 'reader-error) (expansion-error "read" (condition-type condition) (say condition)))
-          (refused (expansion-error "expand" (condition-type condition) (confined-message (say condition))))
+          (refused (expansion-error "expand" (condition-type condition) (confined-message (say condition) condition)))
           ((typep condition 'storage-condition)
            (expansion-error "expand" (condition-type condition) "The stack or the heap was exhausted. Is there a macro that never ends?"))
           (t (expansion-error "expand" (condition-type condition) (condition-message condition))))))

@@ -111,6 +111,7 @@ impl Double {
             init_file: InitFile::None,
             end_programs: true,
             copies: Copies::Fork,
+            read: Vec::new(),
         };
         let (events, _) = mpsc::unbounded_channel();
         let directory = private.path().to_owned();

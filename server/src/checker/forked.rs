@@ -94,8 +94,11 @@ impl ForkedCheck {
             )))
         })?;
         let (sender, copied) = oneshot::channel();
+        let config = shared.runtime.config();
+        let read = config.read.iter().map(PathBuf::as_path);
         let wire = Wire {
             params: &job.params,
+            read: std::iter::once(shared.runtime.workspace.as_path()).chain(read).collect(),
             socket: scratch.socket(),
             token: &scratch.token,
             scratch: scratch.path(),

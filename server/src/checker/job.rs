@@ -81,6 +81,8 @@ pub(super) struct Wire<'a, P> {
     pub(super) socket: &'a Path,
     pub(super) token: &'a str,
     pub(super) scratch: &'a Path,
+    /// The files and directories that the copy may read besides those that it knows itself.
+    pub(super) read: Vec<&'a Path>,
     /// Makes a second process do the work itself, without a fork.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_place: bool,

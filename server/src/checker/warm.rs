@@ -87,6 +87,10 @@ pub(super) async fn claim(
     params: &CheckParams,
     permit: &Arc<OwnedSemaphorePermit>,
 ) -> Option<(ForkedCheck, Lines<OwnedReadHalf>, OwnedWriteHalf)> {
+    // The copy may read the workspace; it was made before there was a file elsewhere.
+    if params.path.as_ref().is_some_and(|path| !path.starts_with(&shared.runtime.workspace)) {
+        return None;
+    }
     let claims = lock(&shared.warm).take()?;
     let (sender, receiver) = oneshot::channel();
     claims.send(sender).await.ok()?;

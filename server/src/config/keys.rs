@@ -140,6 +140,17 @@ pub const KEYS: &[Key] = &[
         set: |config, value| value.as_bool().map(|on| config.check.confine = on),
     },
     Key {
+        name: "check.read",
+        expected: "an array of absolute names of directories or files, such as [\"~/data\"]",
+        default: "[]",
+        workspace: FromWorkspace::Own,
+        set: |config, value| {
+            let names = value.as_array()?.iter().map(|name| name.as_str().map(expand_home));
+            let names: Vec<_> = names.collect::<Option<_>>()?;
+            names.iter().all(|name| name.is_absolute()).then(|| config.lisp.read = names)
+        },
+    },
+    Key {
         name: "check.copies",
         expected: "\"fork\" (a copy of the image, where it can be made) or \"process\" (a second SBCL process)",
         default: "\"fork\"",
@@ -238,6 +249,13 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
         return Err(
             "check.confine = false is not taken from here, since what comes with a workspace may not lift its own \
                     confinement; set it in your own config.toml if you trust everything you check"
+                .into(),
+        );
+    }
+    if name == "check.read" && source != Source::User {
+        return Err(
+            "check.read is not taken from here, since what comes with a workspace may not say what of your files its \
+                    code reads; set it in your own config.toml"
                 .into(),
         );
     }
@@ -363,6 +381,22 @@ mod tests {
         assert!(!config.check.confine);
         set(&mut config, "check.confine", &json!(true), Source::Workspace).unwrap();
         assert!(config.check.confine, "a workspace may be stricter");
+    }
+
+    #[test]
+    fn only_the_user_says_what_checks_read() {
+        for source in [Source::Workspace, Source::Client] {
+            let mut config = Config::default();
+            assert!(set(&mut config, "check.read", &json!(["/"]), source).unwrap_err().contains("config.toml"));
+            assert_eq!(config, Config::default());
+        }
+        let mut config = Config::default();
+        set(&mut config, "check.read", &json!(["/data", "~/more"]), Source::User).unwrap();
+        assert_eq!(config.lisp.read[0], std::path::Path::new("/data"));
+        assert!(config.lisp.read[1].is_absolute() && config.lisp.read[1].ends_with("more"));
+        for wrong in [json!("/data"), json!(["data"]), json!([1])] {
+            assert!(set(&mut config, "check.read", &wrong, Source::User).is_err());
+        }
     }
 
     #[test]

@@ -1,0 +1,179 @@
+;;;; What a copy may read: the workspace and what the person's settings name (both told by the host), the file under check and its system,
+;;;; Lisp, what is installed, and the directories in which ASDF, Quicklisp, ocicl, qlot and Roswell keep sources. Never what
+;;;; keeps a person's secrets, also where that is in one of these.
+
+(in-package :consort)
+
+(defparameter *never-read*
+  '(".ssh/" ".gnupg/" ".aws/" ".azure/" ".kube/" ".docker/" ".password-store/" ".mozilla/" ".thunderbird/" ".netrc" ".authinfo" ".authinfo.gpg"
+    ".pgpass" ".my.cnf" ".git-credentials" ".npmrc" ".pypirc" ".vault-token" ".bash_history" ".zsh_history" ".cargo/credentials.toml"
+    ".cargo/credentials" ".config/gh/" ".config/gcloud/" ".config/git/credentials" ".config/google-chrome/" ".config/chromium/" ".config/BraveSoftware/"
+    ".config/microsoft-edge/" ".config/vivaldi/" ".config/opera/" ".config/op/" ".config/Bitwarden/" ".config/keepassxc/" ".config/consort/"
+    ".local/share/keyrings/" ".local/share/kwalletd/" ".local/state/consort/" ".snap/" "snap/firefox/" "snap/chromium/" ".var/app/"
+    ".claude/" ".claude.json" ".codex/")
+  "Below a home directory.")
+
+(defparameter *read-of-system*
+  '("/usr/" "/lib/" "/lib32/" "/lib64/" "/bin/" "/opt/" "/nix/store/" "/gnu/store/" "/run/current-system/"
+    "/etc/common-lisp/" "/etc/sbcl.rc" "/etc/sbclrc" "/etc/ld.so.cache" "/etc/ld.so.conf" "/etc/localtime" "/etc/timezone" "/etc/os-release"
+    "/etc/debian_version" "/etc/lsb-release" "/etc/passwd" "/etc/group" "/etc/nsswitch.conf" "/etc/hosts" "/etc/services" "/etc/mime.types"
+    "/etc/ssl/certs/" "/etc/alternatives/" "/etc/locale.conf" "/etc/default/locale"
+    "/dev/null" "/dev/zero" "/dev/full" "/dev/random" "/dev/urandom"
+    "/proc/self/" "/proc/cpuinfo" "/proc/meminfo" "/proc/version" "/proc/stat" "/proc/loadavg" "/proc/uptime" "/proc/filesystems"
+    "/sys/devices/system/cpu/")
+  "What is installed, and what the C library and Lisp ask the system.")
+
+(defparameter *read-of-home*
+  '("common-lisp/" ".local/share/common-lisp/" ".config/common-lisp/" ".cache/common-lisp/" "quicklisp/" ".quicklisp/" ".local/share/ocicl/"
+    ".config/ocicl/" ".qlot/" ".cache/qlot/" ".roswell/" ".local/share/roswell/")
+  "Where sources and their fasls usually are, below a home directory.")
+
+(defun real-name (name)
+  "The native name of the file or directory NAME, links resolved; a directory's ends with a slash. NIL when there is none."
+  (let ((found (ignore-errors (probe-file (if (pathnamep name) name (sb-ext:parse-native-namestring name))))))
+    (and found (sb-ext:native-namestring found))))
+
+(defun beneath-p (name directory)
+  "Whether the file NAME is DIRECTORY, or in it. Both are native names; a directory's ends with a slash."
+  (or (string= name directory)
+      (and (> (length name) (length directory))
+           (string= name directory :end1 (length directory))
+           (char= #\/ (char directory (1- (length directory)))))))
+
+(defun home-directories ()
+  "The native names of the person's home directory: as the environment and as the system have it."
+  (remove-duplicates
+   (remove nil (list (real-name (user-homedir-pathname))
+                     (let ((entry (ignore-errors (sb-posix:getpwuid (sb-posix:getuid))))) (and entry (real-name (concatenate 'string (sb-posix:passwd-dir entry) "/"))))))
+   :test #'string=))
+
+(defun below-home (names)
+  "Those of NAMES that exist below a home directory."
+  (loop for home in (home-directories)
+        append (loop for name in names
+                     for real = (real-name (concatenate 'string home name))
+                     when real collect real)))
+
+(defun directory-of (name)
+  "The native name of the directory that the file NAME, a native name, is in, or would be; links resolved. NIL when there is none."
+  (let ((real (or (real-name (string-right-trim "/" name))
+                  (real-name (subseq name 0 (1+ (or (position #\/ name :from-end t) -1)))))))
+    (and real (subseq real 0 (1+ (position #\/ real :from-end t))))))
+
+(defun names-in (directory)
+  "The native names of what is in DIRECTORY, a native name; links as they are. A directory's ends with a slash."
+  (let ((stream (ignore-errors (sb-posix:opendir directory))))
+    (when stream
+      (unwind-protect
+           (loop for entry = (sb-posix:readdir stream)
+                 until (or (null entry) (sb-alien:null-alien entry))
+                 for name = (sb-posix:dirent-name entry)
+                 unless (member name '("." "..") :test #'string=)
+                   collect (let* ((path (concatenate 'string directory name))
+                                  (stat (ignore-errors (sb-posix:lstat path))))
+                             (if (and stat (sb-posix:s-isdir (sb-posix:stat-mode stat))) (concatenate 'string path "/") path)))
+        (sb-posix:closedir stream)))))
+
+(defun without-secrets (names never)
+  "NAMES, with a directory that has one of NEVER in it replaced by the rest of what is in it."
+  (loop for name in names
+        append (cond ((some (lambda (secret) (beneath-p name secret)) never) '())
+                     ((some (lambda (secret) (beneath-p secret name)) never) (without-secrets (names-in name) never))
+                     (t (list name)))))
+
+(defun without-inner (names)
+  "NAMES without those that are in another one."
+  (let ((outer '()))
+    ;; Sorted, a directory comes right before what is in it.
+    (dolist (name (sort (copy-list names) #'string<) (nreverse outer))
+      (unless (and outer (beneath-p name (first outer)))
+        (push name outer)))))
+
+(defun directories-of-lisp ()
+  "Where this Lisp, its contribs and its own sources are."
+  (append (list (and sb-ext:*runtime-pathname* (directory-of (native-name sb-ext:*runtime-pathname*)))
+                (and sb-ext:*core-pathname* (directory-of (native-name sb-ext:*core-pathname*)))
+                (let ((home (and (internal-p 'sbcl-directory) (sbcl-directory)))) (and home (real-name home))))
+          (loop for (nil translation) in (ignore-errors (logical-pathname-translations "SYS"))
+                collect (ignore-errors (real-name (make-pathname :name nil :type nil :version nil
+                                                                 :directory (subseq-before-wild (pathname-directory translation))
+                                                                 :defaults translation))))))
+
+(defun subseq-before-wild (directory)
+  "The components of DIRECTORY before the first that has a wild card."
+  (subseq directory 0 (position-if-not (lambda (part) (or (stringp part) (eq part :absolute))) directory)))
+
+(defun native-name (name)
+  "The native name of NAME, a pathname or a native name."
+  (if (pathnamep name) (sb-ext:native-namestring name) name))
+
+(defun directories-of-systems ()
+  "Where ASDF and Quicklisp look for systems, and where the loaded ones are."
+  (append
+   (loop for (directory) in (ignore-errors (asdf/source-registry:flatten-source-registry)) collect (ignore-errors (real-name directory)))
+   (loop for entry in asdf:*central-registry* collect (ignore-errors (real-name (uiop:ensure-directory-pathname (eval entry)))))
+   (loop for name in (asdf:already-loaded-systems)
+         for source = (ignore-errors (asdf:system-source-directory (asdf:registered-system name)))
+         collect (and source (real-name source)))
+   (list (ignore-errors (real-name (uiop:resolve-location asdf:*user-cache* :ensure-directory t)))
+         (let ((home (find-symbol "*QUICKLISP-HOME*" (or (find-package "QUICKLISP-CLIENT") :cl))))
+           (and home (boundp home) (ignore-errors (real-name (symbol-value home)))))
+         (ignore-errors (real-name (uiop:xdg-data-home "common-lisp/")))
+         (ignore-errors (real-name (uiop:xdg-config-home "common-lisp/"))))))
+
+(defun directories-of-text (params)
+  "Where the file, or the files and the definitions of systems, that PARAMS name are. Of a home directory, or one above it, only the files."
+  (let ((homes (home-directories))
+        (names (append (list (field params "path") (field params "asd"))
+                       (coerce (field params "asd_files" #()) 'list)
+                       (coerce (field params "only" #()) 'list)
+                       (map 'list (lambda (text) (field text "path")) (field params "texts" #())))))
+    (loop for name in names
+          for directory = (and (stringp name) (ignore-errors (directory-of name)))
+          when directory
+            append (if (some (lambda (home) (beneath-p home directory)) homes)
+                       (remove-if (lambda (name) (char= #\/ (char name (1- (length name))))) (names-in directory))
+                       (list directory)))))
+
+(defun readable-names (params)
+  "The native names of all that the copy of PARAMS may read: files and directories with what is in them."
+  (let ((told (map 'list (lambda (name) (ignore-errors (real-name name))) (field params "read" #()))))
+    (without-inner
+     (without-secrets (remove nil (append told
+                                          (list (real-name (scratch-directory params)))
+                                          (mapcar #'real-name *read-of-system*)
+                                          (below-home *read-of-home*)
+                                          (directories-of-lisp)
+                                          (directories-of-systems)
+                                          (directories-of-text params)))
+       (below-home *never-read*)))))
+
+;;; Saying so
+
+(defun kept-from-reading-p (name)
+  "Whether the file NAME exists, and is kept from this process by its confinement alone: the permissions that access(2) looks at would let it."
+  (and (plusp (length name))
+       (char= #\/ (char name 0))
+       (ignore-errors (sb-posix:access name sb-posix:r-ok) t)
+       (handler-case (progn (sb-posix:close (sb-posix:open name (logior sb-posix:o-rdonly sb-posix:o-nonblock))) nil)
+         (sb-posix:syscall-error (condition) (= (sb-posix:syscall-errno condition) sb-posix:eacces)))))
+
+(defun unread-file (condition &optional (depth 3))
+  "The name of the file that CONDITION, or one among its arguments, is about, if the confinement keeps it from being read; or NIL."
+  (flet ((unread (thing)
+           (typecase thing
+             (pathname (unread-file-name (ignore-errors (sb-ext:native-namestring (merge-pathnames thing)))))
+             (string (some #'unread-file-name (possible-names thing)))
+             (condition (and (plusp depth) (unread-file thing (1- depth)))))))
+    (or (and (typep condition 'file-error) (unread (ignore-errors (pathname (file-error-pathname condition)))))
+        (and (typep condition 'simple-condition)
+             (some #'unread (ignore-errors (condition-arguments condition))))
+        (unread (ignore-errors (princ-to-string condition))))))
+
+(defun unread-file-name (name)
+  "NAME, if that file is kept from being read, or NIL."
+  (and name (kept-from-reading-p name) name))
+
+(defun possible-names (text)
+  "The parts of TEXT between white space, quotes and colons."
+  (uiop:split-string text :separator '(#\Space #\Newline #\Tab #\" #\' #\: #\, #\; #\( #\))))

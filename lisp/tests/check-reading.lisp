@@ -1,0 +1,94 @@
+;;;; What code under check cannot read: files that are none of its business, and the secrets in the environment. Each refusal names the key
+;;;; that would allow it.
+
+(load (merge-pathnames "check-support.lisp" *load-truename*))
+
+(in-package :consort)
+
+(defun write-text (name text)
+  "Make the file NAME, with its directories, contain TEXT. NAME."
+  (ensure-directories-exist name)
+  (with-open-file (out name :direction :output) (write-string text out))
+  name)
+
+(defun findings-of (form &rest options)
+  "The diagnostics of a text that evaluates FORM, a string, when it is compiled. It warns of SUCCEEDED when that returns true."
+  (diagnostics-of (apply #'check-lines (coerce (format nil "(eval-when (:compile-toplevel) (when ~A (warn \"SUCCEEDED\")))" form) 'text) options)))
+
+(defun read-form (name) (format nil "(with-open-file (in ~S) (read-line in))" name))
+
+(defun succeeded-p (diagnostics) (some (lambda (d) (search "SUCCEEDED" (field d "message"))) diagnostics))
+
+(defun may-read (name words &rest options)
+  (let ((found (apply #'findings-of (read-form name) options)))
+    (expect (succeeded-p found) (format nil "~A is read: ~A" words (mapcar (lambda (d) (field d "message")) found)))))
+
+(defun may-not-read (name words &rest options)
+  (let ((found (apply #'findings-of (read-form name) options)))
+    (expect (and (not (succeeded-p found))
+                 (equal '("confined") (mapcar (lambda (d) (field d "code")) found))
+                 (search "check.read" (field (first found) "message"))
+                 (search name (field (first found) "message")))
+            (format nil "~A is not read, and the message names the key: ~A" words (mapcar (lambda (d) (field d "message")) found)))))
+
+(defun real-directory (name) (real-name name))
+
+(call-with-scratch
+ (lambda (directory)
+   (let* ((directory (real-directory directory))
+          (home (concatenate 'string directory "home/"))
+          (workspace (concatenate 'string home "src/app/"))
+          (inside (write-text (concatenate 'string workspace "data.txt") "inside"))
+          (file (write-text (concatenate 'string workspace "code.lisp") ""))
+          (note (write-text (concatenate 'string home "note.txt") "note"))
+          (library (write-text (concatenate 'string home "common-lisp/library/data.txt") "library"))
+          (other (write-text (concatenate 'string directory "other/data.txt") "other"))
+          (beside (write-text (concatenate 'string directory "elsewhere/data.txt") "beside"))
+          (single (write-text (concatenate 'string directory "elsewhere/code.lisp") ""))
+          (secrets (loop for name in '(".ssh/id_ed25519" ".gnupg/key" ".aws/credentials" ".netrc" ".mozilla/firefox/cookies.sqlite" ".config/gh/hosts.yml")
+                         collect (write-text (concatenate 'string home name) "secret")))
+          (link (concatenate 'string workspace "link.txt")))
+     (sb-posix:symlink (first secrets) link)
+     (sb-posix:setenv "HOME" home 1)
+     (loop for limit from 1 to (landlock-abi)
+           do (let ((*landlock-limit* limit) (read (list workspace)))
+                (may-read inside (format nil "a file of the workspace, Landlock ~D," limit) :path file :read read)
+                (may-not-read note (format nil "a file beside the workspace, Landlock ~D," limit) :path file :read read)
+                (may-not-read (first secrets) (format nil "a key, Landlock ~D," limit) :path file :read read)))
+     (let ((read (list workspace)))
+       (may-read library "a library where ASDF looks for them" :path file :read read)
+       (may-not-read other "a file elsewhere" :path file :read read)
+       (may-not-read (first secrets) "a key, by a parked copy," :path file :read read :parked t)
+       (may-read inside "a file of the workspace, by a parked copy," :path file :read read :parked t)
+       (may-read other "a file that the settings name" :path file :read (list workspace (concatenate 'string directory "other/")))
+       (may-read other "a file that the settings name itself" :path file :read (list workspace other))
+       (may-read beside "the neighbour of a file outside the workspace" :path single :read read)
+       (let ((found (findings-of (read-form link) :path file :read read)))
+         (expect (and found (not (succeeded-p found))) "a link in the workspace leads to no secret"))
+       (expect (succeeded-p (findings-of "(progn (require :sb-cover) t)" :path file :read read)) "a contrib of SBCL is loaded"))
+     ;; A workspace that is the home directory, or has it in it, has the secrets in it too.
+     (dolist (read (list (list home) (list directory)))
+       (dolist (secret secrets) (may-not-read secret "a secret in the workspace" :path file :read read))
+       (may-read note "a file of the workspace that has secrets in it" :path file :read read)
+       (may-read inside "a file deeper in it" :path file :read read))
+     (may-read beside "the neighbour of a file that is not saved yet" :path (concatenate 'string directory "elsewhere/new.lisp") :read '())
+     ;; A file in the home directory itself makes its neighbours readable, and nothing below.
+     (may-read note "the neighbour of a file in the home directory" :path (write-text (concatenate 'string home "x.lisp") "") :read '())
+     (may-not-read inside "what is deeper" :path (concatenate 'string home "x.lisp") :read '())
+     ;; Naming a secret does not help.
+     (may-not-read (first secrets) "a key that the settings name" :path file :read (list workspace (concatenate 'string home ".ssh/"))))))
+
+;; The environment.
+(expect (equal "sesame" (sb-posix:getenv "CONSORT_TEST_TOKEN")) "the secret is there")
+(dolist (form '("(sb-ext:posix-getenv \"CONSORT_TEST_TOKEN\")"
+                "(some (lambda (entry) (search \"sesame\" entry)) (sb-ext:posix-environ))"
+                "(with-open-file (in \"/proc/self/environ\" :external-format :latin-1) (loop for line = (read-line in nil) while line thereis (search \"sesame\" line)))"))
+  (let ((found (findings-of form)))
+    (expect (null found) (format nil "~A finds no secret: ~S" form (mapcar (lambda (d) (field d "message")) found)))))
+(expect (succeeded-p (findings-of "(sb-ext:posix-getenv \"LANG\")")) "the rest of the environment is there")
+(expect (equal "sesame" (sb-posix:getenv "CONSORT_TEST_TOKEN")) "and the image still has the secret")
+(loop for (name . secret) in '(("GITHUB_TOKEN" . t) ("AWS_SECRET_ACCESS_KEY" . t) ("api_key" . t) ("KEY" . t) ("SSH_AUTH_SOCK" . t) ("DATABASE_URL" . t)
+                               ("DB_PASSWORD" . t) ("HOME" . nil) ("PATH" . nil) ("MONKEY" . nil) ("TOKENIZER" . nil) ("KEYBOARD" . nil) ("XDG_DATA_HOME" . nil))
+      do (expect (eq secret (and (secret-variable-p name) t)) (format nil "~A is~:[ no~;~] secret" name secret)))
+
+(finish-tests "reading" :skipped (zerop (landlock-abi)))
