@@ -261,6 +261,16 @@ impl Session {
         self.evaluation(client, request, Some(Place { uri: uri.into(), position }))
     }
 
+    /// Evaluates code in a confined copy of the image, which has the client's package and REPL
+    /// variables: nothing that the code does is kept.
+    pub fn evaluate_in_copy(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+    ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
+        settle(self.ask(|reply| Event::EvaluateInCopy { client, request, reply }))
+    }
+
     /// Checks a text: the structure with the scanner, the rest in a copy of the image. The result
     /// is sorted and has no duplicates.
     pub fn check(

@@ -184,8 +184,8 @@ stops at errors: then places and variables are kept for those who look."
 
 ;;; The operation
 
-(defun evaluate (evaluation text &key package origin timing timeout stream)
-  "Evaluate TEXT as EVALUATION; the JSON of EvalOutcome."
+(defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream)
+  "Evaluate TEXT as EVALUATION; the JSON of EvalOutcome. DEADLINE: the TIMEOUT that is told of, where somebody else keeps it."
   (let ((time nil)
         (values '())
         (references nil))
@@ -201,7 +201,7 @@ stops at errors: then places and variables are kept for those who look."
                (setf values (values-facts results)))))
       (let ((how (call-evaluating #'work evaluation :package package :timeout timeout :stream stream)))
         (append (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (package-of-settings *user-settings*)
-                                        :timeout timeout)
+                                        :timeout deadline)
                 (and references (eq how :ok) (list "references" references)))))))
 
 (defun interrupted-outcome (evaluation)

@@ -165,7 +165,11 @@ async fn turn(shared: &Arc<Shared>, edited: bool) -> Result<Arc<OwnedSemaphorePe
     }
 }
 
-async fn run<P: Serialize>(shared: &Arc<Shared>, job: &CheckJob<P>, edited: bool) -> Result<CheckOutput, ImageError> {
+pub(super) async fn run<P: Serialize>(
+    shared: &Arc<Shared>,
+    job: &CheckJob<P>,
+    edited: bool,
+) -> Result<CheckOutput, ImageError> {
     let (deadline, permit) = (job.within()?, turn(shared, edited).await?);
     let (mut busy, mut mute, mut again, mut by_process) = (0, 0, true, false);
     loop {

@@ -5,6 +5,7 @@
 
 mod copy;
 mod ending;
+mod evaluation;
 mod forked;
 mod job;
 mod memory;
@@ -20,10 +21,12 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::config::Copies;
 use crate::image::Image;
+use crate::image::api::eval_copy::EvalInCopyParams;
 use crate::image::api::expand::{ExpandParams, ExpandPlain, PlainAnswer};
 use crate::image::api::{CheckParams, CheckSystemParams};
 use crate::image::runtime::{Phase, Runtime};
 use crate::model::check::CheckReport;
+use crate::model::evaluation::EvalOutcome;
 use crate::model::expansion::ExpandAnswer;
 use crate::model::image::{ImageError, Progress};
 use copy::Priority;
@@ -126,6 +129,15 @@ impl Checker {
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
         copy::check_system(&self.shared, params, look, progress).await
+    }
+
+    /// Evaluates code in a throw-away copy: nothing that it does is kept. Dropping the future kills
+    /// the copy.
+    ///
+    /// # Errors
+    /// As [`Checker::check`].
+    pub async fn evaluate(&self, params: EvalInCopyParams) -> Result<EvalOutcome, ImageError> {
+        evaluation::evaluate(&self.shared, params).await
     }
 
     /// Expands macros: in a throw-away copy, unless no code of the user's can run. Dropping the

@@ -54,6 +54,8 @@ pub enum Setting {
     Allow,
     /// Decided by a person.
     Ask,
+    /// Permitted only in a copy of the image, where nothing is kept. For evaluation alone.
+    Copy,
     /// Refused.
     Deny,
 }
@@ -63,6 +65,7 @@ impl Setting {
         match written {
             "allow" => Some(Setting::Allow),
             "ask" => Some(Setting::Ask),
+            "copy" => Some(Setting::Copy),
             "deny" => Some(Setting::Deny),
             _ => None,
         }
@@ -73,6 +76,7 @@ impl Setting {
         match self {
             Setting::Allow => "allow",
             Setting::Ask => "ask",
+            Setting::Copy => "copy",
             Setting::Deny => "deny",
         }
     }
@@ -131,12 +135,18 @@ impl Default for ApprovalConfig {
 
 impl ApprovalConfig {
     /// Sets one class. The error is a sentence for a person: the workspace may only make the
-    /// setting stricter.
+    /// setting stricter, and only code can be evaluated in a copy.
     ///
     /// # Errors
-    /// Fails when `setting` is looser than the setting in force.
+    /// Fails when `setting` is looser than the setting in force, or none of the class.
     pub fn set(&mut self, class: Class, setting: Setting, source: Source) -> Result<(), String> {
         let at = class as usize;
+        if setting == Setting::Copy && class != Class::Eval {
+            let key = class.key();
+            return Err(format!(
+                "approval.{key} must be \"allow\", \"ask\" or \"deny\": only approval.eval can be \"copy\""
+            ));
+        }
         match source {
             Source::User => self.own[at] = setting,
             Source::Client => self.editor[at] = Some(setting),
@@ -155,13 +165,13 @@ impl ApprovalConfig {
     }
 
     /// Returns the setting in force with the settings of `editors` applied: the strictest of the
-    /// editors overrides the user's own file, except a `deny`; the workspace's setting remains
-    /// the lower bound.
+    /// editors overrides the user's own file, but loosens no `copy` and no `deny`; the workspace's
+    /// setting remains the lower bound.
     pub fn in_force<'a>(&self, class: Class, editors: impl IntoIterator<Item = &'a ApprovalConfig>) -> (Setting, Rule) {
         let at = class as usize;
         let editor = editors.into_iter().filter_map(|editor| editor.editor[at]).max();
         let chosen = match editor {
-            Some(editor) if self.own[at] != Setting::Deny => (editor, Rule::Editor),
+            Some(editor) if editor > self.own[at] || self.own[at] < Setting::Copy => (editor, Rule::Editor),
             _ => (self.own[at], Rule::Own),
         };
         match self.workspace[at] {
@@ -219,8 +229,16 @@ mod tests {
     }
 
     #[test]
+    fn only_evaluation_is_done_in_a_copy() {
+        for class in Class::ALL {
+            let set = ApprovalConfig::default().set(class, Setting::Copy, Source::User);
+            assert_eq!(set.is_ok(), class == Class::Eval, "{set:?}");
+        }
+    }
+
+    #[test]
     fn the_workspace_can_only_tighten() {
-        use Setting::{Allow, Ask, Deny};
+        use Setting::{Allow, Ask, Copy, Deny};
         let mut loose = config(Ask, None, None);
         assert!(loose.set(Class::Eval, Allow, Source::Workspace).unwrap_err().contains("only make approval stricter"));
         for (own, workspace, editor, expected) in [
@@ -235,6 +253,10 @@ mod tests {
             (Deny, None, Some(Allow), Deny),
             (Ask, None, Some(Allow), Allow),
             (Allow, None, Some(Deny), Deny),
+            (Allow, Some(Copy), Some(Ask), Copy),
+            (Copy, None, Some(Allow), Copy),
+            (Copy, None, Some(Deny), Deny),
+            (Ask, None, Some(Copy), Copy),
         ] {
             let config = config(own, workspace, editor);
             assert_eq!(config.in_force(Class::Eval, [&config]).0, expected, "{own:?} {workspace:?} {editor:?}");

@@ -166,7 +166,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "approval.eval",
-        expected: APPROVAL,
+        expected: "\"allow\", \"ask\", \"copy\" or \"deny\"",
         default: "\"allow\"",
         workspace: FromWorkspace::Own,
         set: |config, value| approval(config, Class::Eval, value),

@@ -4,6 +4,7 @@
 pub mod browse;
 pub mod contents;
 pub mod debug;
+pub mod eval_copy;
 pub mod expand;
 pub mod names;
 pub mod reload;

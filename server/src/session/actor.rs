@@ -200,6 +200,7 @@ impl Actor {
                 self.evaluate(client, request, place, how, reply);
             }
             Event::Check { client, request, reply } => self.check(client, request, reply),
+            Event::EvaluateInCopy { client, request, reply } => self.evaluate_in_copy(client, request, reply),
             Event::Expand { client, request, reply } => self.expand(client, request, reply),
             Event::CheckSystem { client, request, progress, reply } => {
                 self.check_system(client, request, progress, reply);

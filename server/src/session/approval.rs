@@ -27,7 +27,7 @@ use super::{ClientId, Session};
 pub use crate::shown::safe;
 pub(super) use audit::{Audit, Entry};
 pub use bound_file::BoundFile;
-pub(super) use messages::{denied, message, nobody, said_no, too_late, unwritten, whole};
+pub(super) use messages::{denied, message, nobody, only_in_copy, said_no, too_late, unwritten, whole};
 pub use sources::{Sources, digest_of};
 pub(super) use state::{ApprovalState, Open};
 use types::Withdraw;

@@ -132,6 +132,12 @@ pub(super) enum Event {
         selected: oneshot::Sender<Option<Selected>>,
         reply: Reply<EvalOutcome>,
     },
+    /// An evaluation in a copy of the image.
+    EvaluateInCopy {
+        client: ClientId,
+        request: EvalRequest,
+        reply: Reply<EvalOutcome>,
+    },
     Check {
         client: ClientId,
         request: CheckRequest,

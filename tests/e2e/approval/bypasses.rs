@@ -252,6 +252,32 @@ eval = \\\"allow\\\"\" s))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn evaluation_in_a_copy_asks_nobody_and_is_confined_whatever_the_settings() {
+    for setting in [Setting::Ask, Setting::Copy, Setting::Deny] {
+        let mut config = Config::default();
+        config.approval.set(Class::Eval, setting, Source::User).expect("a person may");
+        config.check.confine = false;
+        let guarded = Guarded::configured(config).await;
+        let mut editor = guarded.editor().await;
+        let mut agent = guarded.agent("agent").await;
+        let result = agent.call("evaluate-lisp", json!({"code": "(defvar *kept* 1) (1+ *kept*)", "in": "copy"})).await;
+        assert_eq!(text(&result), "=> 2", "{setting:?}");
+        let file = guarded.world.path("core.lisp");
+        let code = format!("(delete-file {:?})", file.display().to_string());
+        let result = agent.call("evaluate-lisp", json!({"code": code, "in": "copy"})).await;
+        assert!(text(&result).contains("which is confined") && file.exists(), "{setting:?}: {}", text(&result));
+        assert!(!editor.was_asked().await, "{setting:?}");
+        // In the image itself the setting counts.
+        if setting != Setting::Ask {
+            let result = agent.call("evaluate-lisp", json!({"code": "(boundp '*kept*)", "in": "image"})).await;
+            assert!(text(&result).starts_with("Refused"), "{setting:?}: {}", text(&result));
+            assert_eq!(text(&result).contains(r#""in": "copy""#), setting == Setting::Copy, "{}", text(&result));
+        }
+        guarded.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_of_an_editor_count_and_are_not_loosened_behind_its_back() {
     let guarded = Guarded::new().await;
     let session = &guarded.world.session;

@@ -25,10 +25,23 @@ pub(crate) struct Input {
     /// If true, include timing information (real time, run time, GC time, bytes consed) in the result.
     #[serde(default, rename = "capture-time")]
     capture_time: Option<bool>,
-    /// Seconds. Default 30; state is kept.
+    /// Seconds. Default 30.
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
+    /// `copy`: confined, nothing kept, nobody asked.
+    #[serde(default, rename = "in")]
+    place: Option<EvaluationPlace>,
+}
+
+// The process in which code is evaluated: the live image (default), or a copy of it. Comments of
+// documentation would go into the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum EvaluationPlace {
+    Image,
+    Copy,
 }
 
 impl Tool for EvaluateLisp {
@@ -38,18 +51,23 @@ impl Tool for EvaluateLisp {
     const NAME: &'static str = "evaluate-lisp";
     const TITLE: &'static str = "Evaluate Lisp";
     const DESCRIPTION: &'static str = "Evaluate Common Lisp code in a persistent REPL session. Definitions and variables persist \
-across calls, in the live image that the user's editor shares. Use it to run, define, test and inspect; not to check code you have \
-just written (compile-form does that without side effects). Standard input is empty.";
+across calls, in the live image the user's editor shares. Use it to run, define, test and inspect; not to check new code \
+(compile-form does, without side effects).";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
     fn asks(input: &Input) -> Option<(Class, Subject)> {
+        // Nothing that the code does in a copy reaches the image or the person's files.
+        if input.place == Some(EvaluationPlace::Copy) {
+            return None;
+        }
         let what = "Evaluate code in the image".into();
         Some((Class::Eval, Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() }))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Evaluation> {
-        let Input { code, package, capture_time, timeout } = input;
-        let (output, chunks) = if call.progress.is_wanted() {
+        let Input { code, package, capture_time, timeout, place } = input;
+        let in_copy = place == Some(EvaluationPlace::Copy);
+        let (output, chunks) = if call.progress.is_wanted() && !in_copy {
             let (output, chunks) = mpsc::unbounded_channel();
             (Some(output), Some(chunks))
         } else {
@@ -64,8 +82,12 @@ just written (compile-form does that without side effects). Standard input is em
             output,
             debug: false,
         };
-        let work = call.session.evaluate(call.client, request);
-        match call.progress.during(work, chunks).await {
+        let answer = if in_copy {
+            call.progress.during(call.session.evaluate_in_copy(call.client, request), chunks).await
+        } else {
+            call.progress.during(call.session.evaluate(call.client, request), chunks).await
+        };
+        match answer {
             Ok(outcome) => {
                 let mut facts = Evaluation::from(outcome);
                 let full = facts.for_agent();

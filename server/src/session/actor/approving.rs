@@ -109,6 +109,10 @@ impl Actor {
             self.note(client, &bound, false, rule.name(), Some("denied"));
             return give(reply, Verdict::Refused(approval::denied(&bound, rule)));
         }
+        if setting == Setting::Copy {
+            self.note(client, &bound, false, rule.name(), Some("only in a copy"));
+            return give(reply, Verdict::Refused(approval::only_in_copy(&bound, rule)));
+        }
         if let Some(retry) = retry {
             return self.redeem(client, bound, retry, reply);
         }

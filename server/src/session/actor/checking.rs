@@ -10,20 +10,24 @@ use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostics::merge;
 use crate::ide::structure;
 use crate::image::api::CheckParams;
+use crate::image::api::eval_copy::EvalInCopyParams;
 use crate::image::api::expand::ExpandParams;
 use crate::model::check::CheckMode;
+use crate::model::evaluation::EvalOutcome;
 use crate::model::expansion::{ExpandAnswer, ExpandRequest};
 use crate::model::image::{ImageState, Progress};
 use crate::session::documents::{Key, Running, first_package};
 use crate::session::event::Reply;
 use crate::session::jobs::{Job, Kind, Report};
 use crate::session::requests::compute_all;
-use crate::session::{CheckRequest, CheckSystemRequest, ClientId, Feedback, SystemReport, systems};
+use crate::session::{CheckRequest, CheckSystemRequest, ClientId, EvalRequest, Feedback, SystemReport, systems};
 use crate::text::document::Document;
 
 /// The shortest interval between two checks of every document, since evaluations may follow each
 /// other quickly.
 const SWEEP: Duration = Duration::from_secs(1);
+/// Seconds that code in a copy has to stop at its deadline, before the copy is ended.
+const GRACE: f64 = 2.0;
 
 impl Actor {
     /// Handles a change of the image since the documents were checked: they are checked again, at
@@ -142,6 +146,25 @@ impl Actor {
             request,
         };
         self.jobs.start(Job::new(client, Kind::Other, what), reply, async move { checker.expand(params).await });
+    }
+
+    pub(super) fn evaluate_in_copy(&mut self, id: ClientId, request: EvalRequest, reply: Reply<EvalOutcome>) {
+        let Some(client) = self.clients.get(&id) else { return };
+        let (checker, check) = (self.checker.clone(), &client.config.check);
+        let timeout = request.timeout.unwrap_or(client.config.eval_timeout.as_secs_f64());
+        let what = format!("evaluating in a copy for {}: {}", client.info.name, first_line(&request.code));
+        let params = EvalInCopyParams {
+            session: client.session.clone(),
+            code: request.code,
+            package: request.package,
+            capture_time: request.capture_time,
+            timeout,
+            deadline: timeout + GRACE,
+            // Whatever the settings say of checks: nobody is asked about it.
+            confine: true,
+            memory: check.memory,
+        };
+        self.jobs.start(Job::new(id, Kind::Other, what), reply, async move { checker.evaluate(params).await });
     }
 
     pub(super) fn check_system(

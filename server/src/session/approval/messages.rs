@@ -139,6 +139,16 @@ fn user_file() -> String {
     crate::config::user_file().map_or_else(|| "see docs/configuration.md".into(), |file| file.display().to_string())
 }
 
+/// The refusal of an evaluation in the image, where only a copy is permitted.
+pub(in crate::session) fn only_in_copy(bound: &BoundRequest, rule: Rule) -> String {
+    format!(
+        "Refused: {} would run code in the image, and {} lets agents evaluate in a copy of it only: call evaluate-lisp with \
+         \"in\": \"copy\", which asks nobody and keeps nothing.",
+        bound.wish.tool,
+        rule.name()
+    )
+}
+
 /// The refusal by a rule.
 pub(in crate::session) fn denied(bound: &BoundRequest, rule: Rule) -> String {
     let class = bound.wish.class;

@@ -1,0 +1,25 @@
+//! `eval-in-copy`: an evaluation in a confined, throw-away copy of the image.
+
+use serde::Serialize;
+
+/// `eval-in-copy`, as the session sends it.
+#[derive(Debug, Clone, Serialize)]
+pub struct EvalInCopyParams {
+    /// The session whose package and REPL variables the copy starts with.
+    pub session: String,
+    /// The code to read and evaluate, form by form.
+    pub code: String,
+    /// The package to bind `*package*` to; `None`: the session's current one.
+    pub package: Option<String>,
+    /// True to measure time and allocation.
+    pub capture_time: bool,
+    /// Seconds after which the copy itself leaves the code.
+    pub timeout: f64,
+    /// Seconds after which the host ends the copy.
+    pub deadline: f64,
+    /// True if the copy is confined.
+    pub confine: bool,
+    /// Bytes of private memory for the copy.
+    #[serde(skip)]
+    pub memory: u64,
+}

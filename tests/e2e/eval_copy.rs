@@ -1,0 +1,94 @@
+//! An evaluation in a copy of the image: everything that is loaded is at hand, nothing is kept, and what the copy may not do is told.
+
+use std::path::Path;
+
+use consort::config::Copies;
+use consort::image::api::eval_copy::EvalInCopyParams;
+use consort::model::evaluation::{EvalOutcome, EvalStatus};
+use consort_tests::lone_image::LoneImage;
+use consort_tests::patience::AMPLE;
+
+async fn in_copy(lone: &LoneImage, code: &str, timeout: f64) -> EvalOutcome {
+    let params = EvalInCopyParams {
+        session: "test".into(),
+        code: code.into(),
+        package: None,
+        capture_time: false,
+        timeout,
+        deadline: timeout + 2.0,
+        confine: true,
+        memory: 2048 << 20,
+    };
+    lone.checker.evaluate(params).await.expect("an evaluation answers")
+}
+
+fn values(outcome: &EvalOutcome) -> Vec<&str> {
+    assert_eq!(outcome.status, EvalStatus::Ok, "{outcome:?}");
+    outcome.values.iter().map(|value| value.text.as_str()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_loaded_is_there_and_nothing_is_kept() {
+    let lone = LoneImage::start();
+    let made = lone
+        .eval("(defpackage :app (:use :cl)) (in-package :app) (defvar *count* 1) (defun f (x) (* 2 x)) (f 21)")
+        .await;
+    assert_eq!(values(&made), ["42"]);
+    // The session's package and REPL variables are there too.
+    assert_eq!(values(&in_copy(&lone, "(values (f 4) * *count*)", AMPLE).await), ["8", "42", "1"]);
+    let outcome =
+        in_copy(&lone, "(defun f (x) (- x)) (incf *count*) (defvar *new* t) (format t \"hello~%\") (f 4)", AMPLE).await;
+    assert_eq!(values(&outcome), ["-4"]);
+    assert_eq!(outcome.stdout.text, "hello\n");
+    assert_eq!(outcome.package, "APP");
+    assert_eq!(values(&lone.eval("(list (f 4) *count* (boundp '*new*))").await), ["(8 1 NIL)"]);
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_has_its_backtrace_and_a_refusal_its_reason() {
+    let lone = LoneImage::start();
+    lone.eval("(defun broken (x) (/ x 0))").await;
+    let outcome = in_copy(&lone, "(print 1) (broken 1)", AMPLE).await;
+    let error = outcome.error.as_ref().expect("an error");
+    assert_eq!((outcome.status, error.kind.as_str()), (EvalStatus::Error, "DIVISION-BY-ZERO"), "{outcome:?}");
+    assert!(error.backtrace.iter().any(|frame| frame.contains("BROKEN")), "{outcome:?}");
+    assert!(outcome.stdout.text.contains('1') && !error.message.contains("confined"), "{outcome:?}");
+    let victim = lone.workspace().join("victim.txt");
+    std::fs::write(&victim, "precious").expect("a file");
+    for code in [
+        format!("(delete-file {:?})", victim.display().to_string()),
+        "(sb-ext:run-program \"/bin/true\" nil)".into(),
+        "(sb-thread:join-thread (sb-thread:make-thread (lambda () 1)))".into(),
+    ] {
+        let outcome = in_copy(&lone, &code, AMPLE).await;
+        let error = outcome.error.as_ref().expect("an error");
+        assert!(error.message.contains("copy of the image, which is confined"), "{code}: {outcome:?}");
+    }
+    assert_eq!(std::fs::read_to_string(Path::new(&victim)).expect("it is still there"), "precious");
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_never_ends_is_left_and_one_that_cannot_be_left_is_ended() {
+    let lone = LoneImage::start();
+    let outcome = in_copy(&lone, "(print :before) (loop)", 1.0).await;
+    assert_eq!(outcome.status, EvalStatus::Timeout, "{outcome:?}");
+    assert!(outcome.stdout.text.contains(":BEFORE"), "{outcome:?}");
+    let outcome = in_copy(&lone, "(sb-sys:without-interrupts (loop))", 1.0).await;
+    assert_eq!(outcome.status, EvalStatus::Timeout, "{outcome:?}");
+    let outcome = in_copy(&lone, "(sb-ext:exit :code 3 :abort t)", AMPLE).await;
+    assert_eq!(outcome.status, EvalStatus::Error, "{outcome:?}");
+    assert_eq!(values(&lone.eval("(+ 1 2)").await), ["3"]);
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_evaluates_too() {
+    let lone = LoneImage::with(Copies::Process);
+    assert_eq!(values(&in_copy(&lone, "(+ 1 2)", AMPLE).await), ["3"]);
+    let outcome = in_copy(&lone, "(sb-ext:run-program \"/bin/true\" nil)", AMPLE).await;
+    let error = outcome.error.as_ref().expect("an error");
+    assert!(error.message.contains("confined"), "{outcome:?}");
+    lone.finish().await;
+}
