@@ -176,8 +176,8 @@
 
 (deftest a-loop-is-paused
   (with-image (image)
-    (prepare image "(defvar *end* nil) (defun spin (n) (let ((i 0)) (loop (incf i) (when *end* (return (list n (plusp i)))))))")
-    (let ((id (debug-id image "(progn (print :begun) (finish-output) (spin 7))" :stream t)))
+    (prepare image "(defvar *end* nil) (defun spin (n) (print :begun) (finish-output) (let ((i 0)) (loop (incf i) (when *end* (return (list n (plusp i)))))))")
+    (let ((id (debug-id image "(spin 7)" :stream t)))
       (await-text image "output" "BEGUN" :id id)
       (is equal '() (rest (path (call image "debug-pause" "target" id) "result")))
       (let ((stop (stop-of-id image id)))

@@ -35,7 +35,8 @@ lisp=$(cd "$(dirname "$0")/.." && pwd)
 cache=${CONSORT_TEST_CACHE:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/consort-test}/lisp-fasls
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/consort-lisp.XXXXXX")
 scratch=$(cd "$scratch" && pwd -P)
-trap 'rm -rf "$scratch"' EXIT
+plain=
+trap 'rm -rf "$scratch" ${plain:+"$plain"}' EXIT
 trap 'exit 130' INT TERM HUP
 mkdir -p "$scratch/home/.config" "$scratch/home/.cache" "$scratch/home/.local/share" "$scratch/tmp" "$scratch/fasls"
 mkdir -m 700 "$scratch/runtime"
@@ -100,9 +101,10 @@ test_part() {
     count "$1" "$2" CONSORT_TEST_TOKEN=sesame
     # What confines a copy must hold for root and for a plain user: root plays both.
     if [ "$1" = attacks ] && [ "$(id -u)" = 0 ]; then
-        chmod 755 "$scratch"
-        mkdir -m 1777 "$scratch/plain"
-        count "$1" "$2" TMPDIR="$scratch/plain" CONSORT_TEST_USER=65534
+        # A directory that a plain user can get to, which those of TMPDIR need not be. Its name begins as the leak check expects it.
+        [ -n "$plain" ] || plain=$(mktemp -d "/tmp/$(basename "${CONSORT_TEST_PLACE:-consort-lisp}").plain.XXXXXX")
+        chmod 1777 "$plain"
+        count "$1" "$2" TMPDIR="$plain" CONSORT_TEST_USER=65534
     fi
 }
 # count PART NAMES [NAME=VALUE...]: run a part of the checker's with these variables, and count how it ended.

@@ -2,13 +2,15 @@
 
 /** The keys of docs/configuration.md; a test holds both and package.json together. */
 export const SERVER_KEYS = [
-  'lisp.command', 'lisp.heap', 'lisp.init_file', 'check.debounce_ms', 'check.deadline_s', 'check.memory_mb', 'check.notes',
-  'check.unreachable', 'check.confine', 'check.copies', 'approval.eval', 'approval.compile-file', 'approval.modify-running-code', 'approval.edit-file',
-  'approval.restart-image', 'lenses.tests', 'lenses.references', 'hints.parameters', 'eval.timeout_s', 'host.linger_s',
+  'lisp.command', 'lisp.heap', 'lisp.init_file', 'lisp.end_programs', 'check.debounce_ms', 'check.deadline_s', 'check.memory_mb', 'check.notes',
+  'check.unreachable', 'check.confine', 'check.read', 'check.copies', 'approval.eval', 'approval.compile-file', 'approval.modify-running-code',
+  'approval.edit-file', 'approval.restart-image', 'lenses.tests', 'lenses.references', 'hints.parameters', 'eval.timeout_s', 'host.linger_s',
 ] as const
 
 /** Keys that are read when the host starts, before an editor is asked, or that no editor may set: they belong into a file. */
-export const FILE_ONLY = new Set(['lisp.command', 'lisp.heap', 'lisp.init_file', 'host.linger_s', 'check.confine', 'check.copies'])
+export const FILE_ONLY = new Set([
+  'lisp.command', 'lisp.heap', 'lisp.init_file', 'lisp.end_programs', 'host.linger_s', 'check.confine', 'check.read', 'check.copies',
+])
 
 /** Keys that count only in a person's own settings, as approval and the limits of checks: a workspace's settings are files that others can write. */
 export const OWN = /^approval\.|^check\.(deadline_s|memory_mb)$/

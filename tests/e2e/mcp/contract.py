@@ -86,7 +86,7 @@ async def the_tools_are_those_of_the_contracts(agent):
         for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]:
             assert isinstance(hints[hint], bool), (name, hint)
     same(tools["evaluate-lisp"]["inputSchema"]["required"], ["code"])
-    assert {"code", "package", "capture-time", "timeout"} == tools["evaluate-lisp"]["inputSchema"]["properties"].keys()
+    assert {"code", "package", "capture-time", "timeout", "in"} == tools["evaluate-lisp"]["inputSchema"]["properties"].keys()
     assert tools["compile-form"]["annotations"]["readOnlyHint"] and not tools["evaluate-lisp"]["annotations"]["readOnlyHint"]
 
 
