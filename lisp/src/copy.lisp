@@ -242,6 +242,8 @@ it could be tied to it."
   #+linux (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-pdeathsig+) (sb-alien:unsigned-long 9))
   (unless (eql parent (sb-posix:getppid)) (leave 70))
   (close-inherited-descriptors)
+  ;; The image's timers do not run here, and SBCL would wait for one of them before it sets the clock for a later one of ours.
+  (mapc #'sb-ext:unschedule-timer (sb-ext:list-all-timers))
   (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup))
     (enable-interrupt signal :default))
   (setf sb-ext:*exit-hooks* '()

@@ -27,6 +27,8 @@
 
 (deftest held-locks
   (loop for (what code words) in *holders*
+        ;; Not every version of SBCL has a lock for all packages.
+        when (or (not (eq what :graph)) (find-symbol "WITH-PACKAGE-GRAPH" "SB-IMPL"))
         do (with-image (image)
              (evaluated image "(defun f (x) x)")
              (codes-of image *sound-text*)
@@ -34,11 +36,9 @@
              (hold-in image code)
              (macrolet ((holds (expected actual) `(is-when (format nil "while ~A is held" what) equal ,expected ,actual)))
                (let ((refusal (checked-with image "check" "text" *sound-text*)))
-                 ;; Not every version of SBCL has a lock for all packages: then the check is made.
-                 (unless (and (eq what :graph) (not (object-p refusal)))
-                   (holds "busy" (path refusal "error" "kind"))
-                   (holds t (text-contains words (path refusal "error" "message")))
-                   (holds t (text-contains "the holder" (path refusal "error" "message")))))
+                 (holds "busy" (path refusal "error" "kind"))
+                 (holds t (text-contains words (path refusal "error" "message")))
+                 (holds t (text-contains "the holder" (path refusal "error" "message"))))
                (holds "3" (first-value image "(+ 1 2)"))
                (holds "SIMPLE-ERROR" (error-type image "(error \"second\")"))
                (holds t (integerp (path (call image "status") "result" "pid")))

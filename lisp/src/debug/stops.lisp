@@ -249,18 +249,23 @@ It is itself the tag to throw to that ends it."
     (when work ; back to the stop around this one
       (throw work (with-own-settings () (describe-error condition))))))
 
-(defun pause-here (evaluation)
-  "Stop where this thread is, if it is in EVALUATION and runs. To be called as an interruption."
+(defconstant +pause-tries+ 20 "How often a pause looks for frames of the program before it stops without them.")
+
+(defun pause-here (evaluation tries)
+  "Stop where this thread is, if it is in EVALUATION and runs. To be called as an interruption. Between two instructions of a call the stack
+cannot be read: then the thread goes on, and is interrupted again in a moment, up to TRIES times."
   (when (and (eq (evaluation-state evaluation) :running)
              (eq (evaluation-thread evaluation) sb-thread:*current-thread*)
              (null (evaluation-stop evaluation)))
-    (with-interrupts
-      (with-simple-restart (continue "Go on.")
-        (when (eq (wait-at nil "pause") :abort)
-          (setf (evaluation-reason evaluation) :cancel)
-          (stop-here evaluation))))))
+    (if (and (plusp tries) (null (handler-case (user-frames) (serious-condition () nil))))
+        (schedule *deadlines* 0.01d0 (lambda () (pause-evaluation evaluation (1- tries))))
+        (with-interrupts
+          (with-simple-restart (continue "Go on.")
+            (when (eq (wait-at nil "pause") :abort)
+              (setf (evaluation-reason evaluation) :cancel)
+              (stop-here evaluation)))))))
 
-(defun pause-evaluation (evaluation)
-  "Ask the thread of EVALUATION to stop where it is, as soon as interrupts are on there."
-  (handler-case (sb-thread:interrupt-thread (evaluation-thread evaluation) (lambda () (pause-here evaluation)))
+(defun pause-evaluation (evaluation &optional (tries +pause-tries+))
+  "Ask the thread of EVALUATION to stop where it is, as soon as interrupts are on there and its stack can be read."
+  (handler-case (sb-thread:interrupt-thread (evaluation-thread evaluation) (lambda () (pause-here evaluation tries)))
     (sb-thread:interrupt-thread-error () nil)))

@@ -145,8 +145,15 @@ async fn check_warm(
     let findings = job.findings().trusted();
     // The copy may have ended with the image; the text is then checked as if there had been no
     // copy.
-    let told = forked.follow(lines, answers, findings, job, deadline).await.ok();
-    Ok(told.inspect(|_| forked.finish_if_ended()).map(|told| told.reports))
+    let Ok(output) = forked.follow(lines, answers, findings, job, deadline).await else { return Ok(None) };
+    forked.finish_if_ended();
+    // A copy that waited may have been killed, or have lost what it needs, before it had the text.
+    // A new copy tells whether the text is the cause.
+    if matches!(output.stopped, Some(Limit::Other)) {
+        tracing::info!("the copy that was kept ready ended before its check; a new copy is made");
+        return Ok(None);
+    }
+    Ok(Some(output.reports))
 }
 
 /// Acquires a permit to use a copy. A check of an `edited` text does not wait for checks requested
@@ -189,7 +196,8 @@ pub(super) async fn run<P: Serialize>(
                 mute += 1;
             }
             Err(Failed::Mute(reason)) => {
-                return Ok(CheckOutput { reports: job.findings().stopped(Limit::Other, reason), answer: None });
+                let reports = job.findings().stopped(Limit::Other, reason);
+                return Ok(CheckOutput { reports, answer: None, stopped: Some(Limit::Other) });
             }
             // Usually another call ended the image, and the check can run in the next image.
             Err(Failed::Gone(_)) if again => again = false,

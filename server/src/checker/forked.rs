@@ -57,6 +57,8 @@ impl ChildHandle {
 pub(super) struct CheckOutput {
     pub(super) reports: Vec<(PathBuf, CheckReport)>,
     pub(super) answer: Option<serde_json::Value>,
+    /// The limit that stopped the copy, if it did not finish.
+    pub(super) stopped: Option<Limit>,
 }
 
 /// A copy that is requested or runs. When dropped, the copy is killed as soon as its process is
@@ -237,12 +239,17 @@ impl ForkedCheck {
             }
         }
         let answer = findings.take_answer();
+        let mut stopped = None;
+        let mut stop = |findings: Findings, limit, reason| {
+            stopped = Some(limit);
+            findings.stopped(limit, reason)
+        };
         let reports = match passed {
-            Some((limit, reason)) => findings.stopped(limit, reason),
+            Some((limit, reason)) => stop(findings, limit, reason),
             None if findings.is_done() && awaits_exit(&findings) && !left_well(end.as_ref()) => {
                 let why = || hindrance(Some(&self.shared.runtime.private), &self.instance);
                 let (limit, reason) = explain(end.as_ref(), why);
-                findings.stopped(limit, reason)
+                stop(findings, limit, reason)
             }
             None if findings.is_done() => findings.complete(),
             // The copy was killed because the image is being ended.
@@ -256,11 +263,11 @@ impl ForkedCheck {
                     return Err(Failed::Error(ImageError::Unavailable(format!("Nothing can be checked: {why}"))));
                 }
                 let (limit, reason) = explain(end.as_ref(), || None);
-                findings.stopped(limit, reason)
+                stop(findings, limit, reason)
             }
         };
         self.end = end;
-        Ok(CheckOutput { reports, answer })
+        Ok(CheckOutput { reports, answer, stopped })
     }
 
     /// Returns whether the copy is one of this image.

@@ -2,8 +2,10 @@
 //! leaves.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::future::Future as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -41,8 +43,8 @@ pub(super) struct Connection {
     ready: AtomicBool,
     stops: Mutex<BTreeMap<u64, Stop>>,
     texts: Mutex<VecDeque<Evaluated>>,
-    /// The client's evaluations that have not ended, in order; the first one runs.
-    pub(super) evaluations: Mutex<VecDeque<String>>,
+    /// The texts of the client's evaluations that have not ended, in order; the first one runs.
+    pub(super) evaluations: Mutex<VecDeque<Arc<str>>>,
 }
 
 impl Drop for Connection {
@@ -92,7 +94,11 @@ where
                         break;
                     }
                     Ok(request) => {
-                        work.spawn(answer(connection.clone(), request));
+                        let mut answered = Box::pin(answer(connection.clone(), request));
+                        // Requests begin in the order in which they came.
+                        if answered.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+                            work.spawn(answered);
+                        }
                     }
                     Err(error) => connection.say(&format!("A message that is no request was dropped: {error}\n")),
                 },
@@ -216,7 +222,7 @@ impl Connection {
         let request = thread_of(stop);
         let mut texts = lock(&self.texts);
         if texts.iter().all(|known| known.request != request) {
-            texts.push_back(Evaluated { request, text });
+            texts.push_back(Evaluated { request, text: text.to_string() });
             if texts.len() > TEXTS {
                 texts.pop_front();
             }

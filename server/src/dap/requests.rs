@@ -1,5 +1,7 @@
 //! The requests, one by one.
 
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -164,11 +166,11 @@ async fn variables(connection: &Connection, wanted: Variables) -> Answer {
             variables::restarts(stop)
         }
         Some(Thing::Parts { reference, start }) => {
-            let start = start + wanted.start;
+            let start = start.saturating_add(wanted.start);
             let page = connection.session.query(Inspect { reference, start, count }).await.map_err(text)?;
             let mut things = lock(&connection.things);
             let mut parts: Vec<Value> = page.parts.iter().map(|part| things.part(part)).collect();
-            let next = start + page.parts.len();
+            let next = start.saturating_add(page.parts.len());
             if wanted.count == 0 && next < page.total && !page.parts.is_empty() {
                 let more = things.number(Thing::Parts { reference, start: next });
                 let name = format!("[{next}...]");
@@ -286,14 +288,15 @@ fn values(outcome: &EvalOutcome) -> String {
 /// Evaluates code that stops at errors, and shows its output as it is printed.
 async fn begin(connection: &Connection, code: String, package: Option<String>) -> Result<EvalOutcome, ImageError> {
     /// The evaluation's place among those that have not ended, also when it is cancelled.
-    struct Turn<'a>(&'a Connection);
+    struct Turn<'a>(&'a Connection, Arc<str>);
     impl Drop for Turn<'_> {
         fn drop(&mut self) {
-            lock(&self.0.evaluations).pop_front();
+            lock(&self.0.evaluations).retain(|text| !Arc::ptr_eq(text, &self.1));
         }
     }
-    lock(&connection.evaluations).push_back(code.clone());
-    let _turn = Turn(connection);
+    let text: Arc<str> = code.as_str().into();
+    lock(&connection.evaluations).push_back(text.clone());
+    let _turn = Turn(connection, text);
     let (output, mut chunks) = mpsc::unbounded_channel();
     let request = EvalRequest {
         code,

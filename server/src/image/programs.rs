@@ -7,6 +7,7 @@
 //! so that the descendants of the host, without the processes that the host itself started and
 //! their groups, are the programs. Elsewhere the programs are not known.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,9 @@ const SHOWN: usize = 200;
 
 /// True once this process is the reaper of its descendants.
 static ADOPTS: AtomicBool = AtomicBool::new(false);
+/// The descendants that this process had before: those of a shell that became the host by `exec`.
+/// Neither they nor what they start is a program of the image's.
+static EARLIER: OnceLock<Vec<u32>> = OnceLock::new();
 
 /// A program that runs.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -48,6 +52,12 @@ struct Entry {
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     {
+        // As the first process of a container, it gets the orphans of everybody.
+        if std::process::id() == 1 {
+            tracing::warn!("programs that evaluated code starts are not known: this host is the first process of its system");
+            return;
+        }
+        EARLIER.get_or_init(|| among(&table(), std::process::id(), &[], &[]));
         use tokio::signal::unix::{SignalKind, signal};
         let adopted = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(Into::into);
         match adopted.and_then(|()| signal(SignalKind::child())) {
@@ -123,7 +133,8 @@ fn running() -> Vec<u32> {
     let table = table();
     // A number is given again once neither a process nor a group has it.
     own.retain(|pid| table.iter().any(|entry| entry.pid == *pid || entry.group == *pid));
-    among(&table, std::process::id(), &own.iter().copied().collect::<Vec<_>>())
+    let earlier = EARLIER.get().map_or(&[][..], Vec::as_slice);
+    among(&table, std::process::id(), &own.iter().copied().collect::<Vec<_>>(), earlier)
 }
 
 /// Reaps the orphans that have ended, and none of the processes that the host started.
@@ -138,15 +149,19 @@ fn reap() {
     }
 }
 
-/// Returns the descendants of `host` that are neither processes of `own` nor in their groups.
-fn among(table: &[Entry], host: u32, own: &[u32]) -> Vec<u32> {
+/// Returns the descendants of `host` that are neither processes of `own` nor in their groups, nor
+/// `earlier` processes nor descendants of these.
+fn among(table: &[Entry], host: u32, own: &[u32], earlier: &[u32]) -> Vec<u32> {
     let mut descendants = vec![host];
     let mut next = 0;
     while let Some(&parent) = descendants.get(next) {
         next += 1;
         let known = descendants.clone();
         descendants.extend(
-            table.iter().filter(|entry| entry.parent == parent && !known.contains(&entry.pid)).map(|entry| entry.pid),
+            table
+                .iter()
+                .filter(|entry| entry.parent == parent && !known.contains(&entry.pid) && !earlier.contains(&entry.pid))
+                .map(|entry| entry.pid),
         );
     }
     let is_program = |entry: &&Entry| {
@@ -196,8 +211,9 @@ mod tests {
             entry(50, 1, 50),  // somebody else's
             Entry { zombie: true, ..entry(60, 20, 60) },
         ];
-        assert_eq!(among(&table, 10, &[20]), [30, 31, 40]);
-        assert_eq!(among(&table, 50, &[]), [0; 0]);
+        assert_eq!(among(&table, 10, &[20], &[]), [30, 31, 40]);
+        assert_eq!(among(&table, 10, &[20], &[30]), [40], "they were there before the host, and so is what they start");
+        assert_eq!(among(&table, 50, &[], &[]), [0; 0]);
     }
 
     #[test]
