@@ -79,9 +79,8 @@ upwards. A host that already runs for a directory above in the same repository i
 Speaks the Debug Adapter Protocol on standard input and output. Evaluations that it begins stop at errors with the stack alive. The workspace is DIR;
 without it, found from the current directory upwards.
 
-Neovim, nvim-dap:
-  require('dap').adapters.consort = { type = 'executable', command = 'consort', args = { 'dap' } }
-  require('dap').configurations.lisp = { { type = 'consort', request = 'attach', name = 'Lisp image' } }")]
+Neovim, with nvim-dap:
+  require('consort.dap').setup()")]
     Dap(dap::Args),
     /// Run the workspace's host in this terminal, until Ctrl-C or `consort stop`
     #[command(after_help = "\

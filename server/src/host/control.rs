@@ -286,7 +286,7 @@ impl Forwarding {
     async fn all(self) {
         // Ends when the work drops its sender; the time limit covers work that leaves a holder of
         // the sender behind.
-        if tokio::time::timeout(Duration::from_secs(1), self.0).await.is_err() {
+        if crate::steady::timeout(Duration::from_secs(1), self.0).await.is_err() {
             tracing::warn!("output may come late: its sender is still held");
         }
     }

@@ -142,7 +142,7 @@ async fn accept(
                     // Out of descriptors: the present clients continue, and the next attempt may
                     // succeed.
                     tracing::error!("a connection could not be accepted: {error}");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    crate::steady::sleep(Duration::from_millis(100)).await;
                 }
             },
             Some(ended) = connections.join_next() => if let Err(error) = ended && error.is_panic() {
@@ -199,7 +199,7 @@ pub async fn leave(elected: Elected, services: Arc<dyn Services>) {
     let runtime = elected.runtime().clone();
     let start = tokio::task::spawn_blocking(move || runtime.lock_start());
     // A process that finds this host alive holds the lock only briefly.
-    let start = match tokio::time::timeout(Duration::from_secs(5), start).await {
+    let start = match crate::steady::timeout(Duration::from_secs(5), start).await {
         Ok(Ok(Ok(lock))) => Some(lock),
         other => {
             tracing::warn!("leaving without the start lock: {other:?}");
@@ -220,7 +220,7 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
         Ok(peer) => return tracing::warn!("a connection of user {} was refused", peer.uid()),
         Err(error) => return tracing::warn!("a connection without credentials was refused: {error}"),
     }
-    let hello = match tokio::time::timeout(HELLO_WAIT, read_hello(&mut stream)).await {
+    let hello = match crate::steady::timeout(HELLO_WAIT, read_hello(&mut stream)).await {
         Ok(Ok(Some(hello))) => hello,
         // A process checked whether a host runs.
         Ok(Ok(None)) => return,

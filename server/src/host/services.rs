@@ -102,7 +102,7 @@ impl Services for SharedImage {
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
             self.http.cancel();
-            if tokio::time::timeout(CLOSE_WAIT, self.image.shutdown()).await.is_err() {
+            if crate::steady::timeout(CLOSE_WAIT, self.image.shutdown()).await.is_err() {
                 tracing::error!(
                     "the image did not end within {} s; it ends with its link to this process",
                     CLOSE_WAIT.as_secs()

@@ -54,7 +54,9 @@ pub fn adopt_orphans() {
     {
         // As the first process of a container, it gets the orphans of everybody.
         if std::process::id() == 1 {
-            tracing::warn!("programs that evaluated code starts are not known: this host is the first process of its system");
+            tracing::warn!(
+                "programs that evaluated code starts are not known: this host is the first process of its system"
+            );
             return;
         }
         EARLIER.get_or_init(|| among(&table(), std::process::id(), &[], &[]));

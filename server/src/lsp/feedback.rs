@@ -142,7 +142,7 @@ impl Notifier {
 /// The reason why the client did not apply the edit.
 pub(super) async fn apply(peer: &Peer, label: &str, edit: WorkspaceEdit) -> Result<(), String> {
     let asked = peer.request("workspace/applyEdit", json!({"label": label, "edit": edit}));
-    match tokio::time::timeout(APPLY, asked).await {
+    match crate::steady::timeout(APPLY, asked).await {
         Ok(Ok(answer)) if answer["applied"] == json!(true) => Ok(()),
         Ok(Ok(answer)) => Err(answer["failureReason"].as_str().unwrap_or("it refused the edit.").to_owned()),
         Ok(Err(error)) => Err(error.message.into_owned()),

@@ -59,7 +59,7 @@ impl Saved {
     /// has another text by now.
     async fn differs(mut self, path: Option<PathBuf>, text: Rope) -> bool {
         if !self.changed {
-            let known = tokio::time::timeout(PATIENCE, self.was.wait_for(Option::is_some)).await;
+            let known = crate::steady::timeout(PATIENCE, self.was.wait_for(Option::is_some)).await;
             if known.is_ok_and(|known| known.is_ok_and(|was| *was == Some(true))) {
                 return false;
             }
@@ -69,7 +69,7 @@ impl Saved {
         // work too.
         let exact = self.changed;
         let look = tokio::task::spawn_blocking(move || is_text_of(&path, &text, exact));
-        !tokio::time::timeout(PATIENCE, look).await.is_ok_and(|same| same.unwrap_or(false))
+        !crate::steady::timeout(PATIENCE, look).await.is_ok_and(|same| same.unwrap_or(false))
     }
 }
 

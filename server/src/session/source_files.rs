@@ -203,7 +203,7 @@ impl Session {
     ) -> Result<(), String> {
         let (reply, mut answer) = mpsc::unbounded_channel();
         self.send(Event::ApplyEdit { client, uri: uri.to_owned(), version, edits, reply });
-        match tokio::time::timeout(APPLY, answer.recv()).await {
+        match crate::steady::timeout(APPLY, answer.recv()).await {
             Ok(answer) => answer.unwrap_or_else(|| Err("it went away.".into())),
             Err(_) => Err(format!("it did not answer within {} s.", APPLY.as_secs())),
         }

@@ -81,7 +81,7 @@ impl SystemsTold {
         image.need();
         let mut state = image.watch();
         let settled = state.wait_for(|state| !matches!(state, ImageState::Starting { .. }));
-        let _ = tokio::time::timeout(STARTING, settled).await;
+        let _ = crate::steady::timeout(STARTING, settled).await;
         match image.query(&WorkspaceSystems { asd_files: asd_files.clone() }).await {
             Ok(answer) => {
                 if let ImageState::Ready { image: id, .. } = image.state() {

@@ -207,7 +207,7 @@ impl Actor {
         let seconds = deadline.as_secs();
         self.jobs.start(job, reply, async move {
             let (bound, ruled, client) = question;
-            let (answer, by) = match tokio::time::timeout(deadline, said).await {
+            let (answer, by) = match crate::steady::timeout(deadline, said).await {
                 Ok(Ok(said)) => said,
                 Ok(Err(_)) | Err(_) => (Answer::Late, "nobody".into()),
             };
