@@ -83,6 +83,10 @@ fn page(status: &Value) -> String {
     for (index, work) in words(&status["work"]).into_iter().enumerate() {
         row(if index == 0 { "work" } else { "" }, work);
     }
+    let stops = status["image"]["facts"]["stops"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (index, stop) in stops.iter().enumerate() {
+        row(if index == 0 { "stops" } else { "" }, stopped(stop));
+    }
     let programs = status["programs"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, program) in programs.iter().take(PROGRAMS).enumerate() {
         let row_name = if index == 0 { "programs" } else { "" };
@@ -101,6 +105,14 @@ fn page(status: &Value) -> String {
         row("log", log.into());
     }
     page
+}
+
+fn stopped(stop: &Value) -> String {
+    let why = match stop["condition"]["type"].as_str() {
+        Some(kind) => format!("{kind}: {}", text(&stop["condition"]["message"])),
+        None => text(&stop["reason"]),
+    };
+    format!("{} of {} ({why})", stop["stop"], stop["session"].as_str().unwrap_or("no session"))
 }
 
 fn image(image: &Value) -> String {
@@ -155,7 +167,9 @@ mod tests {
         let status = json!({
             "workspace": "/w", "host_pid": 7, "version": "0.1.0", "host_memory": 12_582_912, "log": "/l",
             "image": {"state": "ready", "lisp": "SBCL 2.2.9", "pid": 8, "facts": {
-                "dynamic_usage": 1_048_576, "dynamic_space_size": 4_294_967_296_u64, "uptime_ms": 3_700_000, "systems": ["a", "b"]}},
+                "dynamic_usage": 1_048_576, "dynamic_space_size": 4_294_967_296_u64, "uptime_ms": 3_700_000, "systems": ["a", "b"],
+                "stops": [{"stop": 3, "session": "cli-2", "condition": {"type": "SIMPLE-ERROR", "message": "boom\u{202e}\nx"}},
+                          {"stop": 4, "session": null, "reason": "pause", "condition": null}]}},
             "clients": [{"door": "lsp", "name": "Neovim 0.11"}, {"door": "mcp", "name": "agent"}],
             "work": ["eval (loop)"],
             "programs": [{"pid": 9, "command": "redis-server --port 0"}, {"pid": 10, "command": "sh"}]
@@ -171,6 +185,8 @@ mod tests {
         clients    Neovim 0.11 (lsp)
                    agent (mcp)
         work       eval (loop)
+        stops      3 of cli-2 (SIMPLE-ERROR: boom\u{202e} x)
+                   4 of no session (pause)
         programs   redis-server --port 0 (process 9)
                    sh (process 10)
         log        /l

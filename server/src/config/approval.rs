@@ -21,12 +21,14 @@ pub enum Class {
     EditFile,
     /// End the image and lose its state.
     RestartImage,
+    /// Run code at a stop, or leave it.
+    Debug,
 }
 
 impl Class {
     /// All classes, in the order of the documentation.
-    pub const ALL: [Class; 5] =
-        [Class::Eval, Class::CompileFile, Class::ModifyRunningCode, Class::EditFile, Class::RestartImage];
+    pub const ALL: [Class; 6] =
+        [Class::Eval, Class::CompileFile, Class::ModifyRunningCode, Class::EditFile, Class::RestartImage, Class::Debug];
 
     /// Returns the key in the table.
     pub fn key(self) -> &'static str {
@@ -36,6 +38,7 @@ impl Class {
             Class::ModifyRunningCode => "modify-running-code",
             Class::EditFile => "edit-file",
             Class::RestartImage => "restart-image",
+            Class::Debug => "debug",
         }
     }
 

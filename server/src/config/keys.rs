@@ -200,6 +200,13 @@ pub const KEYS: &[Key] = &[
         set: |config, value| approval(config, Class::RestartImage, value),
     },
     Key {
+        name: "approval.debug",
+        expected: APPROVAL,
+        default: "\"ask\"",
+        workspace: FromWorkspace::Own,
+        set: |config, value| approval(config, Class::Debug, value),
+    },
+    Key {
         name: "eval.timeout_s",
         expected: "a number of seconds from 0.1 to 86400",
         default: "30",

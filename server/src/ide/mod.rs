@@ -41,6 +41,7 @@ pub mod render;
 pub mod semantic;
 pub mod signature;
 pub mod source_location;
+pub mod stops;
 pub mod structural;
 pub mod structure;
 pub mod symbol_kinds;

@@ -172,6 +172,8 @@ pub struct ImageFacts {
     pub systems: Vec<String>,
     /// The running requests: request id, session, milliseconds.
     pub running: Vec<Value>,
+    /// The stops, oldest first.
+    pub stops: Vec<debug::Stop>,
     /// `fork`, `landlock` (ABI number or 0), `seccomp`.
     pub features: Value,
 }

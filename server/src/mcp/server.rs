@@ -33,7 +33,8 @@ Write code, check it with compile-form (it finds errors, warnings and unbalanced
 run it with evaluate-lisp. Evaluating changes the image only: also save what shall last to its file, with lisp-edit-form or your own \
 tools. After editing files: diagnostics checks those that changed together, code_reload_system loads them, run-tests runs the tests. \
 load-system loads a system first.
-A person is asked before load-system, code_*, lisp-edit-form (not its dry_run) and image restart, in their editor or through your client. \
+A person is asked before load-system, code_*, lisp-edit-form (not its dry_run), image restart and what \
+debug does at a stop, in their editor or through your client. \
 Refused: do not do it in another way; the answer says what a person can do, so tell them, and go on with what needs nobody (compile-form, \
 diagnostics, evaluate-lisp, run-tests).
 A long or endless evaluation is interrupted at its `timeout` (30 s unless given) and keeps what it had defined. Answers show 4 kB; \

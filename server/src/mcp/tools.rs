@@ -2,6 +2,7 @@
 
 mod apropos;
 mod compile_form;
+mod debug;
 mod describe_symbol;
 mod diagnostics;
 mod editor_context;
@@ -255,6 +256,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<profile_code::ProfileCode>(),
         entry::<image::Image>(),
         entry::<threads::Threads>(),
+        entry::<debug::Debug>(),
         entry::<diagnostics::Diagnostics>(),
         entry::<editor_context::EditorContext>(),
         entry::<full_output::FullOutput>(),

@@ -364,6 +364,7 @@ async fn every_other_class_is_asked_by_default() {
         (Class::ModifyRunningCode, "code_replace_function"),
         (Class::EditFile, "lisp-edit-form"),
         (Class::RestartImage, "image"),
+        (Class::Debug, "debug"),
     ] {
         let wish = || ApprovalRequest {
             class,

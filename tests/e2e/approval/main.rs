@@ -7,4 +7,5 @@ mod editing;
 mod files;
 mod reloading;
 mod shown;
+mod stops;
 mod support;

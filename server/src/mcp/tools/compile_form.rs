@@ -34,7 +34,7 @@ impl Tool for CompileForm {
     const TITLE: &'static str = "Check by compiling";
     const DESCRIPTION: &'static str = "Compile Common Lisp code without executing it. Catches compilation warnings, type errors, \
 undefined names and unbalanced parentheses. Useful for checking code correctness before evaluation. It knows \
-every package and macro of the live image and leaves no trace in it: nothing gets defined (use evaluate-lisp for that).";
+the live image's packages and macros and leaves no trace: nothing gets defined (evaluate-lisp does that).";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Compilation> {

@@ -16,10 +16,10 @@ pub(crate) struct Input {
     /// Its name: pkg:name or name
     #[schemars(length(min = 1))]
     symbol: String,
-    /// Package the name is read in
+    /// Read in this package
     #[serde(default)]
     package: Option<String>,
-    /// Also who uses it, with lines; takes longer
+    /// Also who uses it; slower
     #[serde(default)]
     callers: Option<bool>,
 }
@@ -30,8 +30,8 @@ impl Tool for DescribeSymbol {
 
     const NAME: &'static str = "describe-symbol";
     const TITLE: &'static str = "Describe a symbol";
-    const DESCRIPTION: &'static str = "What a symbol is in the live image: kinds, lambda list, documentation, value, class (slots, \
-initargs, methods), where it is defined, what it calls, and with `callers` who calls it. Use it before calling or changing something you do not know; to find a name, apropos.";
+    const DESCRIPTION: &'static str = "What a symbol is: kinds, lambda list, documentation, value, class (slots, \
+initargs, methods), where it is defined, what it calls, and with `callers` who calls it. Use it before calling what you do not know; to find a name, apropos.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Description> {

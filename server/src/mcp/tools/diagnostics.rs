@@ -31,7 +31,7 @@ pub(crate) struct Diagnostics;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Files or directories. Default: the workspace.
+    /// Files, directories; default: the workspace
     #[serde(default)]
     path: Option<Vec<String>>,
     /// The least shown. Default: warning.
@@ -105,8 +105,8 @@ impl Tool for Diagnostics {
 
     const NAME: &'static str = "diagnostics";
     const TITLE: &'static str = "Diagnostics";
-    const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with the fix where there is one; unsaved text of \
-open editors counts. Use it after editing files; for code that is in no file use compile-form.";
+    const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with fixes; unsaved text of open editors counts. Use it \
+after editing files; for code in no file, compile-form.";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("paths", "path"), ("file_path", "path")];
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const NEEDS_IMAGE: bool = false;

@@ -54,8 +54,8 @@ impl Tool for EditorContext {
 
     const NAME: &'static str = "editor-context";
     const TITLE: &'static str = "Editor context";
-    const DESCRIPTION: &'static str = "What the user has open in their editors (and which of it is unsaved), the file they are in, the \
-selected text and the lines in view. Use it when they say \"this function\" or \"here\".";
+    const DESCRIPTION: &'static str = "What the user has open (and what is unsaved), the file they are in, the selection and the lines \
+in view. Use it when they say \"this function\" or \"here\".";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const NEEDS_IMAGE: bool = false;
 

@@ -51,8 +51,7 @@ impl Tool for EvaluateLisp {
     const NAME: &'static str = "evaluate-lisp";
     const TITLE: &'static str = "Evaluate Lisp";
     const DESCRIPTION: &'static str = "Evaluate Common Lisp code in a persistent REPL session. Definitions and variables persist \
-across calls, in the live image the user's editor shares. Use it to run, define, test and inspect; not to check new code \
-(compile-form does, without side effects).";
+across calls, in the live image the user's editor shares. To check new code: compile-form.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
     fn asks(input: &Input) -> Option<(Class, Subject)> {

@@ -29,7 +29,7 @@ pub(crate) struct FullOutput;
 pub(crate) struct Input {
     /// The number the answer named
     handle: u64,
-    /// First line shown, from 1
+    /// First line, from 1
     #[serde(default)]
     #[schemars(range(min = 1))]
     line: Option<usize>,
@@ -74,9 +74,8 @@ impl Tool for FullOutput {
     type Output = Output;
 
     const NAME: &'static str = "full-output";
-    const TITLE: &'static str = "Read the rest of an answer";
-    const DESCRIPTION: &'static str =
-        "The rest of an answer that was shown in part, by its handle: a page, or the lines with a text.";
+    const TITLE: &'static str = "Rest of an answer";
+    const DESCRIPTION: &'static str = "The rest of an answer, by its handle: a page, or the lines with a text.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const LIMITS: Limits = Limits::NONE;
 

@@ -26,7 +26,7 @@ pub(crate) enum Action {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// interrupt: what you run; restart: loses what is not loaded from files
+    /// restart: loses what is not loaded from files
     action: Action,
 }
 
@@ -57,9 +57,9 @@ impl Tool for Image {
     type Output = Facts;
 
     const NAME: &'static str = "image";
-    const TITLE: &'static str = "The Lisp image";
-    const DESCRIPTION: &'static str = "The Lisp image's state: status (what runs, memory, systems; answers while Lisp loops), interrupt, \
-restart (last resort; systems are loaded again).";
+    const TITLE: &'static str = "Lisp image";
+    const DESCRIPTION: &'static str = "The Lisp image: status (what runs or is stopped, memory, systems; answers while Lisp loops), \
+interrupt, restart (last resort).";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
     const NEEDS_IMAGE: bool = false;
 

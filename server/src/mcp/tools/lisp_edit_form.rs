@@ -31,7 +31,7 @@ pub(crate) struct Input {
     /// Name; of a method also `area (square t)`
     #[serde(default)]
     form_name: Option<String>,
-    /// What to do; default: replace
+    /// Default: replace
     #[schemars(extend("type" = "string", "enum" = ["replace", "insert_before", "insert_after"]))]
     #[schemars(with = "String")]
     #[serde(default)]
@@ -45,7 +45,7 @@ pub(crate) struct Input {
     /// What takes its place
     #[serde(default)]
     new: Option<String>,
-    /// Several at once, each with these arguments
+    /// Several, each with these arguments
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     edits: Option<Vec<One>>,
@@ -129,9 +129,9 @@ impl Tool for LispEditForm {
     type Output = Output;
 
     const NAME: &'static str = "lisp-edit-form";
-    const TITLE: &'static str = "Edit a form of a Lisp file";
+    const TITLE: &'static str = "Edit Lisp forms";
     const DESCRIPTION: &'static str = "Replace a top-level form of a Lisp file, a piece of it (old, new), or insert one beside it; several with \
-`edits`. The rest stays to the byte. With `load` the image gets it too, by the same approval.";
+`edits`. With `load` the image gets it too, by the same approval.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path")];
     const NEEDS_IMAGE: bool = false;

@@ -25,7 +25,7 @@ pub(crate) struct Input {
     /// File in the workspace
     #[schemars(length(min = 1))]
     path: String,
-    /// Default true; false: the text itself
+    /// false: the text itself
     #[serde(default)]
     collapsed: Option<bool>,
     /// Forms to show whole: `scan|^make-*`

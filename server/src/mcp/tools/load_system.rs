@@ -50,8 +50,8 @@ impl Tool for LoadSystem {
 
     const NAME: &'static str = "load-system";
     const TITLE: &'static str = "Load a system";
-    const DESCRIPTION: &'static str = "Load an ASDF system of the workspace or its dependencies, with Quicklisp where the user has it. It is \
-loaded again after an image restart. For edited code of a loaded one: code_reload_system.";
+    const DESCRIPTION: &'static str = "Load an ASDF system of the workspace or its dependencies, with Quicklisp where the user has it. For \
+edited code of a loaded one: code_reload_system.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: true };
 
     fn asks(input: &Input) -> Option<(Class, Subject)> {

@@ -35,7 +35,7 @@ impl Tool for MacroexpandForm {
     const NAME: &'static str = "macroexpand-form";
     const TITLE: &'static str = "Expand macros";
     const DESCRIPTION: &'static str = "Expand a macro form to see the generated code. Useful for understanding what macros like DEFUN, \
-LOOP, or WITH-* generate. Whatever the macros do leaves no trace.";
+LOOP, or WITH-* generate. Leaves no trace.";
     // The contract requires the expansion in the data, too.
     const LIMITS: crate::mcp::answer::Limits =
         crate::mcp::answer::Limits { string: crate::mcp::answer::TEXT, ..crate::mcp::answer::Limits::DEFAULT };

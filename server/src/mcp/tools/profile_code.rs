@@ -70,8 +70,8 @@ impl Tool for ProfileCode {
 
     const NAME: &'static str = "profile-code";
     const TITLE: &'static str = "Profile Lisp";
-    const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it in the image and shows its hot spots (CPU \
-time, wall-clock time or allocation). It should run 0.5 s or more.";
+    const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it in the image and shows its hot spots. \
+It should run 0.5 s or more.";
     // Data from which a viewer can draw a flame graph (contract).
     const LIMITS: crate::mcp::answer::Limits = crate::mcp::answer::Limits {
         text: crate::mcp::answer::TEXT,

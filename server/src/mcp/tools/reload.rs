@@ -134,9 +134,9 @@ impl Tool for CompileString {
 
     const NAME: &'static str = "code_compile_string";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "filename"), ("file_path", "filename")];
-    const TITLE: &'static str = "Compile and load code";
+    const TITLE: &'static str = "Load code";
     const DESCRIPTION: &'static str = "Compile Lisp code string and load into image: all of it, or nothing when it does not compile. \
-Reports what was redefined and which callers are stale. To check only: compile-form. code_undo takes it back.";
+Reports what was redefined and which callers are stale. To check only: compile-form.";
     const HINTS: Hints = HINTS;
 
     fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
@@ -174,7 +174,7 @@ impl Tool for LoadFasl {
 
     const NAME: &'static str = "code_load_fasl";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path"), ("filename", "path")];
-    const TITLE: &'static str = "Load a compiled file";
+    const TITLE: &'static str = "Load a FASL";
     const DESCRIPTION: &'static str = "Load compiled FASL file. For sources: code_reload_system.";
     const HINTS: Hints = HINTS;
 
@@ -303,7 +303,7 @@ pub(crate) struct ReplaceFunctionInput {
     function: String,
     /// New function definition
     new_code: String,
-    /// Package both are read in
+    /// Read in this package
     #[serde(default)]
     package: Option<String>,
 }
@@ -314,8 +314,8 @@ impl Tool for ReplaceFunction {
 
     const NAME: &'static str = "code_replace_function";
     const TITLE: &'static str = "Replace a function";
-    const DESCRIPTION: &'static str = "Atomically replace function definition. Safe for running threads: calls that run finish in the old \
-code. Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
+    const DESCRIPTION: &'static str = "Atomically replace function definition. Safe for running threads. \
+Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
     const HINTS: Hints = HINTS;
 
     fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
@@ -351,8 +351,8 @@ impl Tool for Undo {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_undo";
-    const TITLE: &'static str = "Undo the last reload";
-    const DESCRIPTION: &'static str = "Put back the definitions that the last code_* call replaced; again: the one before. Not files, nor \
+    const TITLE: &'static str = "Undo a reload";
+    const DESCRIPTION: &'static str = "Put back what the last code_* call replaced; again: the one before. Not files, nor \
 what evaluate-lisp did.";
     const HINTS: Hints = HINTS;
 

@@ -34,7 +34,7 @@ pub(crate) struct Input {
     /// Tests of this package
     #[serde(default)]
     package: Option<String>,
-    /// fiveam, parachute, rove or asdf; found out if not given
+    /// fiveam, parachute, rove or asdf
     #[serde(default)]
     framework: Option<String>,
     /// Seconds; default: 120

@@ -18,7 +18,7 @@ pub(crate) fn input<T: JsonSchema + 'static>() -> JsonObject {
 pub(crate) fn listed(accepted: &JsonObject) -> JsonObject {
     let mut schema = accepted.clone();
     each(&mut schema, &mut |schema| {
-        for name in ["additionalProperties", "minimum", "maximum", "minLength"] {
+        for name in ["additionalProperties", "default", "minimum", "maximum", "minLength"] {
             schema.remove(name);
         }
     });

@@ -16,10 +16,10 @@ pub(crate) struct Input {
     /// Its name: pkg:name, name, (setf name), a package
     #[schemars(length(min = 1))]
     symbol: String,
-    /// Package the name is read in
+    /// Read in this package
     #[serde(default)]
     package: Option<String>,
-    /// Only these: function, method, macro, variable, class, structure, condition, package, compiler-macro, setf, type
+    /// function, method, macro, variable, class, structure, condition, package, compiler-macro, setf, type
     #[serde(default)]
     kind: Option<String>,
 }
@@ -29,9 +29,9 @@ impl Tool for SourceLocation {
     type Output = Locations;
 
     const NAME: &'static str = "source_location";
-    const TITLE: &'static str = "Where it is defined";
+    const TITLE: &'static str = "Definitions";
     const DESCRIPTION: &'static str = "Every definition of a symbol in loaded code: file, line, column, first lines. Use it \
-instead of searching files; for what a symbol does use describe-symbol.";
+instead of searching files; what a symbol does: describe-symbol.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Locations> {

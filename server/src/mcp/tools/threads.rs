@@ -65,8 +65,8 @@ impl Tool for Threads {
 
     const NAME: &'static str = "threads";
     const TITLE: &'static str = "Threads";
-    const DESCRIPTION: &'static str = "The image's threads: list (state, share of a processor, the lock waited for and who holds it), stack \
-of one with file and line, end one.";
+    const DESCRIPTION: &'static str =
+        "The image's threads: list (state, lock waited for, its holder), stack of one, end one.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
 
     fn asks(input: &Input) -> Option<(Class, Subject)> {

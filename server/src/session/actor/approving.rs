@@ -314,6 +314,9 @@ impl Actor {
             Some(pending) if pending.bound.digest != bound.digest => {
                 Some("the arguments are not those that were asked about")
             }
+            Some(pending) if pending.bound.wish.subject.what != bound.wish.subject.what => {
+                Some("what it would do is not what was asked about")
+            }
             Some(pending) if pending.bound.file != bound.file => {
                 Some("the file is not the one that was asked about, or it was changed")
             }

@@ -62,6 +62,13 @@ pub struct Grant {
     pub(super) bound: Arc<BoundRequest>,
 }
 
+impl Grant {
+    /// Returns the permitted operation in a few words, as a person was shown it.
+    pub fn what(&self) -> &str {
+        &self.bound.wish.subject.what
+    }
+}
+
 /// The verdict on an approval request.
 #[derive(Debug)]
 pub enum Verdict {

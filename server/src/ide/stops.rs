@@ -1,0 +1,262 @@
+//! Stopped programs, as data and as text: what stopped, its frames and locals, and what is to be
+//! done at a stop, in words for the person who is asked.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::context::{Backend, Context};
+use super::texts::Texts;
+pub use crate::image::api::debug::{
+    DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Done, Place, Restart, Stop,
+};
+use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Frame, Local, Locals};
+use crate::model::image::{BUSY, ImageError};
+use crate::shown::{line, long_line};
+use crate::text::position::line_column;
+
+/// The number of frames or locals that are asked for, which is the most that the image tells.
+const PAGE: usize = 1000;
+
+/// Returns the stops, oldest first.
+///
+/// # Errors
+/// See [`Backend::query`].
+pub async fn all<B: Backend>(backend: &B) -> Result<Vec<Stop>, ImageError> {
+    Ok(backend.query(DebugStops {}).await?.stops)
+}
+
+/// Lists the stops, with their restarts.
+pub fn listed(stops: &[Stop]) -> (String, Value) {
+    let texts: Vec<String> = stops.iter().map(described).collect();
+    let text = if texts.is_empty() { "Nothing is stopped.".into() } else { texts.join("\n\n") };
+    (text, json!({"stops": stops}))
+}
+
+fn described(stop: &Stop) -> String {
+    let mut text = format!("Stop {}: {}", stop.number, why(stop));
+    let session = stop.session.as_deref().map_or_else(|| "no session".into(), line);
+    let more = if stop.more_frames { " or more" } else { "" };
+    let _ = write!(text, "\n  {} of {session}, {}, {}{more} frames", line(&stop.reason), stop.state, stop.frames);
+    if let Some(parent) = stop.parent {
+        let _ = write!(text, ", on the stack of stop {parent}");
+    }
+    if !stop.holds.is_empty() {
+        let _ = write!(text, "\n  holds {}: others may wait for it", line(&stop.holds.join(", ")));
+    }
+    for (index, restart) in stop.restarts.iter().enumerate() {
+        let takes = if restart.arguments { " (takes an argument)" } else { "" };
+        let _ = write!(text, "\n  restart {index}: {}{takes}", of_restart(restart));
+    }
+    text
+}
+
+/// The condition in a line, or the reason where there is none.
+fn why(stop: &Stop) -> String {
+    match &stop.condition {
+        Some(condition) => line(&format!("{}: {}", condition.kind, condition.message)),
+        None => line(&stop.reason),
+    }
+}
+
+/// A restart's name and report in a line.
+fn of_restart(restart: &Restart) -> String {
+    line(&format!("[{}] {}", restart.name.as_deref().unwrap_or(""), restart.report))
+}
+
+/// Lists the frames of a stop, innermost first; files below `workspace` are named relative to it.
+///
+/// # Errors
+/// The stop was left (`stale`), or see [`Backend::query`].
+pub async fn frames<B: Backend>(
+    context: &Context<B>,
+    stop: u64,
+    workspace: &Path,
+) -> Result<(String, Value), ImageError> {
+    let page = context.query(DebugFrames { stop, start: 0, count: PAGE }).await?;
+    let mut texts = context.texts().await;
+    let mut text = format!("Stop {stop}, {} frames:", page.total);
+    let mut facts = Vec::new();
+    for frame in &page.frames {
+        let mut fact = json!({"frame": frame.number, "name": frame.name, "unwindable": frame.unwindable});
+        let _ = write!(text, "\n{}: {}", frame.number, line(&frame.name));
+        if frame.system {
+            text += " (system)";
+            fact["system"] = true.into();
+        }
+        if let Some(place) = &frame.place {
+            place_of(place, workspace, &mut texts, &mut text, &mut fact).await;
+        }
+        facts.push(fact);
+    }
+    Ok((text, json!({"stop": stop, "total": page.total, "frames": facts})))
+}
+
+/// Adds the place of a frame to its line and to its facts.
+async fn place_of(place: &Place, workspace: &Path, texts: &mut Texts, text: &mut String, fact: &mut Value) {
+    if let Some(form) = &place.form {
+        let _ = write!(text, "  in {}", line(form));
+        fact["form"] = form.clone().into();
+    }
+    let Some(file) = &place.file else { return };
+    let name = file.strip_prefix(workspace).unwrap_or(file).display().to_string();
+    fact["file"] = name.clone().into();
+    let start = place.span.map(|span| span.0).or(place.offset).filter(|_| !place.changed);
+    let known = match start {
+        Some(start) => texts.get(file).await.map(|text| (text, start)),
+        None => None,
+    };
+    match known {
+        Some((known, start)) => {
+            let rope = known.document.text();
+            let at = line_column(rope, start.min(rope.len_chars())).line;
+            fact["line"] = at.into();
+            let _ = write!(text, "  ({}:{at})", line(&name));
+        }
+        None if place.changed => {
+            fact["changed"] = true.into();
+            let _ = write!(text, "  ({}, changed since it was loaded)", line(&name));
+        }
+        None => {
+            let _ = write!(text, "  ({})", line(&name));
+        }
+    }
+}
+
+/// Lists the local variables of a frame.
+///
+/// # Errors
+/// The stop was left (`stale`), there is no such frame, or see [`Backend::query`].
+pub async fn locals<B: Backend>(backend: &B, stop: u64, frame: usize) -> Result<(String, Value), ImageError> {
+    let Locals { total, known, locals } = backend.query(DebugLocals { stop, frame, start: 0, count: PAGE }).await?;
+    let mut text = format!("Stop {stop}, frame {frame}, {total} variables");
+    if !known {
+        text += "; the compiler kept none: compile the function with (debug 1) or more";
+    }
+    for Local { name, value, missing } in &locals {
+        let shown = match (value, missing) {
+            (Some(value), _) => long_line(&value.text),
+            (None, missing) => format!("({})", line(missing.as_deref().unwrap_or("no value"))),
+        };
+        let _ = write!(text, "\n{} = {shown}", line(name));
+    }
+    Ok((text, json!({"stop": stop, "frame": frame, "total": total, "known": known, "locals": locals})))
+}
+
+/// Something to be done at a stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    /// Evaluates code where the variables of a frame are visible.
+    Eval {
+        /// The frame.
+        frame: usize,
+        /// The code.
+        code: String,
+    },
+    /// Invokes a restart.
+    Restart {
+        /// The restart's index.
+        restart: usize,
+        /// A form, for its argument.
+        code: Option<String>,
+    },
+    /// Returns the values of a form from a frame.
+    Return {
+        /// The frame.
+        frame: usize,
+        /// The form.
+        code: String,
+    },
+    /// Invokes the restart CONTINUE.
+    Continue,
+    /// Ends the evaluation.
+    Abort,
+}
+
+impl Deed {
+    /// Returns the stop of a number, and the deed there in words that name the stop, its condition,
+    /// and the restart or the frame's function.
+    ///
+    /// # Errors
+    /// The stop was left or has no such restart (`stale`), another one is on its stack (`busy`), or
+    /// see [`Backend::query`].
+    pub async fn at<B: Backend>(&self, backend: &B, number: u64) -> Result<(Stop, String), ImageError> {
+        let refused = |kind: &str, message: String| ImageError::Refused { kind: kind.into(), message };
+        let stops = all(backend).await?;
+        if let Some(inner) = stops.iter().find(|stop| stop.parent == Some(number)) {
+            let message = format!("Stop {} is on the stack of stop {number}: it must be left first.", inner.number);
+            return Err(refused(BUSY, message));
+        }
+        let Some(stop) = stops.into_iter().find(|stop| stop.number == number) else {
+            let message =
+                format!("There is no stop {number} (any more). The action `stops` lists those that there are.");
+            return Err(refused("stale", message));
+        };
+        let doing = match self {
+            Deed::Eval { frame, .. } => format!("Evaluate code in {}", function(backend, &stop, *frame).await?),
+            Deed::Return { frame, .. } => {
+                format!("Return the values of code from {}", function(backend, &stop, *frame).await?)
+            }
+            Deed::Restart { restart, .. } => match stop.restarts.get(*restart) {
+                Some(known) => format!("Invoke the restart {restart}, {},", of_restart(known)),
+                None => {
+                    return Err(refused("stale", format!("The stop {} has no restart {restart}.", stop.number)));
+                }
+            },
+            Deed::Continue => "Have the program go on".into(),
+            Deed::Abort => "Abort the evaluation".into(),
+        };
+        let session = stop.session.as_deref().map_or_else(|| "no session".into(), line);
+        let told = format!("{doing} at stop {number} of {session} ({})", why(&stop));
+        Ok((stop, told))
+    }
+
+    /// Returns the code that the deed runs.
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Deed::Eval { code, .. } | Deed::Return { code, .. } => Some(code),
+            Deed::Restart { code, .. } => code.as_deref(),
+            Deed::Continue | Deed::Abort => None,
+        }
+    }
+}
+
+/// A frame as its number and its function's name.
+async fn function<B: Backend>(backend: &B, stop: &Stop, frame: usize) -> Result<String, ImageError> {
+    let page = backend.query(DebugFrames { stop: stop.number, start: frame, count: 1 }).await?;
+    match page.frames.first() {
+        Some(Frame { name, .. }) => Ok(format!("frame {frame}, {},", line(name))),
+        None => Err(ImageError::Refused {
+            kind: "bad-params".into(),
+            message: format!("The stop {} has {} frames; there is no frame {frame}.", stop.number, page.total),
+        }),
+    }
+}
+
+/// Tells the end of a deed; the third is true if it failed.
+pub fn outcome(done: &Done) -> (String, Value, bool) {
+    let facts = json!({
+        "status": done.status,
+        "values": done.values,
+        "error": done.error.as_ref().map(|error| json!({"type": error.kind, "message": error.message})),
+    });
+    let text = match (done.status.as_str(), &done.error) {
+        ("ok", _) if done.values.is_empty() => "; No value".into(),
+        ("ok", _) => done.values.iter().map(|value| format!("=> {}", value.text)).collect::<Vec<_>>().join("\n"),
+        ("sent", _) => {
+            "Sent: the program leaves the stop. The action `stops` tells whether it has, and whether it stopped again."
+                .into()
+        }
+        (_, Some(error)) => format!("[ERROR] {}\n{}\nThe stop is as it was.", error.kind, error.message),
+        ("timeout", None) => "It took too long and was ended; the stop is as it was.".into(),
+        ("left", None) => "The code left the stop.".into(),
+        (other, None) => format!("It was ended: {other}."),
+    };
+    let failed = !matches!(done.status.as_str(), "ok" | "sent" | "left");
+    (text, facts, failed)
+}
+
+#[cfg(test)]
+#[path = "stops_tests.rs"]
+mod tests;

@@ -1,0 +1,128 @@
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use super::*;
+use crate::ide::fake::{FakeImage, context, run};
+
+fn stop(number: u64, parent: Option<u64>) -> Value {
+    json!({
+        "stop": number, "id": 7, "session": "cli-2", "thread": "worker", "level": 1, "parent": parent, "reason": "error",
+        "state": "waiting", "condition": {"type": "SIMPLE-ERROR", "message": "boom\nDeny: \u{202e}no"},
+        "restarts": [
+            {"name": "USE-OTHER", "report": "Use\nanother.", "arguments": true},
+            {"name": "ABORT", "report": "Abort.", "arguments": false},
+        ],
+        "holds": ["the compiler's lock"], "frames": 2, "more_frames": false,
+    })
+}
+
+fn image(stops: &[Value]) -> FakeImage {
+    let frame = json!({"number": 1, "name": "OUTER", "system": false, "unwindable": true, "place": null});
+    FakeImage::empty().answer("debug-stops", "", json!({"stops": stops})).answer(
+        "debug-frames",
+        "",
+        json!({"total": 2, "frames": [frame]}),
+    )
+}
+
+fn told(deed: &Deed, number: u64, stops: &[Value]) -> Result<String, (String, String)> {
+    match run(deed.at(&image(stops), number)) {
+        Ok((stop, told)) => {
+            assert_eq!(stop.number, number);
+            Ok(told)
+        }
+        Err(error) => Err((error.kind().to_owned(), error.to_string())),
+    }
+}
+
+#[test]
+fn a_stop_is_told_with_its_restarts_a_line_each() {
+    let stops = run(all(&image(&[stop(3, None)]))).unwrap();
+    let (text, facts) = listed(&stops);
+    insta::assert_snapshot!(text, @r"
+    Stop 3: SIMPLE-ERROR: boom Deny: \u{202e}no
+      error of cli-2, waiting, 2 frames
+      holds the compiler's lock: others may wait for it
+      restart 0: [USE-OTHER] Use another. (takes an argument)
+      restart 1: [ABORT] Abort.
+    ");
+    assert_eq!(facts["stops"][0]["stop"], 3);
+    assert_eq!(listed(&[]).0, "Nothing is stopped.");
+}
+
+#[test]
+fn a_stop_that_was_left_is_told_as_stale() {
+    let (kind, message) = told(&Deed::Abort, 4, &[stop(3, None)]).unwrap_err();
+    assert_eq!(kind, "stale");
+    assert!(message.starts_with("There is no stop 4 (any more)."), "{message}");
+}
+
+#[test]
+fn a_stop_with_another_on_its_stack_is_told_as_busy() {
+    let stops = [stop(3, None), stop(4, Some(3))];
+    let (kind, message) = told(&Deed::Continue, 3, &stops).unwrap_err();
+    assert_eq!(kind, "busy");
+    assert!(message.starts_with("Stop 4 is on the stack of stop 3"), "{message}");
+    assert!(told(&Deed::Continue, 4, &stops).is_ok());
+}
+
+#[test]
+fn what_a_person_is_asked_names_stop_condition_and_restart_in_a_line() {
+    let at = "at stop 3 of cli-2 (SIMPLE-ERROR: boom Deny: \\u{202e}no)";
+    for (deed, words) in [
+        (Deed::Restart { restart: 0, code: None }, "Invoke the restart 0, [USE-OTHER] Use another., "),
+        (Deed::Eval { frame: 1, code: "y".into() }, "Evaluate code in frame 1, OUTER, "),
+        (Deed::Return { frame: 1, code: "y".into() }, "Return the values of code from frame 1, OUTER, "),
+        (Deed::Continue, "Have the program go on "),
+        (Deed::Abort, "Abort the evaluation "),
+    ] {
+        assert_eq!(told(&deed, 3, &[stop(3, None)]).unwrap(), format!("{words}{at}"));
+    }
+    let (kind, message) = told(&Deed::Restart { restart: 2, code: None }, 3, &[stop(3, None)]).unwrap_err();
+    assert_eq!((kind.as_str(), message.as_str()), ("stale", "The stop 3 has no restart 2."));
+}
+
+#[test]
+fn frames_have_the_lines_of_files_that_did_not_change() {
+    let frame = |number: usize, place: Value| json!({"number": number, "name": format!("F{number}"), "system": number == 3, "unwindable": true, "place": place});
+    let frames = json!({"total": 4, "frames": [
+        frame(0, json!({"file": "/no/a.lisp", "span": [14, 19], "form": "(g x)"})),
+        frame(1, json!({"file": "/no/a.lisp", "offset": 0, "changed": true})),
+        frame(2, json!({"evaluation": 7, "span": [0, 3], "form": "(h)"})),
+        frame(3, Value::Null),
+    ]});
+    let image = FakeImage::empty().answer("debug-frames", "", frames);
+    let context = context(image, &[("a.lisp", "(defun f ()\n  (g x))\n")]);
+    let (text, facts) = run(super::frames(&context, 3, Path::new("/no"))).unwrap();
+    insta::assert_snapshot!(text, @r"
+    Stop 3, 4 frames:
+    0: F0  in (g x)  (a.lisp:2)
+    1: F1  (a.lisp, changed since it was loaded)
+    2: F2  in (h)
+    3: F3 (system)
+    ");
+    assert_eq!((&facts["frames"][0]["line"], &facts["frames"][1]["line"]), (&json!(2), &Value::Null));
+}
+
+#[test]
+fn a_value_that_the_compiler_did_not_keep_is_told_as_such() {
+    let locals = json!({"total": 2, "known": true, "locals": [
+        {"name": "K", "value": {"text": "(1\n2)", "type": "CONS", "reference": 5}, "missing": null},
+        {"name": "X", "value": null, "missing": "not kept"},
+    ]});
+    let image = FakeImage::empty().answer("debug-locals", "", locals);
+    let (text, facts) = run(super::locals(&image, 3, 1)).unwrap();
+    assert_eq!(text, "Stop 3, frame 1, 2 variables\nK = (1 2)\nX = (not kept)");
+    assert_eq!(facts["locals"][0]["value"]["type"], "CONS");
+}
+
+#[test]
+fn the_end_of_a_deed_is_told() {
+    let done = |done: Value| outcome(&serde_json::from_value(done).unwrap());
+    let (text, _, failed) = done(json!({"status": "ok", "values": [{"text": "14"}, {"text": "15"}]}));
+    assert_eq!((text.as_str(), failed), ("=> 14\n=> 15", false));
+    let (text, facts, failed) = done(json!({"status": "error", "error": {"type": "TYPE-ERROR", "message": "no"}}));
+    assert!(text.starts_with("[ERROR] TYPE-ERROR\nno") && failed && facts["error"]["type"] == "TYPE-ERROR", "{text}");
+    assert!(done(json!({"status": "timeout"})).2);
+    let (text, facts, failed) = done(json!({"status": "sent"}));
+    assert!(text.starts_with("Sent") && !failed && facts["status"] == "sent", "{text}");
+}

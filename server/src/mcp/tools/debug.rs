@@ -1,0 +1,240 @@
+//! `debug`: stopped programs. Looking at them asks nobody; what is done at a stop needs approval,
+//! since it is a person's program.
+
+use rmcp::model::JsonObject;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::stops::{self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Deed, Done, Stop};
+use crate::model::image::{ImageError, ImageState};
+use crate::session::Session;
+use crate::session::approval::{Class, Subject};
+
+/// The tool `debug`.
+pub(crate) struct Debug;
+
+/// What to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Action {
+    #[default]
+    Stops,
+    Frames,
+    Locals,
+    Eval,
+    Restart,
+    Return,
+    Continue,
+    Abort,
+}
+
+/// The tool's arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Default: stops
+    #[serde(default)]
+    action: Option<Action>,
+    /// Its number
+    #[serde(default)]
+    stop: Option<u64>,
+    /// Default: 0, innermost
+    #[serde(default)]
+    frame: Option<usize>,
+    /// Its number
+    #[serde(default)]
+    restart: Option<usize>,
+    /// For eval, return; a restart's argument
+    #[serde(default)]
+    code: Option<String>,
+}
+
+/// What the image tells of the stops.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Facts {
+    #[serde(flatten)]
+    facts: JsonObject,
+}
+
+impl Facts {
+    fn new(value: Value) -> Facts {
+        match value {
+            Value::Object(facts) => Facts { facts },
+            _ => Facts { facts: JsonObject::new() },
+        }
+    }
+}
+
+impl FromFailure for Facts {
+    fn from_failure(failure: Failure) -> Self {
+        Facts::new(json!({"error": {"type": failure.kind, "message": failure.message}}))
+    }
+}
+
+/// What a call means.
+#[derive(Debug, PartialEq, Eq)]
+enum Meaning {
+    Stops,
+    Frames(u64),
+    Locals(u64, usize),
+    Do(u64, Deed),
+}
+
+impl Input {
+    fn meaning(&self) -> Result<Meaning, Failure> {
+        let missing = |name: &str, what: &str| Failure {
+            kind: "bad-arguments".into(),
+            message: format!("Bad arguments for debug: `{name}` is missing: it must be {what}."),
+        };
+        let action = self.action.unwrap_or_default();
+        if action == Action::Stops {
+            return Ok(Meaning::Stops);
+        }
+        let stop = self.stop.ok_or_else(|| missing("stop", "a number that the action `stops` gives"))?;
+        let code = || self.code.clone().ok_or_else(|| missing("code", "a form"));
+        let frame = self.frame.unwrap_or_default();
+        let deed = match action {
+            Action::Stops => return Ok(Meaning::Stops),
+            Action::Frames => return Ok(Meaning::Frames(stop)),
+            Action::Locals => return Ok(Meaning::Locals(stop, frame)),
+            Action::Eval => Deed::Eval { frame, code: code()? },
+            Action::Return => Deed::Return { frame, code: code()? },
+            Action::Restart => {
+                let restart = self.restart.ok_or_else(|| missing("restart", "the number of a restart of the stop"))?;
+                Deed::Restart { restart, code: self.code.clone() }
+            }
+            Action::Continue => Deed::Continue,
+            Action::Abort => Deed::Abort,
+        };
+        Ok(Meaning::Do(stop, deed))
+    }
+}
+
+fn failed(error: ImageError) -> Failure {
+    Failure::of(error, None)
+}
+
+impl Tool for Debug {
+    type Input = Input;
+    type Output = Facts;
+
+    const NAME: &'static str = "debug";
+    const TITLE: &'static str = "Debugger";
+    const DESCRIPTION: &'static str = "Programs that stopped at an error: stops (with restarts), frames, locals. A person is asked before \
+eval in a frame, restart, return, continue, abort.";
+    const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
+    const NEEDS_IMAGE: bool = false;
+
+    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+        let Meaning::Do(number, deed) = input.meaning()? else { return Ok(None) };
+        is_running(&call.session)?;
+        let (_, what) = deed.at(&call.session, number).await.map_err(failed)?;
+        let code = deed.code().map(str::to_owned);
+        // An abort runs nothing that the evaluation would not run when it fails.
+        let also = (deed != Deed::Abort).then_some(Class::Eval);
+        Ok(Some((Class::Debug, Subject { what, code, also, ..Subject::default() })))
+    }
+
+    async fn call(call: Call, input: Input) -> Reply<Facts> {
+        let meaning = match input.meaning() {
+            Ok(meaning) => meaning,
+            Err(failure) => return failure.into(),
+        };
+        let session = &call.session;
+        let looked = match meaning {
+            Meaning::Stops if is_running(session).is_err() => Ok(stops::listed(&[])),
+            Meaning::Stops => stops::all(session).await.map(|stops| stops::listed(&stops)),
+            Meaning::Frames(stop) => {
+                let context = session.context(call.client).await;
+                stops::frames(&context, stop, session.workspace()).await
+            }
+            Meaning::Locals(stop, frame) => stops::locals(session, stop, frame).await,
+            Meaning::Do(number, deed) => {
+                return match act(&call, number, deed).await {
+                    Ok((text, facts, failed)) => Reply::new(text, Facts::new(facts), failed),
+                    Err(failure) => failure.into(),
+                };
+            }
+        };
+        match looked {
+            Ok((text, facts)) => Reply::new(text, Facts::new(facts), false),
+            Err(error) => failed(error).into(),
+        }
+    }
+}
+
+/// Fails where there is no image, which is not started for this.
+fn is_running(session: &Session) -> Result<(), Failure> {
+    match session.image_state() {
+        ImageState::Ready { .. } => Ok(()),
+        _ => Err(Failure { kind: "stale".into(), message: "Nothing is stopped: no image runs.".into() }),
+    }
+}
+
+/// Does at a stop what was permitted.
+async fn act(call: &Call, number: u64, deed: Deed) -> Result<(String, Value, bool), Failure> {
+    let session = &call.session;
+    is_running(session)?;
+    let (stop, told) = deed.at(session, number).await.map_err(failed)?;
+    // While a person read the question, the image may have been restarted, whose stops are
+    // numbered anew.
+    if call.permit.as_ref().is_none_or(|permit| permit.what() != told) {
+        let message = format!("Stop {number} is not the one that approval was asked for any more; look at it again.");
+        return Err(Failure { kind: "stale".into(), message });
+    }
+    let done = perform(session, &stop, deed).await.map_err(failed)?;
+    Ok(stops::outcome(&done))
+}
+
+async fn perform(session: &Session, at: &Stop, deed: Deed) -> Result<Done, ImageError> {
+    let stop = at.number;
+    match deed {
+        Deed::Eval { frame, code } => session.at_stop(DebugEval { stop, frame, code, debug: false }).await,
+        Deed::Return { frame, code } => session.at_stop(DebugReturn { stop, frame, code }).await,
+        Deed::Restart { restart, code } => {
+            let name = at.restarts.get(restart).and_then(|restart| restart.name.clone());
+            let arguments = code.into_iter().collect();
+            session.at_stop(DebugRestart { stop, index: restart, name, arguments, input: None }).await
+        }
+        Deed::Continue => session.at_stop(DebugContinue { stop }).await,
+        Deed::Abort => session.at_stop(DebugAbort { stop }).await,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn meaning(arguments: Value) -> Result<Meaning, Failure> {
+        serde_json::from_value::<Input>(arguments).unwrap().meaning()
+    }
+
+    #[test]
+    fn looking_is_no_deed() {
+        assert_eq!(meaning(json!({})).unwrap(), Meaning::Stops);
+        assert_eq!(meaning(json!({"action": "frames", "stop": 3})).unwrap(), Meaning::Frames(3));
+        assert_eq!(meaning(json!({"action": "locals", "stop": 3})).unwrap(), Meaning::Locals(3, 0));
+        for action in ["eval", "restart", "return", "continue", "abort"] {
+            let all = json!({"action": action, "stop": 3, "frame": 1, "restart": 0, "code": "1"});
+            assert!(matches!(meaning(all).unwrap(), Meaning::Do(3, _)), "{action}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        for (arguments, name) in [
+            (json!({"action": "frames"}), "`stop`"),
+            (json!({"action": "abort"}), "`stop`"),
+            (json!({"action": "eval", "stop": 1}), "`code`"),
+            (json!({"action": "return", "stop": 1}), "`code`"),
+            (json!({"action": "restart", "stop": 1, "code": "1"}), "`restart`"),
+        ] {
+            let failure = meaning(arguments.clone()).unwrap_err();
+            assert!(failure.kind == "bad-arguments" && failure.message.contains(name), "{arguments}: {failure:?}");
+        }
+    }
+}
