@@ -14,7 +14,8 @@ vsix=$root/editors/vscode/consort.vsix
 [ -f "$vsix" ] || { echo "package the extension first: npm run package in editors/vscode" >&2; exit 2; }
 if [ $# -gt 0 ]; then export ONLY=$1; fi
 mkdir -p "$out"
-rm -f "$out"/failure-*
+# An older log would say an older port.
+rm -f "$out"/failure-* "$out/code-server.log"
 
 place=$E2E_PLACE
 group=
@@ -59,7 +60,7 @@ setsid "$node" "$code/out/node/entry.js" "${common[@]}" --auth none --bind-addr 
 group=$!
 # It says which port it got.
 end=$((SECONDS + CONSORT_TEST_PATIENCE / 1000))
-until address=$(sed -n 's/.*HTTP server listening on \(http:[^ ]*[0-9]\).*/\1/p' "$out/code-server.log" | head -1) && [ -n "$address" ]; do
+until address=$(sed -n 's/.*HTTP server listening on \(http:[^ ]*[0-9]\).*/\1/p' "$out/code-server.log" 2>/dev/null | head -1) && [ -n "$address" ]; do
   if ! kill -0 "$group" 2>/dev/null || [ "$SECONDS" -gt "$end" ]; then
     echo "FAILED: code-server does not listen; tests/out/vscode/code-server.log:"
     cat "$out/code-server.log"
