@@ -452,6 +452,8 @@ T.it('text objects take the form and what is in it', function()
   T.eq('double 21', vim.fn.getreg('"'))
   vim.cmd.normal('y2af')
   T.eq('(list (double 21) "𝄞")', vim.fn.getreg('"'))
+  vim.cmd.normal('y9af') -- there are not so many, and all of the text is none of them
+  T.eq('', vim.fn.getreg('"'))
 end)
 
 T.it('structure is edited by the server\'s scanner', function()

@@ -98,7 +98,7 @@ end
 
 --- The range of the list around the cursor, by `textDocument/selectionRange`.
 ---@param client vim.lsp.Client
----@param count integer which list, from the innermost
+---@param count integer which list, from the innermost; with math.huge the outermost
 ---@return integer[]? range { row, column, end row, end column }, 0-based bytes, end exclusive
 local function list_around(client, count)
   local place = inside(client)
@@ -115,7 +115,9 @@ local function list_around(client, count)
       return math.min(#line, vim.str_byteindex(line, client.offset_encoding, position.character, false))
     end
     local r = { range.start.line, bytes(range.start), range['end'].line, bytes(range['end']) }
-    local text = table.concat(vim.api.nvim_buf_get_text(0, r[1], r[2], r[3], r[4], {}), '\n')
+    -- All of the text ends where a further line would begin.
+    local within = r[3] < vim.api.nvim_buf_line_count(0)
+    local text = within and table.concat(vim.api.nvim_buf_get_text(0, r[1], r[2], r[3], r[4], {}), '\n') or ''
     if text:match('^%(.*%)$') and not vim.deep_equal(r, last) then
       last = r
       count = count - 1
@@ -123,6 +125,14 @@ local function list_around(client, count)
     end
     node = node.parent
   end
+  return count == math.huge and last or nil
+end
+
+--- The range of the top-level list around the cursor.
+---@return integer[]? range as that of `list_around`
+function M.top_level()
+  local client = client_of.need()
+  return client and list_around(client, math.huge)
 end
 
 --- Select the form around the cursor (`af`), or what is in it (`if`).
