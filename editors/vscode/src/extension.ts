@@ -3,6 +3,7 @@ import * as vscode from 'vscode'
 import { copyConfiguration, registerMcpServer } from './agents.js'
 import { Approvals } from './approval.js'
 import { PackagesTree, ThreadsTree } from './browse.js'
+import { Debugger } from './debugger.js'
 import { Documents, SCHEME } from './documents.js'
 import { Evaluator, rangeOf, type What } from './evaluate.js'
 import { reportText } from './format.js'
@@ -48,6 +49,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     registerIndentation(SELECTOR),
     new Unbalanced(() => void server.start()),
     new Approvals(server, documents),
+    new Debugger(server),
     tests, packages, threads, threadsView,
     threadsView.onDidChangeVisibility(() => (threads.visible = threadsView.visible)),
     vscode.window.registerTreeDataProvider('consort.packages', packages),

@@ -88,14 +88,19 @@ export class Server implements vscode.Disposable {
     return this.client?.state === State.Running
   }
 
+  /** Where the program `consort` is now. */
+  program(): Found | undefined {
+    return findBinary(serverPath(), this.folder?.fsPath, this.context.extensionPath, process.env)
+  }
+
   async start(): Promise<void> {
     await this.stop()
     if (!vscode.workspace.isTrusted) {
       this.become({ state: 'down', why: 'untrusted' })
       return
     }
-    const setting = vscode.workspace.getConfiguration('consort').get<string>('server.path', '')
-    this.found = findBinary(setting, this.folder?.fsPath, this.context.extensionPath, process.env)
+    const setting = serverPath()
+    this.found = this.program()
     await vscode.commands.executeCommand('setContext', 'consort.binaryFound', this.found !== undefined)
     if (this.found === undefined) {
       this.log.warn(setting === '' ? 'The program `consort` is not on PATH.' : `consort.server.path is ${setting}: no program is there.`)
@@ -248,6 +253,8 @@ export class Server implements vscode.Disposable {
     }
   }
 }
+
+const serverPath = (): string => vscode.workspace.getConfiguration('consort').get<string>('server.path', '')
 
 /** The condition in a few words. */
 export function describe(condition: Condition): string {

@@ -11,6 +11,7 @@ interface Manifest {
     keybindings: { command: string; key: string; when?: string }[]
     menus: Record<string, { command: string; when?: string }[]>
     languages: { id: string; extensions: string[] }[]
+    debuggers: { type: string; languages: string[]; initialConfigurations: { type: string; request: string; evaluate?: string }[]; configurationAttributes: { launch: { properties: { evaluate: { enum: string[] } } } } }[]
     walkthroughs: { steps: { media: { markdown: string } }[] }[]
   }
 }
@@ -55,7 +56,7 @@ test('nothing names a host to load from', () => {
 
 test('activation waits for nothing and is not asked for by every window', () => {
   const { activationEvents } = JSON.parse(readFileSync('package.json', 'utf8')) as { activationEvents: string[] }
-  assert.deepEqual(activationEvents.filter((event) => !/^(onLanguage|workspaceContains):/.test(event)), [])
+  assert.deepEqual(activationEvents.filter((event) => !/^(onLanguage:|workspaceContains:|onDebug\w+:consort$)/.test(event)), [])
   const extension = readFileSync('src/extension.ts', 'utf8')
   const activate = extension.slice(extension.indexOf('export function activate'))
   assert.match(activate, /^export function activate/, 'activate is not async')
@@ -74,4 +75,25 @@ test("SLIME's keys are an option, and the sheet has all that are on", () => {
   assert.match(plain, /^Alt\+Enter +Evaluate the Top-Level Form$/m)
   assert.match(both, /^Alt\+Enter, Ctrl\+C Ctrl\+C +Evaluate the Top-Level Form$/m)
   assert.match(both, /^Ctrl\+Alt\+L E, Ctrl\+X Ctrl\+E /m)
+})
+
+test('the debugger of the manifest is the one that is registered, for the same languages', () => {
+  const code = readFileSync('src/debugger.ts', 'utf8')
+  const [own, ...others] = contributes.debuggers
+  assert.deepEqual(others, [])
+  assert.equal(own?.type, /const TYPE = '(\w+)'/.exec(code)?.[1])
+  assert.deepEqual(own?.languages, [...(/LANGUAGES = \[([^\]]*)\]/.exec(readFileSync('src/server.ts', 'utf8'))?.[1] ?? '').matchAll(/'(\w+)'/g)].map(([, name]) => name))
+  const values = [...(/EVALUATE[^{]*\{([^}]*)\}/.exec(code)?.[1] ?? '').matchAll(/'?([\w-]+)'?:/g)].map(([, name]) => name)
+  assert.deepEqual(own?.configurationAttributes.launch.properties.evaluate.enum, values)
+  for (const { type, evaluate } of own?.initialConfigurations ?? []) {
+    assert.equal(type, own?.type)
+    assert.ok(evaluate === undefined || values.includes(evaluate), evaluate)
+  }
+  // A gutter without breakpoints: there are none yet.
+  assert.ok(!('breakpoints' in contributes))
+})
+
+test('a debugger is refused in a folder that is not trusted, before the program is looked for', () => {
+  const adapter = /private adapter\(\)[^]*?\n {2}\}/.exec(readFileSync('src/debugger.ts', 'utf8'))?.[0] ?? ''
+  assert.match(adapter, /isTrusted\) throw[^]*server\.program\(\)/)
 })

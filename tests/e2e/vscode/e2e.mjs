@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import activation from './steps/activation.mjs'
 import approval from './steps/approval.mjs'
 import backtrace from './steps/backtrace.mjs'
+import debugging from './steps/debugger.mjs'
 import evaluation from './steps/evaluation.mjs'
 import expansion from './steps/expansion.mjs'
 import fixing from './steps/fixing.mjs'
@@ -38,7 +39,7 @@ async function loaded() {
 const about = { workbench, page: workbench.page, place, step: steps.step, status, loaded }
 
 await workbench.folder('telegraph')
-for (const part of [fixing, evaluation, repl, lasting, expansion, profile, approval, names, backtrace, testing, trees, typing, activation, program]) await part(about)
+for (const part of [fixing, evaluation, repl, lasting, expansion, profile, approval, names, backtrace, debugging, testing, trees, typing, activation, program]) await part(about)
 await steps.step('no outside host was asked', async () => assert.deepEqual([...workbench.outside], []))
 
 await workbench.context.close()

@@ -1,0 +1,190 @@
+// VS Code's debugger for Lisp: the program `consort dap`, what F5 evaluates, and the restarts of a stop.
+import * as vscode from 'vscode'
+import { lispEditor, rangeOf, type What } from './evaluate.js'
+import { plain } from './format.js'
+import { packageAt } from './reader.js'
+import { complain, LANGUAGES, type Server } from './server.js'
+import { formsOf, restartOf, restartRows, restartTitle, Stops, stopText, type Restart, type Stop } from './stops.js'
+
+const TYPE = 'consort'
+const UNTRUSTED = "Consort: a debugger runs the workspace's code, and waits until you trust this folder."
+const LIST = 'Choose a Restart…'
+/** How many restarts a notification has buttons for. */
+const BUTTONS = 3
+
+/** The values of `evaluate` in a configuration, and the text that each means. */
+const EVALUATE: Readonly<Record<string, What>> = { form: 'form', 'top-level': 'top-level', selection: 'region', file: 'buffer' }
+const FORM: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the Form at the Cursor', evaluate: 'top-level' }
+const FILE: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the File', evaluate: 'file' }
+const ATTACH: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Attach to the Lisp Image' }
+
+/** What a debug adapter says of a stop. */
+interface Said {
+  type?: string
+  event?: string
+  body?: { threadId?: number; text?: string | null; description?: string }
+}
+
+export class Debugger implements vscode.Disposable {
+  private readonly stops = new Stops()
+  private readonly sessions = new Map<string, vscode.DebugSession>()
+  private readonly subscriptions: vscode.Disposable[]
+
+  constructor(private readonly server: Server) {
+    const configurations: vscode.DebugConfigurationProvider = {
+      provideDebugConfigurations: () => [FORM, FILE, ATTACH],
+      resolveDebugConfiguration: (_, configuration) => this.resolve(configuration),
+      // Afterwards VS Code replaces nothing: `${file}` in a form is text.
+      resolveDebugConfigurationWithSubstitutedVariables: (_, configuration) => this.withCode(configuration),
+    }
+    this.subscriptions = [
+      vscode.debug.registerDebugConfigurationProvider(TYPE, configurations),
+      vscode.debug.registerDebugConfigurationProvider(TYPE, { provideDebugConfigurations: () => [FORM, FILE, ATTACH] }, vscode.DebugConfigurationProviderTriggerKind.Dynamic),
+      vscode.debug.registerDebugAdapterDescriptorFactory(TYPE, { createDebugAdapterDescriptor: () => this.adapter() }),
+      vscode.debug.registerDebugAdapterTrackerFactory(TYPE, { createDebugAdapterTracker: (session) => this.follow(session) }),
+      // The word of a variable is all of its name, `*print-base*` as well.
+      vscode.languages.registerEvaluatableExpressionProvider(LANGUAGES, {
+        provideEvaluatableExpression: (document, position) => {
+          const range = document.getWordRangeAtPosition(position)
+          return range && new vscode.EvaluatableExpression(range)
+        },
+      }),
+      vscode.commands.registerCommand('consort.editor.debugForm', () => this.debugForm()),
+      vscode.commands.registerCommand('consort.editor.restarts', () => this.restarts()),
+    ]
+  }
+
+  dispose(): void {
+    for (const subscription of this.subscriptions) subscription.dispose()
+  }
+
+  /** The program that the language client runs, for the same workspace. */
+  private adapter(): vscode.DebugAdapterDescriptor {
+    if (!vscode.workspace.isTrusted) throw new Error(UNTRUSTED)
+    const found = this.server.program()
+    if (found === undefined) throw new Error('Consort: the program `consort` was not found. "Consort: Get Started" shows how to install it.')
+    const folder = this.server.folder?.fsPath
+    this.server.log.info(`starting ${found.path} dap (found by: ${found.how})`)
+    return folder === undefined
+      ? new vscode.DebugAdapterExecutable(found.path, ['dap'])
+      : new vscode.DebugAdapterExecutable(found.path, ['dap', '--workspace', folder], { cwd: folder })
+  }
+
+  /** The configuration that is meant; undefined, which ends the start, where nothing may run. */
+  private resolve(configuration: vscode.DebugConfiguration): vscode.DebugConfiguration | undefined {
+    if (!vscode.workspace.isTrusted) {
+      void vscode.window.showWarningMessage(UNTRUSTED)
+      return undefined
+    }
+    // F5 without a launch.json gives nothing at all.
+    return configuration.type ? configuration : { ...FORM }
+  }
+
+  /** The configuration with the code in it that is meant; undefined when there is none. */
+  private withCode(configuration: vscode.DebugConfiguration): vscode.DebugConfiguration | undefined {
+    if (configuration.request === 'attach' || typeof configuration['code'] === 'string') return configuration
+    const wanted: unknown = configuration['evaluate'] ?? 'top-level'
+    const what = typeof wanted === 'string' ? EVALUATE[wanted] : undefined
+    if (what === undefined) {
+      void vscode.window.showErrorMessage(`Consort: "evaluate" in the debug configuration is one of ${Object.keys(EVALUATE).join(', ')}.`)
+      return undefined
+    }
+    const editor = lispEditor()
+    if (editor === undefined) return undefined
+    const range = rangeOf(editor, what === 'top-level' && !editor.selection.isEmpty ? 'region' : what)
+    if (range === undefined) {
+      void vscode.window.showInformationMessage('Consort: there is no form here.')
+      return undefined
+    }
+    const text = editor.document.getText()
+    const inForce = packageAt(text, editor.document.offsetAt(range.start))
+    return { ...configuration, code: editor.document.getText(range), ...(inForce === undefined || 'package' in configuration ? {} : { package: inForce }) }
+  }
+
+  private async debugForm(): Promise<void> {
+    const folder = this.server.folder
+    // What stands in the editor is evaluated: no file needs to be saved.
+    await vscode.debug.startDebugging(folder && vscode.workspace.getWorkspaceFolder(folder), FORM, { suppressSaveBeforeStart: true })
+  }
+
+  private follow(session: vscode.DebugSession): vscode.DebugAdapterTracker {
+    this.sessions.set(session.id, session)
+    const ended = (): void => {
+      this.stops.ended(session.id)
+      this.sessions.delete(session.id)
+    }
+    return {
+      onDidSendMessage: ({ type, event, body }: Said) => {
+        if (type !== 'event' || body?.threadId === undefined) return
+        if (event === 'continued') this.stops.continued(session.id, body.threadId)
+        if (event !== 'stopped') return
+        const { stop, first } = this.stops.stopped(session.id, body.threadId)
+        if (first) void this.tell(stop, stopText(body.text ?? undefined, body.description)).catch(complain)
+      },
+      onWillStopSession: ended,
+      onExit: ended,
+    }
+  }
+
+  /** The restarts of a stop; a refusal when it was left. */
+  private async restartsOf(stop: Stop): Promise<{ session: vscode.DebugSession; restarts: Restart[] }> {
+    const session = this.sessions.get(stop.session)
+    if (session === undefined || !this.stops.has(stop)) throw new Error('That stop was left.')
+    const { restarts } = (await session.customRequest('consort/restarts', { threadId: stop.thread })) as { restarts: Restart[] }
+    return { session, restarts }
+  }
+
+  /** The notification of a stop, with its first restarts. */
+  private async tell(stop: Stop, text: string): Promise<void> {
+    const { restarts } = await this.restartsOf(stop)
+    const buttons = restarts.slice(0, BUTTONS).map((restart) => ({ title: restartTitle(restart), restart }))
+    const chosen = await vscode.window.showWarningMessage<vscode.MessageItem & { restart?: Restart }>(text, ...buttons, { title: LIST })
+    if (chosen === undefined) return
+    if (chosen.restart === undefined) await this.choose(stop)
+    else await this.invoke(stop, chosen.restart)
+  }
+
+  /** The command: the restarts of the stop that the debugger's views show, else of the newest. */
+  private async restarts(): Promise<void> {
+    const item = vscode.debug.activeStackItem
+    const stop = this.stops.find(item?.session.id ?? vscode.debug.activeDebugSession?.id, item?.threadId)
+    if (stop === undefined) void vscode.window.showInformationMessage('Consort: nothing is stopped.')
+    else await this.choose(stop).catch(complain)
+  }
+
+  /** The list of restarts: a digit takes one at once. */
+  private async choose(stop: Stop): Promise<void> {
+    const { restarts } = await this.restartsOf(stop)
+    const pick = vscode.window.createQuickPick<ReturnType<typeof restartRows>[number]>()
+    const chosen = await new Promise<Restart | undefined>((resolve) => {
+      Object.assign(pick, { title: 'Restarts', placeholder: 'A number, or a word of the name', matchOnDescription: true, items: restartRows(restarts) })
+      pick.onDidChangeValue((value) => {
+        const restart = restartOf(value, restarts)
+        if (restart !== undefined) resolve(restart)
+      })
+      pick.onDidAccept(() => resolve(pick.activeItems[0]?.restart))
+      pick.onDidHide(() => resolve(undefined))
+      pick.show()
+    })
+    pick.dispose()
+    if (chosen !== undefined) await this.invoke(stop, chosen)
+  }
+
+  private async invoke(stop: Stop, restart: Restart): Promise<void> {
+    let given: string[] = []
+    if (restart.arguments) {
+      const title = `Arguments of ${restartTitle(restart)}`
+      const typed = await vscode.window.showInputBox({
+        title, prompt: `${plain(restart.report)}: Lisp forms, evaluated in the innermost frame`, ignoreFocusOut: true,
+        validateInput: (text) => (formsOf(text) === undefined ? 'A form is not complete.' : undefined),
+      })
+      if (typed === undefined) return
+      given = formsOf(typed) ?? []
+    }
+    const session = this.sessions.get(stop.session)
+    if (session === undefined || !this.stops.has(stop)) throw new Error('That stop was left.')
+    await session.customRequest('consort/invokeRestart', {
+      threadId: stop.thread, index: restart.index, ...(restart.name === null ? {} : { name: restart.name }), ...(given.length === 0 ? {} : { arguments: given }),
+    })
+  }
+}

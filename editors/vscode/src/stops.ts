@@ -1,0 +1,98 @@
+// Stops of programs, as the debugger's views show them: which there are, and their restarts in words. No `vscode` here: it is tested without.
+import { oneLine, plain } from './format.js'
+import { read } from './reader.js'
+
+/** A restart as `consort/restarts` gives it. */
+export interface Restart {
+  index: number
+  name: string | null
+  report: string
+  /** Whether it takes arguments. */
+  arguments: boolean
+}
+
+/** A stop of a thread, known to a debug session. */
+export interface Stop {
+  session: string
+  thread: number
+  /** Tells this stop from an earlier one of the same thread. */
+  serial: number
+}
+
+/** The stops that the debug sessions know. Every session is told of every stop; a person is told once. */
+export class Stops {
+  private readonly known: Stop[] = []
+  /** For each stopped thread, the session that speaks of it. */
+  private readonly speakers = new Map<number, string>()
+  private serial = 0
+
+  /** Takes note of a stop; `first` when no other session speaks of its thread. */
+  stopped(session: string, thread: number): { stop: Stop; first: boolean } {
+    this.forget((one) => one.session === session && one.thread === thread)
+    const stop = { session, thread, serial: ++this.serial }
+    this.known.push(stop)
+    if (!this.speakers.has(thread)) this.speakers.set(thread, session)
+    return { stop, first: this.speakers.get(thread) === session }
+  }
+
+  continued(session: string, thread: number): void {
+    this.forget((one) => one.session === session && one.thread === thread)
+    if (this.speakers.get(thread) === session) this.speakers.delete(thread)
+  }
+
+  ended(session: string): void {
+    this.forget((one) => one.session === session)
+    for (const [thread, speaker] of [...this.speakers]) if (speaker === session) this.speakers.delete(thread)
+  }
+
+  /** Whether nobody has left the stop, as far as is known. */
+  has(stop: Stop): boolean {
+    return this.known.includes(stop)
+  }
+
+  /** The stop of this thread of a session; without a thread, or when that is not stopped, the newest of the session; else the newest of all. */
+  find(session?: string, thread?: number): Stop | undefined {
+    const newest = (condition: (one: Stop) => boolean): Stop | undefined => this.known.filter(condition).at(-1)
+    return (
+      newest((one) => one.session === session && one.thread === thread) ??
+      newest((one) => one.session === session) ??
+      newest(() => true)
+    )
+  }
+
+  private forget(condition: (one: Stop) => boolean): void {
+    for (let at = this.known.length - 1; at >= 0; at--) if (condition(this.known[at] as Stop)) this.known.splice(at, 1)
+  }
+}
+
+/** The message of a stop: its condition, or what else stopped it. */
+export function stopText(text: string | undefined, description: string | undefined): string {
+  return plain(oneLine(text ?? description ?? 'Stopped', 300))
+}
+
+/** The rows of a list of restarts, each with its number. */
+export function restartRows<R extends Restart>(restarts: readonly R[]): { label: string; description: string; restart: R }[] {
+  return restarts.map((restart) => ({
+    label: restartTitle(restart),
+    description: plain(oneLine(`${restart.report}${restart.arguments ? ' (takes arguments)' : ''}`, 200)),
+    restart,
+  }))
+}
+
+/** A restart's number and name, for a button. */
+export function restartTitle({ index, name, report }: Restart): string {
+  return plain(oneLine(`${index}: ${name ?? report}`, 40))
+}
+
+/** The restart that a single digit means. */
+export function restartOf<R extends Restart>(typed: string, restarts: readonly R[]): R | undefined {
+  return /^[0-9]$/.test(typed) ? restarts.find(({ index }) => index === Number(typed)) : undefined
+}
+
+/** The Lisp forms of a text that a person typed, one by one; undefined when the text ends inside of one. */
+export function formsOf(text: string): string[] | undefined {
+  const { forms, open, inside } = read(text)
+  // A lone comment leaves nothing behind it: a line break ends it.
+  if (open.length > 0 || (inside !== undefined && inside !== 'comment')) return undefined
+  return forms.map(({ start, end }) => text.slice(start, end))
+}

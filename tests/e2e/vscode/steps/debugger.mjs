@@ -1,0 +1,82 @@
+// A form that fails stops in VS Code's own debugger: its frames, its restarts by number, and the program that goes on.
+import assert from 'node:assert/strict'
+import { once } from '../workbench.mjs'
+
+const CODE = `(defun half (x)
+  (restart-case (error "no \${file} in [it](command:x) ~a" x)
+    (go-on () :report "Go on \$(check)." (format t "went on~%") (/ x 2))))
+(half 84)`
+
+export default async function ({ workbench, page, step }) {
+  const stop = page.locator('.notification-toast', { hasText: 'SIMPLE-ERROR: no' })
+  const frames = page.locator('.debug-call-stack .stack-frame')
+  const chord = async (key) => {
+    await page.keyboard.press('Control+Alt+l')
+    await page.keyboard.press(key)
+  }
+
+  /** The text of the debug console, which the first session of a window opens and no later one. */
+  const console = async () => {
+    if (!(await page.locator('.repl').isVisible())) await workbench.probe.execute('workbench.debug.action.toggleRepl')
+    return page.locator('.repl .monaco-list-rows').innerText(once)
+  }
+  const over = () => workbench.until('the end of the session', async () => !(await page.locator('.debug-toolbar').isVisible()))
+
+  await step('a form that fails stops in the debugger, and goes on by a restart', async () => {
+    await workbench.scratch(CODE)
+    await page.keyboard.press('Control+a')
+    await workbench.knows('all of the text to be selected', ({ active }) => active?.selection.start.line === 0 && active.selection.end.line === 3)
+    await chord('g')
+    // The text is as it was evaluated, and nothing in it is a link, an icon or a variable of VS Code's.
+    await stop.waitFor()
+    assert.match(await stop.locator('.notification-list-item-message').innerText(), /no \$\{file\} in \[it\]\\u\{28\}command:x\) 84/)
+    assert.equal(await stop.locator('.notification-list-item-message a').count(), 0)
+    await stop.locator('.monaco-button', { hasText: '0: GO-ON' }).waitFor()
+    await workbench.until('the call stack', async () => {
+      await page.keyboard.press('Control+Shift+d')
+      return workbench.soon(() => frames.filter({ hasText: 'HALF' }).first().isVisible())
+    })
+    await workbench.both('15-debugger', () => frames.filter({ hasText: 'HALF' }).first().waitFor())
+
+    const row = workbench.quickInput().locator('.monaco-list-row', { hasText: '0: GO-ON' })
+    await workbench.until('the restarts', async () => {
+      await chord('Shift+G')
+      return workbench.soon(() => row.isVisible())
+    })
+    assert.match(await row.innerText(), /Go on \$\\u\{28\}check\)\./)
+    await workbench.picture('16-restarts-dark')
+    await page.keyboard.press('0')
+    await workbench.until('the value in the debug console', async () => {
+      const text = await console()
+      return text.includes('went on') && /^42$/m.test(text)
+    })
+    await over()
+  })
+
+  await step('a restart of the notification asks for its argument', async () => {
+    await workbench.scratch('(restart-case (error "No value.")\n  (use-other (value) :report "Use another." :interactive (lambda () (list 1)) (list :other value)))')
+    await page.keyboard.press('ArrowUp')
+    await chord('g')
+    const button = page.locator('.notification-toast', { hasText: 'SIMPLE-ERROR: No value.' }).locator('.monaco-button', { hasText: '0: USE-OTHER' })
+    const input = workbench.quickInput().locator('input').first()
+    await button.click()
+    await input.waitFor()
+    // Half a form is not taken.
+    await input.fill('(* 6 ')
+    await input.press('Enter')
+    await workbench.quickInput().filter({ hasText: 'A form is not complete.' }).waitFor()
+    await input.fill('(* 6 7)')
+    await workbench.enter('(* 6 7)')
+    await workbench.until('the value in the debug console', async () => (await console()).includes('(:OTHER 42)'))
+    await over()
+  })
+
+  await step('F5 evaluates the form at the cursor without a launch.json', async () => {
+    await workbench.scratch('(+ 40 1)\n\n(list :f5 (* 6 7))\n')
+    await page.keyboard.press('ArrowUp')
+    await workbench.knows('the cursor in the form', ({ active }) => active?.selection.active.line === 2)
+    await page.keyboard.press('F5')
+    await workbench.until('the value in the debug console', async () => (await console()).includes('(:F5 42)'))
+    await over()
+  })
+}
