@@ -1,0 +1,137 @@
+--- The debugger, with nvim-dap: `require('consort.dap').setup()`; see :help consort-debugger.
+local client_of = require('consort.client')
+
+local M = {}
+local TYPE = 'consort'
+local MISSING = "a debugger needs nvim-dap (https://github.com/mfussenegger/nvim-dap), which is not on 'runtimepath'; `consort.dap.setup()` did nothing"
+
+---@return table? dap
+local function nvim_dap()
+  local found, dap = pcall(require, 'dap')
+  if found then return dap end
+  -- One that is there and fails has an error of its own, which is to be seen.
+  if #vim.api.nvim_get_runtime_file('lua/dap.lua', false) + #vim.api.nvim_get_runtime_file('lua/dap/init.lua', false) > 0 then error(dap, 0) end
+  client_of.say(MISSING, vim.log.levels.WARN)
+end
+
+--- The name of the package in force before a row of a buffer, as the last `in-package` says.
+---@param lines string[] from the buffer's first one on
+---@return string?
+function M.package(lines)
+  for at = #lines, 1, -1 do
+    local written = lines[at]:lower():match('^%(in%-package%s+()') or lines[at]:lower():match('^%(cl:in%-package%s+()') or lines[at]:lower():match('^%(common%-lisp:in%-package%s+()')
+    if written then
+      local name = lines[at]:sub(written):gsub("^#?:", ''):gsub("^'", '')
+      local quoted = name:match('^"([^"]+)"') or name:match('^|([^|]+)|')
+      return quoted or (name:match('^[^%s()"\';]+') or ''):upper()
+    end
+  end
+end
+
+--- The code that a configuration means, and its package; nothing where there is none.
+---@param what string 'form' or 'buffer'
+---@return string? code
+---@return string? package
+local function text_of(what)
+  local lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
+  if what == 'buffer' then return table.concat(lines, '\n') end
+  local range = require('consort.structure').top_level()
+  if not range then return client_of.say('put the cursor into a form', vim.log.levels.WARN) end
+  local text = vim.api.nvim_buf_get_text(0, range[1], range[2], range[3], range[4], {})
+  return table.concat(text, '\n'), M.package(vim.list_slice(lines, 1, range[1]))
+end
+
+--- Put the code into a configuration that says `evaluate`. It is put there after nvim-dap has replaced `${file}` and the like: code is as it is.
+local function enrich(config, on_config)
+  if config.code or not config.evaluate then return on_config(config) end
+  local code, package = text_of(config.evaluate)
+  if not code then return end
+  on_config(vim.tbl_extend('keep', { code = code }, config, { package = package }))
+end
+
+--- The program of the language client, for its workspace.
+local function adapter(on_adapter)
+  local program = vim.tbl_get(vim.lsp.config, 'consort', 'cmd', 1) or 'consort'
+  if vim.fn.executable(program) == 0 then
+    return client_of.fail(('the program `%s` is not on PATH; `:checkhealth consort` says what to do'):format(program))
+  end
+  local client = client_of.of()
+  local root = client and client.root_dir
+  on_adapter({
+    type = 'executable',
+    command = program,
+    args = root and { 'dap', '--workspace', root } or { 'dap' },
+    options = { cwd = root },
+    enrich_config = enrich,
+  })
+end
+
+M.form = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the form at the cursor', evaluate = 'form' }
+M.buffer = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the buffer', evaluate = 'buffer' }
+M.attach = { type = TYPE, request = 'attach', name = 'Lisp: attach to the image' }
+
+--- The adapter and the configurations of nvim-dap, and a message at each stop. Once more changes nothing.
+---@return boolean done false where nvim-dap is not installed
+function M.setup()
+  local dap = nvim_dap()
+  if not dap then return false end
+  dap.adapters[TYPE] = adapter
+  local configurations = dap.configurations.lisp or {}
+  for _, own in ipairs({ M.form, M.buffer, M.attach }) do
+    if not vim.list_contains(configurations, own) then table.insert(configurations, own) end
+  end
+  dap.configurations.lisp = configurations
+  dap.listeners.after.event_stopped[TYPE] = function(session, body)
+    if (session.config or {}).type ~= TYPE then return end
+    local what = type(body.text) == 'string' and body.text or body.description or 'stopped'
+    client_of.say(what .. "  (`:lua require('consort.dap').restarts()` goes on)", vim.log.levels.WARN)
+  end
+  return true
+end
+
+--- Evaluate the form at the cursor with the debugger.
+function M.evaluate()
+  local dap = nvim_dap()
+  if dap then dap.run(M.form) end
+end
+
+--- One line for each restart: what it is called, and what it does.
+---@param restart { name?: string, report: string }
+local function line_of(restart)
+  local name = type(restart.name) == 'string' and restart.name .. ': ' or ''
+  return (name .. restart.report):gsub('%s+', ' ')
+end
+
+local function failed(error) client_of.fail(tostring(type(error) == 'table' and error.message or error)) end
+
+local function invoke(session, thread, restart, arguments)
+  session:request('consort/invokeRestart', {
+    threadId = thread,
+    index = restart.index,
+    name = type(restart.name) == 'string' and restart.name or nil,
+    arguments = arguments,
+  }, function(error)
+    if error then failed(error) end
+  end)
+end
+
+--- Choose a restart of the stop of nvim-dap's session, and invoke it.
+function M.restarts()
+  local dap = nvim_dap()
+  local session = dap and dap.session()
+  if not dap then return end
+  if not session or (session.config or {}).type ~= TYPE or not session.stopped_thread_id then return client_of.say('nothing is stopped') end
+  local thread = session.stopped_thread_id
+  session:request('consort/restarts', { threadId = thread }, function(error, answer)
+    if error then return failed(error) end
+    vim.ui.select(answer.restarts, { prompt = 'Restart', format_item = line_of, kind = 'consort-restart' }, function(restart)
+      if not restart then return end
+      if not restart.arguments then return invoke(session, thread, restart) end
+      vim.ui.input({ prompt = 'Argument, a Lisp form (none: empty): ' }, function(typed)
+        if typed then invoke(session, thread, restart, vim.trim(typed) ~= '' and { typed } or nil) end
+      end)
+    end)
+  end)
+end
+
+return M

@@ -1,0 +1,193 @@
+-- nvim --headless -u NONE -i NONE -l dap_test.lua: the debugger's part of the plugin, without nvim-dap, and with its tables and a client of
+-- `consort dap` that stands for it: nvim-dap itself is in no registry.
+local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
+package.path = here .. '/?.lua;' .. package.path
+local T = require('harness')
+local plugin = vim.fs.normalize(here .. '/../../../editors/neovim')
+vim.opt.runtimepath:prepend(plugin)
+vim.o.swapfile = false
+vim.cmd('filetype on')
+vim.cmd.source(plugin .. '/plugin/consort.lua')
+
+local workspace = vim.fs.normalize(vim.uv.fs_realpath(vim.fs.dirname(vim.fn.tempname()))) .. '/workspace'
+vim.fn.mkdir(workspace .. '/.git', 'p')
+local file = workspace .. '/fixture.lisp'
+vim.fn.writefile({
+  '(defpackage :fixture (:use :cl))',
+  '(in-package :fixture)',
+  '',
+  '(restart-case (error "no ${file} [x](y)")',
+  '  (use-other (other)',
+  '    :report "Use another." :interactive (lambda () (list 1))',
+  '    (list :other other *package*)))',
+}, file)
+
+local said = {}
+vim.notify = function(message, level) table.insert(said, { message, level }) end
+local function last_said() return (said[#said] or {})[1] or '' end
+
+--- What stands for a session of nvim-dap: its requests over the adapter's standard streams.
+local function session_of(adapter, config, on_event)
+  local session = { config = config, seq = 0, waiting = {}, events = {}, buffered = '' }
+  local function receive(message)
+    if message.type == 'response' then
+      local callback = session.waiting[message.request_seq]
+      session.waiting[message.request_seq] = nil
+      if callback then callback(not message.success and { message = message.message } or nil, message.body) end
+    else
+      table.insert(session.events, message)
+      if message.event == 'stopped' then session.stopped_thread_id = message.body.threadId end
+      if message.event == 'continued' then session.stopped_thread_id = nil end
+      on_event(session, message)
+    end
+  end
+  session.process = vim.system(vim.list_extend({ adapter.command }, adapter.args), {
+    cwd = adapter.options.cwd,
+    stdin = true,
+    stdout = vim.schedule_wrap(function(_, data)
+      session.buffered = session.buffered .. (data or '')
+      while true do
+        local length, body = session.buffered:match('^Content%-Length: (%d+)\r\n\r\n()')
+        if not length or #session.buffered < body + length - 1 then return end
+        local text = session.buffered:sub(body, body + length - 1)
+        session.buffered = session.buffered:sub(body + length)
+        receive(vim.json.decode(text, { luanil = { object = true } }))
+      end
+    end),
+  })
+  function session:request(command, arguments, callback)
+    self.seq = self.seq + 1
+    self.waiting[self.seq] = callback
+    local text = vim.json.encode({ seq = self.seq, type = 'request', command = command, arguments = arguments })
+    self.process:write(('Content-Length: %d\r\n\r\n%s'):format(#text, text))
+  end
+  function session:ask(command, arguments)
+    local done, failure, answer
+    self:request(command, arguments, function(error, body) done, failure, answer = true, error, body end)
+    T.wait('the answer to ' .. command, function() return done end)
+    T.eq(nil, failure, command)
+    return answer
+  end
+  function session:event(name) return vim.iter(self.events):find(function(event) return event.event == name end) end
+  return session
+end
+
+--- The tables of nvim-dap that the plugin writes to, and its `run`, as far as it goes through these.
+local function tables()
+  local each = { __index = function(tbl, key) return rawget(rawset(tbl, key, {}), key) end }
+  local dap = { adapters = {}, configurations = {}, listeners = { before = setmetatable({}, each), after = setmetatable({}, each) } }
+  function dap.session() return dap.current end
+  function dap.run(config)
+    dap.adapters[config.type](function(adapter)
+      adapter.enrich_config(config, function(enriched)
+        dap.current = session_of(adapter, enriched, function(session, message)
+          for _, listener in pairs(dap.listeners.after['event_' .. message.event]) do listener(session, message.body) end
+        end)
+      end)
+    end, config)
+  end
+  return dap
+end
+
+T.it('without nvim-dap, setup() says what is missing and does nothing', function()
+  T.eq(false, require('consort.dap').setup())
+  T.eq(1, #said)
+  T.eq(vim.log.levels.WARN, said[1][2])
+  T.eq(true, last_said():find('nvim-dap', 1, true) ~= nil, last_said())
+  require('consort.dap').evaluate()
+  require('consort.dap').restarts()
+  T.eq(3, #said, 'each says it, and none fails')
+end)
+
+local dap = tables()
+package.loaded.dap = dap
+
+T.it('setup() registers the adapter and the configurations, once', function()
+  local mine = { type = 'other', request = 'launch', name = 'mine' }
+  dap.configurations.lisp = { mine }
+  T.eq(true, require('consort.dap').setup())
+  T.eq(true, require('consort.dap').setup())
+  T.eq('function', type(dap.adapters.consort))
+  T.eq(mine, dap.configurations.lisp[1])
+  T.eq({ 'other', 'consort', 'consort', 'consort' }, vim.tbl_map(function(config) return config.type end, dap.configurations.lisp))
+  T.eq('function', type(dap.listeners.after.event_stopped.consort))
+end)
+
+T.it('a program that is not there is named', function()
+  vim.lsp.config('consort', { cmd = { '/nowhere/consort', 'lsp' } })
+  dap.adapters.consort(function() error('an adapter of a program that is not there') end, {})
+  T.eq(true, last_said():find('/nowhere/consort', 1, true) ~= nil, last_said())
+  vim.lsp.config('consort', { cmd = { 'consort', 'lsp' } })
+end)
+
+T.it('the package is that of the last in-package above', function()
+  local of = require('consort.dap').package
+  T.eq(nil, of({ '(defun f ())', ';; (in-package :no)' }))
+  for _, name in ipairs({ ':fixture', '#:fixture', '"FIXTURE"', "'fixture", 'fixture', '|FIXTURE|' }) do
+    T.eq('FIXTURE', of({ '(in-package :before)', ('(in-package %s) ; x'):format(name), '(f)' }), name)
+  end
+  T.eq('A', of({ '(cl:in-package :a)' }))
+end)
+
+--- Begin what `evaluate` has run, as nvim-dap does.
+local function begin()
+  local session = dap.current
+  session:ask('initialize', { adapterID = 'consort' })
+  session:ask('launch', { code = session.config.code, package = session.config.package })
+  session:ask('configurationDone', vim.empty_dict())
+  return session
+end
+--- What the session showed, once its evaluation has ended and it has left.
+local function shown(session)
+  T.wait('the end of the evaluation', function() return session:event('terminated') end, function() return { session.events, said } end)
+  session:request('disconnect', vim.empty_dict())
+  T.eq(0, session.process:wait(T.patience).code)
+  local texts = {}
+  for _, event in ipairs(session.events) do
+    if event.event == 'output' then table.insert(texts, event.body.output) end
+  end
+  return vim.trim(table.concat(texts))
+end
+
+T.it('a form is evaluated with the debugger', function()
+  vim.lsp.enable('consort')
+  vim.cmd.edit(file)
+  T.wait('the language server', function() return #vim.lsp.get_clients({ name = 'consort', bufnr = 0 }) == 1 end)
+  vim.api.nvim_win_set_cursor(0, { 1, 20 })
+  require('consort.dap').evaluate()
+  T.eq('#<PACKAGE "FIXTURE">', shown(begin()))
+end)
+
+T.it('a form that fails stops, and a restart that is chosen lets it go on', function()
+  vim.api.nvim_win_set_cursor(0, { 5, 10 })
+  said = {}
+  require('consort.dap').evaluate()
+  local session = begin()
+  T.eq({ 'dap', '--workspace', workspace }, { unpack(session.process.cmd, 2) })
+  T.eq({ 'FIXTURE', '(restart-case (error "no ${file} [x](y)")' }, { session.config.package, vim.split(session.config.code, '\n')[1] })
+  T.wait('the stop', function() return session.stopped_thread_id end, function() return session.events end)
+  T.eq(true, last_said():find('SIMPLE-ERROR: no ${file} [x](y)', 1, true) ~= nil, last_said())
+  local frames = session:ask('stackTrace', { threadId = session.stopped_thread_id }).stackFrames
+  T.eq(true, #frames > 0)
+
+  local offered
+  vim.ui.select = function(items, options, choose)
+    offered = vim.tbl_map(options.format_item, items)
+    choose(vim.iter(items):find(function(item) return item.name == 'FIXTURE::USE-OTHER' end))
+  end
+  vim.ui.input = function(_, typed) typed('(* 6 7)') end
+  require('consort.dap').restarts()
+  T.wait('the restarts', function() return offered end, function() return said end)
+  T.eq({ 'FIXTURE::USE-OTHER: Use another.', 'ABORT: End the evaluation.' }, offered)
+  T.eq('(:OTHER 42 #<PACKAGE "FIXTURE">)', shown(session))
+
+  said = {}
+  require('consort.dap').restarts()
+  T.eq('Consort: nothing is stopped', last_said())
+end)
+
+for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end
+T.wait('the clients to stop', function() return #vim.lsp.get_clients() == 0 end)
+T.run({ 'consort', 'stop' }, { cwd = workspace })
+vim.fn.delete(workspace, 'rf')
+T.finish()
