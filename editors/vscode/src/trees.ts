@@ -64,6 +64,8 @@ export class SystemsTree extends RestingTree<System> {
   }
   override getTreeItem(system: System): vscode.TreeItem {
     const item = new vscode.TreeItem(system.name, vscode.TreeItemCollapsibleState.None)
+    // The same item after a refresh, so that a click that meets one still has its system.
+    item.id = `${system.uri.toString()} ${system.name}`
     item.iconPath = new vscode.ThemeIcon(this.loaded.has(system.name) ? 'package' : 'circle-outline')
     item.description = this.loaded.has(system.name) ? 'loaded' : vscode.workspace.asRelativePath(system.uri)
     item.tooltip = vscode.workspace.asRelativePath(system.uri)
