@@ -66,6 +66,8 @@
        (let ((found (findings-of (read-form link) :path file :read read)))
          (expect (and found (not (succeeded-p found))) "a link in the workspace leads to no secret"))
        (expect (succeeded-p (findings-of "(progn (require :sb-cover) t)" :path file :read read)) "a contrib of SBCL is loaded"))
+     ;; A name that is in no encoding of this process is passed over.
+     (sb-ext:run-program "/bin/sh" (list "-c" "touch \"$(printf 'caf\\351')\"") :directory home)
      ;; A workspace that is the home directory, or has it in it, has the secrets in it too.
      (dolist (read (list (list home) (list directory)))
        (dolist (secret secrets) (may-not-read secret "a secret in the workspace" :path file :read read))
@@ -75,6 +77,7 @@
      ;; A file in the home directory itself makes its neighbours readable, and nothing below.
      (may-read note "the neighbour of a file in the home directory" :path (write-text (concatenate 'string home "x.lisp") "") :read '())
      (may-not-read inside "what is deeper" :path (concatenate 'string home "x.lisp") :read '())
+     (sb-ext:run-program "/bin/sh" (list "-c" "rm -f caf*") :directory home)
      ;; Naming a secret does not help.
      (may-not-read (first secrets) "a key that the settings name" :path file :read (list workspace (concatenate 'string home ".ssh/"))))))
 

@@ -61,14 +61,15 @@
     (and real (subseq real 0 (1+ (position #\/ real :from-end t))))))
 
 (defun names-in (directory)
-  "The native names of what is in DIRECTORY, a native name; links as they are. A directory's ends with a slash."
+  "The native names of what is in DIRECTORY, a native name; links as they are. A directory's ends with a slash. A name that is not in the
+encoding of file names is left out."
   (let ((stream (ignore-errors (sb-posix:opendir directory))))
     (when stream
       (unwind-protect
            (loop for entry = (sb-posix:readdir stream)
                  until (or (null entry) (sb-alien:null-alien entry))
-                 for name = (sb-posix:dirent-name entry)
-                 unless (member name '("." "..") :test #'string=)
+                 for name = (handler-case (sb-posix:dirent-name entry) (error () nil)) ; NIL: not in the encoding of names
+                 unless (or (null name) (member name '("." "..") :test #'string=))
                    collect (let* ((path (concatenate 'string directory name))
                                   (stat (ignore-errors (sb-posix:lstat path))))
                              (if (and stat (sb-posix:s-isdir (sb-posix:stat-mode stat))) (concatenate 'string path "/") path)))
