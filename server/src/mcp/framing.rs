@@ -152,7 +152,11 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
             if self.ended {
                 return None;
             }
-            self.shared.until(|shared| shared.unread.load(Ordering::Relaxed) < UNREAD_LIMIT).await;
+            tokio::select! {
+                () = self.shared.until(|shared| shared.unread.load(Ordering::Relaxed) < UNREAD_LIMIT) => {}
+                // Nobody reads any more, so nothing becomes less.
+                () = self.gone.cancelled() => return None,
+            }
             match self.lines.next().await {
                 Ok(Line::Whole(line)) => match self.parse(&line) {
                     Some(Value::Array(messages)) if messages.is_empty() => {
