@@ -236,6 +236,8 @@ a descriptor that is opened later under the same number."
 
 (defconstant +pr-set-pdeathsig+ 1)
 
+(define-global *timers-of-image* '() "In a copy: the timers that the image had at the fork, which may change the image later.")
+
 (defun prepare-copy (parent)
   "Cut what ties a fresh copy to the image, the process PARENT: descriptors, signals, hooks. It ends with that, also where that ended before
 it could be tied to it."
@@ -243,7 +245,8 @@ it could be tied to it."
   (unless (eql parent (sb-posix:getppid)) (leave 70))
   (close-inherited-descriptors)
   ;; The image's timers do not run here, and SBCL would wait for one of them before it sets the clock for a later one of ours.
-  (mapc #'sb-ext:unschedule-timer (sb-ext:list-all-timers))
+  (setf *timers-of-image* (sb-ext:list-all-timers))
+  (mapc #'sb-ext:unschedule-timer *timers-of-image*)
   (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup))
     (enable-interrupt signal :default))
   (setf sb-ext:*exit-hooks* '()
@@ -252,6 +255,13 @@ it could be tied to it."
         *debugger-hook* nil))
 
 ;;; In the image
+
+(defun call-with-alarm (seconds alarm function)
+  "Call FUNCTION. After SECONDS, ALARM is called in it: a copy has no other thread that could do that."
+  (let ((timer (sb-ext:make-timer alarm)))
+    (sb-ext:schedule-timer timer seconds)
+    (unwind-protect (funcall function)
+      (sb-ext:unschedule-timer timer))))
 
 (defun wait-for-copy (pid)
   "Wait for the copy PID to end, and reap it: its exit code or NIL, and the signal that ended it or NIL."

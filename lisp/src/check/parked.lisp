@@ -7,6 +7,7 @@
   "Whether nothing but requests can change the image: no user code runs but what waits in a stop, no thread or timer of the user's is there that might."
   (and (every #'evaluation-waiting-p *running*)
        (null (sb-ext:list-all-timers))
+       (null *timers-of-image*)
        (every #'own-thread-p (sb-thread:list-all-threads))))
 
 (defun world-json (world)

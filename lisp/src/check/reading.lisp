@@ -112,11 +112,8 @@
   "Call FUNCTION; FORM-OUT-OF-TIME when it takes three quarters of the time that is left."
   (if *check-end*
       (let* ((left (/ (- *check-end* (get-internal-real-time)) internal-time-units-per-second))
-             (seconds (max 1/10 (* 3/4 left)))
-             (timer (sb-ext:make-timer (lambda () (error 'form-out-of-time :seconds seconds)))))
-        (sb-ext:schedule-timer timer seconds)
-        (unwind-protect (funcall function)
-          (sb-ext:unschedule-timer timer)))
+             (seconds (max 1/10 (* 3/4 left))))
+        (call-with-alarm seconds (lambda () (error 'form-out-of-time :seconds seconds)) function))
       (funcall function)))
 
 (defun call-guarded (function on-failure &optional (where (constantly nil)))

@@ -24,15 +24,6 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
   (apply #'object (loop for (key value) on (rest outcome) by #'cddr
                         collect key collect (if (string= key "error") error value))))
 
-(defun call-with-alarm (seconds evaluation function)
-  "Call FUNCTION; after SECONDS EVALUATION, in it, is left. A copy has no other thread that could do that."
-  (let ((timer (sb-ext:make-timer (lambda ()
-                                    (setf (evaluation-reason evaluation) :timeout)
-                                    (stop-here evaluation)))))
-    (sb-ext:schedule-timer timer seconds)
-    (unwind-protect (funcall function)
-      (sb-ext:unschedule-timer timer))))
-
 (defun evaluation-in-copy (params)
   "The JSON of EvalOutcome for the text of PARAMS, in a copy that is confined as it should be."
   (let* ((evaluation (make-evaluation 0 (field params "session")))
@@ -45,7 +36,10 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
     (handler-bind ((error (lambda (condition)
                             (when (and (confined-p params) (confinement-errno condition))
                               (setf refused (refusal-words condition))))))
-      (call-with-alarm timeout evaluation
+      (call-with-alarm timeout
+                       (lambda ()
+                         (setf (evaluation-reason evaluation) :timeout)
+                         (stop-here evaluation))
                        (lambda ()
                          (setf outcome (evaluate evaluation (field params "code")
                                                  :package package :timing (eq (field params "capture_time") :true) :deadline timeout)))))
