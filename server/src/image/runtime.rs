@@ -145,9 +145,11 @@ impl Runtime {
             Phase::Dead(reason, is_final) => ImageState::Dead { reason: reason.clone(), is_final: *is_final },
         };
         tracing::info!(?state, "image");
+        // The session is told first: whoever sees the new state and then asks the session is
+        // answered in that state.
+        self.tell(ImageEvent::State(state.clone()));
         self.phase.send_replace(phase);
-        self.state.send_replace(state.clone());
-        self.tell(ImageEvent::State(state));
+        self.state.send_replace(state);
     }
 }
 

@@ -144,7 +144,15 @@ impl Actor {
             let tick = self.next_tick();
             let event = tokio::select! {
                 event = events.recv() => match event {
-                    Some(event) => event,
+                    Some(event) => {
+                        // A request is answered in the image's state of when it was sent. Events
+                        // that come meanwhile wait, so that output cannot keep requests away.
+                        for _ in 0..image.len() {
+                            let Ok(earlier) = image.try_recv() else { break };
+                            self.handle(Event::Image(earlier));
+                        }
+                        event
+                    }
                     None => break,
                 },
                 Some(event) = image.recv() => Event::Image(event),

@@ -75,6 +75,28 @@ fn restored_text(reason: &str, restored: &[String], failed: &[(String, String)])
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+    use crate::image::Image;
+    use crate::session::{ClientInfo, Frontend, Session};
+
+    /// The actor takes the events of clients and of the image from two queues, in any order.
+    #[tokio::test]
+    async fn a_client_is_answered_in_the_state_that_the_image_had_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().to_owned();
+        let config = Config::default();
+        let (image, _events) = Image::prepare_with_cache(config.lisp.clone(), &place, place.clone(), place.clone());
+        let (events, receiver) = tokio::sync::mpsc::unbounded_channel();
+        let session = Session::start(config, place, image, receiver);
+        for round in 0..64 {
+            let state = ImageState::Starting { what: round.to_string() };
+            events.send(ImageEvent::State(state.clone())).unwrap();
+            let (client, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "test".into() });
+            let Some(Feedback::Image(told)) = feedback.recv().await else { panic!("no state") };
+            assert_eq!(told, state);
+            session.detach(client);
+        }
+    }
 
     #[test]
     fn a_restoration_is_told_in_words() {
