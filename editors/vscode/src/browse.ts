@@ -3,7 +3,8 @@ import * as vscode from 'vscode'
 import type { PackageSymbols, Packages, Thread, Threads } from './lsp_ext.js'
 import { complain, type Server } from './server.js'
 import { goToSymbol } from './source.js'
-import { RestingTree, Tree } from './trees.js'
+import { Rows } from './rows.js'
+import { Tree, whenResting } from './trees.js'
 
 type Node =
   | { is: 'package'; name: string; description: string; own: boolean }
@@ -19,7 +20,17 @@ const ICONS: [RegExp, string][] = [
 /** As a source would have it: in lower case where nothing is lost by it. */
 export const written = (name: string): string => (/[a-z\s()|"';]/.test(name) || name === '' ? `|${name.replace(/[|\\]/g, '\\$&')}|` : name.toLowerCase())
 
-export class PackagesTree extends RestingTree<Node> {
+export class PackagesTree extends Tree<Node> {
+  private readonly resting: vscode.Disposable
+
+  constructor(private readonly server: Server) {
+    super()
+    this.resting = whenResting(server, () => this.refresh())
+  }
+  override dispose(): void {
+    this.resting.dispose()
+    super.dispose()
+  }
   override async getChildren(node?: Node): Promise<Node[]> {
     if (node?.is === 'others') return node.children
     if (!this.server.can('packages') || this.server.condition.state !== 'ready') return []
@@ -71,43 +82,54 @@ export class PackagesTree extends RestingTree<Node> {
   }
 }
 
-export class ThreadsTree extends Tree<Thread | 'system'> {
-  private system: Thread[] = []
+interface OwnThreads {
+  kind: 'own'
+  threads: Thread[]
+}
+
+export class ThreadsTree extends Rows<Thread | OwnThreads> {
   private readonly timer: NodeJS.Timeout
-  /** Set while the view is shown: threads come and go by themselves. */
-  visible = false
+  private readonly changes: vscode.Disposable
 
   constructor(private readonly server: Server) {
     super()
-    server.onChange(() => this.refresh())
+    this.changes = server.onChange(() => this.refresh())
+    // Threads come and go by themselves.
     this.timer = setInterval(() => {
-      if (this.visible && vscode.window.state.focused) this.refresh()
+      if (this.isShown && vscode.window.state.focused) this.refresh()
     }, 3000)
   }
   override dispose(): void {
     clearInterval(this.timer)
+    this.changes.dispose()
     super.dispose()
   }
-  override async getChildren(node?: Thread | 'system'): Promise<(Thread | 'system')[]> {
-    if (node !== undefined) return node === 'system' ? this.system : []
+  protected override async load(): Promise<(Thread | OwnThreads)[]> {
     if (!this.server.can('threads') || this.server.condition.state !== 'ready') return []
     try {
       const { threads } = await this.server.ask<Threads>('threads')
-      this.system = threads.filter(({ kind }) => kind === 'system')
-      return [...threads.filter(({ kind }) => kind !== 'system'), 'system']
+      const own = threads.filter(({ kind }) => kind === 'system')
+      return [...threads.filter(({ kind }) => kind !== 'system'), { kind: 'own', threads: own }]
     } catch {
       return []
     }
   }
-  override getTreeItem(thread: Thread | 'system'): vscode.TreeItem {
-    if (thread === 'system') {
+  protected override key(row: Thread | OwnThreads): string {
+    return row.kind === 'own' ? 'own' : String(row.number)
+  }
+  protected override below(row: Thread | OwnThreads): Thread[] {
+    return row.kind === 'own' ? row.threads : []
+  }
+  override getTreeItem(thread: Thread | OwnThreads): vscode.TreeItem {
+    if (thread.kind === 'own') {
       const item = new vscode.TreeItem('Consort\'s own', vscode.TreeItemCollapsibleState.Collapsed)
-      item.description = String(this.system.length)
+      item.id = this.key(thread)
+      item.description = String(thread.threads.length)
       item.iconPath = new vscode.ThemeIcon('server-process')
       return item
     }
     const item = new vscode.TreeItem(thread.name, vscode.TreeItemCollapsibleState.None)
-    item.id = String(thread.number)
+    item.id = this.key(thread)
     if (thread.kind === 'evaluation') item.description = thread.ms === null ? 'evaluating' : `evaluating for ${(thread.ms / 1000).toFixed(1)} s`
     item.iconPath = new vscode.ThemeIcon(thread.kind === 'evaluation' ? 'loading~spin' : thread.kind === 'user' ? 'symbol-event' : 'gear')
     if (thread.kind !== 'system') item.contextValue = 'thread'

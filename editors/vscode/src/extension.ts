@@ -40,7 +40,6 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const logTree = new LogTree(server)
   const packages = new PackagesTree(server)
   const threads = new ThreadsTree(server)
-  const threadsView = vscode.window.createTreeView('consort.threads', { treeDataProvider: threads })
   const tests = new Tests(server)
   const links = new FrameLinks(server, (terminal) => repl.errorIn(terminal))
   context.subscriptions.push(
@@ -50,12 +49,12 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     new Unbalanced(() => void server.start()),
     new Approvals(server, documents),
     new Debugger(server),
-    tests, packages, threads, threadsView,
-    threadsView.onDidChangeVisibility(() => (threads.visible = threadsView.visible)),
+    tests, packages, threads,
+    threads.view('consort.threads'),
     vscode.window.registerTreeDataProvider('consort.packages', packages),
     vscode.languages.registerDocumentLinkProvider({ scheme: SCHEME, pattern: '/result/**' }, links),
     vscode.window.registerTerminalLinkProvider(links),
-    vscode.window.registerTreeDataProvider('consort.systems', systems),
+    systems.view('consort.systems'),
     vscode.window.registerTreeDataProvider('consort.image', image),
     vscode.window.registerTreeDataProvider('consort.log', logTree),
   )

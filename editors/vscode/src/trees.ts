@@ -2,6 +2,7 @@
 import * as vscode from 'vscode'
 import type { LoadResult, LogEntry, Status } from './lsp_ext.js'
 import { bytesText, oneLine } from './format.js'
+import { Rows } from './rows.js'
 import { complain, describe, Refused, type Server } from './server.js'
 import { systemsIn } from './systems.js'
 
@@ -13,8 +14,11 @@ export interface System {
 /** The systems of the workspace's .asd files. */
 export async function workspaceSystems(): Promise<System[]> {
   const files = await vscode.workspace.findFiles('**/*.asd', '**/{node_modules,.git,.qlot,quicklisp}/**', 300)
-  const read = async (uri: vscode.Uri): Promise<System[]> =>
-    systemsIn(new TextDecoder().decode(await vscode.workspace.fs.readFile(uri))).map((name) => ({ name, uri }))
+  const read = async (uri: vscode.Uri): Promise<System[]> => {
+    // A file that has gone since it was found has no systems.
+    const bytes = await vscode.workspace.fs.readFile(uri).then((bytes) => bytes, () => new Uint8Array())
+    return systemsIn(new TextDecoder().decode(bytes)).map((name) => ({ name, uri }))
+  }
   return (await Promise.all(files.sort((a, b) => a.path.localeCompare(b.path)).map(read))).flat()
 }
 
@@ -31,43 +35,55 @@ export abstract class Tree<T> implements vscode.TreeDataProvider<T>, vscode.Disp
   abstract getChildren(element?: T): vscode.ProviderResult<T[]>
 }
 
-/** A tree of what the image has, asked again once the image has come to rest. */
-export abstract class RestingTree<T> extends Tree<T> {
-  private timer: NodeJS.Timeout | undefined
-
-  constructor(protected readonly server: Server) {
-    super()
-    server.onChange(() => {
-      clearTimeout(this.timer)
-      if (!server.busy) this.timer = setTimeout(() => this.refresh(), 500)
-    })
-  }
-  override dispose(): void {
-    clearTimeout(this.timer)
-    super.dispose()
-  }
+/** Run something once the image has come to rest after each change. */
+export function whenResting(server: Server, run: () => void): vscode.Disposable {
+  let timer: NodeJS.Timeout | undefined
+  const changes = server.onChange(() => {
+    clearTimeout(timer)
+    if (!server.busy) timer = setTimeout(run, 500)
+  })
+  return new vscode.Disposable(() => {
+    clearTimeout(timer)
+    changes.dispose()
+  })
 }
 
-export class SystemsTree extends RestingTree<System> {
-  /** The systems that the image has; whoever loaded them. */
-  private loaded = new Set<string>()
+export interface SystemRow extends System {
+  /** Whether the image has it, whoever loaded it. */
+  loaded: boolean
+}
 
-  override async getChildren(element?: System): Promise<System[]> {
-    if (element !== undefined) return []
-    try {
-      const status = await this.server.ask<Status>('status')
-      this.loaded = new Set(status.image.state === 'ready' ? (status.image.facts?.systems ?? []) : [])
-    } catch {
-      this.loaded = new Set()
-    }
-    return workspaceSystems()
+export class SystemsTree extends Rows<SystemRow> {
+  constructor(private readonly server: Server) {
+    super()
+    this.resting = whenResting(server, () => this.refresh())
   }
-  override getTreeItem(system: System): vscode.TreeItem {
+  private readonly resting: vscode.Disposable
+
+  override dispose(): void {
+    this.resting.dispose()
+    super.dispose()
+  }
+  protected override async load(): Promise<SystemRow[]> {
+    const [systems, loaded] = await Promise.all([workspaceSystems(), this.loaded()])
+    return systems.map((system) => ({ ...system, loaded: loaded.has(system.name) }))
+  }
+  private async loaded(): Promise<Set<string>> {
+    try {
+      const { image } = await this.server.ask<Status>('status')
+      return new Set(image.state === 'ready' ? (image.facts?.systems ?? []) : [])
+    } catch {
+      return new Set()
+    }
+  }
+  protected override key(system: SystemRow): string {
+    return `${system.uri.toString()} ${system.name}`
+  }
+  override getTreeItem(system: SystemRow): vscode.TreeItem {
     const item = new vscode.TreeItem(system.name, vscode.TreeItemCollapsibleState.None)
-    // The same item after a refresh, so that a click that meets one still has its system.
-    item.id = `${system.uri.toString()} ${system.name}`
-    item.iconPath = new vscode.ThemeIcon(this.loaded.has(system.name) ? 'package' : 'circle-outline')
-    item.description = this.loaded.has(system.name) ? 'loaded' : vscode.workspace.asRelativePath(system.uri)
+    item.id = this.key(system)
+    item.iconPath = new vscode.ThemeIcon(system.loaded ? 'package' : 'circle-outline')
+    item.description = system.loaded ? 'loaded' : vscode.workspace.asRelativePath(system.uri)
     item.tooltip = vscode.workspace.asRelativePath(system.uri)
     item.contextValue = 'system'
     item.command = { command: 'vscode.open', title: 'Open', arguments: [system.uri] }
