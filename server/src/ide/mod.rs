@@ -51,4 +51,5 @@ pub mod texts;
 pub mod threads;
 pub mod type_definition;
 pub mod types;
+pub mod undefined_variables;
 pub mod workspace_symbols;

@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
+use super::requests::compute_all;
 use super::{CheckSystemRequest, SystemReport};
 use crate::bounded_file::SOURCE_LIMIT;
 use crate::checker::Checker;
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostics::{head_of, merge};
-use crate::ide::files;
 use crate::ide::structure::{self, Structure};
+use crate::ide::{files, undefined_variables};
 use crate::image::api::CheckSystemParams;
 use crate::model::check::{CheckReport, FileFacts};
 use crate::model::diagnostic::{Diagnostic, Severity};
@@ -44,9 +45,13 @@ struct Files {
 }
 
 impl Files {
-    fn look(&self, path: &Path) -> Option<FileFacts> {
+    fn document(&self, path: &Path) -> Option<Document> {
         let text = self.texts.get(path).cloned().or_else(|| files::source(path, SOURCE_LIMIT))?;
-        let document = Document::new(&text, 0);
+        Some(Document::new(&text, 0))
+    }
+
+    fn look(&self, path: &Path) -> Option<FileFacts> {
+        let document = self.document(path)?;
         let structure = structure::check(&document);
         let last_form = document.scan().last_plain(document.text());
         let facts = FileFacts { length: document.text().len_chars(), withheld: structure.withheld.clone(), last_form };
@@ -64,6 +69,11 @@ impl Files {
         }
         for diagnostic in found.iter_mut().filter(|diagnostic| around(diagnostic)) {
             diagnostic.span = head;
+        }
+        if undefined_variables::are_among(&found)
+            && let Some(document) = self.document(path)
+        {
+            undefined_variables::mark_uses(&document, &mut found);
         }
         report.diagnostics = merge(structure, found);
     }
@@ -100,8 +110,11 @@ pub(super) async fn check(
     let files = Arc::new(Files { texts, ..Files::default() });
     let eyes = files.clone();
     let mut reports = checker.check_system(params, Arc::new(move |path| eyes.look(path)), progress).await?;
-    for (path, report) in &mut reports {
-        files.merge(path, report);
-    }
-    Ok(SystemReport { files: reports })
+    let merged = move || {
+        for (path, report) in &mut reports {
+            files.merge(path, report);
+        }
+        reports
+    };
+    Ok(SystemReport { files: compute_all(merged).await })
 }

@@ -117,6 +117,16 @@ impl Scopes {
         all
     }
 
+    /// The places, in order, where the variable `name` (without package, lower-case unless escaped)
+    /// is evaluated and means no local binding.
+    pub fn free_uses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Span> + 'a {
+        let free = move |index: &&usize| {
+            let one = &self.uses[**index];
+            one.name == name && !one.operator && self.meant[**index].is_none()
+        };
+        self.uses_by_place.iter().filter(free).map(|index| self.uses[*index].span)
+    }
+
     /// Returns true if the name at `span` is called there by a form that is evaluated and is
     /// none of the standard's own.
     pub fn is_called(&self, span: Span) -> bool {

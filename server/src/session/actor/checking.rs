@@ -8,11 +8,11 @@ use super::{Actor, first_line};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostics::merge;
-use crate::ide::structure;
+use crate::ide::{structure, undefined_variables};
 use crate::image::api::CheckParams;
 use crate::image::api::eval_copy::EvalInCopyParams;
 use crate::image::api::expand::ExpandParams;
-use crate::model::check::CheckMode;
+use crate::model::check::{CheckMode, CheckReport};
 use crate::model::evaluation::EvalOutcome;
 use crate::model::expansion::{ExpandAnswer, ExpandRequest};
 use crate::model::image::{ImageState, Progress};
@@ -67,9 +67,11 @@ impl Actor {
             let what = format!("checking {}", path.map_or_else(|| key.1.clone(), |path| path.display().to_string()));
             let (checker, asd) = (self.checker.clone(), self.asd.clone());
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
+            let document = open.document.clone();
             let abort = self.jobs.start_check(job, async move {
                 let request = CheckRequest { text: text.to_string(), ..request };
-                checker.check_edited(check_params(&config, request, (withheld, last_form), &asd)).await
+                let params = check_params(&config, request, (withheld, last_form), &asd);
+                Ok(with_uses_marked(document, checker.check_edited(params).await?).await)
             });
             if let Some(open) = self.documents.get_mut(&key) {
                 open.running = Some(Running { abort, since: now, announced: false });
@@ -104,12 +106,7 @@ impl Actor {
         }
     }
 
-    pub(super) fn check(
-        &mut self,
-        client: ClientId,
-        mut request: CheckRequest,
-        reply: Reply<crate::model::check::CheckReport>,
-    ) {
+    pub(super) fn check(&mut self, client: ClientId, mut request: CheckRequest, reply: Reply<CheckReport>) {
         let what = match &request.path {
             Some(path) => format!("checking {}", path.display()),
             None => format!("checking {}", first_line(&request.text)),
@@ -118,19 +115,20 @@ impl Actor {
         let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
         self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
             let text = request.text.clone();
-            let (structure, last_form) = compute_all(move || {
+            let (document, structure, last_form) = compute_all(move || {
                 let document = Document::new(&text, 0);
                 let structure = structure::check(&document);
                 let last_form = last_form(&document, &structure.withheld);
-                (structure, last_form)
+                (document, structure, last_form)
             })
             .await;
             let params = check_params(&config, request, (structure.withheld.clone(), last_form), &asd);
-            let mut report = match params.mode {
+            let report = match params.mode {
                 // Agents check one form after another.
                 CheckMode::Form => checker.check_repeated(params).await?,
                 CheckMode::File => checker.check(params).await?,
             };
+            let mut report = with_uses_marked(document, report).await;
             report.diagnostics = merge(structure, report.diagnostics);
             Ok(report)
         });
@@ -180,6 +178,18 @@ impl Actor {
             systems::check(self.checker.clone(), self.config(client).clone(), self.asd.clone(), request, progress);
         self.jobs.start(Job::new(client, Kind::Other, what), reply, work);
     }
+}
+
+/// Acts as [`undefined_variables::mark_uses`].
+pub(super) async fn with_uses_marked(document: Document, mut report: CheckReport) -> CheckReport {
+    if !undefined_variables::are_among(&report.diagnostics) {
+        return report;
+    }
+    compute_all(move || {
+        undefined_variables::mark_uses(&document, &mut report.diagnostics);
+        report
+    })
+    .await
 }
 
 /// The start of the last form that a complete check reaches; `None`: the structure is sufficient.

@@ -22,6 +22,7 @@ pub(super) fn walk(walk: &mut Walk<'_>, node: &Node, rest: &[Node]) {
     }
     let whole = Span { start: rest.first().map_or(node.span.start, |first| first.span.start), end: node.span.end };
     let mut binding = false;
+    let mut with = false;
     let mut at = 0;
     while let Some(part) = rest.get(at) {
         at += 1;
@@ -31,7 +32,7 @@ pub(super) fn walk(walk: &mut Walk<'_>, node: &Node, rest: &[Node]) {
             continue;
         };
         match word.as_str() {
-            "for" | "as" | "with" => binding = true,
+            "for" | "as" | "with" => (binding, with) = (true, word == "with"),
             "and" => {}
             "using" => {
                 if let Some(list) = rest.get(at) {
@@ -69,10 +70,30 @@ pub(super) fn walk(walk: &mut Walk<'_>, node: &Node, rest: &[Node]) {
         }
         if let Some(name) = rest.get(at).filter(|_| binding) {
             at += 1;
-            let scope = vec![Span { start: name.span.end, end: node.span.end }];
+            let start = outer_end(walk, with, &rest[at..]).unwrap_or(name.span.end);
+            let scope = vec![Span { start, end: node.span.end }];
             variables(walk, name, &scope);
         }
     }
+}
+
+/// The end of the first expression in the clause `rest` of a variable, when it is evaluated before
+/// the variable is bound. That of `for x = ...` is evaluated afterwards.
+fn outer_end(walk: &Walk<'_>, with: bool, rest: &[Node]) -> Option<usize> {
+    let word = |node: &Node| walk.form.name(node).map(|name| name.trim_start_matches(':').to_owned());
+    let first = rest.first()?;
+    let rest = match word(first).as_deref() {
+        Some("of-type") => rest.get(2..)?,
+        Some("fixnum" | "float" | "t" | "nil") => &rest[1..],
+        _ => rest,
+    };
+    let [introduced, expression, ..] = rest else { return None };
+    let outer = match word(introduced)?.as_str() {
+        "=" => with,
+        "in" | "on" | "across" | "from" | "upfrom" | "downfrom" | "to" | "upto" | "downto" | "below" | "above" => !with,
+        _ => false,
+    };
+    outer.then_some(expression.span.end)
 }
 
 fn variables(walk: &mut Walk<'_>, name: &Node, scopes: &[Span]) {
