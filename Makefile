@@ -4,13 +4,14 @@ SHELL := bash
 .DELETE_ON_ERROR:
 SECONDS ?= 600
 SEED ?= $(shell date +%s)
-.PHONY: help demo test test-sbcl soak bench build install picture clean
+.PHONY: help demo test test-sbcl soak faults bench build install picture clean
 
 help:
 	@echo 'make demo       install sbcl if it is missing, build Consort, and show it at work on examples/'
 	@echo 'make test       every test there is; what they need goes to $${CONSORT_TEST_CACHE:-~/.cache/consort-test}'
 	@echo 'make test-sbcl  again what asks something of the compiler, on the SBCL of Debian 13'
 	@echo 'make soak       random work and faults for SECONDS= from SEED=; a failure names the history to replay'
+	@echo 'make faults     fails each open, write, connect, bind, start of a process and copy of the host, one at a time'
 	@echo 'make bench      ratios against plain compile-file and Swank, measured in one run'
 	@echo 'make build      target/release/consort'
 	@echo 'make install    cargo install, into ~/.cargo/bin unless configured otherwise'
@@ -32,6 +33,11 @@ soak:
 	cargo build --locked --workspace --lib --bins --tests
 	CONSORT_SOAK_SECONDS=$(SECONDS) CONSORT_SOAK_SEED=$(SEED) CONSORT_SOAK_HISTORY=$(CURDIR)/tests/out scripts/isolated tests/support/leaks \
 	  cargo test --locked --workspace --test soak -- --nocapture
+
+faults:
+	@scripts/test-tools sbcl
+	cargo build --locked --workspace --lib --bins --tests
+	scripts/isolated tests/support/leaks cargo test --locked --workspace --test injected -- --ignored --nocapture
 
 bench:
 	@scripts/test-tools sbcl

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use crate::fault::{self, Call};
+
 /// The largest Lisp source that is read, in bytes.
 pub const SOURCE_LIMIT: u64 = 64 << 20;
 
@@ -18,6 +20,7 @@ pub const SOURCE_LIMIT: u64 = 64 << 20;
 /// An I/O error; `InvalidInput` when `path` is not a regular file.
 pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     check(&std::fs::metadata(path)?)?;
+    fault::point(Call::Open)?;
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     let facts = file.metadata()?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 /// The layers, with the layers that each may import. `main.rs` and `lib.rs` are above all layers.
 const LAYERS: &[(&str, &[&str])] = &[
     ("bounded_file", &[]),
+    ("fault", &[]),
     ("steady", &[]),
     ("file_uri", &[]),
     ("remove_tree", &[]),
@@ -27,7 +28,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// Helpers without product-specific code, which every layer may import.
-const HELPERS: &[&str] = &["bounded_file", "file_uri", "remove_tree", "shown", "steady"];
+const HELPERS: &[&str] = &["bounded_file", "fault", "file_uri", "remove_tree", "shown", "steady"];
 
 /// Crates of protocols, and the layers that may name them.
 const PROTOCOLS: &[&str] = &["lsp_types", "tower_lsp", "rmcp"];

@@ -9,6 +9,7 @@ pub mod bounded_file;
 pub mod checker;
 pub mod config;
 pub mod dap;
+mod fault;
 pub mod file_uri;
 pub mod host;
 pub mod ide;

@@ -18,6 +18,7 @@ use super::memory;
 use super::report::{Findings, Limit};
 use super::scratch::Scratch;
 use super::worker::{self, WorkerProcess};
+use crate::fault;
 use crate::image::frames::CopyEnd;
 use crate::image::instance::Instance;
 use crate::image::lines::Lines;
@@ -107,6 +108,8 @@ impl ForkedCheck {
             withhold: job.files.is_some(),
             in_place: by_process,
         };
+        fault::point(fault::Call::Fork)
+            .map_err(|error| Failed::Unforkable(format!("The system refused to copy the image: {error}")))?;
         let asked = worker.as_ref().and_then(|worker| worker.instance()).unwrap_or(&instance);
         let call = asked.link.call(job.op, &wire, None, Listener::Copy(Some(sender))).map_err(Failed::Error)?;
         let child = match worker {

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::Shared;
+use crate::fault::{self, Call};
 use crate::remove_tree::remove_tree;
 
 /// A scratch directory with a listening socket.
@@ -24,12 +25,15 @@ pub(super) struct Scratch {
 impl Scratch {
     /// Creates the directory below `private`, the host's own directory.
     pub(super) fn new(private: &Path) -> io::Result<Scratch> {
+        fault::point(Call::Open)?;
         let directory =
             tempfile::Builder::new().prefix("c-").permissions(Permissions::from_mode(0o700)).tempdir_in(private)?;
         let socket = directory.path().join("s");
+        fault::point(Call::Bind)?;
         let listener = UnixListener::bind(&socket)?;
         fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
         let mut random = [0; 16];
+        fault::point(Call::Open)?;
         fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
         let token = random.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Scratch { directory: Some(directory), listener, socket, token })
@@ -49,6 +53,7 @@ impl Scratch {
     pub(super) async fn accept(&self, pid: u32) -> io::Result<UnixStream> {
         loop {
             let (stream, _) = self.listener.accept().await?;
+            fault::point(Call::Open)?;
             let peer = stream.peer_cred()?;
             let ours = peer.uid() == rustix::process::geteuid().as_raw();
             if ours && peer.pid().is_none_or(|peer| u32::try_from(peer) == Ok(pid)) {

@@ -9,6 +9,8 @@
 use std::io;
 
 use super::runtime_dir::RuntimeDir;
+#[cfg(target_os = "linux")]
+use crate::fault::{self, Call};
 
 /// The held name, freed when dropped and at the end of the process.
 #[derive(Debug)]
@@ -21,7 +23,8 @@ impl Claim {
     /// Takes the claim; `None` when a living process of this user holds it.
     #[cfg(target_os = "linux")]
     pub(super) fn take(runtime: &RuntimeDir) -> io::Result<Option<Claim>> {
-        match std::os::unix::net::UnixListener::bind_addr(&linux::address(runtime)?) {
+        let address = linux::address(runtime)?;
+        match fault::point(Call::Bind).and_then(|()| std::os::unix::net::UnixListener::bind_addr(&address)) {
             Ok(name) => {
                 name.set_nonblocking(true)?;
                 Ok(Some(Claim { name: Some(name) }))
@@ -67,6 +70,7 @@ mod linux {
 
     use sha2::{Digest, Sha256};
 
+    use crate::fault::{self, Call};
     use crate::host::runtime_dir::RuntimeDir;
 
     /// Returns the name for this user and this runtime directory.
@@ -78,6 +82,7 @@ mod linux {
     }
 
     pub(super) fn holder(runtime: &RuntimeDir) -> Option<u32> {
+        fault::point(Call::Connect).ok()?;
         let stream = UnixStream::connect_addr(&address(runtime).ok()?).ok()?;
         let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
         let ours = rustix::process::getuid() == peer.uid;

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::election::{self, Connected};
 use super::hello;
 use super::serve::{Connection, Lifetime};
+use crate::fault::{self, Call};
 use crate::session::{CheckRequest, CheckSystemRequest, ClientInfo, EvalRequest, Frontend, Session};
 
 /// The limit of a request, in bytes: a check contains a whole file.
@@ -100,7 +101,8 @@ pub fn ask(
     mut on_reply: impl FnMut(Reply) -> io::Result<()>,
 ) -> io::Result<Value> {
     let mut stream = connected.stream;
-    stream.write_all(&hello::line(request)?).map_err(ended)?;
+    let line = hello::line(request)?;
+    fault::point(Call::Write).and_then(|()| stream.write_all(&line)).map_err(ended)?;
     stream.set_read_timeout(Some(QUIET))?;
     let mut lines = io::BufReader::new(stream);
     let mut answer = None;
@@ -147,7 +149,7 @@ fn ended(error: io::Error) -> io::Error {
     if matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof) {
         return io::Error::new(
             UnexpectedEof,
-            "the Consort host ended before it answered; run the command again, which starts a new one",
+            "the Consort host ended, or its connection broke, before it answered; run the command again, which starts a host if there is none",
         );
     }
     error
@@ -314,5 +316,6 @@ async fn read_request(read: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Opti
 }
 
 async fn send(write: &mut (impl AsyncWrite + Unpin), reply: &Reply) -> io::Result<()> {
+    fault::point(Call::Write)?;
     write.write_all(&hello::line(reply)?).await
 }

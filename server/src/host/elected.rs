@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::claim::{self, Claim};
 use super::runtime_dir::{HostFile, Lock, RuntimeDir};
+use crate::fault::{self, Call};
 
 /// The time limit for a process that holds the locks and does not listen. A killed process frees
 /// them at once; one whose directory was removed listens again within a second.
@@ -100,7 +101,8 @@ fn bind(runtime: &RuntimeDir) -> io::Result<(UnixListener, (u64, u64))> {
     let path = runtime.socket();
     remove_if_there(&path)?;
     // The directory is closed to other users, so that none connects before the mode is set.
-    let listener = UnixListener::bind(&path).map_err(|error| named(&error, &path))?;
+    let listener =
+        fault::point(Call::Bind).and_then(|()| UnixListener::bind(&path)).map_err(|error| named(&error, &path))?;
     std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
     listener.set_nonblocking(true)?;
     let socket = identity(&path).ok_or(io::ErrorKind::NotFound)?;
@@ -109,7 +111,7 @@ fn bind(runtime: &RuntimeDir) -> io::Result<(UnixListener, (u64, u64))> {
 
 fn make_work(runtime: &RuntimeDir) -> io::Result<()> {
     let work = runtime.work();
-    std::fs::create_dir(&work).map_err(|error| named(&error, &work))?;
+    fault::point(Call::Open).and_then(|()| std::fs::create_dir(&work)).map_err(|error| named(&error, &work))?;
     std::fs::set_permissions(&work, Permissions::from_mode(0o700))
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::hello::{self, Ack, Hello};
 use super::runtime_dir::RuntimeDir;
+use crate::fault::{self, Call};
 
 /// The time limit for the answer to a hello. A host answers at once, whatever its image does; a
 /// later answer means that the host is stuck.
@@ -159,14 +160,19 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(ConnectError::Absent),
             other => other?,
         }
-        let mut stream = match UnixStream::connect(self.runtime.socket()) {
+        let connect = || {
+            fault::point(Call::Connect)?;
+            UnixStream::connect(self.runtime.socket())
+        };
+        let mut stream = match connect() {
             Ok(stream) => stream,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
                 return Err(ConnectError::Absent);
             }
             Err(error) => return Err(error.into()),
         };
-        let said = stream.write_all(&hello::line(hello)?).and_then(|()| {
+        let line = hello::line(hello)?;
+        let said = fault::point(Call::Write).and_then(|()| stream.write_all(&line)).and_then(|()| {
             if !is_readable_within(&stream, NOTE_WAIT)? {
                 tell(&format!("{}; waiting for it", not_answering(self.pid())));
                 if !is_readable_within(&stream, within.saturating_sub(NOTE_WAIT))? {
@@ -204,14 +210,16 @@ impl Place {
 
     /// Starts a host and waits until it, or another, listens.
     fn start(&self) -> Result<Started, ConnectError> {
-        let mut child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .args(["serve", "--background", "--workspace"])
             .arg(&self.workspace)
             .current_dir(&self.workspace)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
+            .stderr(Stdio::null());
+        let mut child = fault::point(Call::Spawn)
+            .and_then(|()| command.spawn())
             .map_err(|error| ConnectError::Start(format!("{}: {error}", self.program.display())))?;
         let (sender, receiver) = mpsc::channel();
         let stdout = child.stdout.take();
@@ -235,6 +243,14 @@ impl Place {
             "" => Ok(Started::Ended),
             error => Err(ConnectError::Start(error.into())),
         }
+    }
+
+    /// Returns true if this process is the host and answers: then only a connection to it has
+    /// ended.
+    pub(super) fn is_host(&self, pid: u32) -> bool {
+        let hello = Hello { any_version: true, ..Hello::new(super::hello::Protocol::Control) };
+        let met = self.try_connect(&hello, &mut |_| {}, NOTE_WAIT);
+        matches!(met, Ok(Some(connected)) if connected.ack.host_pid == pid)
     }
 
     fn pid(&self) -> Option<u32> {
@@ -277,6 +293,7 @@ pub const TAKEN: &str = "taken";
 /// Returns true when the host at this socket answers a hello, which does not depend on its image.
 pub fn answers(socket: &Path) -> bool {
     let ask = || {
+        fault::point(Call::Connect)?;
         let mut stream = UnixStream::connect(socket)?;
         let hello = Hello { any_version: true, ..Hello::new(super::hello::Protocol::Control) };
         stream.write_all(&hello::line(&hello)?)?;

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::runtime_dir::name_of;
+use crate::fault::{self, Call};
 
 /// The limit of the log and of the previous log, in bytes each.
 const LIMIT: u64 = 1 << 20;
@@ -53,6 +54,7 @@ impl Log {
             *length = 0;
         }
         let line = &line[..line.len().min(LIMIT as usize)];
+        fault::point(Call::Write)?;
         file.write_all(line)?;
         *length += line.len() as u64;
         Ok(())
@@ -70,6 +72,7 @@ impl Write for &Log {
 }
 
 fn append(path: &Path) -> io::Result<File> {
+    fault::point(Call::Open)?;
     File::options().create(true).append(true).mode(0o600).open(path)
 }
 

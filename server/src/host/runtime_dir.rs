@@ -24,6 +24,7 @@ use rustix::fs::FlockOperation;
 use sha2::{Digest, Sha256};
 
 use crate::bounded_file;
+use crate::fault::{self, Call};
 use crate::remove_tree::remove_tree;
 
 /// The limit of a socket path, in bytes. The systems take 104 (macOS) and 108 (Linux); the
@@ -134,7 +135,10 @@ impl RuntimeDir {
         // Written atomically: others read it at any moment, and a full disk must not leave half
         // of it.
         let (new, path) = (self.dir.join("host.json.new"), self.dir.join("host.json"));
-        let written = std::fs::write(&new, serde_json::to_vec(file)?).and_then(|()| std::fs::rename(&new, &path));
+        let bytes = serde_json::to_vec(file)?;
+        let written = fault::point(Call::Write)
+            .and_then(|()| std::fs::write(&new, bytes))
+            .and_then(|()| std::fs::rename(&new, &path));
         written.map_err(|error| named(error, &path))
     }
 
@@ -152,7 +156,7 @@ impl RuntimeDir {
         for dir in [&self.base, &self.dir] {
             // Only in the user's own state directory may parents of the base be missing.
             let above = *dir == self.base && dir.parent().is_some_and(|parent| !parent.exists());
-            match DirBuilder::new().mode(0o700).recursive(above).create(dir) {
+            match fault::point(Call::Open).and_then(|()| DirBuilder::new().mode(0o700).recursive(above).create(dir)) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(named(error, dir)),
@@ -164,7 +168,11 @@ impl RuntimeDir {
 
     /// Returns true when a live host listens; creates nothing.
     pub fn is_live(&self) -> bool {
-        self.check().is_ok() && std::os::unix::net::UnixStream::connect(self.socket()).is_ok()
+        let connect = || {
+            fault::point(Call::Connect)?;
+            std::os::unix::net::UnixStream::connect(self.socket())
+        };
+        self.check().is_ok() && connect().is_ok()
     }
 
     /// Checks that the directory exists and is private to this user.
@@ -199,7 +207,8 @@ impl RuntimeDir {
     fn lock(&self, name: &str, operation: FlockOperation) -> io::Result<Option<Lock>> {
         let path = self.dir.join(name);
         loop {
-            let opened = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
+            let opened = fault::point(Call::Open)
+                .and_then(|()| File::options().create(true).truncate(false).write(true).mode(0o600).open(&path));
             let file = match opened {
                 Ok(file) => file,
                 // A host that leaves removed the directory just now.

@@ -17,6 +17,7 @@ use super::VERSION;
 use super::elected::{Elected, State};
 use super::hello::{self, Ack, Hello};
 use super::memory;
+use crate::fault::{self, Call};
 
 /// The time limit for a connection's hello.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
@@ -134,7 +135,7 @@ async fn accept(
             }
         };
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            accepted = listener.accept() => match accepted.and_then(|accepted| fault::point(Call::Open).map(|()| accepted)) {
                 Ok((stream, _)) => {
                     connections.spawn(receive(stream, services.clone(), lifetime.clone()));
                 }
@@ -289,6 +290,7 @@ impl Drop for AbortOnDrop {
 
 async fn answer(stream: &mut UnixStream, error: Option<String>, leaving: bool) -> io::Result<()> {
     let ack = Ack { ok: error.is_none(), version: VERSION.into(), host_pid: std::process::id(), error, leaving };
+    fault::point(Call::Write)?;
     stream.write_all(&hello::line(&ack)?).await
 }
 

@@ -21,6 +21,7 @@ use super::excerpt::{clock_advice, clock_fault, excerpt, heap_fault};
 use super::probe::version;
 use super::process::{describe, kill_group, start_helper};
 use super::program::Program;
+use crate::fault::{self, Call};
 
 /// The Lisp sources, embedded when this binary was built (server/build.rs makes Cargo watch them).
 static LISP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lisp");
@@ -132,7 +133,9 @@ impl Cache {
             }
             return None;
         }
-        let file = File::options().write(true).custom_flags(NOFOLLOW).open(path).ok()?;
+        let file = fault::point(Call::Open)
+            .and_then(|()| File::options().write(true).custom_flags(NOFOLLOW).open(path))
+            .ok()?;
         let facts = file.metadata().ok()?;
         if let Err(error) = check_ours(&facts, path) {
             tracing::warn!(%error, "what is cached is built again");
@@ -184,6 +187,7 @@ impl Cache {
 
     /// Takes the lock that hosts share. Waits while another host builds.
     async fn exclusive(&self) -> io::Result<File> {
+        fault::point(Call::Open)?;
         let file =
             File::options().create(true).truncate(false).write(true).mode(0o600).open(self.directory.join("lock"))?;
         loop {

@@ -155,7 +155,7 @@ impl Image {
     ///
     /// # Errors
     /// Fails at once when there is no image, or one that is being started; after 10 s when the
-    /// image does not answer.
+    /// image does not answer; when the image ends meanwhile, once the next one runs.
     pub async fn query<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
         self.runtime.need();
         let instance = match &*self.runtime.phase.borrow() {
@@ -169,7 +169,8 @@ impl Image {
         match crate::steady::timeout(LOOK, instance.link.ask(O::NAME, operation)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(CallError::Refused(error))) => Err(error),
-            Ok(Err(CallError::Gone)) => Err(ImageError::Unavailable("The Lisp image was ended.".into())),
+            // Whoever asks again at once is to meet the next image.
+            Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, &instance).await),
             Err(_) => {
                 Err(ImageError::Busy(format!("The Lisp image did not answer {} within {} s.", O::NAME, LOOK.as_secs())))
             }

@@ -26,6 +26,7 @@ use super::frames::{
 };
 use super::lines::{LineError, Lines};
 use super::stops::StopEvent;
+use crate::fault;
 use crate::model::image::{ImageError, OutputChunk, Progress};
 
 /// The number of unreadable frames in a row after which the link is closed.
@@ -34,6 +35,9 @@ const BAD_FRAMES: usize = 16;
 const BACKLOG: usize = 8 << 20;
 /// Characters of one evaluation's output that are streamed; the answer has all of it, clipped.
 const STREAMED: usize = 1 << 20;
+
+/// The reason for the end of a link that the image closed, as it does when it dies.
+pub(crate) const LEFT: &str = "it closed its link";
 
 /// Locks the mutex, also after a panic of another thread: the guarded data is consistent between
 /// any two statements.
@@ -276,11 +280,13 @@ impl Link {
         let mut backlog = lock(&self.backlog);
         let mut sent = 0;
         while backlog.is_empty() && sent < frame.len() {
-            match self.write.try_write(&frame[sent..]) {
+            match fault::point(fault::Call::Write).and_then(|()| self.write.try_write(&frame[sent..])) {
                 Ok(count) => sent += count,
-                // The reading task reports a closed link; the request fails there.
-                Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => return Ok(()),
-                Err(_) => break,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(error) => {
+                    self.not_writable(&error);
+                    return Ok(());
+                }
             }
         }
         if sent == frame.len() {
@@ -293,6 +299,15 @@ impl Link {
         backlog.extend_from_slice(&frame[sent..]);
         self.more.notify_one();
         Ok(())
+    }
+
+    /// Has all requests fail after an error of a write. When the image has left, the reading task
+    /// closes the link, which knows how it ended.
+    fn not_writable(&self, error: &std::io::Error) {
+        use std::io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
+        if !matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) {
+            self.close(&format!("its link cannot be written: {error}"));
+        }
     }
 
     fn answer(&self, id: u64, answer: Answer) {
@@ -405,7 +420,7 @@ async fn read_frames(link: Arc<Link>, read: OwnedReadHalf, volunteer: impl Fn(Vo
                     }
                 }
             },
-            Ok(None) => break "it closed its link".to_owned(),
+            Ok(None) => break LEFT.to_owned(),
             Err(error @ LineError::TooLong(_)) => break format!("it sent a frame that cannot be read: {error}"),
             Err(LineError::Io(error)) => break format!("its link failed: {error}"),
         }
@@ -428,7 +443,7 @@ async fn write_backlog(link: Arc<Link>) {
             match link.write.try_write(&backlog) {
                 Ok(count) => drop(backlog.drain(..count)),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(_) => return, // the reading task closes the link
+                Err(error) => return link.not_writable(&error),
             }
             if backlog.is_empty() {
                 *backlog = Vec::new();

@@ -13,6 +13,7 @@ use rustix::process::Pid;
 
 use super::excerpt::excerpt;
 use super::process::{kill_group, spawning};
+use crate::fault::{self, Call};
 
 /// The limits of the time to print the version, and of the output.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -34,7 +35,9 @@ pub fn version(program: &Path, arguments: &[String], directory: &Path) -> Result
     command.args(arguments).arg("--version").current_dir(directory).stdin(Stdio::null()).process_group(0);
     let mut child = {
         let mut own = spawning();
-        let started = write.try_clone().and_then(|copy| command.stdout(copy).stderr(write).spawn());
+        let started = fault::point(Call::Spawn)
+            .and_then(|()| write.try_clone())
+            .and_then(|copy| command.stdout(copy).stderr(write).spawn());
         let started = started.map_err(cannot)?;
         own.insert(started.id());
         started

@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 
 use super::link::lock;
+use crate::fault::{self, Call};
 
 /// The processes that this one has started. The lock is held while a process is started, so that
 /// no other child process inherits a descriptor that is inheritable for a moment.
@@ -57,6 +58,7 @@ pub(crate) struct Started {
 /// link, the number of which is in `CONSORT_FD`. `CONSORT_WORK` names the host's directory;
 /// `CONSORT_KEEP_PROGRAMS` is empty or `yes`.
 pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
+    fault::point(Call::Open)?;
     let (ours, theirs) = UnixStream::pair()?;
     let (out, out_writer) = io::pipe()?;
     let (err, err_writer) = io::pipe()?;
@@ -75,7 +77,7 @@ pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
     let child = {
         let mut own = spawning();
         fcntl_setfd(theirs.as_fd(), FdFlags::empty())?;
-        let child = command.spawn();
+        let child = fault::point(Call::Spawn).and_then(|()| command.spawn());
         drop(theirs);
         let child = child?;
         own.extend(child.id());
@@ -87,6 +89,7 @@ pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
 /// Starts a helper process (the core's build), which inherits none of the host's descriptors.
 pub(crate) fn start_helper(command: &mut Command) -> io::Result<Child> {
     let mut own = spawning();
+    fault::point(Call::Spawn)?;
     let child = command.stdin(Stdio::null()).process_group(0).kill_on_drop(true).spawn()?;
     own.extend(child.id());
     Ok(child)

@@ -14,7 +14,7 @@ use super::core::Start;
 use super::excerpt::{clean, clock_advice, clock_fault, excerpt, heap_fault};
 use super::frames::{CopyEnd, HeapFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
 use super::instance::Instance;
-use super::link::{Link, Volunteered, lock};
+use super::link::{LEFT, Link, Volunteered, lock};
 use super::pipes::{Pipes, Tell};
 use super::process::{Launch, Started, describe, kill_group, start};
 use super::program::Program;
@@ -233,11 +233,13 @@ impl Running {
         if let Some(process) = self.instance.as_ref().and_then(|instance| instance.process.as_ref()) {
             process.kill();
         }
+        // An image whose link had failed leaves with code 0, which is not the cause.
+        let failed = why.as_ref().is_some_and(|why| why != LEFT);
         let how = match (how, self.child.wait().await) {
-            (Some(how), _) => how,
-            (None, Ok(_)) if why.is_some() => format!("had to be ended: {}", why.unwrap_or_default()),
-            (None, Ok(status)) => describe(status),
-            (None, Err(error)) => format!("cannot be waited for: {error}"),
+            (Some(how), _) if !failed => how,
+            (_, Ok(_)) if why.is_some() => format!("had to be ended: {}", why.unwrap_or_default()),
+            (_, Ok(status)) => describe(status),
+            (_, Err(error)) => format!("cannot be waited for: {error}"),
         };
         self.copies_gone().await;
         self.explain(&how)

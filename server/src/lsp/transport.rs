@@ -29,6 +29,7 @@ use tower_lsp::{LanguageServer, LspService};
 use tower_service::Service;
 
 use super::frames::{Frame, Frames};
+use crate::fault::{self, Call};
 use crate::session::requests::{self, Lane};
 
 /// The maximum number of bytes queued for a client that does not read; above it the connection is
@@ -285,6 +286,7 @@ async fn write_out<W: AsyncWrite + Unpin>(mut write: W, mut out: Outgoing) {
             }
         };
         let written = async {
+            fault::point(Call::Write)?;
             write.write_all(&frame).await?;
             write.flush().await
         };

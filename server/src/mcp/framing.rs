@@ -25,6 +25,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::lines::{Id, Line, Lines, id_of};
+use crate::fault::{self, Call};
 
 /// The maximum length of a line. Code for an image is far shorter.
 const LINE_LIMIT: usize = 16 << 20;
@@ -318,6 +319,7 @@ async fn write_all<W>(
 {
     while let Some(bytes) = inbox.recv().await {
         let result = async {
+            fault::point(Call::Write)?;
             write.write_all(&bytes).await?;
             if inbox.is_empty() { write.flush().await } else { Ok(()) }
         };

@@ -88,6 +88,8 @@ pub(super) struct Actor {
     /// The time of the next check of all documents after a change of the image.
     sweep: Option<Instant>,
     swept: Instant,
+    /// An image has been ready: the next one is there soon.
+    had_image: bool,
     /// The time since which every check has failed.
     hindered: Option<Instant>,
     /// The notes on the host for all clients.
@@ -123,6 +125,7 @@ impl Actor {
             busy_until: None,
             sweep: None,
             swept: Instant::now(),
+            had_image: false,
             hindered: None,
             notes: BTreeMap::new(),
             approvals,
@@ -166,7 +169,7 @@ impl Actor {
                 self.publish();
             }
             self.start_checks();
-            self.documents.answer_waiting(self.can_check());
+            self.documents.answer_waiting(self.will_check());
         }
     }
 
@@ -195,7 +198,7 @@ impl Actor {
             Event::Close { client, uri } => self.close((client, uri)),
             Event::Snapshot { client, uri, settled, reply } => {
                 self.publish();
-                self.documents.ask(&(client, uri), settled && self.can_check(), reply);
+                self.documents.ask(&(client, uri), settled && self.will_check(), reply);
             }
             Event::Snapshots { client, reply } => {
                 self.publish();

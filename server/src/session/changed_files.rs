@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::approval::Sources;
 use super::loaded_texts::changes;
 use super::{CheckSystemRequest, Session};
+use crate::fault::{self, Call};
 use crate::ide::context::Backend as _;
 use crate::image::api::FileText;
 use crate::image::api::contents::{LoadedFiles, LoadedSystem};
@@ -31,7 +32,7 @@ impl Session {
         let compared = tokio::task::spawn_blocking(move || {
             let files: Vec<_> = files
                 .into_iter()
-                .filter_map(|(name, loaded, path)| Some((name, loaded, decode(std::fs::read(path).ok()?))))
+                .filter_map(|(name, loaded, path)| Some((name, loaded, decode(read(&path).ok()?))))
                 .collect();
             changes(&files)
         });
@@ -67,10 +68,16 @@ impl Session {
         match (self.inner.provenance.text_loaded(path), unsaved) {
             (Some(loaded), Some(now)) => *loaded != **now,
             (None, Some(_)) => true,
-            (Some(loaded), None) => std::fs::read(path).map(decode).ok().is_none_or(|now| *loaded != *now),
+            (Some(loaded), None) => read(path).map(decode).ok().is_none_or(|now| *loaded != *now),
             (None, None) => says_asdf,
         }
     }
+}
+
+/// Reads a file as it is now.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    fault::point(Call::Open)?;
+    std::fs::read(path)
 }
 
 fn requests(

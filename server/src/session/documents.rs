@@ -169,6 +169,11 @@ impl Open {
         self.findings.check_begins(&self.document);
     }
 
+    /// Handles a check that ended with the image: the text is not checked.
+    pub(super) fn check_lost(&mut self) {
+        self.stale = true;
+    }
+
     fn is_settled(&self) -> bool {
         self.running.is_none() && self.due.is_none() && !self.stale
     }
@@ -297,11 +302,11 @@ impl Documents {
         self.open.values().any(|open| !open.waiting.is_empty())
     }
 
-    /// Answers the callers that wait for settled documents, or all callers when nothing can be
-    /// checked now.
-    pub(super) fn answer_waiting(&mut self, can_check: bool) {
+    /// Answers the callers that wait for settled documents, or all callers when nothing will be
+    /// checked soon.
+    pub(super) fn answer_waiting(&mut self, will_check: bool) {
         for ((_, uri), open) in &mut self.open {
-            if open.is_settled() || !can_check || open.findings.is_outdated() {
+            if open.is_settled() || !will_check || open.findings.is_outdated() {
                 for reply in std::mem::take(&mut open.waiting) {
                     // A caller that cancelled does not listen.
                     let _ = reply.send(Some(open.snapshot(uri)));

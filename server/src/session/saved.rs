@@ -12,6 +12,7 @@ use ropey::Rope;
 use tokio::sync::watch;
 
 use super::{OpenDocument, Session};
+use crate::fault::{self, Call};
 
 /// The longest wait for a comparison. A document whose file system does not answer counts as
 /// unsaved.
@@ -104,7 +105,11 @@ impl OpenDocument {
 fn is_text_of(path: &Path, text: &Rope, exact: bool) -> bool {
     // NONBLOCK: a pipe must not block the thread.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let Ok(mut file) = std::fs::File::options().read(true).custom_flags(flags).open(path) else { return false };
+    let open = || {
+        fault::point(Call::Open)?;
+        std::fs::File::options().read(true).custom_flags(flags).open(path)
+    };
+    let Ok(mut file) = open() else { return false };
     // No encoding of a text has more bytes than four for a character, a byte order mark and an
     // extra one for a line break.
     let longest = text.len_chars() as u64 * 5 + 8;

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 
 use super::event::Event;
 use super::{ClientId, Feedback, OpenDocument, Session};
+use crate::fault::{self, Call};
 use crate::text::Span;
 
 /// The largest file that is read, in bytes.
@@ -314,6 +315,7 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
     let parent = directory(parent).map_err(|why| cannot(why.to_string()))?;
     // NONBLOCK: a pipe must not block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    fault::point(Call::Open).map_err(|why| cannot(why.to_string()))?;
     let file = rustix::fs::openat(parent.as_fd(), name, flags, Mode::empty()).map_err(|why| cannot(why.to_string()))?;
     let mut file = std::fs::File::from(file);
     let facts = file.metadata().map_err(|why| cannot(why.to_string()))?;
@@ -382,11 +384,12 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
     let temporary = [b".", name.as_bytes(), format!(".consort-{}-{number}", std::process::id()).as_bytes()].concat();
     let temporary = std::ffi::OsStr::from_bytes(&temporary);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let new = rustix::fs::openat(parent.as_fd(), temporary, flags, Mode::RUSR | Mode::WUSR)
+    let new = fault::point(Call::Open)
+        .and_then(|()| Ok(rustix::fs::openat(parent.as_fd(), temporary, flags, Mode::RUSR | Mode::WUSR)?))
         .map_err(|why| failed(why.to_string()))?;
     let mut new = std::fs::File::from(new);
-    let written = new
-        .write_all(bytes)
+    let written = fault::point(Call::Write)
+        .and_then(|()| new.write_all(bytes))
         .and_then(|()| new.set_permissions(mode))
         .and_then(|()| new.sync_all())
         .map_err(|why| failed(why.to_string()))

@@ -39,6 +39,27 @@ async fn an_image_that_is_killed_is_replaced_and_everybody_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn pulled_diagnostics_wait_for_the_image_that_replaces_a_lost_one() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let uri = world.uri("pulled.lisp");
+    editor.open(&uri, "").await;
+    for round in 1..=4 {
+        let pid = i32::try_from(world.is_ready().await).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+        let change = json!({"text": format!("(defun f{round} () (no-such-function))\n(")});
+        let document = json!({"uri": uri, "version": round + 1});
+        editor.notify("textDocument/didChange", json!({"textDocument": document, "contentChanges": [change]})).await;
+        let pulled = editor.request("textDocument/diagnostic", json!({"textDocument": {"uri": uri}})).await.unwrap();
+        let codes: Vec<&str> =
+            pulled["items"].as_array().unwrap().iter().map(|item| item["code"].as_str().unwrap()).collect();
+        assert!(codes.contains(&"undefined-function") && codes.contains(&"unbalanced-list"), "{round}: {pulled}");
+    }
+    editor.leave().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn both_editors_are_on_one_image_and_a_restart_makes_a_new_one() {
     let world = World::ready(&[]).await;
     let mut one = Editor::connect(&world.session);

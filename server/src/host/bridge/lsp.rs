@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use self::talk::{Passed, Talk};
 use super::frames::{Frames, framed, with_header};
 use super::pending::Peek;
+use crate::fault::{self, Call};
 use crate::host::election::{self, Place};
 use crate::host::hello::{Hello, Protocol};
 use crate::host::workspace;
@@ -42,6 +43,7 @@ const ANSWERED: Duration = Duration::from_secs(4);
 const OFTEN: (usize, Duration) = (3, Duration::from_secs(60));
 
 const LOST: &str = "The Consort host ended, and the Lisp image with it. What was defined only in the image is lost.";
+const CUT: &str = "The connection to the Consort host broke; the host and the image go on. What was asked may have been done: look before you repeat it.";
 const RESTART: &str = "Your editor starts Consort again; if it does not, restart its language server.";
 const LEFT: &str =
     "The Consort host was told to leave, and the Lisp image with it. To go on, restart your editor's language server.";
@@ -59,9 +61,12 @@ struct Host {
 }
 
 impl Host {
-    /// A failed write means that the host has ended, which the other thread notices.
+    /// After a failed write the connection is closed, which the other thread notices: usually the
+    /// host has ended.
     fn write(&mut self, bytes: &[u8]) {
-        let _ = self.stream.write_all(bytes);
+        if fault::point(Call::Write).and_then(|()| self.stream.write_all(bytes)).is_err() {
+            election::hang_up(&self.stream);
+        }
     }
 }
 
@@ -332,25 +337,27 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
             host.write(&with_header(&initialize));
             continue;
         }
-        for message in talk.settle(LOST) {
+        let lost = if place.is_host(talk.pid) { CUT } else { LOST };
+        for message in talk.settle(lost) {
             shared.write(&framed(&message))?;
         }
         let opening = talk.memory.opening().map(<[u8]>::to_vec).filter(|_| killed && !often);
         let Some(opening) = opening else {
-            let text = if killed { format!("{LOST} {RESTART}") } else { LEFT.to_owned() };
+            let text = if killed { format!("{lost} {RESTART}") } else { LEFT.to_owned() };
             return give_up(shared, &text);
         };
         let connected = match place.connect_or_start(&Hello::new(Protocol::Lsp)) {
             Ok(connected) => connected,
             Err(error) => {
-                return give_up(shared, &format!("{LOST} No new one could be started: {error}. {RESTART}"));
+                return give_up(shared, &format!("{lost} No new one could be started: {error}. {RESTART}"));
             }
         };
         taken.push_back(Instant::now());
         if let Some(message) = talk.next_host(&opening) {
             shared.write(&framed(&message))?;
         }
-        shared.write(&framed(&shown(&format!("{LOST} A new one is running, and has your open documents."))))?;
+        let now = if lost == CUT { "It was made again" } else { "A new one is running" };
+        shared.write(&framed(&shown(&format!("{lost} {now}, and has your open documents."))))?;
         stream = connected.stream;
         *host = Host { stream: stream.try_clone()? };
         talk.pid = connected.ack.host_pid;

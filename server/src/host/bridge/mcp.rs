@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::lines::{self, Line, Lines};
 use super::pending::{Peek, Pending};
+use crate::fault::{self, Call};
 use crate::host::election::{self, Place};
 use crate::host::hello::{Hello, Protocol};
 
@@ -148,7 +149,8 @@ impl Bridge {
             }
         }
         let whole = if line.ends_with(b"\n") { line.to_vec() } else { [line, b"\n"].concat() };
-        let failed = self.host.as_mut().is_some_and(|host| host.write_all(&whole).is_err());
+        let write = |host: &mut UnixStream| fault::point(Call::Write).and_then(|()| host.write_all(&whole));
+        let failed = self.host.as_mut().is_some_and(|host| write(host).is_err());
         if !failed {
             return Ok(());
         }
@@ -158,6 +160,7 @@ impl Bridge {
             Some((id, _)) => self.shared.lock().pending.remove(id).is_some(),
             None => false,
         };
+        self.host.as_ref().inspect(|host| election::hang_up(host));
         self.await_end();
         if !mine {
             return Ok(());
@@ -208,7 +211,7 @@ impl Bridge {
             link.number
         };
         let (shared, stdout) = (self.shared.clone(), self.stdout.clone());
-        std::thread::spawn(move || copy_down(from_host, number, &shared, &stdout));
+        std::thread::spawn(move || copy_down(from_host, number, &shared, &stdout, || place.is_host(pid)));
         self.host = Some(host);
         Ok(())
     }
@@ -217,6 +220,7 @@ impl Bridge {
     fn repeat_handshake(&self, host: &mut UnixStream, from_host: &mut BufReader<UnixStream>) -> io::Result<()> {
         let Some(initialize) = &self.handshake.initialize else { return Ok(()) };
         let id = Peek::of(initialize).and_then(|peek| peek.id);
+        fault::point(Call::Write)?;
         host.write_all(initialize)?;
         host.set_read_timeout(Some(REPEAT_WAIT))?;
         let mut line = Vec::new();
@@ -307,8 +311,15 @@ fn watch(shared: &Shared, stdout: &Mutex<File>) {
     }
 }
 
-/// Copies the host's lines until it ends; then answers the pending requests.
-fn copy_down(mut from_host: BufReader<UnixStream>, number: u64, shared: &Shared, stdout: &Mutex<File>) {
+/// Copies the host's lines until the connection ends; then answers the pending requests, with
+/// another message if the host has not ended.
+fn copy_down(
+    mut from_host: BufReader<UnixStream>,
+    number: u64,
+    shared: &Shared,
+    stdout: &Mutex<File>,
+    is_host: impl Fn() -> bool,
+) {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -334,13 +345,14 @@ fn copy_down(mut from_host: BufReader<UnixStream>, number: u64, shared: &Shared,
             shared.lock().pending.remove(id);
         }
     }
+    let why = if is_host() { CUT.into() } else { lost() };
     let mut link = shared.lock();
     if link.number != number {
         return;
     }
     for (id, method) in link.pending.take() {
         // Fails when the client has left.
-        let _ = write_line(stdout, format!("{}\n", failure(&id, &method, &lost())).as_bytes());
+        let _ = write_line(stdout, format!("{}\n", failure(&id, &method, &why)).as_bytes());
     }
     link.connected = false;
     link.host = None;
@@ -355,6 +367,10 @@ fn cancelled(line: &[u8]) -> Option<Value> {
     let message: Value = serde_json::from_slice(line).ok()?;
     message.get("params")?.get("requestId").cloned()
 }
+
+/// The message about a connection that ended, and the host has not.
+const CUT: &str = "The connection to the Consort host broke while it worked on this; the host and the image go on. The call may have been carried \
+                   out: look before you repeat it. The next call connects again.";
 
 fn lost() -> String {
     "The Consort host ended while it worked on this, and the Lisp image with it. Definitions and values that exist only in the image are lost; files \

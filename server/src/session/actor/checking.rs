@@ -44,6 +44,16 @@ impl Actor {
         matches!(self.state, ImageState::Ready { .. })
     }
 
+    /// Returns true if checks are made now, or soon: a lost image is being replaced. The first
+    /// image's core may take a minute to build, for which no caller waits.
+    pub(super) fn will_check(&self) -> bool {
+        match self.state {
+            ImageState::Ready { .. } => true,
+            ImageState::Starting { .. } | ImageState::Dead { is_final: false, .. } => self.had_image,
+            ImageState::Idle | ImageState::Dead { is_final: true, .. } => false,
+        }
+    }
+
     pub(super) fn start_checks(&mut self) {
         let now = Instant::now();
         if !self.can_check() || self.busy_until.is_some_and(|until| now < until) {

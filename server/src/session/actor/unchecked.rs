@@ -29,8 +29,8 @@ impl Actor {
                 (Some(BUSY), false)
             }
             // When the image is ready again, every document is due.
-            ImageError::Lost { .. } => return,
-            ImageError::Unavailable(_) if !self.can_check() => return,
+            ImageError::Lost { .. } => return self.not_checked(key),
+            ImageError::Unavailable(_) if !self.can_check() => return self.not_checked(key),
             ImageError::Unavailable(_) => (Some(HINDERED), false),
             // The same text in the same image would be refused again.
             ImageError::Refused { .. } => (None, true),
@@ -43,6 +43,13 @@ impl Actor {
         if at_once || now.duration_since(since) >= PATIENCE {
             let why = error.to_string();
             self.mark_outdated(Some(key), &why);
+        }
+    }
+
+    /// The document waits for the next image, and so does who asked for its diagnostics.
+    fn not_checked(&mut self, key: &Key) {
+        if let Some(open) = self.documents.get_mut(key) {
+            open.check_lost();
         }
     }
 

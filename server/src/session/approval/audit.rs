@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::types::BoundRequest;
+use crate::fault::{self, Call};
 use crate::session::timestamp::timestamp;
 
 /// A decision.
@@ -114,6 +115,7 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
         DirBuilder::new().mode(0o700).create(directory)?;
     }
     let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    fault::point(Call::Open)?;
     let mut file = File::options().create(true).append(true).mode(0o600).custom_flags(no_link).open(path)?;
     let facts = file.metadata()?;
     if !facts.is_file() || facts.mode() & 0o077 != 0 || facts.uid() != rustix::process::geteuid().as_raw() {
@@ -121,6 +123,7 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
             "it is not a file that is yours alone (mode 0600); remove it, and a new one is made",
         ));
     }
+    fault::point(Call::Write)?;
     file.write_all(format!("{line}\n").as_bytes())
 }
 

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::bound_file::BoundFile;
 use super::types::{ApprovalRequest, BoundRequest, Grant};
 use crate::config::approval::Class;
+use crate::fault::{self, Call};
 use crate::session::outside_workspace;
 
 /// The limit of arguments that a person can review, in characters.
@@ -63,6 +64,7 @@ fn digest(tool: &str, class: Class, arguments: &str) -> String {
 /// Returns 128 random bits, in hex.
 pub(super) fn random() -> io::Result<String> {
     let mut bytes = [0; 16];
+    fault::point(Call::Open)?;
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

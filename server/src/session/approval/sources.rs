@@ -48,15 +48,15 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// The name of the changed file.
+    /// The file that changed, or that cannot be read.
     pub fn recheck(&self) -> Result<(), String> {
         for (file, digest) in &self.files {
-            if digest_of(file).ok().as_ref() != Some(digest) {
-                return Err(format!(
-                    "{} was changed or replaced since it was allowed; nothing was done. Call again to have it decided anew",
-                    file.display()
-                ));
-            }
+            let why = match digest_of(file) {
+                Ok(now) if now == *digest => continue,
+                Ok(_) => "was changed or replaced since it was allowed".to_owned(),
+                Err(error) => format!("was allowed and cannot be read now ({error})"),
+            };
+            return Err(format!("{} {why}; nothing was done. Call again to have it decided anew", file.display()));
         }
         Ok(())
     }
