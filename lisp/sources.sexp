@@ -11,7 +11,7 @@
  "check/stale" "check/reading" "check/engine" "check/report" "check/system" "check/parked" "ops/check"
  "symbols/names" "symbols/kinds" "symbols/complete" "symbols/describe" "symbols/definitions" "symbols/classes" "symbols/references" "ops/symbols"
  "reload/notes" "reload/packages" "reload/snapshot" "reload/changes" "reload/undo" "reload/digest" "reload/compile"
- "reload/report" "reload/sources" "ops/reload" "ops/eval-in-copy"
+ "reload/report" "reload/sources" "ops/reload" "ops/eval-in-copy" "ops/try-code"
  "expand/environment" "expand/walk" "expand/text" "expand/plain" "ops/macroexpand" "ops/find-name"
  "ops/browse" "ops/threads"
  "debug/references" "debug/parts" "debug/shape" "debug/frames" "debug/places" "ops/inspect" "ops/debug")

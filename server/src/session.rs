@@ -50,6 +50,7 @@ use crate::model::check::CheckReport;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::expansion::{ExpandAnswer, ExpandRequest};
 use crate::model::image::{ImageError, ImageEvent, ImageState, Progress};
+use crate::model::trial::{Trial, TriedForm};
 use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
 use context::Contexts;
@@ -269,6 +270,16 @@ impl Session {
         request: EvalRequest,
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
         settle(self.ask(|reply| Event::EvaluateInCopy { client, request, reply }))
+    }
+
+    /// Evaluates definitions, then the request's code, in a confined copy of the image.
+    pub fn try_code(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+        forms: Vec<TriedForm>,
+    ) -> impl Future<Output = Result<Trial, ImageError>> + Send + use<> {
+        settle(self.ask(|reply| Event::TryCode { client, request, forms, reply }))
     }
 
     /// Checks a text: the structure with the scanner, the rest in a copy of the image. The result

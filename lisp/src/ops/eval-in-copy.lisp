@@ -24,12 +24,10 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
   (apply #'object (loop for (key value) on (rest outcome) by #'cddr
                         collect key collect (if (string= key "error") error value))))
 
-(defun evaluation-in-copy (params)
-  "The JSON of EvalOutcome for the text of PARAMS, in a copy that is confined as it should be."
+(defun outcome-in-copy (params code package)
+  "The JSON of EvalOutcome for CODE in PACKAGE, that of the session of PARAMS where it is NIL; and the words about what was refused, or NIL."
   (let* ((evaluation (make-evaluation 0 (field params "session")))
          (timeout (field params "timeout"))
-         (name (field params "package"))
-         (package (and name (package-called name)))
          (*user-settings* (settings-of-session (field params "session")))
          (refused nil)
          (outcome nil))
@@ -41,13 +39,19 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
                          (setf (evaluation-reason evaluation) :timeout)
                          (stop-here evaluation))
                        (lambda ()
-                         (setf outcome (evaluate evaluation (field params "code")
+                         (setf outcome (evaluate evaluation code
                                                  :package package :timing (eq (field params "capture_time") :true) :deadline timeout)))))
-    (cond ((eq (evaluation-reason evaluation) :timeout)
-           (with-error outcome (error-facts "TIMEOUT" (format nil "Stopped: the deadline of ~A passed." (seconds-text timeout)))))
-          ((and refused (evaluation-error evaluation))
-           (with-error outcome (add-to-message (evaluation-error evaluation) refused)))
-          (t outcome))))
+    (values (cond ((eq (evaluation-reason evaluation) :timeout)
+                   (with-error outcome (error-facts "TIMEOUT" (format nil "Stopped: the deadline of ~A passed." (seconds-text timeout)))))
+                  ((and refused (evaluation-error evaluation))
+                   (with-error outcome (add-to-message (evaluation-error evaluation) refused)))
+                  (t outcome))
+            refused)))
+
+(defun evaluation-in-copy (params)
+  "The JSON of EvalOutcome for the text of PARAMS, in a copy that is confined as it should be."
+  (let ((name (field params "package")))
+    (values (outcome-in-copy params (field params "code") (and name (package-called name))))))
 
 (defun unconfined-outcome ()
   "The JSON of EvalOutcome where code cannot be confined: nothing was evaluated."

@@ -3,23 +3,51 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::Shared;
 use super::copy::run;
 use super::job::CheckJob;
 use crate::image::api::eval_copy::EvalInCopyParams;
+use crate::image::api::try_code::TryParams;
 use crate::model::check::CheckEnd;
 use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
+use crate::model::trial::Trial;
 
 /// Runs `eval-in-copy`; see [`super::Checker::evaluate`].
 pub(super) async fn evaluate(shared: &Arc<Shared>, params: EvalInCopyParams) -> Result<EvalOutcome, ImageError> {
-    let timeout = params.timeout;
+    let copy = params.clone();
+    Ok(answer_of(shared, "eval-in-copy", &copy, params).await?.unwrap_or_else(|ended| ended))
+}
+
+/// Runs `try-code`; see [`super::Checker::try_code`].
+pub(super) async fn try_code(shared: &Arc<Shared>, params: TryParams) -> Result<Trial, ImageError> {
+    let copy = params.copy.clone();
+    let answer = answer_of(shared, "try-code", &copy, params).await?;
+    Ok(answer.unwrap_or_else(|ended| Trial {
+        forms: Vec::new(),
+        outcome: Some(ended),
+        calls: Vec::new(),
+        refused: None,
+    }))
+}
+
+/// Returns the answer of a copy that evaluates, or the outcome that stands for a copy without one.
+async fn answer_of<P: Serialize, A: DeserializeOwned>(
+    shared: &Arc<Shared>,
+    op: &'static str,
+    copy: &EvalInCopyParams,
+    params: P,
+) -> Result<Result<A, EvalOutcome>, ImageError> {
+    let timeout = copy.timeout;
     let job = CheckJob {
-        op: "eval-in-copy",
+        op,
         what: "an evaluation",
-        deadline: params.deadline,
-        memory: params.memory,
-        first: (PathBuf::new(), params.code.chars().count()),
+        deadline: copy.deadline,
+        memory: copy.memory,
+        first: (PathBuf::new(), copy.code.chars().count()),
         last_form: None,
         until_exit: false,
         params,
@@ -28,8 +56,8 @@ pub(super) async fn evaluate(shared: &Arc<Shared>, params: EvalInCopyParams) -> 
     let mut told = run(shared, &job, false).await?;
     // Code that evaluates may write to the copy's socket: this is its own answer in any case.
     let report = told.reports.pop().map(|(_, report)| report);
-    Ok(match told.answer.map(serde_json::from_value::<EvalOutcome>) {
-        Some(Ok(outcome)) => outcome,
+    Ok(Err(match told.answer.map(serde_json::from_value::<A>) {
+        Some(Ok(answer)) => return Ok(Ok(answer)),
         Some(Err(error)) => {
             ended("COPY-LOST", format!("The copy of the image gave an answer that means nothing: {error}"))
         }
@@ -47,7 +75,7 @@ pub(super) async fn evaluate(shared: &Arc<Shared>, params: EvalInCopyParams) -> 
             },
             None => ended("COPY-LOST", "The copy of the image gave no answer.".into()),
         },
-    })
+    }))
 }
 
 /// Returns the outcome of an evaluation of which the copy told nothing.

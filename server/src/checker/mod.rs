@@ -23,12 +23,14 @@ use crate::config::Copies;
 use crate::image::Image;
 use crate::image::api::eval_copy::EvalInCopyParams;
 use crate::image::api::expand::{ExpandParams, ExpandPlain, PlainAnswer};
+use crate::image::api::try_code::TryParams;
 use crate::image::api::{CheckParams, CheckSystemParams};
 use crate::image::runtime::{Phase, Runtime};
 use crate::model::check::CheckReport;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::expansion::ExpandAnswer;
 use crate::model::image::{ImageError, Progress};
+use crate::model::trial::Trial;
 use copy::Priority;
 pub use job::Look;
 
@@ -138,6 +140,15 @@ impl Checker {
     /// As [`Checker::check`].
     pub async fn evaluate(&self, params: EvalInCopyParams) -> Result<EvalOutcome, ImageError> {
         evaluation::evaluate(&self.shared, params).await
+    }
+
+    /// Evaluates definitions, then code that uses them, in a confined copy of the image. Dropping
+    /// the future kills the copy.
+    ///
+    /// # Errors
+    /// As [`Checker::check`].
+    pub async fn try_code(&self, params: TryParams) -> Result<Trial, ImageError> {
+        evaluation::try_code(&self.shared, params).await
     }
 
     /// Expands macros: in a throw-away copy, unless no code of the user's can run. Dropping the

@@ -49,6 +49,7 @@ pub mod symbols;
 pub mod testing;
 pub mod texts;
 pub mod threads;
+pub mod trial;
 pub mod type_definition;
 pub mod types;
 pub mod undefined_variables;

@@ -22,6 +22,7 @@ use crate::text::Span;
 pub mod profile;
 pub mod testing;
 pub mod tools;
+pub mod try_code;
 
 /// An operation of docs/wire.md: its parameters, as they are written on the wire. Each file in
 /// `api/` has one group of operations.

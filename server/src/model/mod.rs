@@ -6,3 +6,4 @@ pub mod diagnostic_codes;
 pub mod evaluation;
 pub mod expansion;
 pub mod image;
+pub mod trial;

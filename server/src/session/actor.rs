@@ -212,6 +212,7 @@ impl Actor {
             }
             Event::Check { client, request, reply } => self.check(client, request, reply),
             Event::EvaluateInCopy { client, request, reply } => self.evaluate_in_copy(client, request, reply),
+            Event::TryCode { client, request, forms, reply } => self.try_code(client, request, forms, reply),
             Event::Expand { client, request, reply } => self.expand(client, request, reply),
             Event::CheckSystem { client, request, progress, reply } => {
                 self.check_system(client, request, progress, reply);

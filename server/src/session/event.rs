@@ -22,6 +22,7 @@ use crate::model::check::CheckReport;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::expansion::{ExpandAnswer, ExpandRequest};
 use crate::model::image::{ImageError, ImageEvent, Progress};
+use crate::model::trial::{Trial, TriedForm};
 use crate::text::Span;
 use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
@@ -137,6 +138,13 @@ pub(super) enum Event {
         client: ClientId,
         request: EvalRequest,
         reply: Reply<EvalOutcome>,
+    },
+    /// The trial of definitions in a copy of the image.
+    TryCode {
+        client: ClientId,
+        request: EvalRequest,
+        forms: Vec<TriedForm>,
+        reply: Reply<Trial>,
     },
     Check {
         client: ClientId,

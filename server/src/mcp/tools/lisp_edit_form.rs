@@ -14,7 +14,7 @@ use crate::ide::reload;
 use crate::model::image::contract_type;
 use crate::session::approval::{Class, Subject};
 use crate::session::reload::Reload;
-use crate::session::{SourceFile, requests};
+use crate::session::{Session, SourceFile, requests};
 
 /// The tool `lisp-edit-form`.
 pub(crate) struct LispEditForm;
@@ -74,6 +74,22 @@ pub(crate) struct One {
 }
 
 impl Input {
+    /// Edits of a file that are loaded too.
+    pub(super) fn loading(path: String, edits: Vec<One>) -> Input {
+        Input {
+            path,
+            form_type: None,
+            form_name: None,
+            operation: None,
+            content: None,
+            old: None,
+            new: None,
+            edits: Some(edits),
+            load: Some(true),
+            dry_run: None,
+        }
+    }
+
     fn forms(&self) -> Result<Vec<FormEdit>, Failure> {
         let of = |one: One| {
             let One { form_type, form_name, operation, content, old, new } = one;
@@ -139,7 +155,7 @@ impl Tool for LispEditForm {
     // The file is read first: the user is shown the form's own name, and the file with its links
     // resolved.
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
-        let planned = plan(call, input).await;
+        let planned = plan(&call.session, input).await;
         if let Err(failure) = &planned
             && failure.kind == "outside-workspace"
         {
@@ -186,9 +202,9 @@ fn failed(kind: &'static str, message: String) -> Failure {
 }
 
 /// The file's current state, and the result of the edits.
-async fn plan(call: &Call, input: &Input) -> Result<(SourceFile, Edits), Failure> {
+pub(super) async fn plan(session: &Session, input: &Input) -> Result<(SourceFile, Edits), Failure> {
     let forms = input.forms()?;
-    let file = call.session.source_file(&input.path).await.map_err(|error| failed(error.kind, error.message))?;
+    let file = session.source_file(&input.path).await.map_err(|error| failed(error.kind, error.message))?;
     // The time depends on the size of the file, which may be large.
     let text = file.text.clone();
     let planned = requests::compute_all(move || edit_all(&text, &forms)).await;
@@ -196,7 +212,7 @@ async fn plan(call: &Call, input: &Input) -> Result<(SourceFile, Edits), Failure
 }
 
 async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
-    let (file, edits) = plan(&call, input).await?;
+    let (file, edits) = plan(&call.session, input).await?;
     let titles = edits.each.iter().map(|edit| edit.title.as_str()).collect::<Vec<_>>().join(", ");
     let mended: String = edits.mended.iter().map(|words| format!("\nMended: {words}.")).collect();
     let (range, by) = edits.change(&file.text);

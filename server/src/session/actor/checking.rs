@@ -12,10 +12,12 @@ use crate::ide::{structure, undefined_variables};
 use crate::image::api::CheckParams;
 use crate::image::api::eval_copy::EvalInCopyParams;
 use crate::image::api::expand::ExpandParams;
+use crate::image::api::try_code::TryParams;
 use crate::model::check::{CheckMode, CheckReport};
 use crate::model::evaluation::EvalOutcome;
 use crate::model::expansion::{ExpandAnswer, ExpandRequest};
 use crate::model::image::{ImageState, Progress};
+use crate::model::trial::{Trial, TriedForm};
 use crate::session::documents::{Key, Running, first_package};
 use crate::session::event::Reply;
 use crate::session::jobs::{Job, Kind, Report};
@@ -157,10 +159,25 @@ impl Actor {
     }
 
     pub(super) fn evaluate_in_copy(&mut self, id: ClientId, request: EvalRequest, reply: Reply<EvalOutcome>) {
-        let Some(client) = self.clients.get(&id) else { return };
-        let (checker, check) = (self.checker.clone(), &client.config.check);
+        let Some((what, params)) = self.in_copy(id, request, "evaluating") else { return };
+        let checker = self.checker.clone();
+        self.jobs.start(Job::new(id, Kind::Other, what), reply, async move { checker.evaluate(params).await });
+    }
+
+    pub(super) fn try_code(&mut self, id: ClientId, request: EvalRequest, forms: Vec<TriedForm>, reply: Reply<Trial>) {
+        let Some((what, mut copy)) = self.in_copy(id, request, "trying code") else { return };
+        // Each definition has the time of an evaluation.
+        copy.deadline += copy.timeout * forms.len() as f64;
+        let checker = self.checker.clone();
+        let params = TryParams { copy, forms };
+        self.jobs.start(Job::new(id, Kind::Other, what), reply, async move { checker.try_code(params).await });
+    }
+
+    /// The parameters of an evaluation in a copy, with the words for the list of jobs.
+    fn in_copy(&self, id: ClientId, request: EvalRequest, verb: &str) -> Option<(String, EvalInCopyParams)> {
+        let client = self.clients.get(&id)?;
         let timeout = request.timeout.unwrap_or(client.config.eval_timeout.as_secs_f64());
-        let what = format!("evaluating in a copy for {}: {}", client.info.name, first_line(&request.code));
+        let what = format!("{verb} in a copy for {}: {}", client.info.name, first_line(&request.code));
         let params = EvalInCopyParams {
             session: client.session.clone(),
             code: request.code,
@@ -170,9 +187,9 @@ impl Actor {
             deadline: timeout + GRACE,
             // Whatever the settings say of checks: nobody is asked about it.
             confine: true,
-            memory: check.memory,
+            memory: client.config.check.memory,
         };
-        self.jobs.start(Job::new(id, Kind::Other, what), reply, async move { checker.evaluate(params).await });
+        Some((what, params))
     }
 
     pub(super) fn check_system(

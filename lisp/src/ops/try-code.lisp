@@ -1,0 +1,80 @@
+;;;; `try-code`: definitions evaluated in a confined copy of the image, then code or tests that use them. The copy tells what came of both,
+;;;; and how often each of the new functions was called.
+
+(in-package :consort)
+
+(defun tests-here (package)
+  "Run the tests of PACKAGE. Prints each failure; returns the numbers of tests that passed, and that did not."
+  (let ((passed 0) (others 0))
+    (dolist (case (cases-meant nil nil '() :package (find-package-named package)) (values passed others))
+      (let ((result (run-case case '())))
+        (cond ((equal (field result "status") "passed") (incf passed))
+              (t (incf others)
+                 (format t "~A: ~A~%~@[~{  ~A~%~}~]" (field result "name") (field result "status")
+                         (map 'list (lambda (failure) (field failure "message")) (field result "failures")))))))))
+
+(defun no-package-outcome (name)
+  "The JSON of EvalOutcome of a definition in a package that there is not."
+  (let ((evaluation (make-evaluation 0 nil)))
+    (setf (evaluation-error evaluation) (error-facts "PACKAGE-NOT-FOUND" (format nil "Package ~A not found: load its system first." name)))
+    (outcome evaluation :error :package "COMMON-LISP-USER")))
+
+(defun counted-function (name package)
+  "A cons of NAME and the number of calls from now on of the function that has the name in PACKAGE; NIL where there is none."
+  (let* ((symbol (let ((*package* package) (*read-eval* nil))
+                   (ignore-errors (read-from-string name))))
+         (count (cons name 0)))
+    (when (and symbol (symbolp symbol) (fboundp symbol) (not (macro-function symbol)) (not (special-operator-p symbol)))
+      (encapsulate symbol 'consort-try (lambda (function &rest arguments)
+                                         (sb-ext:atomic-incf (cdr count))
+                                         (apply function arguments)))
+      count)))
+
+(defun try-forms (params)
+  "Evaluate the definitions of PARAMS until one fails. Their outcomes, the counted functions, and what was refused."
+  (let ((outcomes '()) (counts '()) (refused nil))
+    (loop for form across (field params "forms")
+          for name = (field form "package")
+          for package = (package-called name)
+          for (outcome words) = (if package
+                                    (multiple-value-list (outcome-in-copy params (field form "code") package))
+                                    (list (no-package-outcome name) nil))
+          do (push outcome outcomes)
+             (setf refused (or refused words))
+          while (equal (field outcome "status") "ok")
+          do (loop for function across (field form "functions")
+                   for count = (counted-function function package)
+                   when count do (push count counts)))
+    (values (nreverse outcomes) (nreverse counts) refused)))
+
+(defun trial (params)
+  "The JSON of Trial, in a copy that is confined as it should be."
+  (multiple-value-bind (outcomes counts refused) (try-forms params)
+    (let ((outcome nil))
+      (when (and (plusp (length (field params "code"))) (every (lambda (outcome) (equal (field outcome "status") "ok")) outcomes))
+        (multiple-value-bind (last words)
+            (outcome-in-copy params (field params "code") (let ((name (field params "package"))) (and name (package-called name))))
+          (setf outcome last
+                refused (or refused words))))
+      (object "forms" (coerce outcomes 'vector)
+              "outcome" (or-null outcome)
+              "calls" (map 'vector (lambda (count) (object "name" (car count) "calls" (cdr count))) counts)
+              "refused" (or-null refused)))))
+
+(defun try-in-copy (params)
+  "What the copy does: everything after the fork."
+  (let ((report (begin-in-copy params)))
+    (setf *checking* nil)               ; the compiler prints what it always does
+    (send-line report (object "answer" (if (confine-copy params report)
+                                           (trial params)
+                                           (object "forms" (vector (unconfined-outcome)) "outcome" :null "calls" #() "refused" :null)))
+               :flush t)
+    (send-line report (object "done" (object "forms" 1 "unloaded_system" :null)) :flush t)))
+
+(define-operation "try-code" :thread (id params)
+  (param params "forms" 'vector)
+  (param params "code" 'string)
+  (param params "session" 'string)
+  (param params "timeout" '(real (0)))
+  (check-check-params params)
+  (answer-from-copy id params 'try-in-copy))

@@ -1,0 +1,208 @@
+//! The trials of candidates: what is evaluated in the copies, and the answer of `try-code`.
+
+use serde::Serialize;
+
+use super::clip::clip;
+use super::edit_forms::Edits;
+use super::edited_in_image::package_of;
+use super::evaluate::{Ending, Evaluation, Fault};
+use crate::model::trial::{Called, Trial, TriedForm};
+use crate::text::made;
+
+/// Bytes of output that are shown of a candidate.
+const OUTPUT: usize = 500;
+/// Bytes of a value that are shown.
+const VALUE: usize = 300;
+/// The number of compiler findings that are shown of a candidate.
+const FINDINGS: usize = 8;
+
+/// The result of a candidate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tried {
+    /// The name that the agent gave it.
+    pub label: String,
+    /// True if the definitions and the code came to their end, and no test failed.
+    pub passed: bool,
+    /// The values of the code.
+    pub values: Vec<String>,
+    /// The warnings of the compiler.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+    /// The error that ended the definitions or the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+    /// True if the error came before the code was run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_definitions: bool,
+    /// The calls of each new function by the code.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Called>,
+    /// The printed output of the code.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    /// Milliseconds of the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub milliseconds: Option<f64>,
+    /// The words about something that the confinement refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// The forms that a copy evaluates for these edits of a file.
+pub fn forms_of(edits: &Edits) -> Vec<TriedForm> {
+    let form = |(edit, content): (&super::edit_form::Edit, &String)| TriedForm {
+        code: content.clone(),
+        package: package_of(&edit.text, edit.lines.0),
+        functions: functions(content),
+    };
+    edits.each.iter().zip(&edits.contents).map(form).collect()
+}
+
+/// The form that a copy evaluates for code in a package.
+pub fn form_of(code: &str, package: &str) -> TriedForm {
+    TriedForm { code: code.into(), package: package.into(), functions: functions(code) }
+}
+
+/// The names of the ordinary functions that the code defines, as they are written there.
+fn functions(code: &str) -> Vec<String> {
+    let made = made::definitions(code).into_iter().filter(|made| made.kind == "function");
+    made.filter(|made| made.text.starts_with("(defun"))
+        .filter_map(|made| made.text.split_whitespace().nth(1).map(str::to_owned))
+        .filter(|name| !name.starts_with('('))
+        .collect()
+}
+
+impl Tried {
+    /// The result of a trial; `tests`: the code ran tests, and returned the numbers of those that
+    /// passed and that did not.
+    pub fn of(label: String, trial: Trial, tests: bool) -> Tried {
+        let forms: Vec<Evaluation> = trial.forms.into_iter().map(Evaluation::from).collect();
+        let ran = trial.outcome.map(Evaluation::from);
+        // That a candidate redefines what is there is its purpose.
+        let warnings =
+            forms.iter().flat_map(|form| &form.warnings).filter(|one| !one.message.starts_with("redefining "));
+        let findings = warnings.map(|one| format!("{}: {}", one.kind, one.message));
+        let failed = forms.iter().find(|form| form.status != Ending::Ok);
+        let passed = failed.is_none()
+            && ran.as_ref().is_none_or(|ran| {
+                ran.status == Ending::Ok && !(tests && ran.values.get(1).is_some_and(|others| others != "0"))
+            });
+        Tried {
+            label,
+            passed,
+            findings: findings.collect(),
+            in_definitions: failed.is_some(),
+            error: failed.or(ran.as_ref()).and_then(|ended| ended.error.clone()),
+            values: ran.as_ref().map(|ran| ran.values.clone()).unwrap_or_default(),
+            output: ran.as_ref().map(|ran| format!("{}{}", ran.stdout, ran.stderr)).unwrap_or_default(),
+            milliseconds: ran.and_then(|ran| ran.timing).map(|timing| timing.real_ms),
+            calls: trial.calls,
+            refused: trial.refused,
+        }
+    }
+
+    /// A candidate that was not evaluated.
+    pub fn not_tried(label: String, kind: &str, message: String) -> Tried {
+        Tried {
+            label,
+            passed: false,
+            values: Vec::new(),
+            findings: Vec::new(),
+            error: Some(Fault { kind: kind.to_uppercase(), message, backtrace: Vec::new() }),
+            in_definitions: true,
+            calls: Vec::new(),
+            output: String::new(),
+            milliseconds: None,
+            refused: None,
+        }
+    }
+
+    /// The lines of the answer.
+    pub fn render(&self) -> String {
+        let mut text = format!("{}: {}", self.label, if self.passed { "passed" } else { "failed" });
+        if let Some(milliseconds) = self.milliseconds {
+            text += &format!(" ({milliseconds:.0} ms)");
+        }
+        for value in &self.values {
+            text += &format!("\n  => {}", clip(value, VALUE).text);
+        }
+        for finding in self.findings.iter().take(FINDINGS) {
+            text += &format!("\n  {finding}");
+        }
+        if self.findings.len() > FINDINGS {
+            text += &format!("\n  ... and {} findings more", self.findings.len() - FINDINGS);
+        }
+        if let Some(error) = &self.error {
+            let place = if self.in_definitions { " in the definitions" } else { "" };
+            text += &format!("\n  [ERROR]{place} {}: {}", error.kind, error.message);
+            if let Some(frame) = error.backtrace.first() {
+                text += &format!("\n  0: {}", clip(frame, VALUE).text);
+            }
+        }
+        if let Some(refused) = self.refused.as_ref().filter(|_| self.error.is_none()) {
+            text += &format!("\n  {refused}");
+        }
+        if !self.output.is_empty() {
+            text += &format!("\n  It printed:\n{}", clip(self.output.trim_end(), OUTPUT).text);
+        }
+        if !self.calls.is_empty() {
+            let calls: Vec<String> = self
+                .calls
+                .iter()
+                .map(|called| match called.calls {
+                    0 => format!("{} never", called.name),
+                    1 => format!("{} once", called.name),
+                    calls => format!("{} {calls} times", called.name),
+                })
+                .collect();
+            text += &format!("\n  Called: {}", calls.join(", "));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus};
+
+    fn outcome(values: &[&str], error: Option<&str>) -> EvalOutcome {
+        let clipped = |text: &&str| Clipped { text: (*text).into(), omitted: 0 };
+        EvalOutcome {
+            status: if error.is_some() { EvalStatus::Error } else { EvalStatus::Ok },
+            values: values.iter().map(clipped).collect(),
+            stdout: Clipped::default(),
+            stderr: Clipped::default(),
+            warnings: Vec::new(),
+            error: error.map(|kind| EvalError { kind: kind.into(), message: "why".into(), backtrace: Vec::new() }),
+            timing: None,
+            package: "APP".into(),
+        }
+    }
+
+    fn trial(forms: Vec<EvalOutcome>, outcome: Option<EvalOutcome>) -> Trial {
+        Trial { forms, outcome, calls: Vec::new(), refused: None }
+    }
+
+    #[test]
+    fn a_candidate_passes_when_all_came_to_its_end_and_no_test_failed() {
+        let tried = |trial, tests| Tried::of("a".into(), trial, tests);
+        let fine = || vec![outcome(&["F"], None)];
+        assert!(tried(trial(fine(), None), false).passed);
+        assert!(tried(trial(fine(), Some(outcome(&["1", "1"], None))), false).passed);
+        assert!(!tried(trial(fine(), Some(outcome(&["1", "1"], None))), true).passed);
+        assert!(tried(trial(fine(), Some(outcome(&["2", "0"], None))), true).passed);
+        let broken = tried(trial(vec![outcome(&[], Some("READER-ERROR"))], None), false);
+        assert!(!broken.passed && broken.in_definitions);
+        assert_eq!(broken.render(), "a: failed\n  [ERROR] in the definitions READER-ERROR: why");
+        assert!(!tried(trial(fine(), Some(outcome(&[], Some("TYPE-ERROR")))), false).passed);
+    }
+
+    #[test]
+    fn functions_are_named_as_they_are_written() {
+        assert_eq!(
+            functions("(defun app::f (x) x) (defmacro m ()) (defun (setf g) (x) x) (defmethod h ((x t)))"),
+            ["app::f"]
+        );
+    }
+}

@@ -1,0 +1,231 @@
+//! `try-code`: candidates evaluated side by side, each in a confined copy of the image, and the
+//! application of one.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::lisp_edit_form::{self, LispEditForm, One};
+use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::trial::{Tried, form_of, forms_of};
+use crate::model::trial::TriedForm;
+use crate::session::approval::{Class, Subject};
+use crate::session::{ClientId, EvalRequest, Session};
+
+/// The maximum number of candidates of a call.
+const CANDIDATES: usize = 8;
+/// The number of candidates tried at once.
+const AT_ONCE: usize = 2;
+
+/// The tool `try-code`.
+pub(crate) struct TryCode;
+
+/// The tool's arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// {label, code} or {label, path, edits}, edits as in lisp-edit-form
+    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    candidates: Vec<Candidate>,
+    /// Run after each candidate's definitions
+    #[serde(default)]
+    code: Option<String>,
+    /// Or: the package whose tests are run
+    #[serde(default)]
+    tests: Option<String>,
+    /// Package of `code`
+    #[serde(default)]
+    package: Option<String>,
+    /// Seconds for each. Default 30
+    #[serde(default)]
+    #[schemars(range(min = 0.1, max = 86400))]
+    timeout: Option<f64>,
+    /// Label: only write and load its edits, by one approval
+    #[serde(default)]
+    apply: Option<String>,
+}
+
+/// A candidate.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Candidate {
+    label: String,
+    #[serde(default)]
+    code: Option<String>,
+    #[serde(default)]
+    path: Option<String>,
+    #[serde(default)]
+    edits: Option<Vec<One>>,
+}
+
+/// The data of the answer.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Output {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<Tried>,
+    /// The data of the edit, as of lisp-edit-form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+}
+
+super::loose_schema!(Output);
+
+impl Input {
+    /// The edit of the candidate to apply; `None`: none is applied.
+    fn applied(&self) -> Result<Option<lisp_edit_form::Input>, Failure> {
+        let Some(label) = &self.apply else { return Ok(None) };
+        let candidate = self.candidates.iter().find(|candidate| candidate.label == *label);
+        match candidate.and_then(|candidate| Some((candidate.path.clone()?, candidate.edits.clone()?))) {
+            Some((path, edits)) => Ok(Some(lisp_edit_form::Input::loading(path, edits))),
+            None if candidate.is_some() => Err(bad(format!(
+                "the candidate {label} has no `path` and `edits`, so there is no file to write: use code_compile_string for code alone"
+            ))),
+            None => Err(bad(format!("`apply` names {label}, which is no candidate's label"))),
+        }
+    }
+
+    /// The first thing that is wrong with the arguments together.
+    fn refusal(&self) -> Option<String> {
+        let mut labels = HashSet::new();
+        if self.candidates.is_empty() || self.candidates.len() > CANDIDATES {
+            return Some(format!("give between 1 and {CANDIDATES} candidates"));
+        }
+        if let Some(twice) = self.candidates.iter().find(|candidate| !labels.insert(&candidate.label)) {
+            return Some(format!("two candidates have the label {}", twice.label));
+        }
+        if self.code.is_some() && self.tests.is_some() {
+            return Some("give `code` or `tests`, not both".into());
+        }
+        let wrong = self.candidates.iter().find(|candidate| {
+            !matches!(
+                (&candidate.code, &candidate.path, &candidate.edits),
+                (Some(_), None, None) | (None, Some(_), Some(_))
+            )
+        });
+        wrong.map(|wrong| format!("give the candidate {} either `code`, or `path` and `edits`", wrong.label))
+    }
+}
+
+fn bad(why: String) -> Failure {
+    Failure { kind: "bad-arguments".into(), message: format!("Bad arguments for try-code: {why}.") }
+}
+
+impl Tool for TryCode {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "try-code";
+    const TITLE: &'static str = "Try candidates";
+    const DESCRIPTION: &'static str = "Try versions of definitions side by side, each in a confined copy of the image, with the same code or \
+tests. Nobody is asked, nothing is kept. Then `apply` one.";
+    const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
+
+    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+        if let Some(why) = input.refusal() {
+            return Err(bad(why));
+        }
+        match input.applied()? {
+            Some(edit) => LispEditForm::asks_of(call, &edit).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn call(call: Call, input: Input) -> Reply<Output> {
+        match input.applied() {
+            Err(failure) => failure.into(),
+            Ok(Some(edit)) => {
+                let Reply { text, facts, failed, full } = LispEditForm::call(call, edit).await;
+                let status = if failed { "error" } else { "applied" };
+                let applied = serde_json::to_value(facts).ok();
+                Reply { text, facts: Output { status, applied, ..Output::default() }, failed, full }
+            }
+            Ok(None) => try_all(call, input).await,
+        }
+    }
+}
+
+async fn try_all(call: Call, input: Input) -> Reply<Output> {
+    let Input { candidates, code, tests, package, timeout, .. } = input;
+    let tests_run = tests.is_some();
+    let code = match tests {
+        Some(package) => format!("(consort::tests-here {})", lisp_string(&package)),
+        None => code.unwrap_or_default(),
+    };
+    let request = EvalRequest {
+        code,
+        package: package.clone(),
+        capture_time: true,
+        timeout,
+        origin: None,
+        output: None,
+        debug: false,
+    };
+    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let mut trials = JoinSet::new();
+    for (number, candidate) in candidates.into_iter().enumerate() {
+        let (session, client, turns) = (call.session.clone(), call.client, turns.clone());
+        let request =
+            EvalRequest { output: None, origin: None, code: request.code.clone(), package: package.clone(), ..request };
+        trials.spawn(async move {
+            // The semaphore is never closed.
+            let _turn = turns.acquire_owned().await;
+            (number, one(session, client, candidate, request, tests_run).await)
+        });
+    }
+    let mut tried = Vec::new();
+    let all = async {
+        while let Some(done) = trials.join_next().await {
+            match done {
+                Ok(one) => tried.push(one),
+                Err(error) => tracing::error!(%error, "the trial of a candidate"),
+            }
+        }
+    };
+    call.progress.during(all, None).await;
+    tried.sort_by_key(|(number, _)| *number);
+    let candidates: Vec<Tried> = tried.into_iter().map(|(_, tried)| tried).collect();
+    let text: Vec<String> = candidates.iter().map(Tried::render).collect();
+    Reply::new(text.join("\n\n"), Output { status: "ok", candidates, ..Output::default() }, false)
+}
+
+/// A string as the Lisp reader reads it.
+fn lisp_string(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+async fn one(session: Session, client: ClientId, candidate: Candidate, request: EvalRequest, tests: bool) -> Tried {
+    let label = candidate.label.clone();
+    let forms = match forms(&session, candidate, request.package.as_deref()).await {
+        Ok(forms) => forms,
+        Err(failure) => return Tried::not_tried(label, &failure.kind, failure.message),
+    };
+    match session.try_code(client, request, forms).await {
+        Ok(trial) => Tried::of(label, trial, tests),
+        Err(error) => Tried::not_tried(label, error.kind(), error.to_string()),
+    }
+}
+
+async fn forms(session: &Session, candidate: Candidate, package: Option<&str>) -> Result<Vec<TriedForm>, Failure> {
+    match (candidate.code, candidate.path, candidate.edits) {
+        (None, Some(path), Some(edits)) => {
+            let input = lisp_edit_form::Input::loading(path, edits);
+            let (_, edits) = lisp_edit_form::plan(session, &input).await?;
+            Ok(forms_of(&edits))
+        }
+        (code, ..) => Ok(vec![form_of(&code.unwrap_or_default(), package.unwrap_or("COMMON-LISP-USER"))]),
+    }
+}
+
+impl FromFailure for Output {
+    fn from_failure(failure: Failure) -> Self {
+        Output { status: "error", error: Some(lisp_edit_form::error(&failure)), ..Output::default() }
+    }
+}
