@@ -177,10 +177,15 @@ impl Run {
 impl Run {
     /// Whether the failure is that of reading the person's settings.
     fn has_defaults(&self) -> bool {
+        self.logged("the defaults are used")
+    }
+
+    /// Whether the host's log has these words.
+    fn logged(&self, words: &str) -> bool {
         let state = self.told.with_file_name("state/consort");
         let logs = std::fs::read_dir(state).into_iter().flatten().flatten();
         let texts = logs.filter_map(|log| std::fs::read_to_string(log.path()).ok());
-        texts.into_iter().any(|text| text.contains("the defaults are used"))
+        texts.into_iter().any(|text| text.contains(words))
     }
 
     /// Has everybody leave, ends the host, and looks for what is left.
@@ -192,6 +197,7 @@ impl Run {
             agent.close().context("the agent leaves")?;
         }
         self.step("stop", |run| run.run(&["stop"]))?;
+        ensure!(!self.logged("it is built again"), "a failure was taken for a damaged core");
         let place = std::fs::read_to_string(&self.told).ok().map(|text| text.trim().to_owned());
         let Run { world, failures, slowest, .. } = self;
         let left = left_in(&world);

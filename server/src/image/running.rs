@@ -51,6 +51,8 @@ pub(crate) struct NotReady {
 pub(crate) enum Fault {
     /// The process exited by itself: the file from which it was started may be damaged.
     Left,
+    /// There is no process, for want of descriptors or processes: the next try may have one.
+    NotStarted,
     /// The process ran and did not become ready.
     Mute,
     /// The process cannot have the configured heap, or has no usable clock; the next process would
@@ -85,7 +87,7 @@ impl Running {
         let (ready_sender, mut ready) = oneshot::channel();
         let running = Running::spawn(runtime, program, start, events, ready_sender).map_err(|error| NotReady {
             reason: format!("{} could not be started: {error}", program.path.display()),
-            fault: Fault::Left,
+            fault: Fault::NotStarted,
         })?;
         let running = slot.insert(running);
         let name = program.path.display();

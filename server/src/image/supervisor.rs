@@ -165,7 +165,7 @@ impl Supervisor {
                     self.failures = self.failures.max(TRIES - MUTE_TRIES);
                     return Ended::NotReady(reason);
                 }
-                Err(NotReady { reason, fault: Fault::Left }) => return Ended::NotReady(reason),
+                Err(NotReady { reason, fault: Fault::Left | Fault::NotStarted }) => return Ended::NotReady(reason),
             }
         };
         // A wrapper command has loaded its own init files (docs/wire.md).
