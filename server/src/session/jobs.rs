@@ -54,6 +54,8 @@ impl Job {
 /// was cancelled.
 #[derive(Debug)]
 pub(super) struct Finished {
+    /// The task that the job was.
+    pub(super) id: Id,
     pub(super) job: Job,
     pub(super) report: Option<Report>,
     /// The answer, to be sent once the session knows that the job has ended.
@@ -140,7 +142,7 @@ impl Jobs {
                 None => std::future::pending().await,
             };
             if let Some((job, _)) = self.running.remove(&id) {
-                return Finished { job, report, answer };
+                return Finished { id, job, report, answer };
             }
         }
     }

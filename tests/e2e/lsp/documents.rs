@@ -32,6 +32,26 @@ async fn findings_are_published_moved_withdrawn_and_cleared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_is_opened_again_is_not_taken_for_the_one_before() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let uri = world.uri("a.lisp");
+    let document = json!({"textDocument": {"uri": uri}});
+    for round in 0..20 {
+        // The check of the first is under way when the second is opened.
+        editor.open(&uri, "(eval-when (:compile-toplevel) (sleep 0.2))").await;
+        editor.request("textDocument/documentSymbol", document.clone()).await.expect("symbols");
+        editor.notify("textDocument/didClose", document.clone()).await;
+        editor.open(&uri, "(defun f () (no-such-function))").await;
+        let pulled = editor.request("textDocument/diagnostic", document.clone()).await.expect("diagnostics");
+        assert_eq!(pulled["items"][0]["code"], "undefined-function", "{round}: {pulled}");
+        editor.notify("textDocument/didClose", document.clone()).await;
+    }
+    editor.leave().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_broken_form_costs_one_form_and_is_marked_without_an_image() {
     let world = World::with(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;

@@ -91,8 +91,12 @@ impl Actor {
         }
     }
 
-    pub(super) fn checked(&mut self, key: Key, since: Instant, report: Option<Report>) {
+    pub(super) fn checked(&mut self, key: Key, id: tokio::task::Id, since: Instant, report: Option<Report>) {
         let Some(open) = self.documents.get_mut(&key) else { return };
+        if open.running.as_ref().is_none_or(|running| running.abort.id() != id) {
+            // The check of a document that was closed, and opened again since.
+            return;
+        }
         let announced = open.running.take().is_some_and(|running| running.announced);
         let (mut failure, mut done) = (None, false);
         match report {

@@ -176,9 +176,9 @@ impl Actor {
         self.jobs.start(job, reply, gathered);
     }
 
-    pub(super) fn finished(&mut self, Finished { job, report, answer }: Finished) {
+    pub(super) fn finished(&mut self, Finished { id, job, report, answer }: Finished) {
         match job.kind {
-            Kind::Document(key) => self.checked(key, job.since, report),
+            Kind::Document(key) => self.checked(key, id, job.since, report),
             Kind::Evaluation => {
                 if let Some(id) = job.client {
                     self.with_client(id, |client| client.evaluating = false);
