@@ -87,6 +87,12 @@ impl Driver {
             95 => self.kill_host(),
             96 => self.pause("image", client),
             97 => self.pause("host", client),
+            98 => match self.random.u8(..3) {
+                0 => self.kill_copy(),
+                1 => self.pause("copy", client),
+                _ => self.pause("bridge", client),
+            },
+            99 => self.replace_bridge(client),
             _ => self.collect(client),
         }
         if number % ROUND == ROUND - 1 {
@@ -288,14 +294,54 @@ impl Driver {
     fn pause(&mut self, which: &str, client: usize) {
         // Nothing that is stopped is waited for.
         self.collect(client);
-        let status = self.world.status();
-        let pid = process(if which == "host" { &status["host_pid"] } else { &status["image"]["pid"] });
+        let pid = match which {
+            "copy" => self.copy(),
+            "bridge" => i32::try_from(self.clients[client].door.rpc().pid()).ok().and_then(Pid::from_raw),
+            "host" => process(&self.world.status()["host_pid"]),
+            _ => process(&self.world.status()["image"]["pid"]),
+        };
         let stopped = pid.filter(|pid| kill_process(*pid, Signal::STOP).is_ok());
         self.begin(client, Call::Write);
         self.edit(client);
         if let Some(pid) = stopped {
-            kill_process(pid, Signal::CONT).expect("it was stopped");
+            // A copy may be ended while it is stopped.
+            let went_on = kill_process(pid, Signal::CONT);
+            assert!(went_on.is_ok() || which == "copy", "{which}: {went_on:?}");
         }
+    }
+
+    /// A copy of the image that there is now: a process with the image's own command line, and the image for its parent.
+    fn copy(&self) -> Option<Pid> {
+        let image = self.world.status()["image"]["pid"].as_u64()?;
+        let line = std::fs::read(format!("/proc/{image}/cmdline")).ok()?;
+        let entries = std::fs::read_dir("/proc").ok()?.flatten();
+        let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let is_copy = |pid: &i32| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.contains(&format!("\nPPid:\t{image}\n"))
+                && std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|of| of == line)
+        };
+        pids.find(is_copy).and_then(Pid::from_raw)
+    }
+
+    /// Kills a copy, which nobody is to notice: what it was for is done in another.
+    fn kill_copy(&mut self) {
+        if let Some(pid) = self.copy() {
+            let _ = kill_process(pid, Signal::KILL); // it may have ended just now
+        }
+    }
+
+    /// Kills a client's bridge, and starts another as a client does.
+    fn replace_bridge(&mut self, client: usize) {
+        self.collect(client);
+        let one = &mut self.clients[client];
+        let ids = std::mem::take(&mut one.door.rpc().surplus);
+        let editor = one.document.is_some();
+        one.door = if editor { Door::Lsp(self.world.lsp()) } else { Door::Mcp(self.world.mcp()) };
+        self.events.push(Event::Surplus { client, ids });
+        // A new connection is a new session.
+        self.fault("SIGKILL of a bridge");
+        self.open_document(client);
     }
 
     fn host_descriptors(&self) -> Option<usize> {
