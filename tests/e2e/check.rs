@@ -208,6 +208,15 @@ fn a_form_that_says_that_the_check_is_done_makes_nothing_clean() {
     world.write("forged.lisp", &format!("(defun before () 1)\n{done}(defun after () (undefined-thing))\n"));
     let checked = world.run(&["check", "forged.lisp"]);
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");
+    // One that also says that it came to all of the text, or to the last form alone, and leaves with code 0.
+    let leave = "(eval-when (:compile-toplevel) (sb-ext:exit :code 0 :abort t))\n";
+    for places in [r#"{"at":[0,100000]}"#, r#"{"at":[0,300]}"#, r#"{"at":[280,281]}"#] {
+        let lines = [places, r#"{"done":{"forms":5,"read":5}}"#].map(forged).concat();
+        let text = format!("(defun before () 1)\n{lines}{leave}(defun after () (undefined-thing))\n");
+        world.write("leaves.lisp", &text);
+        let checked = world.run(&["check", "leaves.lisp"]);
+        assert_eq!(checked.status.code(), Some(1), "{places}: {checked:?}");
+    }
     // An editor does not wait for the copy's end; it is not told that nothing is wrong.
     let mut editor = world.lsp();
     let text = std::fs::read_to_string(world.path("forged.lisp")).expect("it is there");

@@ -19,7 +19,7 @@ pub(crate) fn text(code: &str) -> CheckParams {
         mode: CheckMode::File,
         package: None,
         withheld: Vec::new(),
-        last_form: None,
+        expected: Default::default(),
         asd_files: Vec::new(),
         notes: false,
         unreachable: false,

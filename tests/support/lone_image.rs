@@ -58,7 +58,7 @@ impl LoneImage {
             mode: CheckMode::File,
             package: None,
             withheld: Vec::new(),
-            last_form: None,
+            expected: Default::default(),
             asd_files: Vec::new(),
             notes: false,
             unreachable: false,

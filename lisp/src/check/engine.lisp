@@ -78,8 +78,13 @@ then, if it is known."
              (when (< start (length text))
                (funcall (check-at check) start (check-form-end check)))
              (multiple-value-bind (form state) (read-one reading)
+               (unless (eq state :end) (incf (check-met check)))
                (ecase state
-                 (:end (return))
+                 (:end
+                  ;; What is left was read as a comment.
+                  (when (< start (length text))
+                    (funcall (check-at check) start (length text)))
+                  (return))
                  (:unreadable (skip-unreadable reading start))
                  (:form
                   (let* ((subforms (reading-subforms reading)) (n (length subforms)))

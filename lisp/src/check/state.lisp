@@ -37,6 +37,7 @@ dropped when all uses in the top-level form at FORM-START are found."
   (emit #'identity :type function)      ; called with each finding
   (at (constantly nil) :type function)  ; called with the span of each top-level form
   (forms 0 :type fixnum)                ; how many were compiled
+  (met 0 :type fixnum)                  ; how many it came to, also those that could not be read
   ;; The top-level form it is at.
   (form nil)
   (form-line nil)                       ; it on one line, once a finding asked for it

@@ -88,13 +88,19 @@
       (begin-deadline params)
       (finish-check (check-of-params params report (field params "path") (field params "text")) report t))))
 
+(defun tell-done (report checks &optional unloaded-system)
+  "Tell the host that CHECKS are all done. UNLOADED-SYSTEM: the name of the system to load before its file can be checked well."
+  (send-line report (object "done" (object "forms" (reduce #'+ checks :key #'check-forms) "read" (reduce #'+ checks :key #'check-met)
+                                           "unloaded_system" (or-null unloaded-system)))
+             :flush t))
+
 (defun finish-check (check report confined)
   "Run CHECK, if code is CONFINED as it should be, and tell the end."
   (cond (confined
          (with-checks () (run-check check))
          (settle-names check))
         (t (funcall (check-emit check) (cannot-confine))))
-  (send-line report (object "done" (object "forms" (check-forms check) "unloaded_system" (or-null (check-unloaded-system check)))) :flush t))
+  (tell-done report (list check) (check-unloaded-system check)))
 
 (defun withheld-answer (reader)
   "The spans that the host withholds of the file it was just told of. A host that is gone needs no copy."
@@ -122,7 +128,7 @@ diagnostic has its file too."
     (unless (confine-copy params report)
       (send-line report (object "file" (if (stringp asd) asd (sb-ext:native-namestring (first only)))
                                 "diagnostic" (finding-json (cannot-confine))))
-      (send-line report (object "done" (object "forms" 0 "unloaded_system" :null)) :flush t)
+      (tell-done report '())
       (leave 0))
     (labels ((silent-p (path)
                (and only (not (member path only :test #'same-file-p))))
@@ -174,7 +180,7 @@ diagnostic has its file too."
                                                  (let ((path (asdf:component-pathname component)))
                                                    (or (member path only :test #'same-file-p)
                                                        (member path (first changed) :test #'same-file-p))))))))))))
-        (send-line report (object "done" (object "forms" (reduce #'+ checks :key #'check-forms) "unloaded_system" :null)) :flush t)))))
+        (tell-done report checks)))))
 
 (defun check-check-params (params)
   "Refuse PARAMS that a copy could not work with."

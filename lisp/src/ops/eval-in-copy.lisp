@@ -65,7 +65,7 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
   (let ((report (begin-in-copy params)))
     (setf *checking* nil)               ; the compiler prints what it always does
     (send-line report (object "answer" (if (confine-copy params report) (evaluation-in-copy params) (unconfined-outcome))) :flush t)
-    (send-line report (object "done" (object "forms" 1 "unloaded_system" :null)) :flush t)))
+    (tell-done report '())))
 
 (define-operation "eval-in-copy" :thread (id params)
   (param params "code" 'string)

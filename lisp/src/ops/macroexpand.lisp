@@ -119,7 +119,7 @@
                                      (setf failure (expansion-failure condition params))))
                      (expansion-error "confine" "UNCONFINED" (finding-message (cannot-confine))))))
     (send-line report (object "answer" (or failure answer)))
-    (send-line report (object "done" (object "forms" 1 "unloaded_system" :null)) :flush t)))
+    (tell-done report '())))
 
 (define-operation "macroexpand" :thread (id params)
   (param params "text" 'string)

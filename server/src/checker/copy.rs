@@ -22,6 +22,7 @@ use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::expansion::ExpandAnswer;
 use crate::model::image::{ImageError, Progress};
 use crate::steady::{sleep, timeout};
+use crate::text::expected::Expected;
 
 /// The number of repeated requests to a busy image; the pause doubles each time.
 const BUSY_TRIES: u32 = 6;
@@ -58,7 +59,7 @@ pub(super) enum Priority {
 /// Runs `check`; see [`super::Checker::check`].
 pub(super) async fn check(
     shared: &Arc<Shared>,
-    params: CheckParams,
+    mut params: CheckParams,
     priority: Priority,
 ) -> Result<CheckReport, ImageError> {
     let (more, edited) = (priority != Priority::None, priority == Priority::Edited);
@@ -68,7 +69,7 @@ pub(super) async fn check(
         deadline: params.deadline,
         memory: params.memory,
         first: (PathBuf::new(), params.text.chars().count()),
-        last_form: params.last_form,
+        expected: std::mem::take(&mut params.expected),
         until_exit: !more,
         params,
         files: None,
@@ -99,7 +100,7 @@ pub(super) async fn check_system(
         deadline: params.deadline,
         memory: params.memory,
         first: (path, 0),
-        last_form: None,
+        expected: Expected::default(),
         until_exit: true,
         params,
         files: Some(Files { look, progress }),
@@ -115,7 +116,7 @@ pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result
         deadline: params.deadline,
         memory: params.memory,
         first: (PathBuf::new(), params.request.text.chars().count()),
-        last_form: None,
+        expected: Expected::default(),
         until_exit: false,
         params,
         files: None,

@@ -44,16 +44,25 @@ fn act_as_copy() {
         say(json!({"at": [4, 9]})).unwrap();
     }
     match script.as_str() {
-        "good" => say(json!({"done": {"forms": 2}})).unwrap(),
-        "forged early" => say(json!({"done": {"forms": 2}})).unwrap(),
+        "good" => say(json!({"done": {"forms": 2, "read": 2}})).unwrap(),
+        "forged early" => say(json!({"done": {"forms": 2, "read": 2}})).unwrap(),
+        "forged last" => {
+            say(json!({"at": [0, 9]})).unwrap();
+            say(json!({"done": {"forms": 2, "read": 2}})).unwrap();
+        }
+        "forged and gone on" => {
+            say(json!({"at": [4, 9]})).unwrap();
+            say(json!({"done": {"forms": 2, "read": 2}})).unwrap();
+            say(json!({"diagnostic": {"span": [5, 6], "severity": "error", "code": "late", "message": "m"}})).unwrap();
+        }
         "forged exit" => {
             say(json!({"at": [4, 9]})).unwrap();
-            say(json!({"done": {"forms": 2}})).unwrap();
+            say(json!({"done": {"forms": 2, "read": 2}})).unwrap();
             std::process::exit(70);
         }
         "forged hang" => {
             say(json!({"at": [4, 9]})).unwrap();
-            say(json!({"done": {"forms": 2}})).unwrap();
+            say(json!({"done": {"forms": 2, "read": 2}})).unwrap();
             forever();
         }
         "hang" => forever(),
@@ -153,7 +162,7 @@ impl Double {
         let mut params = CheckParams {
             text: "(a)\n(b c)\n".into(),
             path: None,
-            last_form: None,
+            expected: Expected::default(),
             mode: CheckMode::Form,
             package: None,
             withheld: Vec::new(),
@@ -262,11 +271,17 @@ async fn a_good_copy_gives_its_findings_and_an_image_that_was_busy_is_asked_agai
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clean_result_needs_more_than_the_word_of_the_copy() {
-    for (script, why) in [("forged early", "last form"), ("forged exit", "code 70"), ("forged hang", "longer than")] {
+    for (script, why) in [
+        ("forged early", "1 of the 2 forms"),
+        ("forged last", "1 of the 2 forms"),
+        ("forged exit", "code 70"),
+        ("forged hang", "longer than"),
+        ("forged and gone on", "after it had said"),
+    ] {
         let double = Double::new(&[script]);
         let report = double
             .check(|params| {
-                params.last_form = Some(4);
+                params.expected = Expected { plain: vec![0, 4], ..Expected::default() };
                 params.deadline = 5.0;
             })
             .await

@@ -15,6 +15,7 @@ use crate::model::check::CheckEnd;
 use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
 use crate::model::trial::Trial;
+use crate::text::expected::Expected;
 
 /// Runs `eval-in-copy`; see [`super::Checker::evaluate`].
 pub(super) async fn evaluate(shared: &Arc<Shared>, params: EvalInCopyParams) -> Result<EvalOutcome, ImageError> {
@@ -48,7 +49,7 @@ async fn answer_of<P: Serialize, A: DeserializeOwned>(
         deadline: copy.deadline,
         memory: copy.memory,
         first: (PathBuf::new(), copy.code.chars().count()),
-        last_form: None,
+        expected: Expected::default(),
         until_exit: false,
         params,
         files: None,

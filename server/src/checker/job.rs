@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::report::{CheckEvent, Findings};
 use crate::model::check::FileFacts;
 use crate::model::image::{ImageError, Progress};
+use crate::text::expected::Expected;
 
 /// The time limit of the last lines, and of the notice that a copy ended.
 pub(super) const AFTERWARDS: Duration = Duration::from_secs(5);
@@ -31,8 +32,8 @@ pub(super) struct CheckJob<P> {
     pub(super) memory: u64,
     /// The path of the first text, with its length.
     pub(super) first: (PathBuf, usize),
-    /// See [`FileFacts::last_form`]; for the first text.
-    pub(super) last_form: Option<usize>,
+    /// See [`FileFacts::expected`]; for the first text.
+    pub(super) expected: Expected,
     /// Ends the job only when the copy has exited with code 0.
     pub(super) until_exit: bool,
     pub(super) files: Option<Files>,
@@ -54,7 +55,7 @@ impl<P> CheckJob<P> {
             deadline: 0.0,
             memory: 0,
             first: (PathBuf::new(), 0),
-            last_form: None,
+            expected: Expected::default(),
             until_exit: false,
             files: None,
         }
@@ -69,7 +70,7 @@ impl<P> CheckJob<P> {
     }
 
     pub(super) fn findings(&self) -> Findings {
-        Findings::new(self.first.0.clone(), self.first.1, self.last_form)
+        Findings::new(self.first.0.clone(), self.first.1, self.expected.clone())
     }
 }
 

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::coverage::Coverage;
 use crate::model::check::{CheckEnd, CheckReport, FileFacts};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::diagnostic_codes;
 use crate::text::Span;
+use crate::text::expected::Expected;
 
 /// The length limit of a line, bytes.
 pub(super) const LINE_LIMIT: usize = 1 << 20;
@@ -60,7 +62,11 @@ struct Line {
 
 #[derive(Deserialize)]
 struct Done {
+    /// The number of forms that were compiled.
     forms: usize,
+    /// The number of forms that the copy came to.
+    #[serde(default)]
+    read: usize,
     #[serde(default)]
     unloaded_system: Option<String>,
 }
@@ -110,10 +116,7 @@ struct Text {
     path: PathBuf,
     /// The length in characters.
     length: usize,
-    /// See [`FileFacts::last_form`].
-    last_form: Option<usize>,
-    /// True if the copy reached the text's last form.
-    reached: bool,
+    coverage: Coverage,
     silent: bool,
     /// True if the copy reached the text.
     begun: bool,
@@ -137,6 +140,8 @@ pub(super) struct Findings {
     unusable: usize,
     texts: Vec<Text>,
     forms: Option<usize>,
+    /// The number of forms that the copy says it came to.
+    read: usize,
     unloaded_system: Option<String>,
     answer: Option<serde_json::Value>,
     done: bool,
@@ -145,13 +150,14 @@ pub(super) struct Findings {
 impl Findings {
     /// Creates empty findings for a text of `length` characters. For files, findings before the
     /// first file belong to the text at `path`.
-    pub(super) fn new(path: PathBuf, length: usize, last_form: Option<usize>) -> Findings {
+    pub(super) fn new(path: PathBuf, length: usize, expected: Expected) -> Findings {
         Findings {
             trusted: false,
             bytes: 0,
             unusable: 0,
-            texts: vec![Text { last_form, ..Text::new(path, length, false) }],
+            texts: vec![Text { coverage: Coverage::new(expected), ..Text::new(path, length, false) }],
             forms: None,
+            read: 0,
             unloaded_system: None,
             answer: None,
             done: false,
@@ -176,11 +182,12 @@ impl Findings {
         }
         // Positions in a system definition are not reported.
         let definition = path.extension().is_some_and(|extension| extension == "asd");
-        let last_form = facts.last_form.filter(|_| facts.withheld.is_empty() && !silent && !definition);
+        let counted = facts.withheld.is_empty() && !silent && !definition;
+        let coverage = Coverage::new(if counted { facts.expected.clone() } else { Expected::default() });
         let length = facts.length;
         let text = match self.texts.iter().position(|text| text.path == path) {
-            Some(index) => Text { length, last_form, reached: false, silent, begun: true, ..self.texts.remove(index) },
-            None => Text { begun: true, last_form, ..Text::new(path, length, silent) },
+            Some(index) => Text { length, coverage, silent, begun: true, ..self.texts.remove(index) },
+            None => Text { begun: true, coverage, ..Text::new(path, length, silent) },
         };
         self.texts.push(text);
         Ok(())
@@ -203,12 +210,18 @@ impl Findings {
                 _ => Err("it did not say the token it was given".into()),
             };
         }
+        if self.done {
+            return Err("it went on after it had said that it was done".into());
+        }
         match parsed {
             Ok(Line { at: Some(span), .. }) => {
                 if let Some(text) = self.texts.last_mut() {
+                    // A place that the text does not have is not one that a copy came to.
+                    if span.start <= span.end && span.end <= text.length {
+                        text.coverage.at(span);
+                    }
                     let span = text.clamp(span);
                     text.at = Some(span);
-                    text.reached |= text.last_form.is_some_and(|last| span.start >= last || span.end > last);
                     text.seen.insert(span.start);
                 }
             }
@@ -225,6 +238,7 @@ impl Findings {
             Ok(Line { done: Some(done), .. }) => {
                 self.done = true;
                 self.forms = Some(done.forms);
+                self.read = done.read;
                 self.unloaded_system = done.unloaded_system;
             }
             Ok(Line { confined: Some(how), .. }) => tracing::debug!(%how, "a copy is confined"),
@@ -253,14 +267,32 @@ impl Findings {
     }
 
     /// Returns the report of each text in order, when the copy reported that it checked all of
-    /// them. If a text has no findings and the copy did not reach its last form, the message came
+    /// them. If a text has no error and the copy did not come to all of its forms, the message came
     /// from code under check.
     pub(super) fn complete(mut self) -> Vec<(PathBuf, CheckReport)> {
-        let missed = self.texts.iter().position(Text::is_cut_short);
-        let Some(missed) = missed else { return self.reports(CheckEnd::Complete) };
-        let text = self.texts.remove(missed);
+        let met: usize = self.texts.iter().map(|text| text.coverage.met()).sum();
+        let seen: usize = self.texts.iter().map(|text| text.seen.len()).sum();
+        // Of files that are only loaded no places are told.
+        let all_told = self.texts.iter().all(|text| !text.silent);
+        let miscounted = self.read < met || self.forms > Some(self.read) || (all_told && self.read > seen);
+        // The first form that was left out; without one, the first text with forms.
+        let lacking = |text: &Text| text.coverage.missed().next().is_some();
+        let cut = match self.texts.iter().position(|text| lacking(text) && !text.has_error()) {
+            None if miscounted => self.texts.iter().position(|text| text.coverage.plain() > 0 && !text.has_error()),
+            cut => cut,
+        };
+        let Some(cut) = cut else { return self.reports(CheckEnd::Complete) };
+        let mut text = self.texts.remove(cut);
+        let (missed, forms) = (text.coverage.missed().count(), text.coverage.plain());
+        if let Some(start) = text.coverage.missed().next() {
+            text.at = Some(text.clamp(Span { start, end: start + 1 }));
+        }
         self.texts.push(text);
-        let reason = "the copy of the image said that it was done before it came to the last form.".into();
+        let reason = if missed > 0 {
+            format!("the copy of the image said that it was done and had not come to {missed} of the {forms} forms.")
+        } else {
+            format!("the copy of the image said that it was done with {} forms and had come to {seen}.", self.read)
+        };
         self.stopped(Limit::Other, reason)
     }
 
@@ -294,8 +326,7 @@ impl Text {
         Text {
             path,
             length,
-            last_form: None,
-            reached: false,
+            coverage: Coverage::default(),
             silent,
             begun: false,
             diagnostics: Vec::new(),
@@ -311,11 +342,9 @@ impl Text {
         Span { start, end: span.end.clamp(start, self.length) }
     }
 
-    /// Returns whether the copy omitted forms of the text and found no error that explains the
-    /// omission.
-    fn is_cut_short(&self) -> bool {
-        let explained = self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-        self.last_form.is_some() && !self.reached && !explained
+    /// Returns whether there is an error, which may explain why the copy left out forms.
+    fn has_error(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
     /// Keeps a diagnostic that was sent in `sent` bytes.
@@ -359,7 +388,7 @@ impl Text {
             self.diagnostics.push(finding(end, Severity::Information, "too-many-diagnostics", message));
         }
         self.diagnostics.sort_by_key(|diagnostic| diagnostic.span);
-        let forms = forms.unwrap_or(self.seen.len());
+        let forms = forms.map_or(self.seen.len(), |forms| forms.min(self.seen.len()));
         (self.path, CheckReport { diagnostics: self.diagnostics, forms, unloaded_system, end })
     }
 }
@@ -385,7 +414,7 @@ mod tests {
     use super::*;
 
     fn told(lines: &[&str]) -> Findings {
-        let mut findings = Findings::new(PathBuf::new(), 100, None);
+        let mut findings = Findings::new(PathBuf::new(), 100, Expected::default());
         findings.take(br#"{"token":"t","pid":1}"#, "t").unwrap();
         for line in lines {
             findings.take(line.as_bytes(), "t").unwrap();
@@ -399,12 +428,17 @@ mod tests {
 
     #[test]
     fn a_copy_that_is_done_too_early_is_not_believed() {
+        let plain = |plain: &[usize]| Expected { plain: plain.into(), ..Expected::default() };
         for (lines, stopped) in [
-            (vec![r#"{"at":[0,5]}"#, r#"{"done":{"forms":9}}"#], true),
-            (vec![r#"{"done":{"forms":9}}"#], true),
-            (vec![r#"{"at":[0,5]}"#, r#"{"at":[60,70]}"#, r#"{"done":{"forms":2}}"#], false),
-            // A single form contains what looks like several.
-            (vec![r#"{"at":[0,70]}"#, r#"{"done":{"forms":1}}"#], false),
+            (vec![r#"{"at":[0,5]}"#, r#"{"done":{"forms":9,"read":9}}"#], true),
+            (vec![r#"{"done":{"forms":9,"read":9}}"#], true),
+            (vec![r#"{"at":[0,5]}"#, r#"{"at":[60,70]}"#, r#"{"done":{"forms":2,"read":2}}"#], false),
+            (vec![r#"{"at":[0,5]}"#, r#"{"at":[60,70]}"#, r#"{"done":{"forms":2}}"#], true),
+            (vec![r#"{"at":[0,5]}"#, r#"{"at":[60,70]}"#, r#"{"done":{"forms":9,"read":9}}"#], true),
+            // The last form alone, all forms at once, and places that the text does not have.
+            (vec![r#"{"at":[60,70]}"#, r#"{"done":{"forms":9,"read":9}}"#], true),
+            (vec![r#"{"at":[0,100]}"#, r#"{"done":{"forms":9,"read":9}}"#], true),
+            (vec![r#"{"at":[0,5]}"#, r#"{"at":[60,9000]}"#, r#"{"done":{"forms":9,"read":9}}"#], true),
             // Text that could not be read has a diagnostic.
             (
                 vec![
@@ -414,7 +448,7 @@ mod tests {
                 false,
             ),
         ] {
-            let mut findings = Findings::new(PathBuf::new(), 100, Some(60)).trusted();
+            let mut findings = Findings::new(PathBuf::new(), 100, plain(&[0, 60])).trusted();
             for line in &lines {
                 findings.take(line.as_bytes(), "t").unwrap();
             }
@@ -422,12 +456,13 @@ mod tests {
             assert_eq!(report.end != CheckEnd::Complete, stopped, "{lines:?}");
             assert_eq!(report.diagnostics.iter().any(|d| d.code == "check-stopped"), stopped, "{lines:?}");
         }
-        let mut findings = Findings::new("s.asd".into(), 10, None).trusted();
-        let facts = FileFacts { length: 50, last_form: Some(40), ..FileFacts::default() };
+        let mut findings = Findings::new("s.asd".into(), 10, Expected::default()).trusted();
+        let facts = FileFacts { length: 50, expected: plain(&[40]), ..FileFacts::default() };
         findings.begin("a.lisp".into(), &facts, false).unwrap();
         findings.begin("b.lisp".into(), &facts, false).unwrap();
         findings.take(br#"{"at":[40,50]}"#, "t").unwrap();
         findings.begin("c.lisp".into(), &facts, true).unwrap();
+        findings.take(br#"{"done":{"forms":2,"read":2}}"#, "t").unwrap();
         let reports = findings.complete();
         let stopped: Vec<_> = reports
             .iter()
@@ -444,7 +479,7 @@ mod tests {
 
     #[test]
     fn lines_belong_to_their_files_and_a_stop_to_the_one_it_was_at() {
-        let mut findings = Findings::new("s.asd".into(), 10, None);
+        let mut findings = Findings::new("s.asd".into(), 10, Expected::default());
         findings.take(br#"{"token":"t"}"#, "t").unwrap();
         let taken = findings.take(br#"{"file":"a.lisp","silent":true}"#, "t").unwrap();
         assert_eq!(taken, CheckEvent::File { path: "a.lisp".into(), silent: true });
@@ -488,7 +523,10 @@ mod tests {
     #[test]
     fn a_stream_without_the_token_is_refused() {
         for line in ["", "{}", r#"{"token":"x","pid":1}"#, r#"{"done":{"forms":1}}"#] {
-            assert!(Findings::new(PathBuf::new(), 1, None).take(line.as_bytes(), "t").is_err(), "{line}");
+            assert!(
+                Findings::new(PathBuf::new(), 1, Expected::default()).take(line.as_bytes(), "t").is_err(),
+                "{line}"
+            );
         }
     }
 
@@ -500,11 +538,11 @@ mod tests {
             "nonsense \u{0}",
             r#"{"diagnostic":{"span":[500,7],"severity":"error","code":"x","message":"m","toplevel":[90,1000]}}"#,
             r#"{"diagnostic":{"span":[-1,7],"severity":"error","code":"x","message":"m"}}"#,
-            r#"{"done":{"forms":4,"unloaded_system":"sys"}}"#,
+            r#"{"done":{"forms":1,"unloaded_system":"sys"}}"#,
         ]);
         assert!(findings.is_done());
         let report = only(findings.complete());
-        assert_eq!((report.forms, report.unloaded_system.as_deref(), report.diagnostics.len()), (4, Some("sys"), 1));
+        assert_eq!((report.forms, report.unloaded_system.as_deref(), report.diagnostics.len()), (1, Some("sys"), 1));
         assert_eq!(report.diagnostics[0].span, Span { start: 100, end: 100 });
         assert_eq!(report.diagnostics[0].toplevel, Some(Span { start: 90, end: 100 }));
     }

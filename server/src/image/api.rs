@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::model::check::CheckMode;
 use crate::text::Span;
+use crate::text::expected::Expected;
 
 pub mod profile;
 pub mod testing;
@@ -87,9 +88,9 @@ pub struct CheckParams {
     pub package: Option<String>,
     /// Spans that the scanner found broken; the copy reads them as white space.
     pub withheld: Vec<Span>,
-    /// See [`FileFacts::last_form`].
+    /// See [`FileFacts::expected`].
     #[serde(skip)]
-    pub last_form: Option<usize>,
+    pub expected: Expected,
     /// The workspace's `.asd` files that may hold the file's system, nearest first.
     pub asd_files: Vec<PathBuf>,
     /// True to report compiler notes.

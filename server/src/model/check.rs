@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
+use crate::text::expected::Expected;
 
 /// The mode in which the text of a check is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,8 +23,8 @@ pub struct FileFacts {
     pub length: usize,
     /// Spans that the scanner found broken; the copy reads them as white space.
     pub withheld: Vec<Span>,
-    /// The start of the last form that a complete check reaches, counted by the host.
-    pub last_form: Option<usize>,
+    /// The forms that a complete check comes to, counted by the host.
+    pub expected: Expected,
 }
 
 /// The end of a check.

@@ -22,6 +22,7 @@ use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::image::{ImageError, Progress};
 use crate::text::Span;
 use crate::text::document::Document;
+use crate::text::expected::Expected;
 
 /// The default deadline in seconds for a system and its dependencies.
 const DEADLINE: f64 = 600.0;
@@ -53,8 +54,8 @@ impl Files {
     fn look(&self, path: &Path) -> Option<FileFacts> {
         let document = self.document(path)?;
         let structure = structure::check(&document);
-        let last_form = document.scan().last_plain(document.text());
-        let facts = FileFacts { length: document.text().len_chars(), withheld: structure.withheld.clone(), last_form };
+        let (length, expected) = (document.text().len_chars(), Expected::of(&document));
+        let facts = FileFacts { length, withheld: structure.withheld.clone(), expected };
         self.lock().insert(path.to_owned(), Seen { structure, head: head_of(&document) });
         Some(facts)
     }

@@ -3,6 +3,7 @@
 pub mod datum;
 pub mod definitions;
 pub mod document;
+pub mod expected;
 pub mod forms;
 pub mod made;
 pub mod names;

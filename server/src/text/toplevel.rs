@@ -78,13 +78,6 @@ impl Scan {
         &self.forms
     }
 
-    /// The start of the last form that is a list without any prefix or guard, which is read under
-    /// all features.
-    pub fn last_plain(&self, text: &Rope) -> Option<usize> {
-        let plain = |form: &&TopForm| form.fault.is_none() && text.get_char(form.span.start) == Some('(');
-        self.forms.iter().rev().find(plain).map(|form| form.span.start)
-    }
-
     /// The forms that cannot be read.
     pub fn broken(&self) -> impl Iterator<Item = &TopForm> {
         self.forms.iter().filter(|form| form.fault.is_some())

@@ -24,6 +24,7 @@ use crate::session::jobs::{Job, Kind, Report};
 use crate::session::requests::compute_all;
 use crate::session::{CheckRequest, CheckSystemRequest, ClientId, EvalRequest, Feedback, SystemReport, systems};
 use crate::text::document::Document;
+use crate::text::expected::Expected;
 
 /// The shortest interval between two checks of every document, since evaluations may follow each
 /// other quickly.
@@ -75,14 +76,15 @@ impl Actor {
                 timeout: None,
             };
             let withheld = open.structure().withheld;
-            let last_form = last_form(&open.document, &withheld);
+            let document = open.document.clone();
             let what = format!("checking {}", path.map_or_else(|| key.1.clone(), |path| path.display().to_string()));
             let (checker, asd) = (self.checker.clone(), self.asd.clone());
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
             let document = open.document.clone();
             let abort = self.jobs.start_check(job, async move {
+                let expected = expected(&document, &withheld);
                 let request = CheckRequest { text: text.to_string(), ..request };
-                let params = check_params(&config, request, (withheld, last_form), &asd);
+                let params = check_params(&config, request, (withheld, expected), &asd);
                 Ok(with_uses_marked(document, checker.check_edited(params).await?).await)
             });
             if let Some(open) = self.documents.get_mut(&key) {
@@ -131,14 +133,14 @@ impl Actor {
         let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
         self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
             let text = request.text.clone();
-            let (document, structure, last_form) = compute_all(move || {
+            let (document, structure, expected) = compute_all(move || {
                 let document = Document::new(&text, 0);
                 let structure = structure::check(&document);
-                let last_form = last_form(&document, &structure.withheld);
-                (document, structure, last_form)
+                let expected = expected(&document, &structure.withheld);
+                (document, structure, expected)
             })
             .await;
-            let params = check_params(&config, request, (structure.withheld.clone(), last_form), &asd);
+            let params = check_params(&config, request, (structure.withheld.clone(), expected), &asd);
             let report = match params.mode {
                 // Agents check one form after another.
                 CheckMode::Form => checker.check_repeated(params).await?,
@@ -223,16 +225,16 @@ pub(super) async fn with_uses_marked(document: Document, mut report: CheckReport
     .await
 }
 
-/// The start of the last form that a complete check reaches; `None`: the structure is sufficient.
-fn last_form(document: &Document, withheld: &[crate::text::Span]) -> Option<usize> {
-    document.scan().last_plain(document.text()).filter(|_| withheld.is_empty())
+/// The forms that a complete check comes to; none where the structure's diagnostics are sufficient.
+fn expected(document: &Document, withheld: &[crate::text::Span]) -> Expected {
+    if withheld.is_empty() { Expected::of(document) } else { Expected::default() }
 }
 
 /// The parameters of a check in the image; reads directories for the `.asd` files.
 fn check_params(
     config: &Config,
     request: CheckRequest,
-    (withheld, last_form): (Vec<crate::text::Span>, Option<usize>),
+    (withheld, expected): (Vec<crate::text::Span>, Expected),
     asd: &AsdFiles,
 ) -> CheckParams {
     CheckParams {
@@ -242,7 +244,7 @@ fn check_params(
         mode: request.mode,
         package: request.package,
         withheld,
-        last_form,
+        expected,
         notes: config.check.notes,
         unreachable: config.check.unreachable,
         confine: config.check.confine,

@@ -1,0 +1,108 @@
+//! The forms that a copy says it came to, held against the forms that the host counts itself.
+
+use crate::text::Span;
+use crate::text::expected::Expected;
+
+/// The forms of one text and which of them the copy came to.
+#[derive(Debug, Default)]
+pub(super) struct Coverage {
+    expected: Expected,
+    /// True for each plain form that the copy came to.
+    reached: Vec<bool>,
+    /// The number of plain forms at which the copy said it was.
+    met: usize,
+    /// The place that the copy named last.
+    previous: Option<Span>,
+}
+
+impl Coverage {
+    pub(super) fn new(expected: Expected) -> Coverage {
+        Coverage { reached: vec![false; expected.plain.len()], expected, met: 0, previous: None }
+    }
+
+    /// Notes the place at which the copy says it is. A place that reaches into a plain form's
+    /// successors is believed only where the text may have a syntax of its own: it begins at
+    /// something else than a plain form, such as `#{`, or the text speaks of readtables.
+    pub(super) fn at(&mut self, span: Span) {
+        let plain = &self.expected.plain;
+        if let Ok(index) = plain.binary_search(&span.start)
+            && !std::mem::replace(&mut self.reached[index], true)
+        {
+            self.met += 1;
+        }
+        let covers = |start| self.expected.own_syntax || self.expected.others.binary_search(&start).is_ok();
+        if covers(span.start) {
+            self.reach(span);
+        }
+        // The reader came from there to here in one go, past what it took for a comment.
+        if let Some(previous) = self.previous.replace(span)
+            && self.expected.others.binary_search(&previous.start).is_ok()
+            && previous.end == previous.start + 1
+            && previous.start < span.start
+        {
+            self.reach(Span { start: previous.start, end: span.start });
+        }
+    }
+
+    /// Marks the plain forms that begin in `span`.
+    fn reach(&mut self, span: Span) {
+        let first = self.expected.plain.partition_point(|start| *start < span.start);
+        let end = self.expected.plain.partition_point(|start| *start < span.end).max(first);
+        self.reached[first..end].fill(true);
+    }
+
+    /// Returns the number of plain forms.
+    pub(super) fn plain(&self) -> usize {
+        self.reached.len()
+    }
+
+    /// Returns the number of plain forms at which the copy said it was.
+    pub(super) fn met(&self) -> usize {
+        self.met
+    }
+
+    /// Returns the starts of the plain forms that the copy never came to.
+    pub(super) fn missed(&self) -> impl Iterator<Item = usize> {
+        let forms = self.expected.plain.iter().zip(&self.reached);
+        forms.filter(|(_, reached)| !**reached).map(|(start, _)| *start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::document::Document;
+
+    const NONE: [usize; 0] = [];
+
+    /// The plain forms that are missed in `text` when the copy names `places`.
+    fn missed(text: &str, places: &[(usize, usize)]) -> Vec<usize> {
+        let mut coverage = Coverage::new(Expected::of(&Document::new(text, 0)));
+        for place in places {
+            coverage.at((*place).into());
+        }
+        coverage.missed().collect()
+    }
+
+    #[test]
+    fn each_form_is_to_be_named() {
+        let text = "(a) (b) (c)\n#+x (d)";
+        assert_eq!(missed(text, &[(0, 1), (0, 3), (4, 7), (8, 11)]), NONE);
+        assert_eq!(missed(text, &[]), [0, 4, 8]);
+        assert_eq!(missed(text, &[(0, 3), (8, 11)]), [4]);
+        // One place for all of the text, or from within a form or a blank.
+        assert_eq!(missed(text, &[(0, 19)]), [4, 8]);
+        assert_eq!(missed(text, &[(0, 3), (1, 19), (3, 19)]), [4, 8]);
+        assert_eq!(missed("; x\n(a) (b)", &[(0, 11)]), [4, 8]);
+    }
+
+    #[test]
+    fn a_syntax_of_ones_own_may_have_fewer_forms() {
+        // `#{ (a) (b) }` is read as one form; `#;(c)` as a comment.
+        let text = "#{ (a) (b) }\n#;(c) (d)";
+        assert_eq!(missed(text, &[(0, 1), (0, 12), (13, 14), (19, 22)]), NONE);
+        assert_eq!(missed(text, &[(0, 1), (0, 12), (13, 14)]), [19]);
+        let text = "(enable-sweet-syntax)\n(a) (b)";
+        assert_eq!(missed(text, &[(0, 21), (22, 29)]), NONE);
+    }
+}
