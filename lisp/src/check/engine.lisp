@@ -85,7 +85,11 @@ then, if it is known."
                   (when (< start (length text))
                     (funcall (check-at check) start (length text)))
                   (return))
-                 (:unreadable (skip-unreadable reading start))
+                 (:unreadable
+                  (skip-unreadable reading start)
+                  (let ((begin (skip-comments text start)))
+                    (when (< begin (length text))
+                      (funcall (check-at check) begin (max (1+ begin) (min (length text) (reading-position reading)))))))
                  (:form
                   (let* ((subforms (reading-subforms reading)) (n (length subforms)))
                     (setf (check-form check) form

@@ -35,9 +35,11 @@
     (leave 0))
   (setf (report-fill report) 0))
 
+(defconstant +line-limit+ 1000000 "Octets of a line. The host ends a copy that sends one of more than a MiB.")
+
 (defun send-line (report value &key flush)
-  "Send VALUE as a line, now if FLUSH, else when enough waits."
-  (multiple-value-bind (octets end) (json-line value)
+  "Send VALUE as a line, now if FLUSH, else when enough waits. One that is too long has its long texts and lists cut."
+  (multiple-value-bind (octets end) (fitting-line value +line-limit+)
     (when (> (+ (report-fill report) end) (length (report-octets report)))
       (flush-report report))
     (cond ((> end (length (report-octets report)))

@@ -84,6 +84,21 @@ the delimiter behind the token too."
           (setf position (end-of-line text position))
           (return position)))))
 
+(defun skip-comments (text position)
+  "The first character at or after POSITION that is neither white space nor in a comment."
+  (declare (type text text))
+  (loop
+    (setf position (skip-blank text position))
+    (unless (eql position (search "#|" text :start2 position :end2 (min (length text) (+ position 2))))
+      (return position))
+    (let ((depth 1))
+      (incf position 2)
+      (loop until (or (zerop depth) (>= position (length text)))
+            do (let ((next (subseq text position (min (length text) (+ position 2)))))
+                 (cond ((string= next "#|") (incf depth) (incf position 2))
+                       ((string= next "|#") (decf depth) (incf position 2))
+                       (t (incf position))))))))
+
 (defun definition-name (text start)
   "The name that the form at START of TEXT seems to define, as written, and its span: of (defun foo ...) \"foo\". NIL when it
 defines nothing."

@@ -49,7 +49,7 @@
 
 (defun confine-files (directory readable)
   "Give up writing but below DIRECTORY, reading but beneath READABLE, names of which a directory's ends with a slash, executing, TCP, and
-signals to others. The version of Landlock that does it, 0 if none does."
+signals to others. The version of Landlock that does it, 0 where there is none; NIL, and the system's message, where there is one and it failed."
   (let ((abi (landlock-abi)))
     (if (zerop abi)
         0
@@ -63,6 +63,6 @@ signals to others. The version of Landlock that does it, 0 if none does."
                    (allow-beneath ruleset "/dev/null" (logior +read-file+ +write-file+))
                    (zerop (system-call +landlock-restrict-self+ ruleset 0)))
               (progn (sb-posix:close ruleset) abi)
-              0)))))
+              (values nil (system-message)))))))
 
 ) ; #+linux

@@ -55,18 +55,18 @@
     report))
 
 (defun confine-copy (params report)
-  "Give up for good what a check may not do. Whether the text may be checked now: not where it should be confined and cannot be."
-  (let ((scratch (scratch-directory params)) (landlock 0) (seccomp nil))
+  "Give up for good what a check may not do. Whether the text may be checked now: not where it should be confined and cannot be; then also why."
+  (let ((scratch (scratch-directory params)) (landlock 0) (seccomp nil) (why nil))
     (when (confined-p params)
       (when (zerop (landlock-abi)) (discard-fasls scratch))
-      (setf (values landlock seccomp) (confine (sb-ext:native-namestring scratch) (readable-names params))))
+      (setf (values landlock seccomp why) (confine (sb-ext:native-namestring scratch) (readable-names params))))
     (send-line report (object "confined" (object "landlock" landlock "seccomp" (bool seccomp))) :flush t)
-    (or seccomp (not (confined-p params)))))
+    (values (or seccomp (not (confined-p params))) why)))
 
-(defun cannot-confine ()
-  "The finding that stands for all others where code cannot be confined."
+(defun cannot-confine (why)
+  "The finding that stands for all others where code cannot be confined, and WHY."
   (make-finding :start 0 :end 1 :severity :error :code "cannot-confine"
-                :message "This system cannot confine what code does while it is checked (no seccomp), so it was not compiled. To check it all the same, set confine = false under [check] in your own config.toml."))
+                :message (format nil "This system cannot confine what code does while it is checked (~A), so it was not compiled. To check it all the same, set confine = false under [check] in your own config.toml." why)))
 
 (defun check-in-copy (params)
   "What the copy of a check does: everything after the fork."
@@ -75,7 +75,7 @@
       (let* ((report (begin-in-copy params))
              (check (check-of-params params report (field params "path") (field params "text"))))
         (put-source check)
-        (finish-check check report (confine-copy params report)))))
+        (multiple-value-call #'finish-check check report (confine-copy params report)))))
 
 (defun check-when-told (params)
   "What a parked copy does."
@@ -94,12 +94,12 @@
                                            "unloaded_system" (or-null unloaded-system)))
              :flush t))
 
-(defun finish-check (check report confined)
-  "Run CHECK, if code is CONFINED as it should be, and tell the end."
+(defun finish-check (check report confined &optional why)
+  "Run CHECK, if code is CONFINED as it should be, or tell WHY it is not; and tell the end."
   (cond (confined
          (with-checks () (run-check check))
          (settle-names check))
-        (t (funcall (check-emit check) (cannot-confine))))
+        (t (funcall (check-emit check) (cannot-confine why))))
   (tell-done report (list check) (check-unloaded-system check)))
 
 (defun withheld-answer (reader)
@@ -125,11 +125,12 @@ diagnostic has its file too."
                     (and (vectorp changed) (list (map 'list #'sb-ext:parse-native-namestring changed)))))
          (incomplete nil)               ; a file could not be loaded: what the next ones lack is no fault of theirs
          (numbers 0))
-    (unless (confine-copy params report)
-      (send-line report (object "file" (if (stringp asd) asd (sb-ext:native-namestring (first only)))
-                                "diagnostic" (finding-json (cannot-confine))))
-      (tell-done report '())
-      (leave 0))
+    (multiple-value-bind (confined why) (confine-copy params report)
+      (unless confined
+        (send-line report (object "file" (if (stringp asd) asd (sb-ext:native-namestring (first only)))
+                                  "diagnostic" (finding-json (cannot-confine why))))
+        (tell-done report '())
+        (leave 0)))
     (labels ((silent-p (path)
                (and only (not (member path only :test #'same-file-p))))
              (begin-file (name silent)

@@ -13,22 +13,60 @@
   "Why the system refused what CONDITION tells of, in a copy."
   (format nil "(It was evaluated in a copy of the image, which is confined: it cannot write files, start programs or threads, or use the network~@[, ~
 and ~A is none of the files that it can read, which are the workspace's, Lisp's own and those that check.read names in the person's config.toml~].)"
-          (unread-file condition)))
+          (and condition (unread-file condition))))
+
+(defun with-field (object name value)
+  "OBJECT, JSON to be written, with VALUE for its field NAME."
+  (apply #'object (loop for (key old) on (rest object) by #'cddr
+                        collect key collect (if (string= key name) value old))))
 
 (defun add-to-message (error words)
-  "The JSON of EvalError ERROR with WORDS after its message."
-  (object "type" (field error "type") "message" (format nil "~A ~A" (field error "message") words) "backtrace" (field error "backtrace")))
+  "ERROR, JSON with a message, with WORDS after that."
+  (with-field error "message" (format nil "~A ~A" (field error "message") words)))
 
-(defun with-error (outcome error)
-  "The JSON of EvalOutcome OUTCOME, with that of EvalError ERROR for its own."
-  (apply #'object (loop for (key value) on (rest outcome) by #'cddr
-                        collect key collect (if (string= key "error") error value))))
+(defparameter *works-in-copy*
+  '(("evaluate" settings-of-session evaluate-as-asked)
+    ("profile" settings-of-session profile-as-asked)
+    ("run-tests" settings-for-tests test-as-asked))
+  "What a copy can be asked to do: its name, the function that makes its settings of the session's name, and the one that does it.")
 
-(defun outcome-in-copy (params code package)
-  "The JSON of EvalOutcome for CODE in PACKAGE, that of the session of PARAMS where it is NIL; and the words about what was refused, or NIL."
-  (let* ((evaluation (make-evaluation 0 (field params "session")))
+(defun settings-for-tests (session)
+  "Settings in which systems are loaded, whatever the SESSION."
+  (declare (ignore session))
+  (copy-of-settings :tables nil))
+
+(defun evaluate-as-asked (evaluation params package timeout)
+  "The JSON of EvalOutcome for the code of PARAMS."
+  (evaluate evaluation (field params "code") :package package :timing (eq (field params "capture_time") :true) :deadline timeout))
+
+(defun profile-as-asked (evaluation params package timeout)
+  "The JSON of ProfileOutcome for the code of PARAMS."
+  (declare (ignore timeout)) ; the alarm's
+  (setf *profiling* nil)     ; one that runs in the image is none of the copy's
+  (evaluate-profiled evaluation (field params "code") (profile-of-params params) package nil))
+
+(defun test-as-asked (evaluation params package timeout)
+  "The JSON of RunTestsOutcome for PARAMS."
+  (declare (ignore timeout))
+  (let ((outcome (run-tests evaluation params package nil (constantly nil))))
+    (with-field outcome "tests" (mapcar #'tell-refusals (field outcome "tests" '())))))
+
+(defun tell-refusals (test)
+  "The JSON of TestOutcome TEST; failures that a refusal seems to have caused say so. The frameworks keep the conditions to themselves."
+  (flet ((refused-p (failure)
+           (some (lambda (words) (search words (field failure "message")))
+                 (list (system-message sb-posix:eperm) (system-message sb-posix:eacces) "Could not create new OS thread"))))
+    (with-field test "failures"
+      (mapcar (lambda (failure) (if (refused-p failure) (add-to-message failure (refusal-words nil)) failure))
+              (field test "failures" '())))))
+
+(defun outcome-in-copy (params settings function)
+  "The JSON of what FUNCTION, called with a new evaluation and the seconds that it has, returns, with the settings that the function SETTINGS makes of
+the session's name; and the words about what was refused, or NIL."
+  (let* ((session (field params "session"))
+         (evaluation (make-evaluation 0 session))
          (timeout (field params "timeout"))
-         (*user-settings* (settings-of-session (field params "session")))
+         (*user-settings* (funcall settings session))
          (refused nil)
          (outcome nil))
     (handler-bind ((error (lambda (condition)
@@ -39,37 +77,46 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
                          (setf (evaluation-reason evaluation) :timeout)
                          (stop-here evaluation))
                        (lambda ()
-                         (setf outcome (evaluate evaluation code
-                                                 :package package :timing (eq (field params "capture_time") :true) :deadline timeout)))))
+                         (setf outcome (funcall function evaluation timeout)))))
     (values (cond ((eq (evaluation-reason evaluation) :timeout)
-                   (with-error outcome (error-facts "TIMEOUT" (format nil "Stopped: the deadline of ~A passed." (seconds-text timeout)))))
+                   (with-field outcome "error" (error-facts "TIMEOUT" (format nil "Stopped: the deadline of ~A passed." (seconds-text timeout)))))
                   ((and refused (evaluation-error evaluation))
-                   (with-error outcome (add-to-message (evaluation-error evaluation) refused)))
+                   (with-field outcome "error" (add-to-message (evaluation-error evaluation) refused)))
                   (t outcome))
             refused)))
 
-(defun evaluation-in-copy (params)
-  "The JSON of EvalOutcome for the text of PARAMS, in a copy that is confined as it should be."
-  (let ((name (field params "package")))
-    (values (outcome-in-copy params (field params "code") (and name (package-called name))))))
+(defun work-in-copy (params)
+  "The JSON of the outcome of what PARAMS ask for, in a copy that is confined as it should be."
+  (destructuring-bind (settings function) (rest (assoc (field params "work" "evaluate") *works-in-copy* :test #'string=))
+    (let* ((name (field params "package"))
+           (package (and name (package-called name))))
+      (values (outcome-in-copy params settings (lambda (evaluation timeout) (funcall function evaluation params package timeout)))))))
 
-(defun unconfined-outcome ()
-  "The JSON of EvalOutcome where code cannot be confined: nothing was evaluated."
+(defun unconfined-outcome (why)
+  "The JSON of EvalOutcome where code cannot be confined, for WHY: nothing was evaluated."
   (let ((evaluation (make-evaluation 0 nil)))
     (setf (evaluation-error evaluation)
-          (error-facts "CANNOT-CONFINE" "Nothing was evaluated: this system cannot confine what code does in a copy of the image (no seccomp)."))
+          (error-facts "CANNOT-CONFINE"
+                       (format nil "Nothing was evaluated: this system cannot confine what code does in a copy of the image (~A)." why)))
     (outcome evaluation :error :package "COMMON-LISP-USER")))
 
 (defun eval-in-copy (params)
   "What the copy does: everything after the fork."
   (let ((report (begin-in-copy params)))
     (setf *checking* nil)               ; the compiler prints what it always does
-    (send-line report (object "answer" (if (confine-copy params report) (evaluation-in-copy params) (unconfined-outcome))) :flush t)
+    (multiple-value-bind (confined why) (confine-copy params report)
+      (send-line report (object "answer" (if confined (work-in-copy params) (unconfined-outcome why))) :flush t))
     (tell-done report '())))
 
 (define-operation "eval-in-copy" :thread (id params)
-  (param params "code" 'string)
-  (param params "session" 'string)
+  (let ((work (param params "work" 'string :default "evaluate")))
+    (unless (assoc work *works-in-copy* :test #'string=)
+      (refuse "bad-params" "There is no work ~S for a copy" work))
+    (unless (string= work "run-tests")
+      (param params "code" 'string)
+      (param params "session" 'string))
+    (when (string= work "profile")
+      (profile-of-params params)))
   (param params "timeout" '(real (0)))
   (check-check-params params)
   (answer-from-copy id params 'eval-in-copy))

@@ -22,11 +22,15 @@
                      (list "profile" (profile-facts profile)))))
       (end-profile))))
 
+(defun profile-of-params (params)
+  "The profile that PARAMS ask for."
+  (make-profile (mode-named (param params "mode" 'string :default "cpu"))
+                (param params "interval" '(real (0)) :default 0.01)
+                (param params "max_samples" '(integer 1 1000000) :default 1000)))
+
 (define-operation "profile" :dispatcher (id params)
   (let* ((text (param params "code" 'string))
          (timeout (param params "timeout" '(real (0)) :default 30))
-         (profile (make-profile (mode-named (param params "mode" 'string :default "cpu"))
-                                (param params "interval" '(real (0)) :default 0.01)
-                                (param params "max_samples" '(integer 1 1000000) :default 1000))))
+         (profile (profile-of-params params)))
     (enqueue-evaluation id params
                         (lambda (evaluation package) (evaluate-profiled evaluation text profile package timeout)))))

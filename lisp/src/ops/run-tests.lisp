@@ -54,31 +54,37 @@
 (defun tell-progress (id done total case)
   (send-event "progress" "id" id "message" (format nil "testing ~A" (shown-name (test-case-name case))) "done" done "total" total))
 
-(define-operation "run-tests" :thread (id params)
+(defun run-tests (evaluation params package timeout tell)
+  "Run the tests that PARAMS ask for as EVALUATION, with *USER-SETTINGS*; the JSON of RunTestsOutcome. TELL is called before each with how many
+are done, how many there are, and the test."
   (let* ((system (param params "system" 'string :default nil))
          (suite (param params "suite" 'string :default nil))
          (test (param params "test" 'string :default nil))
-         (package (let ((name (param params "package" 'string :default nil))) (and name (find-package-named name))))
          (framework (param params "framework" 'string :default nil))
-         (timeout (param params "timeout" '(real (0)) :default 30))
          (asd-files (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #())))
-         (evaluation (or *own-evaluation* (make-evaluation id nil)))
-         (*user-settings* (copy-of-settings :tables nil)) ; it loads systems
          (results '())
          (kind nil))
-    (when framework
-      (loaded-frameworks framework))
     (let ((how (call-evaluating
                 (lambda ()
-                  (let* ((systems (and system (load-tests id (string-downcase system) asd-files)))
+                  (let* ((systems (and system (load-tests (evaluation-id evaluation) (string-downcase system) asd-files)))
                          (files (mapcan #'system-files (copy-list systems))))
                     (multiple-value-bind (cases found) (cases-meant framework systems files :suite suite :test test :package package)
                       (setf kind found)
                       (loop with total = (length cases)
                             for case in cases
                             for done from 0
-                            do (tell-progress id done total case)
+                            do (funcall tell done total case)
                                (push (run-case case files) results)))))
                 evaluation :timeout timeout)))
       (append (outcome evaluation how :package (package-of-settings *user-settings*) :timeout timeout)
               (list "framework" (or-null kind) "tests" (reverse results))))))
+
+(define-operation "run-tests" :thread (id params)
+  (let* ((package (let ((name (param params "package" 'string :default nil))) (and name (find-package-named name))))
+         (framework (param params "framework" 'string :default nil))
+         (timeout (param params "timeout" '(real (0)) :default 30))
+         (evaluation (or *own-evaluation* (make-evaluation id nil)))
+         (*user-settings* (copy-of-settings :tables nil))) ; it loads systems
+    (when framework
+      (loaded-frameworks framework))
+    (run-tests evaluation params package timeout (lambda (done total case) (tell-progress id done total case)))))

@@ -30,6 +30,11 @@
                                          (apply function arguments)))
       count)))
 
+(defun code-in-copy (params code package)
+  "The JSON of EvalOutcome for CODE in PACKAGE, that of the session of PARAMS where it is NIL; and the words about what was refused, or NIL."
+  (outcome-in-copy params #'settings-of-session
+                   (lambda (evaluation timeout) (evaluate evaluation code :package package :deadline timeout))))
+
 (defun try-forms (params)
   "Evaluate the definitions of PARAMS until one fails. Their outcomes, the counted functions, and what was refused."
   (let ((outcomes '()) (counts '()) (refused nil))
@@ -37,7 +42,7 @@
           for name = (field form "package")
           for package = (package-called name)
           for (outcome words) = (if package
-                                    (multiple-value-list (outcome-in-copy params (field form "code") package))
+                                    (multiple-value-list (code-in-copy params (field form "code") package))
                                     (list (no-package-outcome name) nil))
           do (push outcome outcomes)
              (setf refused (or refused words))
@@ -53,7 +58,7 @@
     (let ((outcome nil))
       (when (and (plusp (length (field params "code"))) (every (lambda (outcome) (equal (field outcome "status") "ok")) outcomes))
         (multiple-value-bind (last words)
-            (outcome-in-copy params (field params "code") (let ((name (field params "package"))) (and name (package-called name))))
+            (code-in-copy params (field params "code") (let ((name (field params "package"))) (and name (package-called name))))
           (setf outcome last
                 refused (or refused words))))
       (object "forms" (coerce outcomes 'vector)
@@ -65,11 +70,12 @@
   "What the copy does: everything after the fork."
   (let ((report (begin-in-copy params)))
     (setf *checking* nil)               ; the compiler prints what it always does
-    (send-line report (object "answer" (if (confine-copy params report)
-                                           (trial params)
-                                           (object "forms" (vector (unconfined-outcome)) "outcome" :null "calls" #() "refused" :null)))
-               :flush t)
-    (send-line report (object "done" (object "forms" 1 "unloaded_system" :null)) :flush t)))
+    (multiple-value-bind (confined why) (confine-copy params report)
+      (send-line report (object "answer" (if confined
+                                             (trial params)
+                                             (object "forms" (vector (unconfined-outcome why)) "outcome" :null "calls" #() "refused" :null)))
+                 :flush t))
+    (tell-done report '())))
 
 (define-operation "try-code" :thread (id params)
   (param params "forms" 'vector)

@@ -80,7 +80,6 @@ impl Actor {
             let what = format!("checking {}", path.map_or_else(|| key.1.clone(), |path| path.display().to_string()));
             let (checker, asd) = (self.checker.clone(), self.asd.clone());
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
-            let document = open.document.clone();
             let abort = self.jobs.start_check(job, async move {
                 let expected = expected(&document, &withheld);
                 let request = CheckRequest { text: text.to_string(), ..request };
