@@ -13,12 +13,14 @@ pub mod context;
 mod debug;
 mod documents;
 mod event;
+mod in_copy;
 mod jobs;
 mod loaded_texts;
 pub mod log;
 mod others_work;
 mod outside_workspace;
 mod part;
+mod plan;
 mod provenance;
 mod record;
 pub mod reload;
@@ -55,7 +57,7 @@ use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
 use context::Contexts;
 use event::{Event, Place, Start};
-use jobs::Jobs;
+use jobs::{Jobs, Kind};
 use log::{Log, Status as Ended};
 pub(crate) use outside_workspace::message as outside;
 pub use part::{Part, Selected};
@@ -382,7 +384,7 @@ impl Session {
             // A reload reports its definitions once it is known to have taken place.
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
             let doing = log::doing().filter(|doing| doing.code.is_some() && !told);
-            self.send(Event::Run { client, what: what.clone(), start });
+            self.send(Event::Run { client, what: what.clone(), kind: Kind::WorldChange, start });
             async move {
                 let result = settle(answer).await;
                 if result.is_ok()

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use consort::config::Copies;
-use consort::image::api::eval_copy::EvalInCopyParams;
+use consort::image::api::Operation;
+use consort::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
+use consort::image::api::profile::{ProfileMode, ProfileParams};
+use consort::image::api::testing::RunTestsParams;
 use consort::model::evaluation::{EvalOutcome, EvalStatus};
 use consort_tests::lone_image::LoneImage;
 use consort_tests::patience::AMPLE;
@@ -90,5 +93,78 @@ async fn a_second_process_evaluates_too() {
     let outcome = in_copy(&lone, "(sb-ext:run-program \"/bin/true\" nil)", AMPLE).await;
     let error = outcome.error.as_ref().expect("an error");
     assert!(error.message.contains("confined"), "{outcome:?}");
+    lone.finish().await;
+}
+
+async fn work_in_copy<O: Operation>(lone: &LoneImage, operation: O) -> O::Answer {
+    let params = WorkInCopyParams {
+        work: O::NAME,
+        operation,
+        timeout: AMPLE,
+        deadline: AMPLE + 2.0,
+        confine: true,
+        memory: 2048 << 20,
+    };
+    lone.checker.work(params).await.expect("work in a copy answers")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tests_run_in_a_copy_and_say_what_was_refused() {
+    let lone = LoneImage::start();
+    let victim = lone.workspace().join("victim.txt");
+    std::fs::write(&victim, "precious").expect("a file");
+    let asd = lone.workspace().join("thing.asd");
+    let test = format!("(print :tested) (delete-file {:?})", victim.display().to_string());
+    let definition =
+        format!("(asdf:defsystem \"thing\" :components ((:file \"thing\")) :perform (asdf:test-op (o c) {test}))");
+    std::fs::write(&asd, definition).expect("a definition");
+    std::fs::write(lone.workspace().join("thing.lisp"), "(defvar cl-user::*thing* 1)").expect("a source");
+    let params = RunTestsParams {
+        system: Some("thing".into()),
+        timeout: AMPLE,
+        asd_files: vec![asd],
+        ..RunTestsParams::default()
+    };
+    let answer = work_in_copy(&lone, params).await;
+    assert_eq!((answer.outcome.status, answer.framework.as_deref()), (EvalStatus::Ok, Some("asdf")), "{answer:?}");
+    let test = &answer.tests[0];
+    assert!(test.status == "error" && test.output.text.contains(":TESTED"), "{answer:?}");
+    assert!(test.failures[0].message.contains("copy of the image, which is confined"), "{answer:?}");
+    assert_eq!(std::fs::read_to_string(&victim).expect("it is still there"), "precious");
+    assert_eq!(values(&lone.eval("(list (boundp '*thing*) (asdf:component-loaded-p \"thing\"))").await), ["(NIL NIL)"]);
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_is_profiled_in_a_copy() {
+    let lone = LoneImage::start();
+    let code = "(defvar *kept* (loop with end = (+ (get-internal-real-time) internal-time-units-per-second)
+                                     until (> (get-internal-real-time) end) count t))";
+    let answer = work_in_copy(
+        &lone,
+        ProfileParams {
+            session: "test".into(),
+            code: code.into(),
+            package: None,
+            mode: ProfileMode::Time,
+            interval: 0.01,
+            max_samples: 1000,
+            timeout: AMPLE,
+        },
+    )
+    .await;
+    assert_eq!(answer.outcome.status, EvalStatus::Ok, "{answer:?}");
+    assert!(!answer.profile.stacks.is_empty(), "{answer:?}");
+    assert_eq!(values(&lone.eval("(boundp '*kept*)").await), ["NIL"]);
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_answer_is_cut_and_not_lost() {
+    let lone = LoneImage::start();
+    let code = "(values-list (loop repeat 30 collect (make-string 90000 :initial-element (code-char 233))))";
+    let outcome = in_copy(&lone, code, AMPLE).await;
+    assert_eq!(values(&outcome).len(), 30);
+    assert!(outcome.values[0].omitted > 0 && outcome.values[0].text.contains("characters left out"));
     lone.finish().await;
 }

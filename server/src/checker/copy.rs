@@ -62,7 +62,8 @@ pub(super) async fn check(
     mut params: CheckParams,
     priority: Priority,
 ) -> Result<CheckReport, ImageError> {
-    let (more, edited) = (priority != Priority::None, priority == Priority::Edited);
+    let more = priority != Priority::None;
+    let queue = if priority == Priority::Edited { Queue::Edited } else { Queue::Checks };
     let job = CheckJob {
         op: "check",
         what: "a check",
@@ -75,9 +76,9 @@ pub(super) async fn check(
         files: None,
     };
     let _next = more.then(|| warm::Next::after(shared, &job.params));
-    let reports = match if more { check_warm(shared, &job, edited).await? } else { None } {
+    let reports = match if more { check_warm(shared, &job, queue).await? } else { None } {
         Some(reports) => reports,
-        None => run(shared, &job, edited).await?.reports,
+        None => run(shared, &job, queue).await?.reports,
     };
     let report = reports.into_iter().next_back();
     report.map(|(_, report)| report).ok_or_else(|| ImageError::Unavailable("The check gave no report.".into()))
@@ -105,7 +106,7 @@ pub(super) async fn check_system(
         params,
         files: Some(Files { look, progress }),
     };
-    Ok(run(shared, &job, false).await?.reports)
+    Ok(run(shared, &job, Queue::Checks).await?.reports)
 }
 
 /// Runs `macroexpand`; see [`super::Checker::expand`].
@@ -121,7 +122,7 @@ pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result
         params,
         files: None,
     };
-    let mut told = run(shared, &job, false).await?;
+    let mut told = run(shared, &job, Queue::Checks).await?;
     let why = match told.answer.map(serde_json::from_value) {
         Some(Ok(answer)) => return Ok(answer),
         Some(Err(error)) => format!("The copy of the image gave an answer that means nothing: {error}"),
@@ -137,9 +138,9 @@ pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result
 async fn check_warm(
     shared: &Arc<Shared>,
     job: &CheckJob<CheckParams>,
-    edited: bool,
+    queue: Queue,
 ) -> Result<Option<Vec<(PathBuf, CheckReport)>>, ImageError> {
-    let (deadline, permit) = (job.within()?, turn(shared, edited).await?);
+    let (deadline, permit) = (job.within()?, turn(shared, queue).await?);
     let Some((mut forked, lines, answers)) = warm::claim(shared, &job.params, &permit).await else {
         return Ok(None);
     };
@@ -157,28 +158,51 @@ async fn check_warm(
     Ok(Some(output.reports))
 }
 
-/// Acquires a permit to use a copy. A check of an `edited` text does not wait for checks requested
-/// by agents and terminals.
-async fn turn(shared: &Arc<Shared>, edited: bool) -> Result<Arc<OwnedSemaphorePermit>, ImageError> {
+/// The wait for a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Queue {
+    /// A check of a text that is being edited: it does not wait for what agents and terminals asked.
+    Edited,
+    /// Any other check.
+    Checks,
+    /// Work that an agent has done in a copy: one at a time, so that a copy is left for checks.
+    Work,
+}
+
+/// The permit to use a copy.
+#[derive(Debug)]
+pub(super) struct Turn {
+    _copy: OwnedSemaphorePermit,
+    _work: Option<OwnedSemaphorePermit>,
+}
+
+/// Acquires a permit to use a copy.
+async fn turn(shared: &Arc<Shared>, queue: Queue) -> Result<Arc<Turn>, ImageError> {
     let leave = async {
-        tokio::select! {
+        let work = match queue {
+            Queue::Work => Some(shared.work.clone().acquire_owned().await?),
+            Queue::Edited | Queue::Checks => None,
+        };
+        let copy = tokio::select! {
             biased;
-            leave = shared.copies.clone().acquire_owned() => leave,
-            leave = shared.reserved.clone().acquire_owned(), if edited => leave,
-        }
+            copy = shared.copies.clone().acquire_owned() => copy?,
+            copy = shared.reserved.clone().acquire_owned(), if queue == Queue::Edited => copy?,
+        };
+        Ok::<Turn, tokio::sync::AcquireError>(Turn { _copy: copy, _work: work })
     };
+    let waited_for = if queue == Queue::Work { "Other work in a copy is" } else { "Other checks are" };
     match timeout(TURN, leave).await {
-        Ok(Ok(permit)) => Ok(Arc::new(permit)),
-        _ => Err(ImageError::Busy("Other checks are still running; try again in a moment.".into())),
+        Ok(Ok(turn)) => Ok(Arc::new(turn)),
+        _ => Err(ImageError::Busy(format!("{waited_for} still running; try again in a moment."))),
     }
 }
 
 pub(super) async fn run<P: Serialize>(
     shared: &Arc<Shared>,
     job: &CheckJob<P>,
-    edited: bool,
+    queue: Queue,
 ) -> Result<CheckOutput, ImageError> {
-    let (deadline, permit) = (job.within()?, turn(shared, edited).await?);
+    let (deadline, permit) = (job.within()?, turn(shared, queue).await?);
     let (mut busy, mut mute, mut again, mut by_process) = (0, 0, true, false);
     loop {
         match attempt(shared, job, deadline, shared.waits.connect[mute], permit.clone(), by_process).await {
@@ -213,7 +237,7 @@ async fn attempt<P: Serialize>(
     job: &CheckJob<P>,
     deadline: Duration,
     connect: Duration,
-    permit: Arc<OwnedSemaphorePermit>,
+    permit: Arc<Turn>,
     by_process: bool,
 ) -> Result<CheckOutput, Failed> {
     let mut forked = ForkedCheck::start(shared, job, Some(permit), by_process).await?;

@@ -308,6 +308,25 @@ async fn what_is_edited_does_not_wait_for_what_others_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_work_leaves_a_copy_for_checks() {
+    let double = Arc::new(Double::new(&["hang", "good"]));
+    let work = || {
+        let double = double.clone();
+        tokio::spawn(async move {
+            let job = CheckJob::waiting(json!({"text": "", "confine": true}));
+            let job = CheckJob { deadline: AMPLE, memory: 1 << 30, ..job };
+            run(&double.shared, &job, Queue::Work).await.map(|_| ())
+        })
+    };
+    let works = [work(), work(), work()];
+    comes("work in a copy", async || (double.seen.asked.load(Ordering::SeqCst) == 1).then_some(())).await;
+    let report = double.check(|_| {}).await.unwrap();
+    assert_eq!((report.end, double.seen.asked.load(Ordering::SeqCst)), (CheckEnd::Complete, 2));
+    works.iter().for_each(tokio::task::JoinHandle::abort);
+    double.nothing_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_image_that_cannot_fork_is_not_asked_again_but_a_second_process() {
     let double = Double::new(&["cannot fork"]);
     let refused = double.check(|_| {}).await;
@@ -326,7 +345,7 @@ async fn a_copy_that_passes_a_limit_is_killed_and_told_at_the_form_it_was_at() {
         ("hang", "out-of-time", "longer than the 2 s"),
         ("hog", "out-of-memory", "more than the 64 MB"),
         ("flood", "check-stopped", "more than 32 MB"),
-        ("long line", "check-stopped", "a line is longer"),
+        ("long line", "check-stopped", "a line of more than 1 MiB"),
         ("abort", "check-stopped", "signal 6 (ABRT)"),
         ("exit", "check-stopped", "code 70"),
     ] {

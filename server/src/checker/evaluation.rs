@@ -1,15 +1,17 @@
-//! An evaluation in a copy of the image: nothing that the code does is kept.
+//! Evaluations and other work in a copy of the image: nothing that the code does is kept.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::Shared;
-use super::copy::run;
+use super::copy::{Queue, run};
 use super::job::CheckJob;
-use crate::image::api::eval_copy::EvalInCopyParams;
+use crate::image::api::Operation;
+use crate::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
 use crate::image::api::try_code::TryParams;
 use crate::model::check::CheckEnd;
 use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus};
@@ -17,17 +19,35 @@ use crate::model::image::ImageError;
 use crate::model::trial::Trial;
 use crate::text::expected::Expected;
 
+/// The greatest number in an answer: sums of what fits a line do not overflow.
+const NUMBER_LIMIT: f64 = (1_u64 << 44) as f64;
+
+/// The limits of work in a copy.
+struct Limits {
+    /// Seconds after which the copy itself leaves the code.
+    timeout: f64,
+    /// Seconds after which the host ends the copy.
+    deadline: f64,
+    /// Bytes of private memory.
+    memory: u64,
+}
+
+impl Limits {
+    fn of(params: &EvalInCopyParams) -> Limits {
+        Limits { timeout: params.timeout, deadline: params.deadline, memory: params.memory }
+    }
+}
+
 /// Runs `eval-in-copy`; see [`super::Checker::evaluate`].
 pub(super) async fn evaluate(shared: &Arc<Shared>, params: EvalInCopyParams) -> Result<EvalOutcome, ImageError> {
-    let copy = params.clone();
-    Ok(answer_of(shared, "eval-in-copy", &copy, params).await?.unwrap_or_else(|ended| ended))
+    let limits = Limits::of(&params);
+    Ok(answer(shared, "eval-in-copy", params, limits).await?.unwrap_or_else(|ended| ended))
 }
 
 /// Runs `try-code`; see [`super::Checker::try_code`].
 pub(super) async fn try_code(shared: &Arc<Shared>, params: TryParams) -> Result<Trial, ImageError> {
-    let copy = params.copy.clone();
-    let answer = answer_of(shared, "try-code", &copy, params).await?;
-    Ok(answer.unwrap_or_else(|ended| Trial {
+    let limits = Limits::of(&params.copy);
+    Ok(answer(shared, "try-code", params, limits).await?.unwrap_or_else(|ended| Trial {
         forms: Vec::new(),
         outcome: Some(ended),
         calls: Vec::new(),
@@ -35,48 +55,75 @@ pub(super) async fn try_code(shared: &Arc<Shared>, params: TryParams) -> Result<
     }))
 }
 
-/// Returns the answer of a copy that evaluates, or the outcome that stands for a copy without one.
-async fn answer_of<P: Serialize, A: DeserializeOwned>(
+/// Runs another operation in a copy; see [`super::Checker::work`].
+pub(super) async fn work<O: Operation>(
+    shared: &Arc<Shared>,
+    params: WorkInCopyParams<O>,
+) -> Result<O::Answer, ImageError> {
+    let limits = Limits { timeout: params.timeout, deadline: params.deadline, memory: params.memory };
+    match answer(shared, "eval-in-copy", params, limits).await? {
+        Ok(answer) => Ok(answer),
+        // Every answer is an outcome, with fields of its own that may be missing.
+        Err(ended) => serde_json::to_value(ended)
+            .and_then(serde_json::from_value)
+            .map_err(|error| ImageError::Unavailable(format!("The copy of the image gave no answer: {error}"))),
+    }
+}
+
+/// Returns the answer of a copy, or the outcome that tells why there is none.
+async fn answer<P: Serialize, A: DeserializeOwned>(
     shared: &Arc<Shared>,
     op: &'static str,
-    copy: &EvalInCopyParams,
     params: P,
+    limits: Limits,
 ) -> Result<Result<A, EvalOutcome>, ImageError> {
-    let timeout = copy.timeout;
     let job = CheckJob {
         op,
-        what: "an evaluation",
-        deadline: copy.deadline,
-        memory: copy.memory,
-        first: (PathBuf::new(), copy.code.chars().count()),
+        what: "work in a copy",
+        deadline: limits.deadline,
+        memory: limits.memory,
+        first: (PathBuf::new(), 0),
         expected: Expected::default(),
         until_exit: false,
         params,
         files: None,
     };
-    let mut told = run(shared, &job, false).await?;
+    let mut told = run(shared, &job, Queue::Work).await?;
     // Code that evaluates may write to the copy's socket: this is its own answer in any case.
     let report = told.reports.pop().map(|(_, report)| report);
-    Ok(Err(match told.answer.map(serde_json::from_value::<A>) {
-        Some(Ok(answer)) => return Ok(Ok(answer)),
-        Some(Err(error)) => {
-            ended("COPY-LOST", format!("The copy of the image gave an answer that means nothing: {error}"))
-        }
-        None => match report {
-            Some(report) if report.diagnostics.iter().any(|found| found.code == "out-of-time") => EvalOutcome {
-                status: EvalStatus::Timeout,
-                ..ended(
-                    "TIMEOUT",
-                    format!("Stopped: the deadline of {timeout} s passed, and the code could not be left."),
-                )
-            },
-            Some(report) => match report.end {
-                CheckEnd::Stopped { reason } => ended("COPY-LOST", format!("The copy of the image was lost: {reason}")),
-                CheckEnd::Complete => ended("COPY-LOST", "The copy of the image gave no answer.".into()),
-            },
-            None => ended("COPY-LOST", "The copy of the image gave no answer.".into()),
+    let meaningless = match told.answer {
+        Some(answer) if !numbers_are_bounded(&answer) => Some("a number in it is out of range".to_owned()),
+        Some(answer) => match serde_json::from_value(answer) {
+            Ok(answer) => return Ok(Ok(answer)),
+            Err(error) => Some(error.to_string()),
         },
+        None => None,
+    };
+    Ok(Err(match (meaningless, report) {
+        (Some(why), _) => ended("COPY-LOST", format!("The copy of the image gave an answer that means nothing: {why}")),
+        (None, Some(report)) if report.diagnostics.iter().any(|found| found.code == "out-of-time") => EvalOutcome {
+            status: EvalStatus::Timeout,
+            ..ended(
+                "TIMEOUT",
+                format!("Stopped: the deadline of {} s passed, and the code could not be left.", limits.timeout),
+            )
+        },
+        (None, Some(report)) => match report.end {
+            CheckEnd::Stopped { reason } => ended("COPY-LOST", format!("The copy of the image was lost: {reason}")),
+            CheckEnd::Complete => ended("COPY-LOST", "The copy of the image gave no answer.".into()),
+        },
+        (None, None) => ended("COPY-LOST", "The copy of the image gave no answer.".into()),
     }))
+}
+
+/// Returns whether no number of an answer is negative or greater than what a copy can mean.
+fn numbers_are_bounded(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_f64().is_some_and(|number| (0.0..=NUMBER_LIMIT).contains(&number)),
+        Value::Array(values) => values.iter().all(numbers_are_bounded),
+        Value::Object(fields) => fields.values().all(numbers_are_bounded),
+        _ => true,
+    }
 }
 
 /// Returns the outcome of an evaluation of which the copy told nothing.
@@ -90,5 +137,22 @@ fn ended(kind: &str, message: String) -> EvalOutcome {
         error: Some(EvalError { kind: kind.into(), message, backtrace: Vec::new() }),
         timing: None,
         package: "COMMON-LISP-USER".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_no_number_that_overflows() {
+        for (answer, bounded) in [
+            (serde_json::json!({"values": [{"text": "1", "omitted": 7}], "timing": {"real_ms": 1.5}}), true),
+            (serde_json::json!({"stdout": {"omitted": u64::MAX}}), false),
+            (serde_json::json!({"stacks": [{"count": 1_u64 << 60}]}), false),
+            (serde_json::json!({"milliseconds": -1}), false),
+        ] {
+            assert_eq!(numbers_are_bounded(&answer), bounded, "{answer}");
+        }
     }
 }

@@ -8,10 +8,11 @@ use serde::Serialize;
 use serde::de::IgnoredAny;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Shared;
+use super::copy::Turn;
 use super::ending::{Failed, early, explain, hindrance, left_well, no_socket, passed_limit};
 use super::job::{AFTERWARDS, CheckJob, Wire};
 use super::memory;
@@ -21,7 +22,7 @@ use super::worker::{self, WorkerProcess};
 use crate::fault;
 use crate::image::frames::CopyEnd;
 use crate::image::instance::Instance;
-use crate::image::lines::Lines;
+use crate::image::lines::{LineError, Lines};
 use crate::image::link::{Call, CallError, Listener};
 use crate::image::process::PidHandle;
 use crate::model::check::CheckReport;
@@ -76,7 +77,7 @@ pub(super) struct ForkedCheck {
     /// The end of the copy, when known; the copy was then reaped.
     end: Option<CopyEnd>,
     scratch: Option<Scratch>,
-    permit: Option<Arc<OwnedSemaphorePermit>>,
+    permit: Option<Arc<Turn>>,
 }
 
 impl ForkedCheck {
@@ -84,7 +85,7 @@ impl ForkedCheck {
     pub(super) async fn start<P: Serialize>(
         shared: &Arc<Shared>,
         job: &CheckJob<P>,
-        permit: Option<Arc<OwnedSemaphorePermit>>,
+        permit: Option<Arc<Turn>>,
         by_process: bool,
     ) -> Result<ForkedCheck, Failed> {
         let instance = shared.runtime.instance().await.map_err(Failed::Error)?;
@@ -211,6 +212,9 @@ impl ForkedCheck {
                             open = false;
                             None
                         }
+                        Err(LineError::TooLong(limit)) => {
+                            Some(format!("it sent a line of more than {} MiB, the most that a copy may say at once", limit >> 20))
+                        }
                         Err(error) => Some(error.to_string()),
                     };
                     if let Some(why) = why {
@@ -285,7 +289,7 @@ impl ForkedCheck {
     }
 
     /// Holds the permit while the copy runs.
-    pub(super) fn hold(&mut self, permit: Arc<OwnedSemaphorePermit>) {
+    pub(super) fn hold(&mut self, permit: Arc<Turn>) {
         self.permit = Some(permit);
     }
 

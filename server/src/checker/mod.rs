@@ -22,7 +22,8 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::config::Copies;
 use crate::image::Image;
-use crate::image::api::eval_copy::EvalInCopyParams;
+use crate::image::api::Operation;
+use crate::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
 use crate::image::api::expand::{ExpandParams, ExpandPlain, PlainAnswer};
 use crate::image::api::try_code::TryParams;
 use crate::image::api::{CheckParams, CheckSystemParams};
@@ -59,6 +60,8 @@ struct Shared {
     copies: Arc<Semaphore>,
     /// The permit that only texts being edited take.
     reserved: Arc<Semaphore>,
+    /// The permit for work that agents have done in copies.
+    work: Arc<Semaphore>,
     /// The copy that is kept ready, if one is.
     warm: Mutex<Option<warm::Claims>>,
     /// The second process that is kept ready, if one is.
@@ -73,6 +76,7 @@ impl Shared {
             runtime,
             copies: Arc::new(Semaphore::new(COPIES)),
             reserved: Arc::new(Semaphore::new(1)),
+            work: Arc::new(Semaphore::new(1)),
             warm: Mutex::default(),
             worker: Mutex::default(),
             waits: copy::Waits::default(),
@@ -91,6 +95,12 @@ impl Checker {
     pub fn copies(&self) -> Option<Copies> {
         let Phase::Ready(instance) = &*self.shared.runtime.phase.borrow() else { return None };
         Some(if worker::wanted(&self.shared, instance) { Copies::Process } else { Copies::Fork })
+    }
+
+    /// Returns whether the system limits what a copy may read; `None` while there is no image.
+    pub fn limits_reading(&self) -> Option<bool> {
+        let Phase::Ready(instance) = &*self.shared.runtime.phase.borrow() else { return None };
+        Some(instance.ready.features.landlock > 0)
     }
 
     /// Checks a text in a throw-away copy. Dropping the future kills the copy.
@@ -150,6 +160,14 @@ impl Checker {
     /// As [`Checker::check`].
     pub async fn try_code(&self, params: TryParams) -> Result<Trial, ImageError> {
         evaluation::try_code(&self.shared, params).await
+    }
+
+    /// Runs an operation in a throw-away copy, as [`Checker::evaluate`].
+    ///
+    /// # Errors
+    /// As [`Checker::check`].
+    pub async fn work<O: Operation>(&self, params: WorkInCopyParams<O>) -> Result<O::Answer, ImageError> {
+        evaluation::work(&self.shared, params).await
     }
 
     /// Expands macros: in a throw-away copy, unless no code of the user's can run. Dropping the

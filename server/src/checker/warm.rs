@@ -9,9 +9,10 @@ use crate::steady::{sleep, timeout};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::Shared;
+use super::copy::Turn;
 use super::forked::ForkedCheck;
 use super::job::CheckJob;
 use super::report::LINE_LIMIT;
@@ -85,7 +86,7 @@ async fn world(instance: &Instance, package: Option<&str>) -> Option<u64> {
 pub(super) async fn claim(
     shared: &Arc<Shared>,
     params: &CheckParams,
-    permit: &Arc<OwnedSemaphorePermit>,
+    permit: &Arc<Turn>,
 ) -> Option<(ForkedCheck, Lines<OwnedReadHalf>, OwnedWriteHalf)> {
     // The copy may read the workspace; it was made before there was a file elsewhere.
     if params.path.as_ref().is_some_and(|path| !path.starts_with(&shared.runtime.workspace)) {

@@ -246,7 +246,7 @@ fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {
             Mark::Missing,
             "landlock",
             "not in this kernel",
-            "checks are confined by seccomp and limits alone; Linux 5.13 and later have it",
+            "checks are confined by seccomp and limits alone and can read all that you can; an agent's evaluation in a copy needs the approval of one in the image; Linux 5.13 and later have it",
         )?,
         Some(abi) => findings.tell(
             Mark::Good,

@@ -8,6 +8,9 @@ use crate::text::decode;
 
 /// File extensions of Common Lisp sources.
 const EXTENSIONS: [&str; 4] = ["lisp", "lsp", "cl", "asd"];
+/// Names of directories in which secrets are kept.
+const SECRETS: [&str; 10] =
+    [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".mozilla", ".thunderbird", ".password-store", "keyrings"];
 /// Directories of build output and third-party code, skipped unless named.
 const SKIPPED: [&str; 5] = ["target", "node_modules", "build", "dist", "_build"];
 
@@ -38,12 +41,17 @@ fn walk(dir: &Path, files: &mut Vec<PathBuf>, errors: &mut Vec<String>) {
     }
 }
 
-/// The text of a Lisp source named by code under check. `None` if it cannot be read or its name,
-/// with links resolved, is not a Lisp source's. The host reads nothing for such code that the code
-/// could not show by itself.
+/// The text of a Lisp source named by code under check. `None` if it cannot be read, or if its
+/// name, with links resolved, is not a Lisp source's or leads through a directory of secrets.
 pub fn source(path: &Path, limit: u64) -> Option<String> {
-    let real = path.canonicalize().ok().filter(|real| is_lisp(real))?;
+    let real = path.canonicalize().ok().filter(|real| is_lisp(real) && !is_secret(real))?;
     bounded_file::read(&real, limit).ok().map(decode)
+}
+
+/// Returns whether a path leads through one of the directories that a copy never reads, such as
+/// `~/.ssh` (lisp/src/confine/reading.lisp).
+fn is_secret(path: &Path) -> bool {
+    path.components().any(|part| SECRETS.iter().any(|secret| part.as_os_str() == *secret))
 }
 
 fn is_lisp(path: &Path) -> bool {
@@ -64,9 +72,20 @@ mod tests {
         std::os::unix::fs::symlink("id_rsa", at("b.lisp")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", at("c.lisp")).unwrap();
         std::os::unix::fs::symlink("a.lisp", at("d")).unwrap();
-        for (name, text) in
-            [("a.lisp", Some("(a)")), ("d", Some("(a)")), ("id_rsa", None), ("b.lisp", None), ("c.lisp", None)]
-        {
+        std::fs::create_dir(at(".ssh")).unwrap();
+        std::fs::write(at(".ssh/e.lisp"), "secret").unwrap();
+        std::os::unix::fs::symlink(".ssh/e.lisp", at("f.lisp")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("g.lisp")).status().unwrap().success());
+        for (name, text) in [
+            ("a.lisp", Some("(a)")),
+            ("d", Some("(a)")),
+            ("id_rsa", None),
+            ("b.lisp", None),
+            ("c.lisp", None),
+            (".ssh/e.lisp", None),
+            ("f.lisp", None),
+            ("g.lisp", None),
+        ] {
             assert_eq!(source(&at(name), 100).as_deref(), text, "{name}");
         }
     }

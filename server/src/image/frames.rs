@@ -68,11 +68,14 @@ pub(crate) struct Ready {
 pub(crate) struct Features {
     /// True if the image can be copied by forking.
     pub(crate) fork: bool,
+    /// The version of Landlock; 0: the kernel has none.
+    #[serde(default)]
+    pub(crate) landlock: u64,
 }
 
 impl Default for Features {
     fn default() -> Features {
-        Features { fork: true } // it says so itself when it cannot
+        Features { fork: true, landlock: 0 } // it says so itself when it cannot
     }
 }
 

@@ -9,6 +9,7 @@ mod editor_context;
 mod evaluate_lisp;
 mod full_output;
 mod image;
+mod in_copy;
 mod lisp_edit_form;
 mod lisp_read_file;
 mod load_system;

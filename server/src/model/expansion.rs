@@ -49,6 +49,9 @@ pub struct ExpandRequest {
     /// The time limit, seconds; `None`: the configured default.
     #[serde(skip)]
     pub timeout: Option<f64>,
+    /// Confines the copy whatever the settings say of checks.
+    #[serde(skip)]
+    pub confined: bool,
 }
 
 impl ExpandRequest {

@@ -220,7 +220,7 @@ impl Actor {
             Event::LoadSystem { client, system, force, progress, reply } => {
                 self.load_system(client, system, force, progress, reply);
             }
-            Event::Run { client, what, start } => self.run_operation(client, what, start),
+            Event::Run { client, what, kind, start } => self.run_operation(client, what, kind, start),
             Event::ApplyEdit { client, uri, version, edits, reply } => {
                 self.apply_edit(client, uri, version, edits, reply)
             }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::approval::types::{Answer, BoundRequest, PendingApproval, Retry, Verdict};
-use super::jobs::{Finished, Job, Jobs};
+use super::jobs::{Finished, Job, Jobs, Kind};
 use super::part::{Selected, Wanted};
 use super::trust_prompt::TrustAnswer;
 use super::{
@@ -172,6 +172,7 @@ pub(super) enum Event {
     Run {
         client: ClientId,
         what: String,
+        kind: Kind,
         start: Start,
     },
     ApplyEdit {

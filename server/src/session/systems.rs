@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
+use super::plan::Plan;
 use super::requests::compute_all;
 use super::{CheckSystemRequest, SystemReport};
 use crate::bounded_file::SOURCE_LIMIT;
@@ -17,7 +18,7 @@ use crate::ide::diagnostics::{head_of, merge};
 use crate::ide::structure::{self, Structure};
 use crate::ide::{files, undefined_variables};
 use crate::image::api::CheckSystemParams;
-use crate::model::check::{CheckReport, FileFacts};
+use crate::model::check::{CheckEnd, CheckReport, FileFacts};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::image::{ImageError, Progress};
 use crate::text::Span;
@@ -43,11 +44,13 @@ struct Files {
     seen: Mutex<HashMap<PathBuf, Seen>>,
     /// Texts that differ from those on disk.
     texts: HashMap<PathBuf, String>,
+    plan: Plan,
 }
 
 impl Files {
     fn document(&self, path: &Path) -> Option<Document> {
-        let text = self.texts.get(path).cloned().or_else(|| files::source(path, SOURCE_LIMIT))?;
+        let on_disk = || files::source(path, SOURCE_LIMIT).filter(|_| self.plan.has(path));
+        let text = self.texts.get(path).cloned().or_else(on_disk)?;
         Some(Document::new(&text, 0))
     }
 
@@ -85,9 +88,28 @@ impl Files {
     }
 }
 
+/// The report that stands for one about a file that is none of the check's: nothing is read for it.
+fn not_of_this_check(path: &Path) -> CheckReport {
+    let reason = format!("it told of {}, which is none of the files of this check.", path.display());
+    let diagnostic = Diagnostic {
+        span: Span { start: 0, end: 0 },
+        severity: Severity::Error,
+        code: "check-stopped".into(),
+        message: format!("The findings of the copy of the image are not believed: {reason}"),
+        condition: None,
+        form: None,
+        toplevel: None,
+        tags: Vec::new(),
+        related: Vec::new(),
+        data: serde_json::Value::Null,
+    };
+    CheckReport { diagnostics: vec![diagnostic], forms: 0, unloaded_system: None, end: CheckEnd::Stopped { reason } }
+}
+
 /// [`super::Session::check_system`]. Reads directories for the `.asd` files.
 pub(super) async fn check(
     checker: Checker,
+    workspace: PathBuf,
     config: Config,
     asd: Arc<AsdFiles>,
     request: CheckSystemRequest,
@@ -107,13 +129,23 @@ pub(super) async fn check(
         deadline: request.timeout.unwrap_or(DEADLINE),
         memory: config.check.memory,
     };
+    let about = params.only.first().or(params.asd.as_ref()).unwrap_or(&workspace).clone();
+    let mut named: Vec<PathBuf> = params.asd_files.clone();
+    named.extend(params.asd.iter().chain(&params.only).cloned());
+    named.extend(params.texts.iter().map(|file| file.path.clone()));
+    let plan = Plan::new(&workspace, &named, &config.lisp.read);
     let texts = request.texts.into_iter().map(|file| (file.path, file.text)).collect();
-    let files = Arc::new(Files { texts, ..Files::default() });
+    let files = Arc::new(Files { texts, plan, ..Files::default() });
     let eyes = files.clone();
     let mut reports = checker.check_system(params, Arc::new(move |path| eyes.look(path)), progress).await?;
     let merged = move || {
         for (path, report) in &mut reports {
             files.merge(path, report);
+            // A definition may name files that are not there.
+            if !files.texts.contains_key(path) && !files.plan.has(path) && path.exists() {
+                *report = not_of_this_check(path);
+                path.clone_from(&about);
+            }
         }
         reports
     };

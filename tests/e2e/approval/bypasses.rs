@@ -266,6 +266,16 @@ async fn evaluation_in_a_copy_asks_nobody_and_is_confined_whatever_the_settings(
         let code = format!("(delete-file {:?})", file.display().to_string());
         let result = agent.call("evaluate-lisp", json!({"code": code, "in": "copy"})).await;
         assert!(text(&result).contains("which is confined") && file.exists(), "{setting:?}: {}", text(&result));
+        for (tool, arguments, word) in [
+            ("run-tests", json!({"test": "none-such"}), "No test is found"),
+            ("profile-code", json!({"code": format!("(progn (defvar *kept* 2) {code})")}), "which is confined"),
+            ("macroexpand-form", json!({"form": "(when a b)"}), "(if a"),
+        ] {
+            let mut arguments = arguments;
+            arguments["in"] = "copy".into();
+            let result = agent.call(tool, arguments).await;
+            assert!(text(&result).contains(word) && file.exists(), "{setting:?}, {tool}: {}", text(&result));
+        }
         assert!(!editor.was_asked().await, "{setting:?}");
         // In the image itself the setting counts.
         if setting != Setting::Ask {

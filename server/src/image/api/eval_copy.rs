@@ -1,4 +1,4 @@
-//! `eval-in-copy`: an evaluation in a confined, throw-away copy of the image.
+//! `eval-in-copy`: an evaluation, or other work, in a confined, throw-away copy of the image.
 
 use serde::Serialize;
 
@@ -20,6 +20,26 @@ pub struct EvalInCopyParams {
     /// True if the copy is confined.
     pub confine: bool,
     /// Bytes of private memory for the copy.
+    #[serde(skip)]
+    pub memory: u64,
+}
+
+/// `eval-in-copy` for an operation that is otherwise one of the image's own.
+#[derive(Debug, Clone, Serialize)]
+pub struct WorkInCopyParams<O> {
+    /// The operation's name.
+    pub work: &'static str,
+    /// The operation's parameters.
+    #[serde(flatten)]
+    pub operation: O,
+    /// See [`EvalInCopyParams::timeout`]. The operation's own parameters have it too.
+    #[serde(skip)]
+    pub timeout: f64,
+    /// See [`EvalInCopyParams::deadline`].
+    pub deadline: f64,
+    /// See [`EvalInCopyParams::confine`].
+    pub confine: bool,
+    /// See [`EvalInCopyParams::memory`].
     #[serde(skip)]
     pub memory: u64,
 }

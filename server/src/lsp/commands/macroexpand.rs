@@ -95,6 +95,7 @@ impl Command for Macroexpand {
             printed: argument.text.is_some(),
             writable: argument.in_place,
             timeout,
+            confined: false,
         };
         let answer =
             connection.session.expand(connection.client, request).await.map_err(|error| to_proto::error(&error))?;

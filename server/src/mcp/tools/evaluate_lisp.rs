@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
+use super::in_copy::{self, Where};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::evaluate::{self, Ending, Evaluation};
 use crate::model::image::{ImageError, LOST};
@@ -31,17 +32,7 @@ pub(crate) struct Input {
     timeout: Option<f64>,
     /// `copy`: confined, nothing kept, nobody asked.
     #[serde(default, rename = "in")]
-    place: Option<EvaluationPlace>,
-}
-
-// The process in which code is evaluated: the live image (default), or a copy of it. Comments of
-// documentation would go into the schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub(crate) enum EvaluationPlace {
-    Image,
-    Copy,
+    place: Option<Where>,
 }
 
 impl Tool for EvaluateLisp {
@@ -54,18 +45,15 @@ impl Tool for EvaluateLisp {
 across calls, in the live image the user's editor shares. To check new code: compile-form.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
-    fn asks(input: &Input) -> Option<(Class, Subject)> {
-        // Nothing that the code does in a copy reaches the image or the person's files.
-        if input.place == Some(EvaluationPlace::Copy) {
-            return None;
-        }
+    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let what = "Evaluate code in the image".into();
-        Some((Class::Eval, Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() }))
+        let subject = Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() };
+        Ok(in_copy::asks(call, input.place, (Class::Eval, subject)))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Evaluation> {
         let Input { code, package, capture_time, timeout, place } = input;
-        let in_copy = place == Some(EvaluationPlace::Copy);
+        let in_copy = in_copy::in_copy(place);
         let (output, chunks) = if call.progress.is_wanted() && !in_copy {
             let (output, chunks) = mpsc::unbounded_channel();
             (Some(output), Some(chunks))

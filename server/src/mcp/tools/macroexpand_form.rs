@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::in_copy::{self, Where};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::expand::{self, Facts};
 use crate::model::expansion::{ExpandRequest, How};
@@ -26,6 +27,9 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
+    // `copy` as always; it is then confined whatever the settings say of checks.
+    #[serde(default, rename = "in")]
+    place: Option<Where>,
 }
 
 impl Tool for MacroexpandForm {
@@ -42,9 +46,11 @@ LOOP, or WITH-* generate. Leaves no trace.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {
-        let Input { form, full, package, timeout } = input;
+        let Input { form, full, package, timeout, place } = input;
         let how = if full == Some(true) { How::Full } else { How::One };
-        let request = ExpandRequest { text: form, package: package.clone(), how, timeout, ..ExpandRequest::default() };
+        let confined = in_copy::in_copy(place);
+        let request =
+            ExpandRequest { text: form, package: package.clone(), how, timeout, confined, ..ExpandRequest::default() };
         let work = call.session.expand(call.client, request);
         match call.progress.during(work, None).await {
             Ok(answer) => {

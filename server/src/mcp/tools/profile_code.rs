@@ -6,6 +6,7 @@ use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::in_copy::{self, Where};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::evaluate::Ending;
 use crate::ide::profile::{ProfileMode, ProfileSettings, Profiled, Report, render};
@@ -41,10 +42,12 @@ pub(crate) struct Input {
     /// Default: flat
     #[serde(default, rename = "report-type")]
     report_type: Option<Kind>,
-    /// Seconds; default: 30
+    /// Default: 30
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
+    #[serde(default, rename = "in")]
+    place: Option<Where>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -80,9 +83,10 @@ It should run 0.5 s or more.";
     };
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
-    fn asks(input: &Input) -> Option<(Class, Subject)> {
+    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let what = "Run code in the image and profile it".into();
-        Some((Class::Eval, Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() }))
+        let subject = Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() };
+        Ok(in_copy::asks(call, input.place, (Class::Eval, subject)))
     }
 
     fn refuses(given: &JsonObject) -> Option<Failure> {
@@ -111,10 +115,19 @@ It should run 0.5 s or more.";
         let timeout = input.timeout.unwrap_or(DEADLINE);
         // By the contract, the package is not the session's.
         let (code, package) = (input.code, input.package.clone().unwrap_or_else(|| "CL-USER".into()));
-        let operation = asked.operation(code, Some(package), input.max_samples.unwrap_or(1000), timeout);
-        let within = Some(Duration::from_secs_f64(timeout));
-        let work = call.session.run(call.client, "profiling".into(), operation, within, None);
-        match call.progress.during(work, None).await {
+        let samples = input.max_samples.unwrap_or(1000);
+        let answer = if in_copy::in_copy(input.place) {
+            let settings = asked;
+            let operation = move |session, timeout| settings.operation(code, Some(package), samples, timeout)(session);
+            let work = call.session.run_in_copy(call.client, "profiling", timeout, operation);
+            call.progress.during(work, None).await
+        } else {
+            let operation = asked.operation(code, Some(package), samples, timeout);
+            let within = Some(Duration::from_secs_f64(timeout));
+            let work = call.session.run(call.client, "profiling".into(), operation, within, None);
+            call.progress.during(work, None).await
+        };
+        match answer {
             Ok(answer) => {
                 let facts = Profiled::new(answer, &asked);
                 Reply { text: render(&facts, &asked), failed: facts.status != Ending::Ok, facts, full: None }

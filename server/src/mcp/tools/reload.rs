@@ -163,7 +163,7 @@ pub(crate) struct LoadFasl;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LoadFaslInput {
-    /// The compiled file, in the workspace
+    /// In the workspace
     #[schemars(length(min = 1))]
     path: String,
 }
@@ -261,7 +261,7 @@ pub(crate) struct ReloadSystemInput {
     /// ASDF's name of the system
     #[schemars(length(min = 1))]
     system: String,
-    /// Also files that have not changed
+    /// Unchanged files too
     #[serde(default)]
     force: bool,
 }

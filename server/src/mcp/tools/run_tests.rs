@@ -5,6 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::in_copy::{self, Where};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::asd;
 use crate::ide::evaluate::Ending;
@@ -25,22 +26,21 @@ pub(crate) struct Input {
     /// Loaded with its test system first
     #[serde(default)]
     system: Option<String>,
-    /// Suite name
     #[serde(default)]
     suite: Option<String>,
-    /// Test name
     #[serde(default)]
     test: Option<String>,
     /// Tests of this package
     #[serde(default)]
     package: Option<String>,
-    /// fiveam, parachute, rove or asdf
     #[serde(default)]
     framework: Option<String>,
-    /// Seconds; default: 120
+    /// Default: 120
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
+    #[serde(default, rename = "in")]
+    place: Option<Where>,
 }
 
 impl Tool for RunTests {
@@ -53,25 +53,33 @@ impl Tool for RunTests {
         "Run tests (FiveAM, Parachute, Rove, ASDF) in the image; each with status, failures and place.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
-    fn asks(input: &Input) -> Option<(Class, Subject)> {
+    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let named =
             [("system", &input.system), ("suite", &input.suite), ("test", &input.test), ("package", &input.package)];
         let named: Vec<String> =
             named.iter().filter_map(|(kind, name)| name.as_ref().map(|name| format!("{kind} {name}"))).collect();
         let what =
             if named.is_empty() { "Run all tests".into() } else { format!("Run the tests of {}", named.join(", ")) };
-        Some((Class::Eval, Subject { what, file: None, code: None, ..Subject::default() }))
+        let subject = Subject { what, file: None, code: None, ..Subject::default() };
+        Ok(in_copy::asks(call, input.place, (Class::Eval, subject)))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Tested> {
-        let Input { system, suite, test, package, framework, timeout } = input;
+        let Input { system, suite, test, package, framework, timeout, place } = input;
         let timeout = timeout.unwrap_or(DEADLINE);
         let named = package.clone();
         let asd_files = call.session.asd_files();
         let params = RunTestsParams { system, suite, test, package, framework, timeout, asd_files: asd_files.clone() };
-        let within = Some(Duration::from_secs_f64(timeout));
-        let work = call.session.run(call.client, "running tests".into(), |_| params, within, None);
-        match call.progress.during(work, None).await {
+        let answer = if in_copy::in_copy(place) {
+            let bounded = |_, timeout| RunTestsParams { timeout, ..params };
+            let work = call.session.run_in_copy(call.client, "running tests", timeout, bounded);
+            call.progress.during(work, None).await
+        } else {
+            let within = Some(Duration::from_secs_f64(timeout));
+            let work = call.session.run(call.client, "running tests".into(), |_| params, within, None);
+            call.progress.during(work, None).await
+        };
+        match answer {
             Ok(answer) => {
                 let mut facts = Tested::from(answer);
                 if let Some(error) = &mut facts.error

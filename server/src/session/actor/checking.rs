@@ -20,17 +20,18 @@ use crate::model::image::{ImageState, Progress};
 use crate::model::trial::{Trial, TriedForm};
 use crate::session::documents::{Key, Running, first_package};
 use crate::session::event::Reply;
+use crate::session::in_copy::{GRACE, bounded};
 use crate::session::jobs::{Job, Kind, Report};
 use crate::session::requests::compute_all;
-use crate::session::{CheckRequest, CheckSystemRequest, ClientId, EvalRequest, Feedback, SystemReport, systems};
+use crate::session::{
+    CheckRequest, CheckSystemRequest, ClientId, EvalRequest, Feedback, Frontend, SystemReport, systems,
+};
 use crate::text::document::Document;
 use crate::text::expected::Expected;
 
 /// The shortest interval between two checks of every document, since evaluations may follow each
 /// other quickly.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Seconds that code in a copy has to stop at its deadline, before the copy is ended.
-const GRACE: f64 = 2.0;
 
 impl Actor {
     /// Handles a change of the image since the documents were checked: they are checked again, at
@@ -129,6 +130,7 @@ impl Actor {
             None => format!("checking {}", first_line(&request.text)),
         };
         request.package.get_or_insert_with(|| first_package(request.path.as_deref()).into());
+        request.timeout = request.timeout.map(|wanted| self.deadline(client, Some(wanted)));
         let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
         self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
             let text = request.text.clone();
@@ -151,12 +153,23 @@ impl Actor {
         });
     }
 
+    /// The seconds that a check or an expansion may take. An agent holds no copy for longer than
+    /// its work in one.
+    fn deadline(&self, client: ClientId, wanted: Option<f64>) -> f64 {
+        let config = self.config(client);
+        let wanted = wanted.unwrap_or(config.check.deadline.as_secs_f64());
+        let agent = self.clients.get(&client).is_some_and(|client| client.info.frontend == Frontend::Mcp);
+        if agent { bounded(config, wanted) } else { wanted }
+    }
+
     pub(super) fn expand(&mut self, client: ClientId, request: ExpandRequest, reply: Reply<ExpandAnswer>) {
         let what = format!("expanding {}", first_line(&request.text));
         let (checker, check) = (self.checker.clone(), self.config(client).check.clone());
+        let deadline = self.deadline(client, request.timeout);
         let params = ExpandParams {
-            deadline: request.timeout.unwrap_or(check.deadline.as_secs_f64()),
-            confine: check.confine,
+            deadline,
+            // A copy that an agent asked for by name is confined whatever the settings say of checks.
+            confine: check.confine || request.confined,
             memory: check.memory,
             request,
         };
@@ -182,6 +195,7 @@ impl Actor {
     fn in_copy(&self, id: ClientId, request: EvalRequest, verb: &str) -> Option<(String, EvalInCopyParams)> {
         let client = self.clients.get(&id)?;
         let timeout = request.timeout.unwrap_or(client.config.eval_timeout.as_secs_f64());
+        let timeout = bounded(&client.config, timeout);
         let what = format!("{verb} in a copy for {}: {}", client.info.name, first_line(&request.code));
         let params = EvalInCopyParams {
             session: client.session.clone(),
@@ -200,14 +214,21 @@ impl Actor {
     pub(super) fn check_system(
         &mut self,
         client: ClientId,
-        request: CheckSystemRequest,
+        mut request: CheckSystemRequest,
         progress: Option<mpsc::UnboundedSender<Progress>>,
         reply: Reply<SystemReport>,
     ) {
+        request.timeout = request.timeout.map(|wanted| self.deadline(client, Some(wanted)));
         let named = request.system.clone().or_else(|| Some(request.asd.as_ref()?.display().to_string()));
         let what = format!("checking the system {}", named.unwrap_or_default());
-        let work =
-            systems::check(self.checker.clone(), self.config(client).clone(), self.asd.clone(), request, progress);
+        let work = systems::check(
+            self.checker.clone(),
+            self.workspace.clone(),
+            self.config(client).clone(),
+            self.asd.clone(),
+            request,
+            progress,
+        );
         self.jobs.start(Job::new(client, Kind::Other, what), reply, work);
     }
 }

@@ -128,10 +128,10 @@ impl Actor {
     }
 
     /// Starts an operation that may change the image.
-    pub(super) fn run_operation(&mut self, id: ClientId, what: String, Start(start): Start) {
+    pub(super) fn run_operation(&mut self, id: ClientId, what: String, kind: Kind, Start(start): Start) {
         let Some(client) = self.clients.get(&id) else { return };
         let what = format!("{what} for {}", client.info.name);
-        start(&mut self.jobs, Job::new(id, Kind::WorldChange, what), client.session.clone());
+        start(&mut self.jobs, Job::new(id, kind, what), client.session.clone());
     }
 
     pub(super) fn interrupt(&mut self, client: ClientId, everything: bool, reply: Reply<usize>) {

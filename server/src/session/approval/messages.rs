@@ -142,7 +142,7 @@ fn user_file() -> String {
 /// The refusal of an evaluation in the image, where only a copy is permitted.
 pub(in crate::session) fn only_in_copy(bound: &BoundRequest, rule: Rule) -> String {
     format!(
-        "Refused: {} would run code in the image, and {} lets agents evaluate in a copy of it only: call evaluate-lisp with \
+        "Refused: {} would run code in the image, and {} lets agents evaluate in a copy of it only: call evaluate-lisp, run-tests or profile-code with \
          \"in\": \"copy\", which asks nobody and keeps nothing.",
         bound.wish.tool,
         rule.name()

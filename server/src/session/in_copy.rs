@@ -1,0 +1,78 @@
+//! Operations in a confined copy of the image, for agents.
+
+use std::future::Future;
+
+use tokio::sync::oneshot;
+
+use super::event::{Event, Start};
+use super::jobs::{Jobs, Kind};
+use super::{ClientId, Session, settle};
+use crate::config::Config;
+use crate::image::api::Operation;
+use crate::image::api::eval_copy::WorkInCopyParams;
+use crate::model::image::ImageError;
+
+/// The longest time, in seconds, for which an agent holds a copy, unless the person lets
+/// evaluations take longer.
+const LONGEST: f64 = 600.0;
+/// Seconds that the host waits after the copy itself should have left the code.
+pub(super) const GRACE: f64 = 2.0;
+
+/// Returns the time, in seconds, that an agent's work in a copy may take where it wants `wanted`.
+pub(super) fn bounded(config: &Config, wanted: f64) -> f64 {
+    wanted.min(config.eval_timeout.as_secs_f64().max(LONGEST))
+}
+
+impl Session {
+    /// Returns whether the system limits what a copy may read; `None` while there is no image.
+    pub fn limits_reading(&self) -> Option<bool> {
+        self.inner.checker.limits_reading()
+    }
+
+    /// Runs an operation in a confined copy of the image: nothing that it does is kept.
+    /// `operation` is given the name of the client's evaluation session, and the seconds that it
+    /// may take of those that were `wanted`.
+    pub fn run_in_copy<O: Operation, F: FnOnce(String, f64) -> O + Send + 'static>(
+        &self,
+        client: ClientId,
+        what: &str,
+        wanted: f64,
+        operation: F,
+    ) -> impl Future<Output = Result<O::Answer, ImageError>> + Send + use<O, F> {
+        let (session, what) = (self.clone(), format!("{what} in a copy"));
+        async move {
+            let config = session.settings(client).await;
+            let timeout = bounded(&config, wanted);
+            let (reply, answer) = oneshot::channel();
+            let checker = session.inner.checker.clone();
+            let start = Start(Box::new(move |jobs: &mut Jobs, job, name: String| {
+                let params = WorkInCopyParams {
+                    work: O::NAME,
+                    operation: operation(name, timeout),
+                    timeout,
+                    deadline: timeout + GRACE,
+                    // Whatever the settings say of checks: nobody is asked about it.
+                    confine: true,
+                    memory: config.check.memory,
+                };
+                jobs.start(job, reply, async move { checker.work(params).await });
+            }));
+            session.send(Event::Run { client, what, kind: Kind::Other, start });
+            settle(answer).await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn an_agent_holds_no_copy_for_long() {
+        let mut config = Config::default();
+        assert_eq!([0.5, 599.0, 86_400.0].map(|wanted| bounded(&config, wanted)), [0.5, 599.0, 600.0]);
+        config.eval_timeout = Duration::from_secs(3600);
+        assert_eq!(bounded(&config, 86_400.0), 3600.0);
+    }
+}
