@@ -79,7 +79,7 @@
                                                        for at = (field line "at")
                                                        when at collect (aref at 0)))
                               (loop for line in lines thereis (and (field line "done") (field (field line "done") "read")))))))
-    (expect (equal (told "(list 1) #| c #| d |# |# (nowhere::f 1) ; e") '((0 9 25) 2)) "an unreadable form behind a comment")
+    (expect (equal (told "(list 1) #| c #| d |# |# (nowhere::f 1) ; e") '((0 25) 2)) "an unreadable form behind a comment")
     (expect (equal (told "#+nope (a) (nowhere::f 1)") '((0) 1)) "an unreadable form behind a guard"))
   ;; An answer that is too long for a line is cut, and says so.
   (let* ((answer (object "values" (loop repeat 30 collect (clipped (make-string 100000 :initial-element #\a) 7))

@@ -217,6 +217,11 @@ fn a_form_that_says_that_the_check_is_done_makes_nothing_clean() {
         let checked = world.run(&["check", "leaves.lisp"]);
         assert_eq!(checked.status.code(), Some(1), "{places}: {checked:?}");
     }
+    // The error is in a form that is read under a feature only, behind the last plain one.
+    let text =
+        format!("{}{leave}#+sbcl (defun after () (undefined-thing))\n", forged(r#"{"done":{"forms":2,"read":2}}"#));
+    world.write("guarded.lisp", &text);
+    assert_eq!(world.run(&["check", "guarded.lisp"]).status.code(), Some(1));
     // An editor does not wait for the copy's end; it is not told that nothing is wrong.
     let mut editor = world.lsp();
     let text = std::fs::read_to_string(world.path("forged.lisp")).expect("it is there");

@@ -76,14 +76,17 @@ then, if it is known."
                    (check-form-end check) (min (length text) (1+ start))
                    (source-info-stream info) (reading-stream reading))
              (when (< start (length text))
-               (funcall (check-at check) start (check-form-end check)))
+               (let ((begin (skip-comments text start)))
+                 (when (< begin (length text))
+                   (funcall (check-at check) begin (1+ begin)))))
              (multiple-value-bind (form state) (read-one reading)
                (unless (eq state :end) (incf (check-met check)))
                (ecase state
                  (:end
                   ;; What is left was read as a comment.
-                  (when (< start (length text))
-                    (funcall (check-at check) start (length text)))
+                  (let ((begin (skip-comments text start)))
+                    (when (< begin (length text))
+                      (funcall (check-at check) begin (length text))))
                   (return))
                  (:unreadable
                   (skip-unreadable reading start)

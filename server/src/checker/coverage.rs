@@ -7,7 +7,7 @@ use crate::text::expected::Expected;
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     expected: Expected,
-    /// True for each plain form that the copy came to.
+    /// True for each form that the copy came to: the plain ones, then the others.
     reached: Vec<bool>,
     /// The number of plain forms at which the copy said it was.
     met: usize,
@@ -17,21 +17,20 @@ pub(super) struct Coverage {
 
 impl Coverage {
     pub(super) fn new(expected: Expected) -> Coverage {
-        Coverage { reached: vec![false; expected.plain.len()], expected, met: 0, previous: None }
+        let forms = expected.plain.len() + expected.others.len();
+        Coverage { reached: vec![false; forms], expected, met: 0, previous: None }
     }
 
     /// Notes the place at which the copy says it is. A place that reaches into a plain form's
     /// successors is believed only where the text may have a syntax of its own: it begins at
     /// something else than a plain form, such as `#{`, or the text speaks of readtables.
     pub(super) fn at(&mut self, span: Span) {
-        let plain = &self.expected.plain;
-        if let Ok(index) = plain.binary_search(&span.start)
+        if let Ok(index) = self.expected.plain.binary_search(&span.start)
             && !std::mem::replace(&mut self.reached[index], true)
         {
             self.met += 1;
         }
-        let covers = |start| self.expected.own_syntax || self.expected.others.binary_search(&start).is_ok();
-        if covers(span.start) {
+        if self.expected.own_syntax || self.expected.others.binary_search(&span.start).is_ok() {
             self.reach(span);
         }
         // The reader came from there to here in one go, past what it took for a comment.
@@ -44,15 +43,18 @@ impl Coverage {
         }
     }
 
-    /// Marks the plain forms that begin in `span`.
+    /// Marks the forms that begin in `span`.
     fn reach(&mut self, span: Span) {
-        let first = self.expected.plain.partition_point(|start| *start < span.start);
-        let end = self.expected.plain.partition_point(|start| *start < span.end).max(first);
-        self.reached[first..end].fill(true);
+        let (plain, others) = self.reached.split_at_mut(self.expected.plain.len());
+        for (starts, reached) in [(&self.expected.plain, plain), (&self.expected.others, others)] {
+            let first = starts.partition_point(|start| *start < span.start);
+            let end = starts.partition_point(|start| *start < span.end).max(first);
+            reached[first..end].fill(true);
+        }
     }
 
-    /// Returns the number of plain forms.
-    pub(super) fn plain(&self) -> usize {
+    /// Returns the number of forms.
+    pub(super) fn forms(&self) -> usize {
         self.reached.len()
     }
 
@@ -61,9 +63,9 @@ impl Coverage {
         self.met
     }
 
-    /// Returns the starts of the plain forms that the copy never came to.
+    /// Returns the starts of the forms that the copy never came to, the plain ones first.
     pub(super) fn missed(&self) -> impl Iterator<Item = usize> {
-        let forms = self.expected.plain.iter().zip(&self.reached);
+        let forms = self.expected.plain.iter().chain(&self.expected.others).zip(&self.reached);
         forms.filter(|(_, reached)| !**reached).map(|(start, _)| *start)
     }
 }
@@ -75,7 +77,7 @@ mod tests {
 
     const NONE: [usize; 0] = [];
 
-    /// The plain forms that are missed in `text` when the copy names `places`.
+    /// The forms that are missed in `text` when the copy names `places`.
     fn missed(text: &str, places: &[(usize, usize)]) -> Vec<usize> {
         let mut coverage = Coverage::new(Expected::of(&Document::new(text, 0)));
         for place in places {
@@ -87,12 +89,15 @@ mod tests {
     #[test]
     fn each_form_is_to_be_named() {
         let text = "(a) (b) (c)\n#+x (d)";
-        assert_eq!(missed(text, &[(0, 1), (0, 3), (4, 7), (8, 11)]), NONE);
-        assert_eq!(missed(text, &[]), [0, 4, 8]);
-        assert_eq!(missed(text, &[(0, 3), (8, 11)]), [4]);
+        assert_eq!(missed(text, &[(0, 1), (0, 3), (4, 7), (8, 11), (12, 13), (16, 19)]), NONE);
+        // The guard's feature is not there.
+        assert_eq!(missed(text, &[(0, 1), (0, 3), (4, 7), (8, 11), (12, 19)]), NONE);
+        assert_eq!(missed(text, &[(0, 3), (4, 7), (8, 11)]), [12]);
+        assert_eq!(missed(text, &[]), [0, 4, 8, 12]);
+        assert_eq!(missed(text, &[(0, 3), (8, 11), (12, 13)]), [4]);
         // One place for all of the text, or from within a form or a blank.
-        assert_eq!(missed(text, &[(0, 19)]), [4, 8]);
-        assert_eq!(missed(text, &[(0, 3), (1, 19), (3, 19)]), [4, 8]);
+        assert_eq!(missed(text, &[(0, 19)]), [4, 8, 12]);
+        assert_eq!(missed(text, &[(0, 3), (1, 19), (3, 19)]), [4, 8, 12]);
         assert_eq!(missed("; x\n(a) (b)", &[(0, 11)]), [4, 8]);
     }
 

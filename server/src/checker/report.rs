@@ -23,6 +23,8 @@ const DIAGNOSTICS_LIMIT: usize = 5000;
 const MESSAGE_LIMIT: usize = 10_000;
 /// Characters of a code.
 const CODE_LIMIT: usize = 80;
+/// Bytes of a system's name.
+const SYSTEM_NAME_LIMIT: usize = 500;
 /// Bytes of one diagnostic as the copy sent it.
 const DIAGNOSTIC_LIMIT: usize = 128 << 10;
 /// Bytes of all diagnostics of one text that are kept, as sent: an editor receives all of them at
@@ -239,7 +241,8 @@ impl Findings {
                 self.done = true;
                 self.forms = Some(done.forms);
                 self.read = done.read;
-                self.unloaded_system = done.unloaded_system;
+                // It is the name of a system, shown to a person.
+                self.unloaded_system = done.unloaded_system.filter(|name| name.len() <= SYSTEM_NAME_LIMIT);
             }
             Ok(Line { confined: Some(how), .. }) => tracing::debug!(%how, "a copy is confined"),
             Ok(Line { .. }) => self.note_unusable("an unknown kind of line"),
@@ -278,12 +281,12 @@ impl Findings {
         // The first form that was left out; without one, the first text with forms.
         let lacking = |text: &Text| text.coverage.missed().next().is_some();
         let cut = match self.texts.iter().position(|text| lacking(text) && !text.has_error()) {
-            None if miscounted => self.texts.iter().position(|text| text.coverage.plain() > 0 && !text.has_error()),
+            None if miscounted => self.texts.iter().position(|text| text.coverage.forms() > 0 && !text.has_error()),
             cut => cut,
         };
         let Some(cut) = cut else { return self.reports(CheckEnd::Complete) };
         let mut text = self.texts.remove(cut);
-        let (missed, forms) = (text.coverage.missed().count(), text.coverage.plain());
+        let (missed, forms) = (text.coverage.missed().count(), text.coverage.forms());
         if let Some(start) = text.coverage.missed().next() {
             text.at = Some(text.clamp(Span { start, end: start + 1 }));
         }
