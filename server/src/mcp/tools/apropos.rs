@@ -15,7 +15,7 @@ pub(crate) struct Apropos;
 pub(crate) struct Input {
     /// Part of the name, in any case
     pattern: String,
-    /// Only symbols of this package
+    /// Only of this
     #[serde(default)]
     package: Option<String>,
     /// Only exported ones

@@ -41,7 +41,7 @@ pub(crate) struct Input {
     /// Its number
     #[serde(default)]
     stop: Option<u64>,
-    /// Default: 0, innermost
+    /// Default: 0
     #[serde(default)]
     frame: Option<usize>,
     /// Its number

@@ -16,7 +16,7 @@ pub(crate) struct Input {
     /// Its name: pkg:name or name
     #[schemars(length(min = 1))]
     symbol: String,
-    /// Read in this package
+    /// Read in it
     #[serde(default)]
     package: Option<String>,
     /// Also who uses it; slower

@@ -49,7 +49,7 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     edits: Option<Vec<One>>,
-    /// Also load the new forms into the image
+    /// Load the new forms too
     #[serde(default)]
     load: Option<bool>,
     /// Only show what would change

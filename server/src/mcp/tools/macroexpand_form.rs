@@ -27,7 +27,7 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
-    // `copy` as always; it is then confined whatever the settings say of checks.
+    /// Where
     #[serde(default, rename = "in")]
     place: Option<Where>,
 }

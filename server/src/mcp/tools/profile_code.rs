@@ -35,7 +35,7 @@ pub(crate) struct Input {
     #[serde(default, rename = "max-samples")]
     #[schemars(range(min = 1, max = 100000))]
     max_samples: Option<u32>,
-    /// Seconds; default: 0.01
+    /// Default: 0.01 s
     #[serde(default, rename = "sample-interval")]
     #[schemars(range(min = 0.0001, max = 60))]
     sample_interval: Option<f64>,
@@ -46,6 +46,7 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
+    /// Where
     #[serde(default, rename = "in")]
     place: Option<Where>,
 }

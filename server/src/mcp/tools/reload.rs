@@ -303,7 +303,7 @@ pub(crate) struct ReplaceFunctionInput {
     function: String,
     /// New function definition
     new_code: String,
-    /// Read in this package
+    /// Read in it
     #[serde(default)]
     package: Option<String>,
 }

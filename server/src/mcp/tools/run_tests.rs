@@ -26,19 +26,23 @@ pub(crate) struct Input {
     /// Loaded with its test system first
     #[serde(default)]
     system: Option<String>,
+    /// Suite
     #[serde(default)]
     suite: Option<String>,
+    /// Test
     #[serde(default)]
     test: Option<String>,
     /// Tests of this package
     #[serde(default)]
     package: Option<String>,
+    /// Which
     #[serde(default)]
     framework: Option<String>,
     /// Default: 120
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
+    /// Where
     #[serde(default, rename = "in")]
     place: Option<Where>,
 }

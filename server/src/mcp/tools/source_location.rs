@@ -16,7 +16,7 @@ pub(crate) struct Input {
     /// Its name: pkg:name, name, (setf name), a package
     #[schemars(length(min = 1))]
     symbol: String,
-    /// Read in this package
+    /// Read in it
     #[serde(default)]
     package: Option<String>,
     /// function, method, macro, variable, class, structure, condition, package, compiler-macro, setf, type
