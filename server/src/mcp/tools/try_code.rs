@@ -19,8 +19,8 @@ use crate::session::{ClientId, EvalRequest, Session};
 
 /// The maximum number of candidates of a call.
 const CANDIDATES: usize = 8;
-/// The number of candidates tried at once.
-const AT_ONCE: usize = 2;
+/// The number of candidates tried at once: as much as an agent may have done in copies.
+const AT_ONCE: usize = 1;
 
 /// The tool `try-code`.
 pub(crate) struct TryCode;
