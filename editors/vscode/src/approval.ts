@@ -3,7 +3,7 @@
 import * as vscode from 'vscode'
 import type { Approval, Decision } from './lsp_ext.js'
 import { SCHEME, type Documents } from './documents.js'
-import { oneLine, plain, wrapped } from './format.js'
+import { label, oneLine, plain, visible, wrapped } from './format.js'
 import { Queue, type Asked } from './queue.js'
 import type { Server } from './server.js'
 import { definitionText } from './source.js'
@@ -112,8 +112,8 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
       return
     }
     const more = this.queue.length > 1 ? `, ${this.queue.length - 1} more` : ''
-    this.item.text = `$(bell-dot) ${plain(oneLine(asked.approval.client, 40))} asks: ${this.queue.secondsLeft(asked)} s${more}`
-    this.item.tooltip = `${asked.approval.what}\nClick to decide.`
+    this.item.text = `$(bell-dot) ${label(asked.approval.client, 40)} asks: ${this.queue.secondsLeft(asked)} s${more}`
+    this.item.tooltip = `${label(asked.approval.what)}\nClick to decide.`
     this.item.show()
     this.lenses.fire()
   }
@@ -168,11 +168,11 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     }
     const header = [
       ...wrapped(`${PREFIX}: ${sentence(approval)}`, 40),
-      ...(approval.file == null ? [] : [`File: ${approval.file}`]),
+      ...(approval.file == null ? [] : [`File: ${label(approval.file, 1000)}`]),
       `Tool: ${approval.tool}`,
       `No answer in ${approval.deadlineSeconds} s is a no.`,
     ].map((line) => `;;; ${line}`)
-    const code = approval.code ?? (approval.arguments === undefined ? '' : JSON.stringify(approval.arguments, null, 2))
+    const code = approval.code ?? (approval.arguments === undefined ? '' : visible(JSON.stringify(approval.arguments, null, 2)))
     const text = `${header.map((line) => line.replace(/\n/g, ' ')).join('\n')}\n\n${code}\n`
     await this.documents.open(name, text, { language: approval.code == null && approval.arguments !== undefined ? 'jsonc' : 'commonlisp' })
   }

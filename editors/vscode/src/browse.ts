@@ -5,6 +5,7 @@ import { complain, type Server } from './server.js'
 import { goToSymbol } from './source.js'
 import { Rows } from './rows.js'
 import { Tree, whenResting } from './trees.js'
+import { label } from './format.js'
 
 type Node =
   | { is: 'package'; name: string; description: string; own: boolean }
@@ -62,17 +63,17 @@ export class PackagesTree extends Tree<Node> {
     }
     if (node.is === 'more') return new vscode.TreeItem(`${node.count} more`, None)
     if (node.is === 'package') {
-      const item = new vscode.TreeItem(written(node.name), Collapsed)
-      item.description = node.description
+      const item = new vscode.TreeItem(label(written(node.name)), Collapsed)
+      item.description = label(node.description ?? '')
       item.iconPath = new vscode.ThemeIcon('symbol-namespace')
       item.contextValue = 'package'
       return item
     }
-    const item = new vscode.TreeItem(written(node.name), None)
+    const item = new vscode.TreeItem(label(written(node.name)), None)
     item.description = [...node.kinds, ...(node.external ? [] : ['internal'])].join(', ')
     const kinds = node.kinds.join(' ')
     item.iconPath = new vscode.ThemeIcon(ICONS.find(([kind]) => kind.test(kinds))?.[1] ?? 'symbol-field')
-    item.tooltip = `${written(node.package)}${node.external ? ':' : '::'}${written(node.name)}`
+    item.tooltip = label(`${written(node.package)}${node.external ? ':' : '::'}${written(node.name)}`)
     item.command = { command: 'consort.editor.openSymbol', title: 'Go to the Definition', arguments: [node] }
     return item
   }
@@ -128,7 +129,7 @@ export class ThreadsTree extends Rows<Thread | OwnThreads> {
       item.iconPath = new vscode.ThemeIcon('server-process')
       return item
     }
-    const item = new vscode.TreeItem(thread.name, vscode.TreeItemCollapsibleState.None)
+    const item = new vscode.TreeItem(label(thread.name), vscode.TreeItemCollapsibleState.None)
     item.id = this.key(thread)
     if (thread.kind === 'evaluation') item.description = thread.ms === null ? 'evaluating' : `evaluating for ${(thread.ms / 1000).toFixed(1)} s`
     item.iconPath = new vscode.ThemeIcon(thread.kind === 'evaluation' ? 'loading~spin' : thread.kind === 'user' ? 'symbol-event' : 'gear')
@@ -140,7 +141,7 @@ export class ThreadsTree extends Rows<Thread | OwnThreads> {
       const chosen = thread ?? (await this.choose(how === 'interruptThread' ? 'Interrupt a thread' : 'End a thread'))
       if (chosen === undefined) return
       await this.server.ask(how, { number: chosen.number })
-      vscode.window.setStatusBarMessage(`$(check) ${chosen.name}: ${how === 'interruptThread' ? 'interrupted' : 'ended'}`, 4000)
+      vscode.window.setStatusBarMessage(`$(check) ${label(chosen.name)}: ${how === 'interruptThread' ? 'interrupted' : 'ended'}`, 4000)
     } catch (error) {
       complain(error)
     } finally {
@@ -149,7 +150,7 @@ export class ThreadsTree extends Rows<Thread | OwnThreads> {
   }
   private async choose(title: string): Promise<Thread | undefined> {
     const { threads } = await this.server.ask<Threads>('threads')
-    const items = threads.filter(({ kind }) => kind !== 'system').map((thread) => ({ label: thread.name, thread }))
+    const items = threads.filter(({ kind }) => kind !== 'system').map((thread) => ({ label: label(thread.name), thread }))
     if (items.length === 0) vscode.window.setStatusBarMessage('No thread of yours is running', 3000)
     return items.length === 0 ? undefined : (await vscode.window.showQuickPick(items, { title }))?.thread
   }

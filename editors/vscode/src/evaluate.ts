@@ -6,6 +6,7 @@ import { formAt, packageAt, topLevelFormAt } from './reader.js'
 import { offerPackage } from './missing_package.js'
 import type { Results } from './results.js'
 import { complain, isLisp, Refused, type Server } from './server.js'
+import { label } from './format.js'
 
 export type What = 'form' | 'top-level' | 'region' | 'buffer'
 
@@ -104,7 +105,7 @@ export class Evaluator {
     await editor.document.save()
     try {
       const report = await this.server.run<ReloadReport>('loadFile', { uri: editor.document.uri.toString() })
-      vscode.window.setStatusBarMessage(`$(check) Loaded ${report.what}`, 4000)
+      vscode.window.setStatusBarMessage(`$(check) Loaded ${label(report.what)}`, 4000)
       this.output.append(report.output)
     } catch (error) {
       complain(error)

@@ -6,7 +6,7 @@ import { PackagesTree, ThreadsTree } from './browse.js'
 import { Debugger } from './debugger.js'
 import { Documents, SCHEME } from './documents.js'
 import { Evaluator, rangeOf, type What } from './evaluate.js'
-import { reportText } from './format.js'
+import { label, reportText } from './format.js'
 import { keySheet, type Contributions } from './keys.js'
 import type { ImageState, Name, Position, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
 import { newProject } from './new_project.js'
@@ -71,7 +71,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
         const what = await argument(given)
         if (what === undefined) return
         const report = await server.run<ReloadReport>(ask, what)
-        vscode.window.setStatusBarMessage(`$(check) ${report.what}`, 4000)
+        vscode.window.setStatusBarMessage(`$(check) ${label(report.what)}`, 4000)
         const notable = [report.gone, report.stale, report.layouts, report.not_undone, report.warnings].some((list) => list.length > 0)
         if (notable || ask === 'reloadSystem' || ask === 'reloadPackage') await documents.open('report/reload.txt', `${reportText(report)}\n`, { language: 'plaintext' })
       } catch (error) {
@@ -82,7 +82,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     command(name, async () => {
       try {
         const argument = await named(title)
-        if (argument !== undefined) vscode.window.setStatusBarMessage(`$(check) ${(await server.run<Told>(name, argument)).text}`, 5000)
+        if (argument !== undefined) vscode.window.setStatusBarMessage(`$(check) ${label((await server.run<Told>(name, argument)).text)}`, 5000)
       } catch (error) {
         complain(error)
       }

@@ -64,12 +64,29 @@ function milliseconds(ms: number): string {
 /** Text of an agent, a file or the image in a notification, a label or a status bar item, where VS Code makes links of `[text](command:...)`
  * and icons of `$(name)`: shown as it is. */
 export function plain(text: string): string {
-  return text.replace(/\]\(/g, ']\\u{28}').replace(/\$\(/g, '$\\u{28}')
+  return visible(text).replace(/\]\(/g, ']\\u{28}').replace(/\$\(/g, '$\\u{28}')
+}
+
+/** The same in one line, for a row of a tree or list, a status bar item and a title. */
+export function label(text: string, limit = 200): string {
+  return plain(oneLine(text, limit))
+}
+
+/** Text with all characters that act, are not seen, or turn text round spelled out (`server/src/shown.rs` has the same for the server's words). */
+export function visible(text: string): string {
+  return text.replace(HIDDEN, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
+}
+
+const HIDDEN = /(?![\n\t])\p{Cc}|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e01ef}\u{1d173}-\u{1d17a}]/gu
+
+/** Text inside a line of Markdown, shown literally, also where icons are on. */
+export function markdown(text: string): string {
+  return visible(text).replace(/[\\`*_{}[\]()#+.!|<>~$&-]/g, '\\$&')
 }
 
 /** A fenced block that its own text cannot end. */
 export function fenced(text: string, language: string, limit = 20_000): string {
-  const shown = text.length <= limit ? text : `${text.slice(0, limit)}\n; … ${text.length - limit} more characters`
+  const shown = text.length <= limit ? visible(text) : `${visible(text.slice(0, limit))}\n; … ${text.length - limit} more characters`
   const longest = Math.max(2, ...[...shown.matchAll(/`+/g)].map((run) => run[0].length))
   const fence = '`'.repeat(longest + 1)
   return `${fence}${language}\n${shown}\n${fence}`

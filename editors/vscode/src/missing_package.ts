@@ -1,6 +1,6 @@
 // Code in a package that the image does not have yet: what makes it, as buttons.
 import * as vscode from 'vscode'
-import { plain } from './format.js'
+import { label, plain } from './format.js'
 import { workspaceSystems } from './trees.js'
 
 const WHOLE = 'Evaluate the Whole File'
@@ -10,7 +10,7 @@ const WHOLE = 'Evaluate the Whole File'
 export async function offerPackage(error: Error, document: vscode.TextDocument, name: string | undefined): Promise<void> {
   const near = (await workspaceSystems()).filter(({ uri }) => document.uri.path.startsWith(uri.path.replace(/[^/]*$/, '')))
   const system = near.find((one) => one.name.toUpperCase() === name?.toUpperCase()) ?? (near.length === 1 ? near[0] : undefined)
-  const load = system === undefined ? undefined : `Load ${system.name}`
+  const load = system === undefined ? undefined : `Load ${label(system.name)}`
   const choice = await vscode.window.showErrorMessage(`Consort: ${plain(error.message)}`, ...(load === undefined ? [] : [load]), WHOLE)
   if (choice === WHOLE) {
     await vscode.window.showTextDocument(document)

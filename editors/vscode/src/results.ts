@@ -1,6 +1,6 @@
 // Results at the end of the line, until the form is edited. A hover shows all of it.
 import * as vscode from 'vscode'
-import { fenced, inlineText, oneLine, resultText, timingText, valuesText, warningText } from './format.js'
+import { fenced, inlineText, oneLine, resultText, timingText, valuesText, warningText, markdown as markdownText } from './format.js'
 import type { EvalResult } from './lsp_ext.js'
 import { moved } from './ranges.js'
 import { frameLink } from './source.js'
@@ -178,9 +178,9 @@ export function hover(result: EvalResult, inPackage?: string): vscode.MarkdownSt
   const copy = copied.length <= 20_000 ? `${link('$(copy) Copy', 'consort.editor.copyText', copied)}  ·  ` : ''
   const open = resultText(result)
   markdown.appendMarkdown(
-    `${timing}evaluated by you in ${escaped(inPackage ?? result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', open.slice(0, 50_000))}\n\n`,
+    `${timing}evaluated by you in ${markdownText(inPackage ?? result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', open.slice(0, 50_000))}\n\n`,
   )
-  if (result.error !== null) markdown.appendMarkdown(`**${escaped(result.error.type)}**\n\n${fenced(result.error.message, 'text')}\n\n`)
+  if (result.error !== null) markdown.appendMarkdown(`**${markdownText(result.error.type)}**\n\n${fenced(result.error.message, 'text')}\n\n`)
   if (result.status === 'interrupted') markdown.appendMarkdown('Interrupted.\n\n')
   if (result.values.length > 0) markdown.appendMarkdown(`${fenced(valuesText(result), 'commonlisp', 4000)}\n\n`)
   const part = (title: string, text: string): void => {
@@ -198,8 +198,6 @@ export function hover(result: EvalResult, inPackage?: string): vscode.MarkdownSt
 /** A frame of the backtrace; one that has a source is a link to it. */
 function frameLine(frames: string[], index: number, message: string): string {
   const target = frameLink(frames, index, message)
-  const text = escaped(oneLine(frames[index] ?? '', 100))
+  const text = markdownText(oneLine(frames[index] ?? '', 100))
   return `${index}: ${target === undefined ? text : `[${text}](${target} "Go to the source")`}`
 }
-
-const escaped = (text: string): string => text.replace(/[\\`*_{}[\]()#+.!|<>~-]/g, '\\$&')

@@ -1,6 +1,6 @@
 // The status bar: the image's state, the package at the cursor, busy or idle. A click opens the menu.
 import * as vscode from 'vscode'
-import { oneLine, plain } from './format.js'
+import { label, oneLine, plain } from './format.js'
 import { packageAt } from './reader.js'
 import { missingSbcl, installation } from './install.js'
 import { describe, isLisp, type Condition, type Server } from './server.js'
@@ -38,7 +38,7 @@ export class StatusBar implements vscode.Disposable {
     this.item.backgroundColor = undefined
     switch (condition.state) {
       case 'ready':
-        this.item.text = `${this.server.busy ? '$(loading~spin)' : '$(circle-filled)'} Lisp${this.where()}${name === undefined ? '' : `: ${name}`}`
+        this.item.text = `${this.server.busy ? '$(loading~spin)' : '$(circle-filled)'} Lisp${this.where()}${name === undefined ? '' : `: ${label(name, 40)}`}`
         break
       case 'idle':
         this.item.text = '$(circle-outline) Lisp'

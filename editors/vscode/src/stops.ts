@@ -1,5 +1,5 @@
 // Stops of programs, as the debugger's views show them: which there are, and their restarts in words. No `vscode` here: it is tested without.
-import { oneLine, plain } from './format.js'
+import { label, oneLine, plain } from './format.js'
 import { read } from './reader.js'
 
 /** A restart as `consort/restarts` gives it. */
@@ -74,14 +74,14 @@ export function stopText(text: string | undefined, description: string | undefin
 export function restartRows<R extends Restart>(restarts: readonly R[]): { label: string; description: string; restart: R }[] {
   return restarts.map((restart) => ({
     label: restartTitle(restart),
-    description: plain(oneLine(`${restart.report}${restart.arguments ? ' (takes arguments)' : ''}`, 200)),
+    description: label(`${restart.report}${restart.arguments ? ' (takes arguments)' : ''}`),
     restart,
   }))
 }
 
 /** A restart's number and name, for a button. */
 export function restartTitle({ index, name, report }: Restart): string {
-  return plain(oneLine(`${index}: ${name ?? report}`, 40))
+  return label(`${index}: ${name ?? report}`, 40)
 }
 
 /** The restart that a single digit means. */

@@ -1,7 +1,7 @@
 // The side bar: systems of the workspace, the image and who is connected, and the shared log.
 import * as vscode from 'vscode'
 import type { LoadResult, LogEntry, Status } from './lsp_ext.js'
-import { bytesText, oneLine } from './format.js'
+import { bytesText, fenced, label, markdown, oneLine, plain } from './format.js'
 import { Rows } from './rows.js'
 import { complain, describe, Refused, type Server } from './server.js'
 import { systemsIn } from './systems.js'
@@ -80,11 +80,11 @@ export class SystemsTree extends Rows<SystemRow> {
     return `${system.uri.toString()} ${system.name}`
   }
   override getTreeItem(system: SystemRow): vscode.TreeItem {
-    const item = new vscode.TreeItem(system.name, vscode.TreeItemCollapsibleState.None)
+    const item = new vscode.TreeItem(label(system.name), vscode.TreeItemCollapsibleState.None)
     item.id = this.key(system)
     item.iconPath = new vscode.ThemeIcon(system.loaded ? 'package' : 'circle-outline')
-    item.description = system.loaded ? 'loaded' : vscode.workspace.asRelativePath(system.uri)
-    item.tooltip = vscode.workspace.asRelativePath(system.uri)
+    item.description = system.loaded ? 'loaded' : label(vscode.workspace.asRelativePath(system.uri))
+    item.tooltip = label(vscode.workspace.asRelativePath(system.uri))
     item.contextValue = 'system'
     item.command = { command: 'vscode.open', title: 'Open', arguments: [system.uri] }
     return item
@@ -97,7 +97,7 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
   if (chosen === undefined) return
   try {
     const begun = Date.now()
-    const options = { location: vscode.ProgressLocation.Notification, title: `Loading ${chosen}`, cancellable: true }
+    const options = { location: vscode.ProgressLocation.Notification, title: `Loading ${label(chosen)}`, cancellable: true }
     const result = await vscode.window.withProgress(options, (_, token) =>
       server.run<LoadResult>('loadSystem', { system: chosen, force: false }, undefined, token),
     )
@@ -105,7 +105,7 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
     server.log.info(`Load system ${chosen}: ${result.loaded ? 'loaded' : 'not loaded'}, ${((Date.now() - begun) / 1000).toFixed(1)} s`)
     if (!result.loaded) throw new Refused(`${chosen} was not loaded. ${result.error?.message ?? ''}`, undefined)
     tree.refresh()
-    vscode.window.setStatusBarMessage(`$(check) ${chosen} is loaded`, 4000)
+    vscode.window.setStatusBarMessage(`$(check) ${label(chosen)} is loaded`, 4000)
   } catch (error) {
     // The server has told the person of a load that failed.
     if (!(error instanceof Refused && error.kind === undefined)) complain(error)
@@ -115,8 +115,8 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
 export async function chooseSystem(title: string): Promise<string | undefined> {
   const systems = await workspaceSystems()
   if (systems.length === 0) return vscode.window.showInputBox({ title, prompt: 'The name of an ASDF system' })
-  const items = systems.map(({ name, uri }) => ({ label: name, description: vscode.workspace.asRelativePath(uri) }))
-  return (await vscode.window.showQuickPick(items, { title, placeHolder: 'A system of this workspace' }))?.label
+  const items = systems.map(({ name, uri }) => ({ label: label(name), description: label(vscode.workspace.asRelativePath(uri)), name }))
+  return (await vscode.window.showQuickPick(items, { title, placeHolder: 'A system of this workspace' }))?.name
 }
 
 interface Line {
@@ -135,9 +135,9 @@ export class ImageTree extends Tree<Line> {
   }
   override getTreeItem(line: Line): vscode.TreeItem {
     const state = line.children === undefined ? vscode.TreeItemCollapsibleState.None : vscode.TreeItemCollapsibleState.Expanded
-    const item = new vscode.TreeItem(line.label, state)
-    if (line.description !== undefined) item.description = line.description
-    item.tooltip = line.tooltip ?? `${line.label}${line.description === undefined ? '' : `: ${line.description}`}`
+    const item = new vscode.TreeItem(label(line.label), state)
+    if (line.description !== undefined) item.description = label(line.description)
+    item.tooltip = plain(line.tooltip ?? `${line.label}${line.description === undefined ? '' : `: ${line.description}`}`)
     item.iconPath = new vscode.ThemeIcon(line.icon)
     if (line.context !== undefined) item.contextValue = line.context
     return item
@@ -200,15 +200,15 @@ export class LogTree extends Tree<LogEntry> {
   }
   override getTreeItem(entry: LogEntry): vscode.TreeItem {
     const code = entry.code ?? ''
-    const item = new vscode.TreeItem(oneLine(code === '' ? inWords(entry.tool) : code, 160))
+    const item = new vscode.TreeItem(label(code === '' ? inWords(entry.tool) : code, 160))
     const outcome = oneLine((entry.outcome ?? '').replace(/^=> /, '⇒ '), 60)
     const agent = entry.door === 'mcp'
     // Who: an agent's name; one's own is left out.
-    item.description = [...(agent ? [entry.client] : []), ...(outcome === '' || outcome === 'no value' || outcome === 'done' ? [] : [outcome])].join(' · ')
+    item.description = [...(agent ? [entry.client] : []), ...(outcome === '' || outcome === 'no value' || outcome === 'done' ? [] : [outcome])].map((part) => label(part)).join(' · ')
     const time = new Date(entry.time).toLocaleTimeString()
     const color = entry.status === 'ok' ? undefined : new vscode.ThemeColor('consort.errorForeground')
     item.iconPath = new vscode.ThemeIcon(agent ? 'hubot' : 'account', color)
-    item.tooltip = new vscode.MarkdownString().appendText(`${entry.client}, ${time}: ${entry.tool}, ${entry.status}`).appendCodeblock(code, 'commonlisp').appendCodeblock(entry.outcome ?? '', 'text')
+    item.tooltip = new vscode.MarkdownString().appendMarkdown(`${markdown(`${entry.client}, ${time}: ${entry.tool}, ${entry.status}`)}\n\n${fenced(code, 'commonlisp')}\n\n${fenced(entry.outcome ?? '', 'text')}`)
     return item
   }
   override getChildren(entry?: LogEntry): LogEntry[] {

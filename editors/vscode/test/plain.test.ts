@@ -7,7 +7,7 @@ import test from 'node:test'
 import { findBinary } from '../src/binary.js'
 import { configurations } from '../src/configurations.js'
 import { treeOf, totals } from '../src/folded.js'
-import { bytesText, fenced, inlineText, plain, resultText } from '../src/format.js'
+import { bytesText, fenced, inlineText, label, markdown, plain, resultText } from '../src/format.js'
 import type { Approval, EvalResult } from '../src/lsp_ext.js'
 import { projectFiles, wrongName } from '../src/project.js'
 import { Queue } from '../src/queue.js'
@@ -43,6 +43,25 @@ test('a fence that its text cannot end', () => {
 test('a name of an agent is no link and no icon', () => {
   assert.equal(plain('[Deny](command:consort.editor.approve) $(check)'), '[Deny]\\u{28}command:consort.editor.approve) $\\u{28}check)')
   assert.equal(plain('(list [a] (b))'), '(list [a] (b))')
+})
+
+test('nothing that others wrote is more than text, wherever it is shown', () => {
+  const nasty = JSON.parse(readFileSync(join(process.cwd(), '../../tests/fixtures/nasty.json'), 'utf8')) as string[]
+  assert.equal(nasty.length, 20)
+  const acts = /(?![\n\t])\p{Cc}|[\u00ad\u2028-\u202e\u2060-\u2069\u200b-\u200f\ufeff]|[\u{e0000}-\u{e007f}]/u
+  for (const text of nasty) {
+    for (const shown of [plain(text), label(text), markdown(text), fenced(text, 'text')]) assert.doesNotMatch(shown, acts)
+    for (const shown of [plain(text), label(text)]) {
+      assert.ok(!shown.includes('](') && !shown.includes('$('), shown)
+    }
+    assert.ok(!label(text).includes('\n'))
+    // Every character that Markdown, or icons in it, know has a backslash before it.
+    assert.doesNotMatch(markdown(text).replace(/\\[\\`*_{}[\]()#+.!|<>~$&-]/g, ''), /[`*_[\]<>~|!#$&]/)
+    const block = fenced(text, 'text').split('\n')
+    const fence = block.at(-1) ?? ''
+    assert.ok(/^`{3,}$/.test(fence) && block.slice(1, -1).every((line) => !line.includes(fence)), block.join('|'))
+  }
+  assert.equal(label('x'.repeat(300)).length, 200)
 })
 
 test('SBCL is installed by the one command of this system', () => {
