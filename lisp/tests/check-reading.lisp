@@ -81,6 +81,10 @@
      ;; Naming a secret does not help.
      (may-not-read (first secrets) "a key that the settings name" :path file :read (list workspace (concatenate 'string home ".ssh/"))))))
 
+(defun text-of-environ ()
+  (with-open-file (in "/proc/self/environ" :external-format :latin-1)
+    (format nil "~{~A~}" (loop for line = (read-line in nil) while line collect line))))
+
 ;; The environment.
 (expect (equal "sesame" (sb-posix:getenv "CONSORT_TEST_TOKEN")) "the secret is there")
 (dolist (form '("(sb-ext:posix-getenv \"CONSORT_TEST_TOKEN\")"
@@ -88,6 +92,18 @@
                 "(with-open-file (in \"/proc/self/environ\" :external-format :latin-1) (loop for line = (read-line in nil) while line thereis (search \"sesame\" line)))"))
   (let ((found (findings-of form)))
     (expect (null found) (format nil "~A finds no secret: ~S" form (mapcar (lambda (d) (field d "message")) found)))))
+;; What was unset or set to something else is where the process began.
+(sb-posix:unsetenv "CONSORT_TEST_UNSET_TOKEN")
+(sb-posix:setenv "CONSORT_TEST_OTHER_TOKEN" "" 1)
+(expect (search "sesame-two" (text-of-environ)) "what was unset is still in this process's memory")
+(dolist (word '("sesame-two" "sesame-three" "sesame-four"))
+  (let ((found (findings-of (format nil "(with-open-file (in \"/proc/self/environ\" :external-format :latin-1)
+                                          (loop for line = (read-line in nil) while line thereis (search ~S line)))" word))))
+    (expect (null found) (format nil "~A is not in the memory of a copy: ~S" word (mapcar (lambda (d) (field d "message")) found)))))
+(expect (search "sesame-four" (text-of-environ)) "and the image still has it")
+(loop for (value . secret) in '(("http://me:word@proxy:8080" . t) ("https://token@host/simple" . t) ("http://proxy:8080/a@b" . nil) ("me@host" . nil)
+                                ("http://a,https://b:c@d" . t) ("-----BEGIN RSA PRIVATE KEY-----" . t) ("/usr/bin" . nil))
+      do (expect (eq secret (and (secret-value-p value) t)) (format nil "~A is~:[ no~;~] secret" value secret)))
 (expect (succeeded-p (findings-of "(sb-ext:posix-getenv \"LANG\")")) "the rest of the environment is there")
 (expect (equal "sesame" (sb-posix:getenv "CONSORT_TEST_TOKEN")) "and the image still has the secret")
 (loop for (name . secret) in '(("GITHUB_TOKEN" . t) ("AWS_SECRET_ACCESS_KEY" . t) ("api_key" . t) ("KEY" . t) ("SSH_AUTH_SOCK" . t) ("DATABASE_URL" . t)

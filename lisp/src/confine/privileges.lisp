@@ -58,19 +58,68 @@ environ), which only Landlock refuses otherwise. Whether the system lets it."
                       (and (>= start 0) (char= #\_ (char name start)) (string= ending name :start2 (1+ start))))))
               *secret-endings*))))
 
+(defun secret-value-p (value)
+  "Whether VALUE has a password or a token in it whatever its variable is called: a URL with one before its host, a private key."
+  (or (search "PRIVATE KEY-----" value)
+      (loop for start = (search "://" value) then (search "://" value :start2 (+ start 3))
+            while start
+            ;; RFC 3986, 3.2: the authority ends at the first of these.
+            thereis (let ((end (position-if (lambda (char) (find char "/?# ,;\"'")) value :start (+ start 3))))
+                      (find #\@ value :start (+ start 3) :end end)))))
+
+(defun secret-entry-p (entry)
+  "Whether ENTRY, NAME=VALUE, is to be kept from code under check."
+  (let ((end (position #\= entry)))
+    (and end (plusp end)
+         (or (secret-variable-p (subseq entry 0 end))
+             (secret-value-p (subseq entry (1+ end)))))))
+
+(defun octet-at (address)
+  (sb-alien:deref (sb-alien:sap-alien (int-sap address) (* (sb-alien:unsigned 8)))))
+
+(defun entry-at (address)
+  "The string of the octets from ADDRESS to the first that is zero."
+  (coerce (loop for octet = (octet-at address)
+                until (zerop octet)
+                collect (code-char octet)
+                do (incf address))
+          'string))
+
+(defun wipe-entry (address entry)
+  "Overwrite what follows the name in ENTRY, which is at ADDRESS."
+  (loop for at from (+ address 1 (position #\= entry)) below (+ address (length entry))
+        do (setf (sb-alien:deref (sb-alien:sap-alien (int-sap at) (* (sb-alien:unsigned 8)))) 0)))
+
+(defun first-environment ()
+  "Where the environment that this process began with starts and ends in its memory (proc(5), stat: env_start, env_end), or NIL. It keeps what was unset
+or set to something else since."
+  (ignore-errors
+   (let* ((stat (with-open-file (in "/proc/self/stat" :external-format :latin-1) (read-line in)))
+          ;; The fields behind the program's name, which may have blanks in it; the first is the third.
+          (fields (with-input-from-string (in stat :start (1+ (position #\) stat :from-end t)))
+                    (with-standard-io-syntax
+                      (let ((*read-eval* nil) (*package* (find-package "KEYWORD"))) (loop for field = (read in nil) while field collect field)))))
+          (start (nth 47 fields)) (end (nth 48 fields)))
+     (and (integerp start) (integerp end) (< 0 start end) (values start end)))))
+
 (defun forget-secrets ()
-  "Take the secrets out of this process's environment, and wipe them from its memory, where /proc/self/environ shows them."
-  (let ((names '()) (entries (sb-alien:extern-alien "environ" (* (* sb-alien:char)))))
+  "Take the secrets out of this process's environment, and wipe them from its memory, where /proc/self/environ shows them, those too that were unset before."
+  (let ((names '()) (entries (sb-alien:extern-alien "environ" (* sb-alien:unsigned-long))))
     (unless (sb-alien:null-alien entries)
       (loop for i from 0
-            for entry = (sb-alien:deref entries i)
-            until (sb-alien:null-alien entry)
-            do (let* ((octet (lambda (j) (ldb (byte 8 0) (sb-alien:deref entry j))))
-                      (end (loop for j from 0 until (member (funcall octet j) '(0 #.(char-code #\=))) finally (return j)))
-                      (name (map 'string #'code-char (loop for j below end collect (funcall octet j)))))
-                 (when (and (plusp (funcall octet end)) (secret-variable-p name))
-                   (push name names)
-                   (loop for j from (1+ end) until (zerop (funcall octet j)) do (setf (sb-alien:deref entry j) 0))))))
+            for address = (sb-alien:deref entries i)
+            until (zerop address)
+            do (let ((entry (entry-at address)))
+                 (when (secret-entry-p entry)
+                   (push (subseq entry 0 (position #\= entry)) names)
+                   (wipe-entry address entry)))))
+    (multiple-value-bind (start end) (first-environment)
+      (when start
+        (loop with address = start
+              while (< address end)
+              do (let ((entry (entry-at address)))
+                   (when (secret-entry-p entry) (wipe-entry address entry))
+                   (incf address (1+ (length entry)))))))
     (dolist (name names) (sb-posix:unsetenv name))))
 
 (defconstant +rlimit-cpu+ 0)
