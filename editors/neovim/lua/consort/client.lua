@@ -15,7 +15,7 @@ local function on_command_line() return debug.getinfo(vim.notify, 'S').source:fi
 ---@param message string
 ---@param level? integer one of vim.log.levels
 function M.say(message, level)
-  message = 'Consort: ' .. message
+  message = 'Consort: ' .. require('consort.shown').visible(message)
   local line = vim.trim((message:gsub('%s*\n%s*', ' ')))
   if not on_command_line() or (line == message and vim.fn.strdisplaywidth(line) <= vim.v.echospace) then
     return vim.notify(message, level or vim.log.levels.INFO)

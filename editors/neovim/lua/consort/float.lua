@@ -1,6 +1,7 @@
 --- Floating windows: what is too long for the end of a line.
 require('consort.colours')
 
+local shown = require('consort.shown')
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.float')
 
@@ -45,13 +46,14 @@ end
 ---@return integer buf
 ---@return integer win
 function M.open(text, options)
-  local lines = type(text) == 'string' and vim.split(text, '\n', { plain = true }) or text
-  ---@cast lines string[]
+  local lines = shown.lines(text)
+  local title = shown.line(options.title)
+  local hint = options.hint and shown.line(options.hint)
   local buf = vim.api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'wipe'
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].modifiable = false
-  local width = math.max(widest(lines), vim.fn.strdisplaywidth(options.title) + 2, vim.fn.strdisplaywidth(options.hint or '') + 2, options.wide or 0)
+  local width = math.max(widest(lines), vim.fn.strdisplaywidth(title) + 2, vim.fn.strdisplaywidth(hint or '') + 2, options.wide or 0)
   width = math.min(math.max(20, vim.o.columns - 4), width)
   -- A line that is wider goes on in the next.
   local height = 0
@@ -60,8 +62,8 @@ function M.open(text, options)
     width = width,
     border = vim.o.winborder ~= '' and vim.o.winborder or 'rounded',
     style = 'minimal',
-    title = ' ' .. options.title .. ' ',
-    footer = options.hint and { { ' ' .. options.hint .. ' ', 'ConsortHint' } } or nil,
+    title = ' ' .. title .. ' ',
+    footer = hint and { { ' ' .. hint .. ' ', 'ConsortHint' } } or nil,
   })
   local win = vim.api.nvim_open_win(buf, options.focus ~= false, config)
   vim.wo[win].wrap = true
@@ -92,7 +94,7 @@ end
 ---@param buf integer
 ---@param text string
 function M.replace(buf, text)
-  local lines = vim.split(text, '\n', { plain = true })
+  local lines = shown.lines(text)
   vim.bo[buf].modifiable = true
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].modifiable = false

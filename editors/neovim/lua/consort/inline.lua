@@ -1,6 +1,7 @@
 --- Values at the end of the line, until the form they are of is edited.
 require('consort.colours')
 
+local visible = require('consort.shown').visible
 local M = {}
 
 local namespace = vim.api.nvim_create_namespace('consort.inline')
@@ -119,7 +120,7 @@ function M.show(buf, range, result)
   local output = vim.trim((result.stdout or '') .. (result.stderr or ''))
   if output ~= '' then
     local lines = vim.split(output, '\n', { plain = true })
-    for i = 1, math.min(#lines, 5) do below[i] = { { '  ' .. lines[i], 'ConsortOutput' } } end
+    for i = 1, math.min(#lines, 5) do below[i] = { { '  ' .. visible(lines[i]), 'ConsortOutput' } } end
     if #lines > 5 then below[6] = { { ('  … %d more lines: :Consort result'):format(#lines - 5), 'ConsortOutput' } } end
   end
   local mark = vim.api.nvim_buf_set_extmark(buf, namespace, range[1], range[2], {
@@ -127,7 +128,7 @@ function M.show(buf, range, result)
     end_col = range[4],
   })
   local drawn = vim.api.nvim_buf_set_extmark(buf, namespace, range[3], range[4], {
-    virt_text = { { ' ' .. M.fit(summary, M.room(buf, range[3])), group } },
+    virt_text = { { ' ' .. M.fit(visible(summary), M.room(buf, range[3])), group } },
     virt_text_pos = 'eol',
     virt_lines = #below > 0 and below or nil,
     hl_mode = 'combine',

@@ -1,0 +1,43 @@
+--- Text of agents, files and the image, made fit for a window: no character of it is hidden, turns other text round, or ends a line that is one.
+local M = {}
+
+-- Code points that Neovim gives no cell, or has change others. Those that it spells out itself (controls, marks of direction) are among them:
+-- a terminal may be asked to draw what Neovim of another version passes on.
+local HIDDEN = {
+  { 0x00, 0x08 }, { 0x0b, 0x1f }, { 0x7f, 0x9f }, { 0xad, 0xad }, { 0x34f, 0x34f }, { 0x61c, 0x61c }, { 0x115f, 0x1160 }, { 0x17b4, 0x17b5 },
+  { 0x180b, 0x180f }, { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0x2800, 0x2800 }, { 0x3164, 0x3164 }, { 0xfe00, 0xfe0f },
+  { 0xfeff, 0xfeff }, { 0xffa0, 0xffa0 }, { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe01ef },
+}
+
+local function spelled(char)
+  local point = vim.fn.char2nr(char, true)
+  for _, range in ipairs(HIDDEN) do
+    if range[1] <= point and point <= range[2] then return ('\\u{%x}'):format(point) end
+  end
+end
+
+--- The text with what is not seen spelled out, as the server does it.
+---@param text string
+---@return string
+function M.visible(text)
+  if not text:find('[%c\127-\255]') then return text end
+  return (text:gsub('[%z\1-\127\194-\244][\128-\191]*', spelled))
+end
+
+--- The same in one line.
+---@param text string
+---@return string
+function M.line(text) return M.visible((text:gsub('%s*[\r\n]+%s*', ' '))) end
+
+--- The same as lines of a buffer, of a text or of lines that may have breaks in them.
+---@param text string|string[]
+---@return string[]
+function M.lines(text)
+  local lines = {}
+  for _, part in ipairs(type(text) == 'string' and { text } or text) do
+    for _, line in ipairs(vim.split(part, '\r?\n')) do table.insert(lines, M.visible(line)) end
+  end
+  return lines
+end
+
+return M
