@@ -2,18 +2,18 @@
 //! leaves.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::future::Future as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{broadcast, mpsc};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::handlers::Handlers;
+use super::outgoing::{self, Sender};
 use super::protocol::{Begin, Message, Request};
 use super::requests;
 use super::sources::Evaluated;
@@ -27,6 +27,8 @@ use crate::session::{ClientId, ClientInfo, Frontend, Session};
 
 /// The time in which evaluations end whose stops were aborted.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// The time limit for the image's answer about the stops that there are.
+const REREAD: Duration = Duration::from_secs(5);
 /// The number of evaluated texts that are kept for clients to read.
 const TEXTS: usize = 50;
 
@@ -36,7 +38,7 @@ pub(super) struct Connection {
     pub(super) client: ClientId,
     /// The name of the client's evaluation session.
     own: String,
-    out: mpsc::UnboundedSender<Message>,
+    out: Sender,
     pub(super) things: Mutex<Things>,
     pub(super) begin: Mutex<Begin>,
     /// True once the client has configured itself and is told of stops.
@@ -67,12 +69,12 @@ where
     let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "debugger".into() });
     // What editors are told of is not used here, and would accumulate.
     drop(feedback);
-    let (out, outgoing) = mpsc::unbounded_channel();
+    let (out, outgoing) = outgoing::channel();
     let connection = Arc::new(Connection {
         own: Frontend::Cli.session(client),
         session,
         client,
-        out,
+        out: out.clone(),
         things: Mutex::default(),
         begin: Mutex::default(),
         ready: AtomicBool::new(false),
@@ -81,8 +83,8 @@ where
         evaluations: Mutex::default(),
     });
     let mut writer = JoinSet::new();
-    writer.spawn(write_all(write, outgoing));
-    let mut work = JoinSet::new();
+    writer.spawn(outgoing.write_to(write));
+    let mut work = Handlers::new(out.clone());
     connection.catch_up().await;
     let mut frames = Frames::new(read);
     loop {
@@ -93,23 +95,19 @@ where
                         connection.respond(&request, Ok(json!({})));
                         break;
                     }
-                    Ok(request) => {
-                        let mut answered = Box::pin(answer(connection.clone(), request));
-                        // Requests begin in the order in which they came.
-                        if answered.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-                            work.spawn(answered);
-                        }
-                    }
+                    Ok(request) => work.start(&request, answer(connection.clone(), request.clone())),
                     Err(error) => connection.say(&format!("A message that is no request was dropped: {error}\n")),
                 },
                 Ok(Some(Frame::Malformed(why))) => connection.say(&format!("A message was dropped: {why}\n")),
                 Ok(None) | Err(_) => break,
             },
-            event = events.recv() => connection.on_stop_event(event),
-            Some(_) = work.join_next(), if !work.is_empty() => {}
+            event = events.recv() => connection.on_stop_event(event).await,
+            () = work.reap() => {}
+            () = out.closed() => break,
         }
     }
     connection.leave(&mut events, &mut work, abandoned).await;
+    drop((work, out));
     // The last sender is gone, so the writer ends when it has written what was said, unless the
     // client does not read.
     let _ = tokio::time::timeout(FAREWELL, writer.join_next()).await;
@@ -129,24 +127,13 @@ async fn answer(connection: Arc<Connection>, request: Request) {
     }
 }
 
-async fn write_all<W: AsyncWrite + Unpin>(mut write: W, mut outgoing: mpsc::UnboundedReceiver<Message>) {
-    let mut seq = 0;
-    while let Some(message) = outgoing.recv().await {
-        seq += 1;
-        // The reading side notices that the client has left.
-        if write.write_all(&message.framed(seq)).await.is_err() || write.flush().await.is_err() {
-            return;
-        }
-    }
-}
-
 impl Connection {
     fn respond(&self, request: &Request, result: Result<Value, String>) {
-        let _ = self.out.send(Message::response(request.seq, &request.command, result)); // the client may have left
+        self.out.send(Message::response(request.seq, &request.command, result));
     }
 
     pub(super) fn event(&self, name: &str, body: Value) {
-        let _ = self.out.send(Message::event(name, body)); // the client may have left
+        self.out.send(Message::event(name, body));
     }
 
     /// Shows a text in the client's console.
@@ -186,31 +173,50 @@ impl Connection {
         self.event("stopped", body);
     }
 
-    fn on_stop_event(&self, event: Result<StopEvent, broadcast::error::RecvError>) {
+    /// Compares the stops with those that there are, after events were missed. Events that are
+    /// still to come may be older than the answer: what they tell is known, or undone by another.
+    async fn catch_up_after(&self, missed: u64) {
+        tracing::info!(missed, "events of stops were missed by a debugger");
+        let answer = crate::steady::timeout(REREAD, self.session.query(DebugStops {})).await;
+        let Ok(Ok(answer)) = answer else {
+            return self.say(&format!(
+                "{missed} events of stops were missed, and the image does not answer. Start the debugger again to see the stops that there are.\n"
+            ));
+        };
+        let there: BTreeMap<u64, Stop> = answer.stops.into_iter().map(|stop| (stop.number, stop)).collect();
+        let known: Vec<u64> = lock(&self.stops).keys().copied().collect();
+        known.iter().filter(|number| !there.contains_key(number)).for_each(|number| self.stop_left(*number));
+        for stop in there.into_values().filter(|stop| !known.contains(&stop.number)) {
+            self.stopped(stop);
+        }
+    }
+
+    fn stopped(&self, stop: Stop) {
+        if stop.session.as_deref() == Some(&self.own) {
+            self.note_text(&stop);
+        }
+        if lock(&self.stops).insert(stop.number, stop.clone()).is_none() {
+            self.tell_of(&stop);
+        }
+    }
+
+    fn stop_left(&self, number: u64) {
+        let Some(stop) = lock(&self.stops).remove(&number) else { return };
+        let around = stop.parent.and_then(|parent| lock(&self.stops).get(&parent).cloned());
+        match around {
+            Some(around) => self.tell_of(&around),
+            None if self.ready.load(Ordering::SeqCst) => {
+                self.event("continued", json!({"threadId": thread_of(&stop), "allThreadsContinued": false}));
+            }
+            None => {}
+        }
+    }
+
+    async fn on_stop_event(&self, event: Result<StopEvent, broadcast::error::RecvError>) {
         match event {
-            Ok(StopEvent::Stopped(stop)) => {
-                if stop.session.as_deref() == Some(&self.own) {
-                    self.note_text(&stop);
-                }
-                lock(&self.stops).insert(stop.number, (*stop).clone());
-                self.tell_of(&stop);
-            }
-            Ok(StopEvent::Left(left)) => {
-                let Some(stop) = lock(&self.stops).remove(&left.stop) else { return };
-                let around = stop.parent.and_then(|parent| lock(&self.stops).get(&parent).cloned());
-                match around {
-                    Some(around) => self.tell_of(&around),
-                    None if self.ready.load(Ordering::SeqCst) => {
-                        self.event("continued", json!({"threadId": thread_of(&stop), "allThreadsContinued": false}));
-                    }
-                    None => {}
-                }
-            }
-            Err(broadcast::error::RecvError::Lagged(missed)) => {
-                self.say(&format!(
-                    "{missed} events of stops were missed. Start the debugger again to see the stops that there are.\n"
-                ));
-            }
+            Ok(StopEvent::Stopped(stop)) => self.stopped(*stop),
+            Ok(StopEvent::Left(left)) => self.stop_left(left.stop),
+            Err(broadcast::error::RecvError::Lagged(missed)) => self.catch_up_after(missed).await,
             // The sender lives as long as the session's image.
             Err(broadcast::error::RecvError::Closed) => {}
         }
@@ -253,15 +259,15 @@ impl Connection {
     async fn leave(
         self: Arc<Self>,
         events: &mut broadcast::Receiver<StopEvent>,
-        work: &mut JoinSet<()>,
+        work: &mut Handlers,
         abandoned: Duration,
     ) {
         self.ready.store(false, Ordering::SeqCst);
         let deadline = Instant::now() + abandoned;
         while self.own_stop().is_some() && !lock(&self.evaluations).is_empty() {
             tokio::select! {
-                event = events.recv() => self.on_stop_event(event),
-                Some(_) = work.join_next(), if !work.is_empty() => {}
+                event = events.recv() => self.on_stop_event(event).await,
+                () = work.reap() => {}
                 () = tokio::time::sleep_until(deadline) => break,
             }
         }
@@ -272,10 +278,12 @@ impl Connection {
                     // A stop that was left meanwhile is refused, and its event comes.
                     let _ = self.session.at_stop(DebugAbort { stop: stop.number }).await;
                     while self.own_stop().is_some_and(|own| own.number == stop.number) {
-                        self.on_stop_event(events.recv().await);
+                        self.on_stop_event(events.recv().await).await;
                     }
                 }
-                while !lock(&self.evaluations).is_empty() && work.join_next().await.is_some() {}
+                while !lock(&self.evaluations).is_empty() && !work.is_empty() {
+                    work.reap().await;
+                }
             };
             // What does not end is interrupted below.
             let _ = tokio::time::timeout(FAREWELL, ended).await;

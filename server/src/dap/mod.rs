@@ -5,6 +5,8 @@
 //! the report that an evaluation has which does not stop.
 
 mod connection;
+mod handlers;
+mod outgoing;
 mod protocol;
 mod requests;
 mod sources;

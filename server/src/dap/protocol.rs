@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// A request of the client.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct Request {
     pub(super) seq: u64,
     pub(super) command: String,
@@ -33,11 +33,21 @@ impl Message {
         Message(json!({"type": "event", "event": name, "body": body}))
     }
 
-    /// Returns the frame with its header.
-    pub(super) fn framed(mut self, seq: u64) -> Vec<u8> {
-        self.0["seq"] = json!(seq);
-        let body = self.0.to_string();
-        format!("Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    /// Returns the message as JSON without its closing brace: the number of the message is known
+    /// when it is written.
+    pub(super) fn into_body(self) -> Vec<u8> {
+        let mut text = self.0.to_string().into_bytes();
+        text.pop();
+        text
+    }
+
+    /// Returns the frame of a body with its header.
+    pub(super) fn framed(body: &[u8], seq: u64) -> Vec<u8> {
+        let end = format!(",\"seq\":{seq}}}");
+        let mut frame = format!("Content-Length: {}\r\n\r\n", body.len() + end.len()).into_bytes();
+        frame.extend_from_slice(body);
+        frame.extend_from_slice(end.as_bytes());
+        frame
     }
 }
 
@@ -125,7 +135,7 @@ mod tests {
     use super::*;
 
     fn text(message: Message) -> String {
-        String::from_utf8_lossy(&message.framed(3)).into_owned()
+        String::from_utf8_lossy(&Message::framed(&message.into_body(), 3)).into_owned()
     }
 
     #[test]
@@ -133,7 +143,7 @@ mod tests {
         let event = text(Message::event("stopped", json!({"threadId": 7, "reason": "exception"})));
         assert_eq!(
             event,
-            "Content-Length: 90\r\n\r\n{\"body\":{\"reason\":\"exception\",\"threadId\":7},\"event\":\"stopped\",\"seq\":3,\"type\":\"event\"}"
+            "Content-Length: 90\r\n\r\n{\"body\":{\"reason\":\"exception\",\"threadId\":7},\"event\":\"stopped\",\"type\":\"event\",\"seq\":3}"
                 .replace("90", &event.split("\r\n\r\n").last().unwrap_or_default().len().to_string())
         );
         let refused = text(Message::response(5, "continue", Err("é".into())));

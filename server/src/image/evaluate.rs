@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use tokio::sync::{broadcast, mpsc};
 
+use super::api::debug::{DebugStops, Stops};
 use super::api::{EvalParams, LoadSystemParams, Operation};
 use super::instance::Instance;
 use super::link::{Call, CallError, Listener, lock};
@@ -55,7 +56,15 @@ impl Work {
             Some((within, stops)) => {
                 let limit = within.saturating_add(self.grace);
                 let id = call.id();
-                match while_running(limit, stops, id, call.result()).await {
+                let instance = self.instance.clone();
+                let reread = || {
+                    let instance = instance.clone();
+                    async move {
+                        let call = instance.link.call(DebugStops::NAME, &DebugStops {}, None, Listener::None);
+                        call.ok()?.result::<Stops>().await.ok().map(|answer| answer.stops)
+                    }
+                };
+                match while_running(limit, stops, id, call.result(), reread).await {
                     Some(answer) => answer,
                     None => {
                         let reason = format!(

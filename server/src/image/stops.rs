@@ -1,5 +1,6 @@
 //! The stops of the image's programs, as events, and the time that an evaluation runs between them.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -11,6 +12,9 @@ use super::api::debug::Stop;
 
 /// The number of events that a slow receiver may be behind.
 pub(crate) const BEHIND: usize = 1024;
+
+/// The time limit for the image's answer about the stops that there are.
+const REREAD: Duration = Duration::from_secs(5);
 
 /// A program stopped, or left a stop.
 #[derive(Debug, Clone)]
@@ -44,19 +48,22 @@ impl StopEvent {
 }
 
 /// Waits for the answer of an evaluation for as long as the evaluation runs: the time in stops does
-/// not count. `None`: the time is over.
-pub(crate) async fn while_running<T>(
+/// not count. `None`: the time is over. `reread` asks the image for the stops that there are, which
+/// is done when events were missed; `None`: it does not answer.
+pub(crate) async fn while_running<T, R: Future<Output = Option<Vec<Stop>>>>(
     limit: Duration,
     mut events: broadcast::Receiver<StopEvent>,
     evaluation: u64,
     answer: impl Future<Output = T>,
+    reread: impl Fn() -> R,
 ) -> Option<T> {
     tokio::pin!(answer);
-    let (mut left, mut depth) = (limit, 0_usize);
+    // Numbers, and not their count: events that are still to come may be older than what is reread.
+    let (mut left, mut stops) = (limit, HashSet::new());
     loop {
         let began = Instant::now();
         let clock = async {
-            if depth > 0 {
+            if !stops.is_empty() {
                 std::future::pending::<()>().await;
             }
             crate::steady::sleep(left).await;
@@ -67,13 +74,24 @@ pub(crate) async fn while_running<T>(
             event = events.recv() => event,
             () = clock => return None,
         };
-        if depth == 0 {
+        if stops.is_empty() {
             left = left.saturating_sub(began.elapsed());
         }
         match event {
-            Ok(event @ StopEvent::Stopped(_)) if event.of(evaluation) => depth += 1,
-            Ok(event @ StopEvent::Left(_)) if event.of(evaluation) => depth = depth.saturating_sub(1),
-            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+            Ok(event) if !event.of(evaluation) => {}
+            Ok(StopEvent::Stopped(stop)) => drop(stops.insert(stop.number)),
+            Ok(StopEvent::Left(left)) => drop(stops.remove(&left.stop)),
+            Err(broadcast::error::RecvError::Lagged(_)) => {
+                let there = tokio::select! {
+                    biased;
+                    answer = &mut answer => return Some(answer),
+                    there = crate::steady::timeout(REREAD, reread()) => there.ok().flatten(),
+                };
+                let own = |stop: Stop| (stop.evaluation.as_u64() == Some(evaluation)).then_some(stop.number);
+                if let Some(there) = there {
+                    stops = there.into_iter().filter_map(own).collect();
+                }
+            }
             // The sender lives as long as the image's runtime.
             Err(broadcast::error::RecvError::Closed) => return crate::steady::timeout(left, answer).await.ok(),
         }
@@ -85,7 +103,11 @@ mod tests {
     use super::*;
 
     fn stopped(evaluation: u64) -> StopEvent {
-        StopEvent::Stopped(Box::new(Stop {
+        StopEvent::Stopped(Box::new(stop(evaluation)))
+    }
+
+    fn stop(evaluation: u64) -> Stop {
+        Stop {
             number: 1,
             evaluation: evaluation.into(),
             session: None,
@@ -99,7 +121,11 @@ mod tests {
             holds: Vec::new(),
             frames: 0,
             more_frames: false,
-        }))
+        }
+    }
+
+    async fn unasked() -> Option<Vec<Stop>> {
+        None
     }
 
     fn left(evaluation: u64) -> StopEvent {
@@ -118,7 +144,7 @@ mod tests {
     async fn the_time_in_a_stop_does_not_count() {
         let (sender, receiver) = broadcast::channel(BEHIND);
         sender.send(stopped(7)).unwrap();
-        assert_eq!(while_running(Duration::ZERO, receiver, 7, later()).await, Some(1));
+        assert_eq!(while_running(Duration::ZERO, receiver, 7, later(), unasked).await, Some(1));
     }
 
     #[tokio::test]
@@ -126,13 +152,27 @@ mod tests {
         let (sender, receiver) = broadcast::channel(BEHIND);
         sender.send(stopped(7)).unwrap();
         sender.send(left(7)).unwrap();
-        assert_eq!(while_running(Duration::ZERO, receiver, 7, std::future::pending::<()>()).await, None);
+        assert_eq!(while_running(Duration::ZERO, receiver, 7, std::future::pending::<()>(), unasked).await, None);
     }
 
     #[tokio::test]
     async fn stops_of_others_do_not_count() {
         let (sender, receiver) = broadcast::channel(BEHIND);
         sender.send(stopped(8)).unwrap();
-        assert_eq!(while_running(Duration::ZERO, receiver, 7, std::future::pending::<()>()).await, None);
+        assert_eq!(while_running(Duration::ZERO, receiver, 7, std::future::pending::<()>(), unasked).await, None);
+    }
+
+    /// Events that were missed are made up for by what there is now.
+    #[tokio::test]
+    async fn stops_whose_events_were_missed_count() {
+        for (there, expected) in [(vec![stop(7)], Some(1)), (vec![stop(8)], None), (Vec::new(), None)] {
+            let (sender, receiver) = broadcast::channel(2);
+            for event in [stopped(7), stopped(8), left(8), stopped(8), left(8)] {
+                sender.send(event).unwrap();
+            }
+            let answer = async { if expected.is_some() { later().await } else { std::future::pending().await } };
+            let reread = || std::future::ready(Some(there.clone()));
+            assert_eq!(while_running(Duration::ZERO, receiver, 7, answer, reread).await, expected, "{there:?}");
+        }
     }
 }

@@ -1,0 +1,98 @@
+//! The messages to a client, with a bound on what it has not read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::protocol::Message;
+
+/// The largest number of bytes that wait for a client; beyond it the connection is closed.
+const UNREAD: usize = 64 << 20;
+
+/// Queues messages. Clones share the queue.
+#[derive(Debug, Clone)]
+pub(super) struct Sender {
+    queue: mpsc::UnboundedSender<Vec<u8>>,
+    unread: Arc<AtomicUsize>,
+    closed: CancellationToken,
+}
+
+/// The other end of the queue.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    queue: mpsc::UnboundedReceiver<Vec<u8>>,
+    unread: Arc<AtomicUsize>,
+    closed: CancellationToken,
+}
+
+pub(super) fn channel() -> (Sender, Outgoing) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let (unread, closed) = (Arc::<AtomicUsize>::default(), CancellationToken::new());
+    (
+        Sender { queue: sender, unread: unread.clone(), closed: closed.clone() },
+        Outgoing { queue: receiver, unread, closed },
+    )
+}
+
+impl Sender {
+    /// Queues a message. Nothing is queued after the end of the connection.
+    pub(super) fn send(&self, message: Message) {
+        if self.closed.is_cancelled() {
+            return;
+        }
+        let body = message.into_body();
+        let unread = self.unread.fetch_add(body.len(), Ordering::Relaxed) + body.len();
+        if unread > UNREAD {
+            tracing::warn!("a debugger has not read {unread} bytes: giving it up");
+            return self.closed.cancel();
+        }
+        let _ = self.queue.send(body); // the client may have left
+    }
+
+    /// Resolves when the client does not read, or cannot be written to.
+    pub(super) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+}
+
+impl Outgoing {
+    /// Writes what is queued, until the last sender is gone or the connection has ended.
+    pub(super) async fn write_to<W: AsyncWrite + Unpin>(mut self, mut write: W) {
+        let mut seq = 0;
+        while let Some(body) = self.queue.recv().await {
+            seq += 1;
+            let frame = Message::framed(&body, seq);
+            let written = async {
+                write.write_all(&frame).await?;
+                write.flush().await
+            };
+            if written.await.is_err() {
+                return self.closed.cancel();
+            }
+            self.unread.fetch_sub(body.len(), Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_given_up() {
+        let (_ours, theirs) = tokio::io::duplex(16);
+        let (sender, outgoing) = channel();
+        let writer = tokio::spawn(outgoing.write_to(theirs));
+        let text = "x".repeat(UNREAD / 4);
+        for _ in 0..8 {
+            sender.send(Message::event("output", json!({"output": text})));
+        }
+        sender.closed().await;
+        assert!(sender.unread.load(Ordering::Relaxed) < UNREAD * 3 / 2, "and nothing more is kept");
+        writer.abort();
+    }
+}
