@@ -13,5 +13,5 @@
  "reload/notes" "reload/packages" "reload/snapshot" "reload/changes" "reload/undo" "reload/digest" "reload/compile"
  "reload/report" "reload/sources" "ops/reload" "ops/eval-in-copy" "ops/try-code"
  "expand/environment" "expand/walk" "expand/text" "expand/plain" "ops/macroexpand" "ops/find-name"
- "ops/browse" "ops/threads"
+ "ops/browse" "ops/threads" "ops/reading"
  "debug/references" "debug/parts" "debug/shape" "debug/frames" "debug/places" "ops/inspect" "ops/debug")

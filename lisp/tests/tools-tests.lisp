@@ -35,3 +35,20 @@
     (ok (< (length (events image "trace")) 2000))
     (ok (text-contains "TRACED-ONE" (path (call image "untrace" "session" "mine") "result" "stdout" "text")))
     (is equal "" (path (evaluated image "(traced-one 6)" :session "mine") "stderr" "text"))))
+
+(deftest how-a-session-reads
+  (with-image (image)
+    (flet ((reading (session) (path (call image "session-reading" "session" session) "result")))
+      (is equal "COMMON-LISP-USER" (path (reading "none") "package"))
+      (is equal '() (coerce (path (reading "none") "syntax") 'list))
+      (evaluated image "(in-package :keyword)" :session "plain")
+      (is equal "KEYWORD" (path (reading "plain") "package"))
+      (is equal '() (coerce (path (reading "plain") "syntax") 'list))
+      (evaluated image "(progn (set-dispatch-macro-character #\\# #\\? (lambda (s c n) (declare (ignore s c n)) 1))
+                               (set-macro-character #\\! #'identity) (make-dispatch-macro-character #\\$)
+                               (setf (readtable-case *readtable*) :preserve))"
+                 :session "own")
+      (is equal '("readtable-case :PRESERVE" "!" "#?" "$") (coerce (path (reading "own") "syntax") 'list))
+      (evaluated image "(setf *read-base* 16)" :session "hex")
+      (is equal '("*read-base* 16") (coerce (path (reading "hex") "syntax") 'list))
+      (is equal '() (coerce (path (reading "none") "syntax") 'list)))))

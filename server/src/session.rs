@@ -67,8 +67,8 @@ use record::outcome_line;
 pub use source_files::{FileError, SourceFile, Unsaved};
 pub use status::describe as describe_image;
 pub use types::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, Frontend, Level, OpenDocument,
-    Snapshot, Status, SystemReport,
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, Frontend, Level, LoadRequest,
+    OpenDocument, Snapshot, Status, SystemReport,
 };
 
 /// A handle on the workspace's session. Clones share the session.
@@ -318,14 +318,13 @@ impl Session {
     pub fn load_system(
         &self,
         client: ClientId,
-        system: String,
-        force: bool,
+        load: LoadRequest,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> impl Future<Output = Result<LoadSystemOutcome, ImageError>> + Send + use<> {
         let (image, provenance, who) =
             (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
-        let (what, name) = (format!("loading the system {system}"), system.clone());
-        let work = settle(self.ask(|reply| Event::LoadSystem { client, system, force, progress, reply }));
+        let (what, name) = (format!("loading the system {}", load.system), load.system.clone());
+        let work = settle(self.ask(|reply| Event::LoadSystem { client, load, progress, reply }));
         self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
             if loaded.loaded {
                 // There may be many files; the caller of the load does not wait for them.

@@ -100,7 +100,12 @@ async fn output_streams_while_it_runs_and_descriptors_belong_to_their_evaluation
 async fn a_missing_system_is_an_outcome_and_the_image_ends_with_its_last_handle() {
     let mut house = House::new();
     let pid = house.ready().await;
-    let params = LoadSystemParams { system: "no-such-system-anywhere".into(), asd_files: Vec::new(), force: false };
+    let params = LoadSystemParams {
+        system: "no-such-system-anywhere".into(),
+        asd_files: Vec::new(),
+        force: false,
+        allowed: None,
+    };
     let outcome = soon(house.image.load_system(params, None)).await.unwrap();
     assert!(!outcome.loaded);
     assert!(outcome.outcome.error.is_some(), "{outcome:?}");

@@ -29,7 +29,7 @@ fn write_system(house: &House, name: &str, code: &str) -> LoadSystemParams {
     let asd = directory.join(format!("{name}.asd"));
     fs::write(&asd, format!("(defsystem {name:?} :components ((:file \"{name}-source\")))")).unwrap();
     fs::write(directory.join(format!("{name}-source.lisp")), code).unwrap();
-    LoadSystemParams { system: name.into(), asd_files: vec![asd], force: false }
+    LoadSystemParams { system: name.into(), asd_files: vec![asd], force: false, allowed: None }
 }
 
 async fn restored(house: &mut House) -> (String, Vec<String>, Vec<(String, String)>) {

@@ -69,7 +69,7 @@ async fn it_has_the_systems_that_were_loaded_through_consort() {
     // A thread that a system leaves running is ended before the check: it would not be confined.
     let source = "(defun loaded-function () 1)\n(defvar *thread* (sb-thread:make-thread (lambda () (loop (sleep 1)))))";
     fs::write(house.workspace.path().join("loaded.lisp"), source).unwrap();
-    let params = LoadSystemParams { system: "loaded".into(), asd_files: vec![asd], force: false };
+    let params = LoadSystemParams { system: "loaded".into(), asd_files: vec![asd], force: false, allowed: None };
     assert!(soon(house.image.load_system(params, None)).await.unwrap().loaded);
     assert_eq!(codes(&edited(&house, code).await), []);
     until(|| !lives(kept)).await;
@@ -135,7 +135,7 @@ async fn it_refuses_where_a_thread_would_not_be_confined() {
                          :name "stubborn thread")
   (sb-thread:wait-on-semaphore deaf))"#;
     fs::write(house.workspace.path().join("stubborn.lisp"), source).unwrap();
-    let params = LoadSystemParams { system: "stubborn".into(), asd_files: vec![asd], force: false };
+    let params = LoadSystemParams { system: "stubborn".into(), asd_files: vec![asd], force: false, allowed: None };
     assert!(soon(house.image.load_system(params, None)).await.unwrap().loaded);
     let refused = soon(house.checker.check(text("(defun f () 1)"))).await;
     let Err(ImageError::Refused { kind, message }) = &refused else { panic!("{refused:?}") };

@@ -235,11 +235,13 @@
 (define-operation "reload-sources" :thread (id params)
   ;; Asked before a person is: nothing is loaded, and nothing of the user's runs.
   (let ((package (param params "package" 'string :default nil))
-        (system (param params "system" 'string :default nil)))
-    (object "files" (coerce (if package
+        (system (let ((name (param params "system" 'string :default nil))) (and name (string-downcase name))))
+        (asd-files (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #()))))
+    (object "loaded" (bool (and system (nothing-to-load-p system asd-files)))
+            "files" (coerce (if package
                                 (let ((package (find-package-named package)))
                                   (package-files (if (param params "recursive" 'boolean :default nil) (packages-using package) (list package)) (take-snapshot)))
-                                (known-system-files (string-downcase system)))
+                                (known-system-files system))
                             'vector))))
 
 (define-operation "reload-package" :thread (id params)

@@ -29,14 +29,17 @@
   "SYSTEM's own test-op, as one test: what to do when no framework tells more."
   (make-test-case system '() (lambda () (asdf:test-system system) (values "passed" 0 '()))))
 
-(defun load-tests (id system asd-files)
-  "Load SYSTEM and its test systems; their names."
-  (load-by-all-means id system asd-files nil)
-  (call-with-asd-files asd-files
-                       (lambda ()
-                         (let ((names (test-system-names system)))
-                           (dolist (name names (cons system names))
-                             (load-by-all-means id name asd-files nil))))))
+(defun load-tests (id system asd-files allowed)
+  "Load SYSTEM and its test systems, of ALLOWED files; their names."
+  (call-allowing
+   allowed
+   (lambda ()
+     (load-by-all-means id system asd-files nil)
+     (call-with-asd-files asd-files
+                          (lambda ()
+                            (let ((names (test-system-names system)))
+                              (dolist (name names (cons system names))
+                                (load-by-all-means id name asd-files nil))))))))
 
 (defun cases-meant (framework systems files &key suite test package)
   "The tests that are meant, and the framework they are of."
@@ -62,11 +65,12 @@ are done, how many there are, and the test."
          (test (param params "test" 'string :default nil))
          (framework (param params "framework" 'string :default nil))
          (asd-files (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #())))
+         (allowed (allowed-param params))
          (results '())
          (kind nil))
     (let ((how (call-evaluating
                 (lambda ()
-                  (let* ((systems (and system (load-tests (evaluation-id evaluation) (string-downcase system) asd-files)))
+                  (let* ((systems (and system (load-tests (evaluation-id evaluation) (string-downcase system) asd-files allowed)))
                          (files (mapcan #'system-files (copy-list systems))))
                     (multiple-value-bind (cases found) (cases-meant framework systems files :suite suite :test test :package package)
                       (setf kind found)

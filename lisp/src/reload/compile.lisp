@@ -88,15 +88,13 @@
       (funcall load))))
 
 (defmethod asdf:perform :around ((operation asdf:load-op) (component asdf:cl-source-file))
-  (when *compiling*
-    (check-allowed (asdf:component-pathname component)))
+  (check-allowed (asdf:component-pathname component))
   (if *compiling*
       (call-loading (lambda () (call-next-method)))
       (call-next-method)))
 
 (defmethod asdf:perform :around ((operation asdf:compile-op) (component asdf:cl-source-file))
-  (when *compiling*
-    (check-allowed (asdf:component-pathname component)))
+  (check-allowed (asdf:component-pathname component))
   (call-next-method))
 
 (defun settle-reload (condition)

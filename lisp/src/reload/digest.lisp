@@ -79,11 +79,12 @@
 
 ;;; What may be loaded
 
-(defstruct (allowed (:constructor make-allowed (files within)))
-  "The contents that a person was asked about: a table from true names to digests. Files below WITHIN, the workspace, that are not in it are none of them."
-  (files nil :type hash-table) (within "" :type string))
+(defstruct (allowed (:constructor make-allowed (files within &optional asked)))
+  "The contents that a person was asked about: a table from true names to digests. Files below WITHIN, the workspace, that are not in it are none of them;
+unless ASKED, the second of Unix time of the question, is given: then they are those to which nothing was done since."
+  (files nil :type hash-table) (within "" :type string) (asked nil :type (or null integer)))
 
-(defvar *allowed* nil "What this thread's reload may load; NIL: whatever is there.")
+(defvar *allowed* nil "What this thread's load or reload may load; NIL: whatever is there.")
 
 (defun allowed-param (params)
   "What the parameter `allowed` says, or NIL."
@@ -91,19 +92,40 @@
     (when (object-p allowed)
       (let ((files (make-hash-table :test #'equal)))
         (map nil (lambda (pair) (setf (gethash (aref pair 0) files) (aref pair 1))) (param allowed "files" 'vector))
-        (make-allowed files (param allowed "within" 'string))))))
+        (make-allowed files (param allowed "within" 'string) (param allowed "asked" 'integer :default nil))))))
+
+(defun untouched-since-p (name within second)
+  "Whether nothing was done since SECOND of Unix time to the file NAME below WITHIN, a directory's name with its slash, nor to the directories and links
+between: one that takes the place of another has a new time of change, which only the system sets."
+  (loop for end = (length name) then (position #\/ name :end end :from-end t)
+        while (and end (>= end (length within)))
+        always (< (sb-posix:stat-ctime (sb-posix:lstat (subseq name 0 end))) second)))
 
 (defun check-allowed (pathname)
   "Fail when what is in the file is not what was allowed."
   (let ((true (and *allowed* (ignore-errors (probe-file pathname)))))
     (when true
-      (let* ((name (sb-ext:native-namestring true)) (digest (gethash name (allowed-files *allowed*))) (within (allowed-within *allowed*)))
+      (let* ((name (sb-ext:native-namestring true)) (digest (gethash name (allowed-files *allowed*)))
+             (within (allowed-within *allowed*)) (asked (allowed-asked *allowed*))
+             ;; A link in the workspace is of the workspace, wherever it leads to now.
+             (names (remove-if-not (lambda (name) (eql (mismatch within name) (length within)))
+                                   (adjoin name (list (sb-ext:native-namestring (translate-logical-pathname pathname))) :test #'string=))))
         (cond (digest
                (unless (equal digest (digest-of-file true))
                  (fail-reload "FILE_CHANGED" "~A was changed since it was allowed. Call again to have it decided anew" name)))
-              ((eql (mismatch within name) (length within))
+              ((null names))
+              (asked
+               (unless (ignore-errors (every (lambda (name) (untouched-since-p name within asked)) names))
+                 (fail-reload "FILE_CHANGED" "~A was changed, moved or made since a person was asked. Call again to have it decided anew" name)))
+              (t
                (fail-reload "FILE_CHANGED" "~A was not among the files that were allowed: it is new, or of another system, which load-system loads first. Call again to have it decided anew"
                             name)))))))
+
+(defun call-allowing (allowed function)
+  "Call FUNCTION, which loads systems, where nothing but ALLOWED may be loaded; NIL: whatever is there."
+  (let ((*allowed* allowed))
+    (check-allowed-systems)
+    (funcall function)))
 
 (defun check-allowed-systems ()
   "The same for all files that define systems, which ASDF reads when it likes."

@@ -73,6 +73,40 @@ and no .asd is read, which would run what is in it."
       (visit system))
     (reverse files)))
 
+(defun definition-changed-p (system)
+  "Whether the file that defines SYSTEM may be newer than its definition."
+  (let ((read (ignore-errors (asdf/action:component-operation-time (asdf:make-operation 'asdf:define-op) system)))
+        (written (ignore-errors (file-write-date (asdf:system-source-file system)))))
+    (and (realp read) written (> written read))))
+
+(defun nothing-to-load-p (system asd-files)
+  "Whether loading the system called SYSTEM and its test systems loads nothing, as far as ASDF knows them now: they are loaded, and no file of theirs, nor
+of the systems that they depend on, may be newer. None is looked for, and no .asd is read."
+  (let* ((loaded (asdf:already-loaded-systems))
+         (tests (or (declared-test-systems (asdf:registered-system system))
+                    (remove-if-not (lambda (name)
+                                     (or (asdf:registered-system name)
+                                         (and (not (find #\/ name)) (asd-file-for name asd-files))))
+                                   (usual-test-systems system))))
+         (seen '()))
+    (labels ((loaded-p (name) (member name loaded :test #'string=))
+             (current-p (component)
+               (typecase component
+                 (asdf:parent-component (every #'current-p (asdf:component-children component)))
+                 (asdf:cl-source-file (not (changed-since-load-p component)))
+                 (t t)))
+             (settled-p (name)
+               (or (member name seen :test #'string=)
+                   (let ((system (asdf:registered-system name)))
+                     (push name seen)
+                     (and (not (definition-changed-p system))
+                          (current-p system)
+                          (loop for dependency in (asdf:system-depends-on system)
+                                for needed = (dependency-name dependency)
+                                always (or (null needed) (not (loaded-p needed)) (settled-p needed))))))))
+      (loop for name in (cons system tests)
+            always (and (loaded-p name) (settled-p name))))))
+
 (defun in-load-order (files)
   "FILES, names, as (NAME . COMPONENT): in the order in which the systems they belong to load them, then those that belong to none, as (NAME . NIL)."
   (let ((wanted (make-hash-table :test #'equal)) (ordered '()))

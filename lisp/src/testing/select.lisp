@@ -28,17 +28,22 @@
 
 ;;; Systems
 
+(defun declared-test-systems (system)
+  "The names of the systems that `test-op` of SYSTEM, as ASDF has it, is handed on to."
+  (let ((entry (find-if (lambda (entry) (member (first entry) '(asdf:test-op :test-op)))
+                        (ignore-errors (funcall (find-symbol "COMPONENT-IN-ORDER-TO" "ASDF") system)))))
+    (loop for (operation . names) in (rest entry)
+          when (member operation '(asdf:test-op asdf:load-op :test-op :load-op))
+            append (mapcar #'system-name-text names))))
+
+(defun usual-test-systems (system)
+  "The names that the test systems of the system called SYSTEM usually have."
+  (mapcar (lambda (suffix) (concatenate 'string system suffix)) '("/tests" "/test" "-tests" "-test" ".test" ".tests")))
+
 (defun test-system-names (system)
   "The systems that `test-op` of SYSTEM is handed on to; else those that are called as test systems are, if they can be found."
-  (let* ((entry (find-if (lambda (entry) (member (first entry) '(asdf:test-op :test-op)))
-                         (ignore-errors (funcall (find-symbol "COMPONENT-IN-ORDER-TO" "ASDF") (asdf:find-system system)))))
-         (named (loop for (operation . names) in (rest entry)
-                      when (member operation '(asdf:test-op asdf:load-op :test-op :load-op))
-                        append (mapcar #'system-name-text names)))
-         (usual (loop for suffix in '("/tests" "/test" "-tests" "-test" ".test" ".tests")
-                      for name = (concatenate 'string system suffix)
-                      when (asdf:find-system name nil) collect name)))
-    (or named usual)))
+  (or (declared-test-systems (ignore-errors (asdf:find-system system)))
+      (remove-if-not (lambda (name) (asdf:find-system name nil)) (usual-test-systems system))))
 
 (defun system-name-text (name)
   (typecase name

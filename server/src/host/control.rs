@@ -14,7 +14,7 @@ use super::election::{self, Connected};
 use super::hello;
 use super::serve::{Connection, Lifetime};
 use crate::fault::{self, Call};
-use crate::session::{CheckRequest, CheckSystemRequest, ClientInfo, EvalRequest, Frontend, Session};
+use crate::session::{CheckRequest, CheckSystemRequest, ClientInfo, EvalRequest, Frontend, LoadRequest, Session};
 
 /// The limit of a request, in bytes: a check contains a whole file.
 const MAX_REQUEST: u64 = 64 << 20;
@@ -237,7 +237,8 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
                 }
                 Request::LoadSystem { system, force } => {
                     let (progress, sent) = forward(replies, step);
-                    let answer = session.load_system(client, system, force, Some(progress)).await;
+                    let answer =
+                        session.load_system(client, LoadRequest { system, force, allowed: None }, Some(progress)).await;
                     sent.all().await;
                     result(answer)
                 }

@@ -8,6 +8,7 @@ pub mod election;
 pub mod hello;
 pub mod log;
 mod memory;
+mod peer_process;
 pub mod runtime_dir;
 pub mod serve;
 pub mod services;

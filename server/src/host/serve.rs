@@ -36,6 +36,8 @@ pub struct Connection {
     pub hello: Hello,
     /// The connection, for the front end's own protocol from here on.
     pub stream: UnixStream,
+    /// The id of the client's process, by the kernel's word.
+    pub process: Option<u32>,
 }
 
 /// The services that a host offers on its connections.
@@ -216,11 +218,11 @@ pub async fn leave(elected: Elected, services: Arc<dyn Services>) {
 /// Serves one connection: checks the user and the hello, then calls the front end.
 async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: Arc<Lifetime>) {
     let ours = rustix::process::getuid().as_raw();
-    match stream.peer_cred() {
-        Ok(peer) if peer.uid() == ours => {}
+    let process = match stream.peer_cred() {
+        Ok(peer) if peer.uid() == ours => peer.pid().and_then(|process| u32::try_from(process).ok()),
         Ok(peer) => return tracing::warn!("a connection of user {} was refused", peer.uid()),
         Err(error) => return tracing::warn!("a connection without credentials was refused: {error}"),
-    }
+    };
     let hello = match crate::steady::timeout(HELLO_WAIT, read_hello(&mut stream)).await {
         Ok(Ok(Some(hello))) => hello,
         // A process checked whether a host runs.
@@ -263,7 +265,7 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
     let (frontend, any_version) = (hello.frontend, hello.any_version);
     // A task of its own: a panic in a front end (tower-lsp's transport, when a client vanishes
     // during a request) disconnects only that client.
-    let task = AbortOnDrop(tokio::spawn(services.open(Connection { hello, stream }, lifetime)));
+    let task = AbortOnDrop(tokio::spawn(services.open(Connection { hello, stream, process }, lifetime)));
     let ended = task.join().await;
     drop(presence);
     match ended {

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::control;
 use super::hello::Protocol;
+use super::peer_process;
 use super::runtime_dir::RuntimeDir;
 use super::serve::{Connection, Lifetime, Services};
 use crate::config::Config;
@@ -72,8 +73,9 @@ impl Services for SharedImage {
         match connection.hello.frontend {
             Protocol::Lsp => {
                 let (read, write) = connection.stream.into_split();
+                let process = connection.process.map(peer_process::describe);
                 Box::pin(async {
-                    let ended = lsp::serve(session, read, write).await;
+                    let ended = lsp::serve_process(session, read, write, process).await;
                     tracing::debug!(?ended, "an editor's connection ended");
                 })
             }

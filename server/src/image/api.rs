@@ -7,6 +7,7 @@ pub mod debug;
 pub mod eval_copy;
 pub mod expand;
 pub mod names;
+pub mod reading;
 pub mod reload;
 pub mod symbols;
 pub mod texts;
@@ -153,6 +154,9 @@ pub struct LoadSystemParams {
     pub asd_files: Vec<PathBuf>,
     /// True to reload everything in the system.
     pub force: bool,
+    /// The contents that may be loaded; `None`: the files as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<reload::Allowed>,
 }
 
 /// The facts that `status` reports from inside the image.

@@ -63,7 +63,7 @@ impl Plan {
     /// Notes that a system was loaded; a system that is loaded again keeps its place.
     pub(crate) fn remember(&mut self, params: LoadSystemParams) {
         self.revision += 1;
-        let params = LoadSystemParams { force: false, ..params };
+        let params = LoadSystemParams { force: false, allowed: None, ..params };
         match self.systems.iter_mut().find(|known| known.system == params.system) {
             Some(known) => *known = params,
             None => self.systems.push(params),

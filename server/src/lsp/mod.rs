@@ -47,7 +47,19 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
+    serve_process(session, read, write, None).await
+}
+
+/// [`serve`], for an editor whose process is known: its program and id, for a person.
+pub async fn serve_process<R, W>(session: Session, read: R, write: W, process: Option<String>) -> Ended
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
     let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "an editor".into() });
+    if let Some(process) = process {
+        session.is_process(client, process);
+    }
     let _attached = Attached { session: session.clone(), client };
     let (peer, outgoing) = Peer::new();
     let connection = Connection::new(session, client, peer.clone(), feedback);

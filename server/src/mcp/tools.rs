@@ -114,12 +114,36 @@ pub(crate) trait Tool {
         std::future::ready(None)
     }
 
+    /// How the tool reads the code in its arguments, which a person is told with the code.
+    fn reads(_: &Self::Input) -> Option<Reads> {
+        None
+    }
+
     /// The error in the arguments, if a contract specifies its text.
     fn refuses(_: &JsonObject) -> Option<Failure> {
         None
     }
 
     fn call(call: Call, input: Self::Input) -> impl Future<Output = Reply<Self::Output>> + Send;
+}
+
+/// How a tool reads code.
+#[derive(Debug)]
+pub(crate) enum Reads {
+    /// With the settings of the client's session, in its package unless one is given.
+    InSession(Option<String>),
+    /// With the image's settings, in this package.
+    InImage(String),
+}
+
+impl Reads {
+    /// The arguments of [`Session::reading`].
+    fn place(&self, client: ClientId) -> (Option<ClientId>, Option<&str>) {
+        match self {
+            Reads::InSession(package) => (Some(client), package.as_deref()),
+            Reads::InImage(package) => (None, Some(package)),
+        }
+    }
 }
 
 /// The context of a tool call.
@@ -155,6 +179,21 @@ impl Call {
             Some(permit) => self.session.recheck_sources(self.client, permit).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// [`Call::allowed_sources`] for a load, which is bound to the files when a person decided.
+    pub(crate) async fn allowed_to_load(&self) -> Result<Option<Sources>, Failure> {
+        if self.permit.as_ref().is_none_or(|permit| !permit.is_decided()) {
+            return Ok(None);
+        }
+        let refused = |why| Failure { kind: "refused".into(), message: format!("Refused: {why}.") };
+        self.allowed_sources().await.map_err(refused)
+    }
+
+    async fn is_read_as_approved(&self, reads: Option<&Reads>) -> Result<(), String> {
+        let (Some(permit), Some(reads)) = (&self.permit, reads) else { return Ok(()) };
+        let (by, package) = reads.place(self.client);
+        self.session.recheck_reading(self.client, by, package, permit).await
     }
 
     /// Writes to the audit log that a tool refuses an operation without a request for approval.
@@ -341,6 +380,15 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: Json
                     None => false,
                 };
                 let foreseen = if asks { T::foreseen(&call, &input).await } else { None };
+                let reads = if asks { T::reads(&input) } else { None };
+                let asked = match (asked, &reads) {
+                    (Some((class, subject)), Some(reads)) if subject.code.is_some() => {
+                        let (by, package) = reads.place(call.client);
+                        let reading = call.session.reading(by, package).await;
+                        Some((class, Subject { reading, ..subject }))
+                    }
+                    (asked, _) => asked,
+                };
                 let consent = match asked {
                     _ if foreseen.is_some() => Consent::Given(None),
                     Some((class, subject)) => consent::of(&mut call, T::NAME, class, subject, given).await,
@@ -350,9 +398,10 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: Json
                     (_, Some(reply)) => reply,
                     (Consent::Given(permit), None) => {
                         call.permit = permit;
-                        match doing {
-                            Some(doing) => logged::<T>(doing, call, input).await,
-                            None => T::call(call, input).await,
+                        match (call.is_read_as_approved(reads.as_ref()).await, doing) {
+                            (Err(why), _) => refused(format!("Refused: {why}.")),
+                            (Ok(()), Some(doing)) => logged::<T>(doing, call, input).await,
+                            (Ok(()), None) => T::call(call, input).await,
                         }
                     }
                     (Consent::Refused(message), None) => refused(message),

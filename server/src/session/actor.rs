@@ -217,9 +217,7 @@ impl Actor {
             Event::CheckSystem { client, request, progress, reply } => {
                 self.check_system(client, request, progress, reply);
             }
-            Event::LoadSystem { client, system, force, progress, reply } => {
-                self.load_system(client, system, force, progress, reply);
-            }
+            Event::LoadSystem { client, load, progress, reply } => self.load_system(client, load, progress, reply),
             Event::Run { client, what, kind, start } => self.run_operation(client, what, kind, start),
             Event::ApplyEdit { client, uri, version, edits, reply } => {
                 self.apply_edit(client, uri, version, edits, reply)
@@ -245,6 +243,7 @@ impl Actor {
             Event::AwaitRetry { state, pending } => self.await_retry(state, pending),
             Event::Withdrawn { client, bound } => self.withdrawn(client.0, &client.1, &bound),
             Event::Broken { client, bound, why } => self.note(client, &bound, false, "the file", Some(&why)),
+            Event::IsProcess { editor, process } => drop(self.approvals.processes.insert(editor, process)),
             Event::CanBeAsked { editor } => {
                 self.can_be_asked(editor);
                 self.ask_for_trust(editor);

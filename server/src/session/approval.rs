@@ -23,7 +23,9 @@ use tokio::sync::mpsc;
 pub use crate::config::approval::{Class, Setting};
 
 use super::event::Event;
-use super::{ClientId, Session};
+use super::{ClientId, Frontend, Session};
+use crate::ide::context::Backend as _;
+use crate::image::api::reading::{Reading, SessionReading};
 pub use crate::shown::safe;
 pub(super) use audit::{Audit, Entry};
 pub use bound_file::BoundFile;
@@ -140,11 +142,52 @@ impl Session {
         checked
     }
 
+    /// Returns the package and the syntax in which code would be read now: by a client's
+    /// evaluation session, or by the image (`None`). `package`: the package that is given. `None`
+    /// without an image.
+    pub async fn reading(&self, client: Option<ClientId>, package: Option<&str>) -> Option<Reading> {
+        let session = client.map(|client| Frontend::Mcp.session(client));
+        let reading = self.query(SessionReading { session }).await.ok()?;
+        Some(match package {
+            Some(package) => Reading { package: package.to_owned(), ..reading },
+            None => reading,
+        })
+    }
+
+    /// Checks that code is still read as the person who approved it was shown. `client`, `package`:
+    /// as for [`Session::reading`].
+    ///
+    /// # Errors
+    ///
+    /// The package or the syntax is another. The failure is written to the audit log.
+    pub async fn recheck_reading(
+        &self,
+        client: ClientId,
+        by: Option<ClientId>,
+        package: Option<&str>,
+        permit: &Grant,
+    ) -> Result<(), String> {
+        let Some(approved) = &permit.bound.wish.subject.reading else { return Ok(()) };
+        if self.reading(by, package).await.as_ref() == Some(approved) {
+            return Ok(());
+        }
+        let why = "the package or the readtable in which the code is read changed since it was allowed; nothing was done. Call again to have \
+                   it decided anew";
+        self.send(Event::Broken { client, bound: permit.bound.clone(), why: why.to_owned() });
+        Err(why.to_owned())
+    }
+
     /// Records in the audit log that a request was refused because of its file, before a person
     /// was asked.
     pub fn refused(&self, client: ClientId, wish: ApprovalRequest, why: &str) {
         let bound = Arc::new(BoundRequest::new(wish, self.workspace()));
         self.send(Event::Broken { client, bound, why: why.to_owned() });
+    }
+
+    /// Records the process of an editor: its program and id, for the people at other editors who
+    /// are told who answered.
+    pub fn is_process(&self, editor: ClientId, process: String) {
+        self.send(Event::IsProcess { editor, process });
     }
 
     /// Records that an editor shows questions, so that it can be asked.

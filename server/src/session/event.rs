@@ -12,8 +12,8 @@ use super::jobs::{Finished, Job, Jobs, Kind};
 use super::part::{Selected, Wanted};
 use super::trust_prompt::TrustAnswer;
 use super::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, OpenDocument, Snapshot, Status,
-    SystemReport,
+    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, LoadRequest, OpenDocument, Snapshot,
+    Status, SystemReport,
 };
 use crate::config::approval::Class;
 use crate::config::trust::Wish;
@@ -164,8 +164,7 @@ pub(super) enum Event {
     },
     LoadSystem {
         client: ClientId,
-        system: String,
-        force: bool,
+        load: LoadRequest,
         progress: Option<mpsc::UnboundedSender<Progress>>,
         reply: Reply<LoadSystemOutcome>,
     },
@@ -233,6 +232,10 @@ pub(super) enum Event {
         client: ClientId,
         bound: Arc<BoundRequest>,
         why: String,
+    },
+    IsProcess {
+        editor: ClientId,
+        process: String,
     },
     CanBeAsked {
         editor: ClientId,

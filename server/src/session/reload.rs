@@ -162,7 +162,12 @@ impl Session {
                 let workspace = self.workspace().to_owned();
                 let asd_files = tokio::task::spawn_blocking(move || AsdFiles::new(workspace).all()).await;
                 let asd_files = asd_files.unwrap_or_default();
-                let params = LoadSystemParams { system: system.clone(), asd_files: asd_files.clone(), force: false };
+                let params = LoadSystemParams {
+                    system: system.clone(),
+                    asd_files: asd_files.clone(),
+                    force: false,
+                    allowed: None,
+                };
                 change = Change::Files(Some(params));
                 let allowed = allowed.map(|sources| sources.allowed(self.workspace()));
                 run!(ReloadSystem { system, asd_files, force, allowed })
@@ -225,27 +230,40 @@ impl Session {
     ///
     /// `PACKAGE_NOT_FOUND`; there is no image to ask.
     pub async fn sources_of(&self, reload: &Reload) -> Result<Sources, Failure> {
-        let (ask, system) = match reload {
+        let ask = match reload {
             Reload::Package { package, recursive, .. } => {
-                (ReloadSources::Package { package: package.clone(), recursive: *recursive }, None)
+                ReloadSources::Package { package: package.clone(), recursive: *recursive }
             }
             Reload::System { system, .. } => {
-                (ReloadSources::System { system: system.to_lowercase() }, Some(system.to_lowercase()))
+                return self.system_sources(system, false).await.map(|(sources, _)| sources);
             }
             _ => return Ok(Sources::default()),
         };
         let known = self.query(ask).await.map_err(failure)?.files;
+        Ok(tokio::task::spawn_blocking(move || Sources::of(known)).await.unwrap_or_default())
+    }
+
+    /// Returns the sources that the reload or load of a system would load, and true if it would
+    /// load nothing, because the system and its test systems are loaded and unchanged.
+    /// `others`: with those of the workspace's other systems, on which it may depend.
+    ///
+    /// # Errors
+    ///
+    /// There is no image to ask.
+    pub async fn system_sources(&self, system: &str, others: bool) -> Result<(Sources, bool), Failure> {
+        let (system, workspace) = (system.to_lowercase(), self.workspace().to_owned());
+        let all = tokio::task::spawn_blocking(move || AsdFiles::new(workspace).all()).await.unwrap_or_default();
+        let ask = ReloadSources::System { system: system.clone(), asd_files: all.clone() };
+        let known = self.query(ask).await.map_err(failure)?;
         let workspace = self.workspace().to_owned();
         let read = tokio::task::spawn_blocking(move || {
-            let mut files = known;
-            if let Some(system) = system {
-                let all = AsdFiles::new(workspace.clone()).all();
-                files.extend(sources_below(&workspace, &system, &all, &files));
-                files.extend(all);
-            }
+            let mut files = known.files;
+            let near = if others { all.clone() } else { files.clone() };
+            files.extend(sources_below(&workspace, &system, &all, &near));
+            files.extend(all);
             Sources::of(files)
         });
-        Ok(read.await.unwrap_or_default())
+        Ok((read.await.unwrap_or_default(), known.loaded))
     }
 
     /// Records a change for a new image after a crash.
@@ -381,7 +399,7 @@ impl Change {
 
 /// Returns the package prefix of a name: `MY-APP` of `my-app:compute` and of `(setf
 /// my-app::place)`.
-fn home_of(function: &str) -> Option<String> {
+pub(crate) fn home_of(function: &str) -> Option<String> {
     let name = function.trim().trim_start_matches("#'").trim_start_matches('(').trim_end_matches(')');
     let name = name.split_whitespace().last()?;
     let (package, _) = name.split_once(':')?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use ropey::Rope;
 use tokio::sync::mpsc;
 
+use super::approval::Sources;
 use super::approval::types::ApprovalPrompt;
 use super::trust_prompt::TrustPrompt;
 use crate::image::api::{FileText, Origin};
@@ -37,6 +38,17 @@ impl Frontend {
         };
         format!("{frontend}-{}", client.0)
     }
+}
+
+/// A system to load.
+#[derive(Debug, Clone, Default)]
+pub struct LoadRequest {
+    /// ASDF's name of the system.
+    pub system: String,
+    /// True to load unchanged files again.
+    pub force: bool,
+    /// The files that may be loaded; `None`: the files as they are.
+    pub allowed: Option<Sources>,
 }
 
 /// A connected client.

@@ -1,10 +1,12 @@
 //! Who is asked, what they are shown, and what their answer means.
 
-use consort::session::approval::safe;
+use consort::session::approval::{Answer, Decision, safe};
+use consort::session::{ClientInfo, Frontend};
 use consort_tests::agent::{Agent, text};
 use consort_tests::lsp::Editor;
 use serde_json::{Value, json};
 
+use crate::doors::{Doors, begin, result};
 use crate::support::Guarded;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -113,7 +115,7 @@ async fn of_several_editors_the_first_answer_counts_and_the_others_are_told() {
     let (shown, asked) = (plain.question().await, rich.question().await);
     assert_eq!(asked["method"], "consort/approve");
     let params = &asked["params"];
-    assert_eq!(params["code"], code.as_str(), "all of it");
+    assert_eq!(params["code"], format!(";; Package: COMMON-LISP-USER\n{code}"), "all of it");
     assert_eq!((&params["tool"], &params["class"]), (&json!("evaluate-lisp"), &json!("eval")));
     assert_eq!((&params["client"], &params["deadlineSeconds"]), (&json!("agent 1"), &json!(120.0)));
     assert_eq!(params["arguments"], json!({"code": code}));
@@ -221,4 +223,49 @@ async fn the_revision_without_a_handshake_asks_by_an_input_required_result() {
 fn what_is_not_seen_is_shown() {
     assert_eq!(safe("a\u{202e}b\u{200b}c\rd\u{1b}[2J"), "a\\u{202e}b\\u{200b}c\\u{d}d\\u{1b}[2J");
     assert_eq!(safe("(é 𝄞)\n\tλ"), "(é 𝄞)\n\tλ");
+}
+
+/// Somebody at an editor learns which program answered in another one, by the kernel's word.
+#[test]
+fn the_first_editor_is_told_which_process_answered() {
+    let mut doors = Doors::open();
+    let mut other = doors.house.lsp();
+    other.request("workspace/executeCommand", json!({"command": "consort.status", "arguments": [{}]}));
+    let call = begin(&mut doors.agent, "image", json!({"action": "restart"}));
+    doors.question();
+    let question = other.until("a question", |rpc| {
+        let at = rpc.requests.iter().position(|request| request["method"] == "window/showMessageRequest")?;
+        Some(rpc.requests.remove(at))
+    });
+    other.answer(&question["id"], json!({"title": "Deny"}));
+    assert_eq!(result(&mut doors.agent, call)["isError"], true);
+    let process = format!("(process {}) refused it", std::process::id());
+    doors.editor.until("who answered", |rpc| {
+        let told =
+            |message: &Value| message["method"] == "window/showMessage" && message.to_string().contains(&process);
+        rpc.notifications.iter().any(told).then_some(())
+    });
+    drop(other);
+    doors.end();
+}
+
+/// Code that was allowed to run may start a program that says it is an editor.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_editor_that_came_after_the_question_does_not_answer_it() {
+    let guarded = Guarded::new().await;
+    let mut editor = guarded.editor().await;
+    let mut agent = guarded.agent("agent").await;
+    let call = agent.begin("evaluate-lisp", json!({"code": "(defvar *late* 1)"})).await;
+    let question = editor.question().await;
+    let session = &guarded.world.session;
+    let (late, _feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "late".into() });
+    session.can_be_asked(late);
+    for id in 0..100 {
+        session.answer(late, id, Answer::Decided(Decision::Allow));
+    }
+    editor.reply(&question, json!({"title": "Deny"})).await;
+    assert!(text(&agent.result(call).await).starts_with("Refused"));
+    assert_eq!(editor.eval("(boundp '*late*)").await, ["NIL"]);
+    session.detach(late);
+    guarded.end().await;
 }

@@ -62,7 +62,7 @@ async fn an_editor_with_room_for_all_the_code_sees_the_same() {
     let question = rich.question().await;
     assert_eq!(
         question["params"]["code"],
-        ";; With package: KEYWORD\n;; NOT WHAT THEY LOOK LIKE: d\\u{435}lete-file\n(d\u{435}lete-file\\u{202e} \"x\")"
+        ";; Package: KEYWORD\n;; NOT WHAT THEY LOOK LIKE: d\\u{435}lete-file\n(d\u{435}lete-file\\u{202e} \"x\")"
     );
     assert_eq!(question["params"]["arguments"], arguments, "as they were sent");
     rich.reply(&question, json!({"decision": "deny"})).await;
@@ -81,27 +81,23 @@ async fn what_else_was_given_is_shown_too() {
         (
             "evaluate-lisp",
             json!({"code": "(run)", "package": "EVIL", "timeout": 86400}),
-            &["With package: EVIL", "With timeout: 86400"][..],
+            &["Package: EVIL", "With timeout: 86400"][..],
         ),
-        (
-            "evaluate-lisp",
-            json!({"code": "(run)", "package": "A\n\nAllow?\u{202e}"}),
-            &["With package: A Allow?\\u{202e}"],
-        ),
+        ("evaluate-lisp", json!({"code": "(run)", "package": "A\n\nAllow?\u{202e}"}), &["Package: A Allow?\\u{202e}"]),
         (
             "profile-code",
             json!({"code": "(run)", "package": "EVIL", "mode": "time"}),
-            &["With package: EVIL", "With mode: time"],
+            &["Package: EVIL", "With mode: time"],
         ),
         (
             "code_compile_string",
             json!({"code": "(defun f ())", "package": "KEYWORD", "position": 7}),
-            &["With package: KEYWORD", "With position: 7"],
+            &["Package: KEYWORD", "With position: 7"],
         ),
         (
             "code_replace_function",
             json!({"function": "cl-user::f", "new_code": "(defun f ())", "package": "KEYWORD"}),
-            &["With package: KEYWORD", "With function: cl-user::f"],
+            &["Package: KEYWORD", "With function: cl-user::f"],
         ),
     ] {
         let message = shown(&mut agent, &mut editor, tool, arguments).await;

@@ -61,6 +61,8 @@ pub enum ReloadSources {
     System {
         /// The system.
         system: String,
+        /// The workspace's `.asd` files.
+        asd_files: Vec<PathBuf>,
     },
 }
 
@@ -69,6 +71,9 @@ pub enum ReloadSources {
 pub struct SourceFiles {
     /// The files, with links resolved.
     pub files: Vec<PathBuf>,
+    /// True if the system and its test systems are loaded, and none of their files changed since.
+    #[serde(default)]
+    pub loaded: bool,
 }
 
 impl Operation for ReloadSources {
@@ -83,6 +88,10 @@ pub struct Allowed {
     pub within: PathBuf,
     /// Each file, links resolved, and the SHA-256 of its content, in hex.
     pub files: Vec<(PathBuf, String)>,
+    /// The time of the question in seconds since 1970: other files below the directory may be
+    /// loaded if they have not changed since. `None`: no others may be loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<u64>,
 }
 
 /// `reload-package`: compiles and loads the files that define the package's symbols.

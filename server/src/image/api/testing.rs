@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
+use super::reload::Allowed;
 use crate::model::evaluation::{Clipped, EvalOutcome};
 
 /// `run-tests`: every given parameter narrows the selection.
@@ -29,6 +30,9 @@ pub struct RunTestsParams {
     pub timeout: f64,
     /// The workspace's `.asd` files.
     pub asd_files: Vec<PathBuf>,
+    /// The contents that may be loaded; `None`: the files as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Allowed>,
 }
 
 /// A check that failed.

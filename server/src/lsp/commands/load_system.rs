@@ -10,7 +10,7 @@ use super::Command;
 use crate::lsp::connection::Connection;
 use crate::lsp::progress::Bar;
 use crate::lsp::to_proto;
-use crate::session::Level;
+use crate::session::{Level, LoadRequest};
 
 /// Loads a system.
 pub(in crate::lsp) struct LoadSystem;
@@ -39,7 +39,11 @@ impl Command for LoadSystem {
 async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> Result<Value> {
     let Argument { system, force } = argument;
     let (progress, steps) = mpsc::unbounded_channel();
-    let answer = connection.session.load_system(connection.client, system.clone(), force, Some(progress));
+    let answer = connection.session.load_system(
+        connection.client,
+        LoadRequest { system: system.clone(), force, allowed: None },
+        Some(progress),
+    );
     let outcome = bar.follow(steps, answer).await?.map_err(|error| to_proto::error(&error))?;
     if !outcome.loaded {
         // A quick fix runs this command and ignores the result.

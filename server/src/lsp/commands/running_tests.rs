@@ -41,8 +41,8 @@ impl Command for RunTests {
         let Argument { system, suite, test, package, framework, timeout } = argument;
         let timeout = seconds(RunTests::NAME, timeout)?.unwrap_or(DEADLINE);
         let asd_files = connection.session.asd_files();
-        run(connection, RunTestsParams { system, suite, test, package, framework, timeout, asd_files }, token, false)
-            .await
+        let params = RunTestsParams { system, suite, test, package, framework, timeout, asd_files, allowed: None };
+        run(connection, params, token, false).await
     }
 }
 

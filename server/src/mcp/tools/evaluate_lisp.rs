@@ -5,7 +5,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::in_copy::{self, Where};
-use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use super::{Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
 use crate::ide::evaluate::{self, Ending, Evaluation};
 use crate::model::image::{ImageError, LOST};
 use crate::session::EvalRequest;
@@ -49,6 +49,10 @@ across calls, in the live image the user's editor shares. To check new code: com
         let what = "Evaluate code in the image".into();
         let subject = Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() };
         Ok(in_copy::asks(call, input.place, (Class::Eval, subject)))
+    }
+
+    fn reads(input: &Input) -> Option<Reads> {
+        Some(Reads::InSession(input.package.clone()))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Evaluation> {

@@ -21,6 +21,11 @@ pub(super) fn in_copy(place: Option<Where>) -> bool {
     place == Some(Where::Copy)
 }
 
+/// Returns whether the call asks for a copy in which it needs no approval.
+pub(super) fn is_free(call: &Call, place: Option<Where>) -> bool {
+    in_copy(place) && call.session.limits_reading() == Some(true)
+}
+
 /// Returns the approval that work needs which needs `asked` in the image. In a copy nothing of it
 /// reaches the image or the person's files, and it reads what checks read; where the system cannot
 /// limit what is read, the copy needs what the image needs.

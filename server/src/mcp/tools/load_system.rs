@@ -9,6 +9,7 @@ use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::asd;
 use crate::ide::chatter::Chatter;
 use crate::ide::evaluate::{self, Evaluation};
+use crate::session::LoadRequest;
 use crate::session::approval::{Class, Subject};
 
 /// The tool `load-system`.
@@ -21,6 +22,17 @@ pub(crate) struct Input {
     /// ASDF's name of the system
     #[schemars(length(min = 1))]
     system: String,
+}
+
+/// The subject of the approval of a load: the current contents of the files that it may load; and
+/// true if it would load nothing.
+pub(super) async fn loading(call: &Call, what: String, system: &str) -> Result<(Subject, bool), Failure> {
+    let (sources, settled) = call.session.system_sources(system, true).await.map_err(|failure| {
+        let kind = failure.data["type"].as_str().unwrap_or("refused").to_lowercase().replace('_', "-");
+        Failure { kind: kind.into(), message: failure.message }
+    })?;
+    let changes = call.session.changes_of(&sources).await;
+    Ok((Subject { what, sources, changes, ..Subject::default() }, settled))
 }
 
 /// The outcome of the load.
@@ -54,15 +66,21 @@ impl Tool for LoadSystem {
 edited code of a loaded one: code_reload_system.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: true };
 
-    fn asks(input: &Input) -> Option<(Class, Subject)> {
+    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let what = format!("compile and load the system {}", input.system);
-        Some((Class::CompileFile, Subject { what, file: None, code: None, ..Subject::default() }))
+        let (subject, _) = loading(call, what, &input.system).await?;
+        Ok(Some((Class::CompileFile, subject)))
     }
 
     async fn call(call: Call, Input { system }: Input) -> Reply<Loaded> {
+        let allowed = match call.allowed_to_load().await {
+            Ok(allowed) => allowed,
+            Err(failure) => return failure.into(),
+        };
         let files = call.session.asd_files();
         let (progress, steps) = mpsc::unbounded_channel();
-        let work = call.session.load_system(call.client, system.clone(), false, Some(progress));
+        let load = LoadRequest { system: system.clone(), force: false, allowed };
+        let work = call.session.load_system(call.client, load, Some(progress));
         match call.progress.during(work, Some(lines_of(steps))).await {
             Ok(outcome) => {
                 let loaded = outcome.loaded;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::in_copy::{self, Where};
-use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use super::{Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
 use crate::ide::evaluate::Ending;
 use crate::ide::profile::{ProfileMode, ProfileSettings, Profiled, Report, render};
 use crate::model::image::{ImageError, LOST};
@@ -88,6 +88,10 @@ It should run 0.5 s or more.";
         let what = "Run code in the image and profile it".into();
         let subject = Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() };
         Ok(in_copy::asks(call, input.place, (Class::Eval, subject)))
+    }
+
+    fn reads(input: &Input) -> Option<Reads> {
+        Some(Reads::InSession(Some(input.package.clone().unwrap_or_else(|| "CL-USER".into()))))
     }
 
     fn refuses(given: &JsonObject) -> Option<Failure> {

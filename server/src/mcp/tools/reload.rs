@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use super::{Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
 use crate::ide::{chatter, reload};
 use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject, digest_of};
-use crate::session::reload::Reload;
+use crate::session::reload::{Reload, home_of};
 
 /// The data of a reload. Only one of `report` and `error` is present.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -141,6 +141,10 @@ Reports what was redefined and which callers are stale. To check only: compile-f
 
     fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
         asking(Class::CompileFile, "compile and load code".into(), input.filename.as_deref(), Some(&input.code))
+    }
+
+    fn reads(input: &Self::Input) -> Option<Reads> {
+        Some(Reads::InImage(input.package.clone().unwrap_or_else(|| "CL-USER".into())))
     }
 
     async fn foreseen(call: &Call, input: &Self::Input) -> Option<Reply<Reloaded>> {
@@ -325,6 +329,11 @@ Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
             None,
             Some(&input.new_code),
         )
+    }
+
+    fn reads(input: &Self::Input) -> Option<Reads> {
+        let package = input.package.clone().or_else(|| home_of(&input.function));
+        Some(Reads::InImage(package.unwrap_or_else(|| "CL-USER".into())))
     }
 
     async fn foreseen(call: &Call, input: &Self::Input) -> Option<Reply<Reloaded>> {

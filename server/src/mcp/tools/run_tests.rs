@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::in_copy::{self, Where};
+use super::load_system::loading;
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::asd;
 use crate::ide::evaluate::Ending;
@@ -64,16 +65,32 @@ impl Tool for RunTests {
             named.iter().filter_map(|(kind, name)| name.as_ref().map(|name| format!("{kind} {name}"))).collect();
         let what =
             if named.is_empty() { "Run all tests".into() } else { format!("Run the tests of {}", named.join(", ")) };
-        let subject = Subject { what, file: None, code: None, ..Subject::default() };
-        Ok(in_copy::asks(call, input.place, (Class::Eval, subject)))
+        let eval = |what| (Class::Eval, Subject { what, ..Subject::default() });
+        let Some(system) = input.system.as_ref().filter(|_| !in_copy::is_free(call, input.place)) else {
+            return Ok(in_copy::asks(call, input.place, eval(what)));
+        };
+        let (subject, settled) = loading(call, what.clone(), system).await?;
+        let asked = if settled {
+            (Class::Eval, Subject { changes: None, ..subject })
+        } else {
+            let what = format!("Compile and load the system {system}, and {}", what.replacen("Run", "run", 1));
+            (Class::CompileFile, Subject { what, also: Some(Class::Eval), ..subject })
+        };
+        Ok(in_copy::asks(call, input.place, asked))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Tested> {
         let Input { system, suite, test, package, framework, timeout, place } = input;
         let timeout = timeout.unwrap_or(DEADLINE);
+        let allowed = match call.allowed_to_load().await {
+            Ok(allowed) => allowed.filter(|_| system.is_some()),
+            Err(failure) => return failure.into(),
+        };
+        let allowed = allowed.map(|sources| sources.allowed_to_load(call.session.workspace()));
         let named = package.clone();
         let asd_files = call.session.asd_files();
-        let params = RunTestsParams { system, suite, test, package, framework, timeout, asd_files: asd_files.clone() };
+        let files = asd_files.clone();
+        let params = RunTestsParams { system, suite, test, package, framework, timeout, asd_files: files, allowed };
         let answer = if in_copy::in_copy(place) {
             let bounded = |_, timeout| RunTestsParams { timeout, ..params };
             let work = call.session.run_in_copy(call.client, "running tests", timeout, bounded);

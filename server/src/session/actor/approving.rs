@@ -58,7 +58,7 @@ async fn rule(
     match (audit.write(entry).await, refusal) {
         (Err(why), _) => Verdict::Refused(approval::unwritten(&bound, &why)),
         (Ok(()), Some(refusal)) => Verdict::Refused(refusal),
-        (Ok(()), None) => Verdict::Allowed(bound.permit()),
+        (Ok(()), None) => Verdict::Allowed(bound.permit(true)),
     }
 }
 
@@ -118,7 +118,7 @@ impl Actor {
         }
         if setting == Setting::Allow {
             self.note(client, &bound, true, rule.name(), None);
-            return give(reply, Verdict::Allowed(bound.permit()));
+            return give(reply, Verdict::Allowed(bound.permit(false)));
         }
         if granted {
             let said = Answer::Decided(Decision::Allow);
@@ -220,9 +220,13 @@ impl Actor {
         });
     }
 
-    /// Handles an editor's answer. The first decision counts.
+    /// Handles an editor's answer. The first decision counts; the other editors are told whose it
+    /// is. An editor that connected after the question was not asked, and its answer is ignored.
     pub(super) fn answered(&mut self, editor: ClientId, id: u64, answer: Answer) {
-        let by = self.named(editor).1;
+        let mut by = self.named(editor).1;
+        if let Some(process) = self.approvals.processes.get(&editor) {
+            by.push_str(&format!(", {process}"));
+        }
         let Some(open) = self.approvals.open.get_mut(&id) else { return };
         if !open.asked.remove(&editor) || open.until <= Instant::now() {
             return;
@@ -325,13 +329,17 @@ impl Actor {
             }
             Some(_) => None,
         };
-        match wrong {
-            Some(why) => {
+        match (wrong, pending) {
+            (Some(why), _) => {
                 self.note(client, &bound, false, "the binding", Some(why));
                 let text = format!("Refused: {why}. Make the call again without `requestState` to have it decided.");
                 give(reply, Verdict::Refused(text));
             }
-            None => self.settle(client, bound, retry.answer, reply),
+            // The files are as they were when the question was asked.
+            (None, pending) => {
+                let bound = pending.map_or(bound, |pending| pending.bound);
+                self.settle(client, bound, retry.answer, reply);
+            }
         }
     }
 
@@ -344,6 +352,7 @@ impl Actor {
     /// Removes a client's questions, answers and permissions when the client has left.
     pub(super) fn leave_approvals(&mut self, client: ClientId, name: &str) {
         self.approvals.editors.remove(&client);
+        self.approvals.processes.remove(&client);
         self.approvals.granted.retain(|(granted, _, _)| *granted != client);
         let asked: Vec<u64> =
             self.approvals.open.iter().filter(|(_, open)| open.asked.contains(&client)).map(|(id, _)| *id).collect();

@@ -9,7 +9,7 @@ use crate::model::image::{ImageError, Progress};
 use crate::session::event::{Place, Reply, Start};
 use crate::session::jobs::{Finished, Job, Kind};
 use crate::session::provenance::ProvenanceEntry;
-use crate::session::{ClientId, EvalRequest, Frontend, Status, path_of_uri, status};
+use crate::session::{ClientId, EvalRequest, Frontend, LoadRequest, Status, path_of_uri, status};
 use crate::text::forms::package_at;
 use crate::text::position::{line_column, to_offset};
 
@@ -108,18 +108,19 @@ impl Actor {
     pub(super) fn load_system(
         &mut self,
         client: ClientId,
-        system: String,
-        force: bool,
+        load: LoadRequest,
         progress: Option<mpsc::UnboundedSender<Progress>>,
         reply: Reply<LoadSystemOutcome>,
     ) {
-        let (image, asd) = (self.image.clone(), self.asd.clone());
+        let LoadRequest { system, force, allowed } = load;
+        let (image, asd, workspace) = (self.image.clone(), self.asd.clone(), self.workspace.clone());
         let (stop, stopped) = oneshot::channel();
         let mut job = Job::new(client, Kind::WorldChange, format!("loading the system {system}"));
         job.stop = Some(stop);
         self.jobs.start(job, reply, async move {
             asd.forget();
-            let params = LoadSystemParams { system: system.clone(), asd_files: asd.all(), force };
+            let allowed = allowed.map(|sources| sources.allowed_to_load(&workspace));
+            let params = LoadSystemParams { system: system.clone(), asd_files: asd.all(), force, allowed };
             tokio::select! {
                 outcome = image.load_system(params, progress) => outcome,
                 Ok(()) = stopped => Ok(interrupted(&system)),

@@ -45,8 +45,9 @@ impl BoundRequest {
             .then(|| why.replace("{n}", &characters.to_string()).replace("{most}", &READABLE.to_string()))
     }
 
-    pub(in crate::session) fn permit(self: Box<Self>) -> Grant {
-        Grant { bound: Arc::from(self) }
+    /// Returns the permission. `decided`: by a person, and not by a rule.
+    pub(in crate::session) fn permit(self: Box<Self>, decided: bool) -> Grant {
+        Grant { bound: Arc::from(self), decided }
     }
 }
 

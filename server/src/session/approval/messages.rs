@@ -35,6 +35,7 @@ pub(in crate::session) fn message(client: &str, bound: &BoundRequest, seconds: u
     }
     match &subject.code {
         Some(code) => {
+            reading(bound, &mut text);
             others(bound, &mut text);
             text.push_str(&format!("\nCode: {}", shortened(code)));
             if let Some(line) = lookalikes(code) {
@@ -61,12 +62,25 @@ pub(in crate::session) fn whole(bound: &BoundRequest) -> Option<String> {
     let subject = &bound.wish.subject;
     let code = subject.code.as_deref().or(subject.changes.as_deref())?;
     let mut notes = String::new();
+    reading(bound, &mut notes);
     others(bound, &mut notes);
     if let Some(line) = lookalikes(code) {
         notes.push_str(&format!("\n{line}"));
     }
     let notes: String = notes.lines().skip(1).map(|line| format!(";; {line}\n")).collect();
     Some(notes + &safe(code))
+}
+
+/// The package in which the code is read, and the differences from standard syntax.
+fn reading(bound: &BoundRequest, text: &mut String) {
+    let Some(reading) = &bound.wish.subject.reading else { return };
+    text.push_str(&format!("\nPackage: {}", name(&reading.package)));
+    if !reading.syntax.is_empty() {
+        let more = reading.syntax.len().saturating_sub(FILES);
+        let shown = reading.syntax.iter().take(FILES).map(|one| name(one)).collect::<Vec<_>>().join(" ");
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        text.push_str(&format!("\nTHE READTABLE IS NOT THE STANDARD ONE: {shown}{more}"));
+    }
 }
 
 /// The arguments besides the code and the file: the same code has another meaning in another
@@ -79,7 +93,8 @@ fn others(bound: &BoundRequest, text: &mut String) {
             && (value == subject.code.as_deref() || value == subject.file.as_deref().and_then(|file| file.to_str()))
     };
     for (argument, value) in bound.wish.arguments.as_object().into_iter().flatten() {
-        if !value.is_null() && !shown(value) {
+        let package = argument == "package" && subject.reading.is_some();
+        if !value.is_null() && !shown(value) && !package {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             text.push_str(&format!("\nWith {}: {}", name(argument), name(&value)));
         }
@@ -195,8 +210,8 @@ Tell the person what you need. They can do one of these:\n\
 - open the workspace in an editor that runs Consort and answer there when you call again;\n\
 - use an MCP client that declares elicitation: it asks them;\n\
 - set `{class} = \"allow\"` in the table [approval] of their own config.toml ({file}) and restart the host (`consort stop`).\n\
-You need nobody for compile-form, diagnostics, describe-symbol, source_location, lisp-read-file and dry runs; evaluate-lisp and run-tests are of the class \
-`eval`, which is allowed unless a person changed that. No tool can change the rules.",
+You need nobody for compile-form, diagnostics, describe-symbol, source_location, lisp-read-file and dry runs; evaluate-lisp, and run-tests of what \
+is loaded, are of the class `eval`, which is allowed unless a person changed that. No tool can change the rules.",
         bound.wish.tool,
         class = bound.wish.class.key(),
         file = user_file(),

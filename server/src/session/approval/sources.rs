@@ -1,27 +1,39 @@
-//! The content of the files that a reload would load, when a person is asked: the content is
+//! The content of the files that a load or reload would load, when a person is asked: the content is
 //! approved, not the names.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
 use crate::bounded_file;
 use crate::image::api::reload::Allowed;
 
-/// Files, links resolved, each with the SHA-256 of its content, in hex.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Files, links resolved, each with the SHA-256 of its content, in hex. Equal if the files are.
+#[derive(Debug, Clone, Default)]
 pub struct Sources {
     files: BTreeMap<PathBuf, String>,
+    /// The time before they were read, in seconds since 1970.
+    read: u64,
 }
+
+impl PartialEq for Sources {
+    fn eq(&self, other: &Sources) -> bool {
+        self.files == other.files
+    }
+}
+
+impl Eq for Sources {}
 
 impl Sources {
     /// Reads the files; missing ones are left out. Blocks on disk access.
     pub fn of(files: impl IntoIterator<Item = PathBuf>) -> Sources {
+        let read = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let real = files.into_iter().filter_map(|file| file.canonicalize().ok());
         let files = real.filter_map(|file| Some((digest_of(&file).ok()?, file)));
-        Sources { files: files.map(|(digest, file)| (file, digest)).collect() }
+        Sources { files: files.map(|(digest, file)| (file, digest)).collect(), read }
     }
 
     /// Returns true if there are no files to bind.
@@ -41,7 +53,14 @@ impl Sources {
         Allowed {
             within: within.into(),
             files: self.files.iter().map(|(file, digest)| (file.clone(), digest.clone())).collect(),
+            asked: None,
         }
+    }
+
+    /// [`Sources::allowed`], and every other file below `within` that has not changed since these
+    /// were read: the sources of third-party systems are too many to be read.
+    pub fn allowed_to_load(&self, within: &Path) -> Allowed {
+        Allowed { asked: Some(self.read), ..self.allowed(within) }
     }
 
     /// Reads the files again and compares them.

@@ -20,6 +20,8 @@ pub(in crate::session) struct ApprovalState {
     pub(in crate::session) events: mpsc::WeakUnboundedSender<Event>,
     /// Editors that can show questions.
     pub(in crate::session) editors: BTreeSet<ClientId>,
+    /// Each editor's program and process id, as far as they are known.
+    pub(in crate::session) processes: HashMap<ClientId, String>,
     pub(in crate::session) open: BTreeMap<u64, Open>,
     /// Permissions for the session, which is the connection.
     pub(in crate::session) granted: HashSet<(ClientId, Class, &'static str)>,
@@ -48,6 +50,7 @@ impl ApprovalState {
             audit,
             events,
             editors: BTreeSet::new(),
+            processes: HashMap::new(),
             open: BTreeMap::new(),
             granted: HashSet::new(),
             pending: HashMap::new(),

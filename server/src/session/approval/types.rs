@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::bound_file::BoundFile;
 use super::sources::Sources;
 use crate::config::approval::Class;
+use crate::image::api::reading::Reading;
 use crate::session::ClientId;
 
 /// The content of a question to a person, to which the approval is bound.
@@ -24,6 +25,8 @@ pub struct Subject {
     pub sources: Sources,
     /// The changes in these files since they were loaded.
     pub changes: Option<String>,
+    /// The package and the syntax in which the code is read.
+    pub reading: Option<Reading>,
     /// A second class that the same answer covers.
     pub also: Option<Class>,
 }
@@ -60,12 +63,19 @@ pub(in crate::session) struct BoundRequest {
 #[derive(Debug, Clone)]
 pub struct Grant {
     pub(super) bound: Arc<BoundRequest>,
+    /// True if a person decided, now or for the session; false for a rule.
+    pub(super) decided: bool,
 }
 
 impl Grant {
     /// Returns the permitted operation in a few words, as a person was shown it.
     pub fn what(&self) -> &str {
         &self.bound.wish.subject.what
+    }
+
+    /// Returns true if a person decided, now or for the session, and not a rule.
+    pub fn is_decided(&self) -> bool {
+        self.decided
     }
 }
 

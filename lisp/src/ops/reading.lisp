@@ -1,0 +1,48 @@
+;;;; `session-reading`: how a session would read code now, for a person who is asked whether it may be evaluated.
+
+(in-package :consort)
+
+(define-global *standard-readtable* (copy-readtable nil) "To compare with; nobody reads with it.")
+
+(defun dispatching-p (char readtable)
+  (ignore-errors (get-dispatch-macro-character char #\A readtable) t))
+
+(defun read-alike-p (char readtable)
+  "Whether CHAR begins the same macro in READTABLE and in the standard one, or none in both; what is dispatched on after it not looked at."
+  (multiple-value-bind (function non-terminating) (get-macro-character char readtable)
+    (multiple-value-bind (standard-function standard-non-terminating) (get-macro-character char *standard-readtable*)
+      (and (eq (not non-terminating) (not standard-non-terminating))
+           ;; The function of a character that dispatches is one for each readtable.
+           (if (dispatching-p char *standard-readtable*)
+               (dispatching-p char readtable)
+               (eq function standard-function))))))
+
+(defun readtable-differences (readtable)
+  "The characters, as strings of one or two, that READTABLE reads otherwise than the standard one does, of the first 256 and as far as macro characters go."
+  (loop for code below 256
+        for char = (code-char code)
+        if (not (read-alike-p char readtable))
+          collect (string char)
+        else when (dispatching-p char readtable)
+               append (loop for code below 256
+                            for sub = (code-char code)
+                            unless (or (lower-case-p sub)
+                                       (eq (get-dispatch-macro-character char sub readtable)
+                                           (get-dispatch-macro-character char sub *standard-readtable*)))
+                              collect (coerce (list char sub) 'string))))
+
+(defun syntax-differences (settings)
+  "What of SETTINGS has code read otherwise than in standard syntax, each in a few words."
+  (let ((readtable (setting settings '*readtable*)) (base (setting settings '*read-base*)))
+    (append (unless (eq (readtable-case readtable) :upcase)
+              (list (with-standard-io-syntax (format nil "readtable-case ~S" (readtable-case readtable)))))
+            (unless (eql base 10)
+              (list (with-standard-io-syntax (format nil "*read-base* ~D" base))))
+            (readtable-differences readtable))))
+
+(define-operation "session-reading" :dispatcher (id params)
+  (let* ((name (param params "session" 'string :default nil))
+         (session (and name (gethash name *sessions*)))
+         (settings (or (and session (session-settings session)) *image-settings*)))
+    (object "package" (package-of-settings settings)
+            "syntax" (coerce (syntax-differences settings) 'vector))))

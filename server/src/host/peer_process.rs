@@ -1,0 +1,57 @@
+//! The program at the other end of a connection, for a person who wants to know who answered.
+
+use std::fs;
+use std::path::PathBuf;
+
+/// Describes a client's process: `nvim (process 4100)`. Of a bridge of Consort, it is the program
+/// that started the bridge. By the kernel's word, and not by the client's.
+pub(super) fn describe(process: u32) -> String {
+    let bridge = program(process).is_some_and(|program| program == own());
+    match bridge.then(|| parent(process)).flatten() {
+        Some(starter) => named(starter),
+        None => named(process),
+    }
+}
+
+fn named(process: u32) -> String {
+    let program = program(process).and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    match program {
+        Some(program) => format!("{} (process {process})", crate::shown::line(&program)),
+        None => format!("process {process}"),
+    }
+}
+
+/// The program's file; the name that a process gives itself is not looked at.
+fn program(process: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{process}/exe")).ok()
+}
+
+/// The program's file of this process, which may have been replaced since it started.
+fn own() -> PathBuf {
+    program(std::process::id()).unwrap_or_default()
+}
+
+fn parent(process: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    parent.trim().parse().ok().filter(|parent| *parent > 0)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_named_by_its_file_and_a_bridge_by_who_started_it() {
+        let mut sleeper = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let file = fs::read_link(format!("/proc/{}/exe", sleeper.id())).unwrap();
+        let file = file.file_name().unwrap().to_string_lossy().into_owned();
+        assert_eq!(describe(sleeper.id()), format!("{file} (process {})", sleeper.id()));
+        // This very program stands for a bridge.
+        let starter = std::os::unix::process::parent_id();
+        assert!(describe(std::process::id()).ends_with(&format!("process {starter})")));
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+    }
+}

@@ -1,0 +1,205 @@
+//! Loading a system is bound to the contents of the files that a person was asked about.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use consort_tests::agent::text;
+use consort_tests::patience::until;
+use serde_json::{Value, json};
+
+use crate::doors::{Doors, begin, kind, result};
+use crate::support::Guarded;
+
+const ASD: &str = "(asdf:defsystem \"sys\" :serial t :components ((:file \"package\") (:file \"code\")))\n";
+const PACKAGE: &str = "(defpackage :sys (:use :cl) (:export #:core))\n";
+
+fn write(doors: &Doors, package: &str, value: &str) {
+    doors.house.write("sys/sys.asd", ASD);
+    doors.house.write("sys/package.lisp", package);
+    doors.house.write("sys/code.lisp", &code(value));
+}
+
+fn code(value: &str) -> String {
+    format!("(in-package :sys)\n(defun core () {value})\n")
+}
+
+fn said(result: &Value) -> String {
+    result["content"][0]["text"].as_str().expect("text").to_owned()
+}
+
+fn system() -> Value {
+    json!({"system": "sys"})
+}
+
+#[test]
+fn files_that_change_while_a_person_reads_are_not_loaded() {
+    let mut doors = Doors::open();
+    write(&doors, PACKAGE, ":seen");
+    let [path, asd] = ["sys/code.lisp", "sys/sys.asd"].map(|name| doors.house.path(name));
+    let call = begin(&mut doors.agent, "load-system", system());
+    let question = doors.question();
+    let message = question["params"]["message"].as_str().expect("a message");
+    assert!(message.contains("compile and load the system sys") && message.contains("code.lisp"), "{message}");
+    fs::write(&path, code(":unseen")).expect("written");
+    doors.press(&question, "Allow");
+    let refused = result(&mut doors.agent, call);
+    assert!(refused["isError"] == true && said(&refused).contains("code.lisp was changed"), "{refused}");
+    assert_eq!(doors.eval("(find-package :sys)"), "NIL");
+
+    fs::write(&path, code(":seen")).expect("written");
+    let define = || fs::write(&asd, ASD.replace("\"code\"", "\"code\") (:file \"more\"")).expect("written");
+    let refused = doors.decided("load-system", system(), define, "Allow");
+    assert!(refused["isError"] == true && said(&refused).contains("sys.asd was changed"), "{refused}");
+    assert_eq!(doors.eval("(find-package :sys)"), "NIL");
+    fs::write(&asd, ASD).expect("written");
+    doors.allowed("load-system", system(), "Allow");
+    assert_eq!(doors.eval("(sys:core)"), ":SEEN");
+    let [yes, no] = ["load-system allowed", "load-system refused"];
+    doors.audited(&[yes, no, yes, no, yes]);
+    doors.end();
+}
+
+/// The code of the first file runs before the second is compiled: it writes it anew, or has a link
+/// lead elsewhere.
+#[test]
+fn files_that_the_load_itself_exchanges_are_not_loaded() {
+    for exchange in ["write", "link"] {
+        let mut doors = Doors::open();
+        let outside = doors.outside().join("outside.lisp");
+        fs::write(&outside, code(":unseen")).expect("written");
+        let [path, other] = ["sys/code.lisp", "sys/seen.lisp"].map(|name| doors.house.path(name));
+        let act = match exchange {
+            "write" => format!(
+                "(with-open-file (s {path:?} :direction :output :if-exists :supersede)
+                   (write-string \"(in-package :sys) (defun core () :unseen)\" s))"
+            ),
+            _ => format!("(progn (delete-file {path:?}) (sb-posix:symlink {outside:?} {path:?}))"),
+        };
+        write(&doors, &format!("{PACKAGE}(eval-when (:load-toplevel :execute) {act})\n"), ":seen");
+        if exchange == "link" {
+            fs::rename(&path, &other).expect("renamed");
+            symlink(&other, &path).expect("a link");
+        }
+        let refused = doors.decided("load-system", system(), || (), "Allow");
+        assert!(refused["isError"] == true && said(&refused).contains("since"), "{exchange}: {refused}");
+        assert_eq!(doors.eval("(fboundp (find-symbol \"CORE\" \"SYS\"))"), "NIL", "{exchange}");
+        doors.end();
+    }
+}
+
+/// Waits until the second of a file's last change is over.
+fn settled(path: &Path) {
+    let changed = fs::metadata(path).expect("a file").ctime().cast_unsigned();
+    until("the second of the change to end", || {
+        SystemTime::now().duration_since(UNIX_EPOCH).expect("later").as_secs() > changed + 1
+    });
+}
+
+/// A system that the workspace's search for sources passes over: in a hidden directory.
+#[test]
+fn a_system_that_is_not_searched_for_is_loaded_as_it_was() {
+    let mut doors = Doors::open();
+    doors.house.write(".deps/third/third.asd", "(asdf:defsystem \"third\" :components ((:file \"third\")))\n");
+    let code = |value: &str| format!("(defpackage :third (:use :cl))\n(in-package :third)\n(defun f () {value})\n");
+    let source = doors.house.write(".deps/third/third.lisp", &code(":old"));
+    let directory = doors.house.path(".deps/third/");
+    doors.eval(&format!("(push #p\"{}/\" asdf:*central-registry*)", directory.display()));
+    settled(&source);
+    let system = || json!({"system": "third"});
+    let exchange = || {
+        let other = doors_directory(&directory);
+        fs::create_dir(&other).expect("a directory");
+        for name in ["third.asd", "third.lisp"] {
+            fs::copy(directory.join(name), other.join(name)).expect("copied");
+        }
+        fs::write(other.join("third.lisp"), code(":new")).expect("written");
+        let away = directory.with_file_name("away");
+        fs::rename(&directory, &away).expect("renamed");
+        fs::rename(&other, &directory).expect("renamed");
+    };
+    let refused = doors.decided("load-system", system(), exchange, "Allow");
+    assert!(refused["isError"] == true && said(&refused).contains("since a person was asked"), "{refused}");
+    settled(&source);
+    settled(&directory);
+    doors.allowed("load-system", system(), "Allow");
+    assert_eq!(doors.eval("(third::f)"), ":NEW");
+    doors.end();
+}
+
+fn doors_directory(directory: &Path) -> std::path::PathBuf {
+    directory.with_file_name("other")
+}
+
+/// Running a system's tests compiles and loads what is not loaded as it is.
+#[test]
+fn tests_of_a_system_that_is_not_loaded_are_a_load() {
+    let mut doors = Doors::open();
+    let asd = "(asdf:defsystem \"sys\" :serial t :components ((:file \"package\") (:file \"code\"))
+                 :perform (asdf:test-op (o c) (uiop:symbol-call :sys :core)))\n";
+    write(&doors, PACKAGE, ":old");
+    doors.house.write("sys/sys.asd", asd);
+    doors.denied("run-tests", system());
+    assert_eq!(doors.eval("(find-package :sys)"), "NIL");
+    let path = doors.house.path("sys/code.lisp");
+    let refused = doors.decided("run-tests", system(), || fs::write(&path, code(":unseen")).expect("written"), "Allow");
+    assert!(said(&refused).contains("code.lisp was changed"), "{refused}");
+    assert_eq!(doors.eval("(find-package :sys)"), "NIL");
+    // A file that is as old as what was loaded of it may have changed, by a clock of seconds.
+    for name in ["sys/sys.asd", "sys/package.lisp", "sys/code.lisp"] {
+        settled(&doors.house.path(name));
+    }
+    doors.allowed("run-tests", system(), "Allow");
+    assert_eq!(doors.eval("(sys:core)"), ":UNSEEN");
+    assert_eq!(doors.unasked("run-tests", system())["isError"], false, "nothing is to be loaded");
+    settled(&path);
+    fs::write(&path, code(":newer")).expect("written");
+    doors.denied("run-tests", system());
+    assert_eq!(doors.eval("(sys:core)"), ":UNSEEN");
+    assert_eq!(kind(&doors.unasked("run-tests", json!({"test": "no-such-test"}))), "");
+    let [yes, no] = ["run-tests allowed", "run-tests refused"];
+    doors.audited(&[no, yes, no, yes, no]);
+    doors.end();
+}
+
+/// The same text is other code in another package, and under another readtable.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_is_told_the_package_and_a_readtable_of_ones_own() {
+    let guarded = Guarded::new().await;
+    let mut editor = guarded.editor().await;
+    let mut agent = guarded.agent("agent").await;
+    let message = |question: &Value| question["params"]["message"].as_str().expect("a message").to_owned();
+    let call = agent.begin("evaluate-lisp", json!({"code": "(in-package :keyword)"})).await;
+    let question = editor.press("Allow").await;
+    assert!(message(&question).contains("\nPackage: COMMON-LISP-USER\n"), "{}", message(&question));
+    assert!(!message(&question).contains("READTABLE"), "{}", message(&question));
+    agent.result(call).await;
+    let code =
+        "(cl:progn (cl:set-macro-character #\\! #'cl:identity) (cl:setf (cl:readtable-case cl:*readtable*) :invert))";
+    let call = agent.begin("evaluate-lisp", json!({"code": code})).await;
+    let question = editor.press("Allow").await;
+    assert!(message(&question).contains("\nPackage: KEYWORD\n"), "{}", message(&question));
+    agent.result(call).await;
+
+    let call = agent.begin("evaluate-lisp", json!({"code": "(cl:list 1)"})).await;
+    let question = editor.question().await;
+    let words = "\nTHE READTABLE IS NOT THE STANDARD ONE: readtable-case :INVERT !\n";
+    assert!(message(&question).contains(words), "{}", message(&question));
+    // Another call of the session makes it another while the person reads.
+    let other = agent.begin("evaluate-lisp", json!({"code": "(cl:in-package :cl-user)"})).await;
+    let second = editor.question().await;
+    editor.reply(&second, json!({"title": "Allow"})).await;
+    agent.result(other).await;
+    editor.reply(&question, json!({"title": "Allow"})).await;
+    let refused = agent.result(call).await;
+    assert!(text(&refused).contains("changed since it was allowed"), "{}", text(&refused));
+    guarded.refused("package or the readtable").await;
+    // Code that is loaded is read by the image's settings, and not by the session's.
+    let call = agent.begin("code_compile_string", json!({"code": "(defun f () 1)"})).await;
+    let question = editor.press("Deny").await;
+    assert!(message(&question).contains("\nPackage: CL-USER\n"), "{}", message(&question));
+    assert!(!message(&question).contains("READTABLE"), "{}", message(&question));
+    agent.result(call).await;
+    guarded.end().await;
+}

@@ -1,0 +1,80 @@
+//! The questions that ten usual tasks of an agent cost a person who wants to be asked about evaluation.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use consort_tests::agent::text;
+use serde_json::{Value, json};
+
+use crate::support::Guarded;
+
+/// The most questions that a task may cost.
+const MOST: usize = 2;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[allow(clippy::print_stdout, reason = "the counts are to be seen")]
+async fn ten_usual_tasks_cost_two_questions_at_most() {
+    let guarded = Guarded::new().await;
+    let mut editor = guarded.editor().await;
+    let mut agent = guarded.agent("agent").await;
+    let asd = "(asdf:defsystem \"app\" :components ((:file \"app\"))
+                 :perform (asdf:test-op (o c) (assert (= 6 (uiop:symbol-call :app :twice 3)))))\n";
+    let source = "(defpackage :app (:use :cl))\n(in-package :app)\n(defun twice (x) (* x 2))\n";
+    fs::create_dir(guarded.world.path("app")).expect("a directory");
+    for (name, content) in [("app/app.asd", asd), ("app/app.lisp", source)] {
+        fs::write(guarded.world.path(name), content).expect("written");
+    }
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let person = tokio::spawn(async move {
+        loop {
+            let question = editor.question().await;
+            count.fetch_add(1, Ordering::SeqCst);
+            editor.reply(&question, json!({"title": "Allow"})).await;
+        }
+    });
+    let edit = json!({
+        "file_path": "app/app.lisp", "form_type": "defun", "form_name": "twice", "operation": "replace",
+        "content": "(defun twice (x) (+ x x))",
+    });
+    let tasks: [(&str, &[(&str, Value)]); 10] = [
+        ("load a system", &[("load-system", json!({"system": "app"}))]),
+        ("read code", &[("lisp-read-file", json!({"path": "app/app.lisp"}))]),
+        ("check a form", &[("compile-form", json!({"code": "(defun f (x) (* x x))"}))]),
+        ("look at a symbol", &[("describe-symbol", json!({"symbol": "app::twice"}))]),
+        ("evaluate a pure form in a copy", &[("evaluate-lisp", json!({"code": "(app::twice 4)", "in": "copy"}))]),
+        ("expand a macro", &[("macroexpand-form", json!({"form": "(when a b)"}))]),
+        (
+            "edit a definition and reload it",
+            &[
+                ("lisp-edit-form", edit),
+                ("diagnostics", json!({"paths": ["app/app.lisp"]})),
+                ("code_reload_system", json!({"system": "app"})),
+            ],
+        ),
+        ("run tests", &[("run-tests", json!({"system": "app"}))]),
+        ("profile", &[("profile-code", json!({"code": "(loop repeat 100000 sum (app::twice 1))"}))]),
+        (
+            "trace",
+            &[("evaluate-lisp", json!({"code": "(trace app::twice) (prog1 (app::twice 2) (untrace app::twice))"}))],
+        ),
+    ];
+    let mut costs = Vec::new();
+    for (task, calls) in tasks {
+        let before = asked.load(Ordering::SeqCst);
+        for (tool, arguments) in calls {
+            let result = agent.call(tool, arguments.clone()).await;
+            assert_ne!(result["isError"], true, "{task}, {tool}: {}", text(&result));
+        }
+        costs.push((task, asked.load(Ordering::SeqCst) - before));
+    }
+    for (task, questions) in &costs {
+        println!("{questions} {task}");
+    }
+    println!("{} questions for {} tasks", costs.iter().map(|(_, questions)| questions).sum::<usize>(), costs.len());
+    assert!(costs.iter().all(|(_, questions)| *questions <= MOST), "{costs:?}");
+    person.abort();
+    assert!(person.await.is_err(), "it was aborted");
+    guarded.end().await;
+}
