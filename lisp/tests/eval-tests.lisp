@@ -125,26 +125,29 @@
     (let ((file (write-file "warns.lisp" "(defun g () (undefined-thing-2) undefined-variable-2)")))
       (is equal "(T T)" (first-value image (format nil "(rest (multiple-value-list (compile-file ~S)))" file))))))
 
+(defun frame-texts (outcome)
+  (map 'list (lambda (frame) (path frame "text")) (path outcome "error" "backtrace")))
+
 (deftest errors
   (with-image (image)
     (let ((outcome (evaluated image "(defun inner (x) (car x)) (defun outer (x) (1+ (inner x))) (princ \"before\") (outer 5)")))
       (is equal "error" (path outcome "status"))
       (is equal "TYPE-ERROR" (path outcome "error" "type"))
       (is equal "before" (path outcome "stdout" "text"))
-      (is equal "(INNER 5)" (path outcome "error" "backtrace" 0))
-      (is equal "(OUTER 5)" (path outcome "error" "backtrace" 1))
+      (is equal "(INNER 5)" (path outcome "error" "backtrace" 0 "text"))
+      (is equal "(OUTER 5)" (path outcome "error" "backtrace" 1 "text"))
       (is = 2 (length (path outcome "error" "backtrace"))))
     ;; An erring call in tail position leaves no frame but the signalling function's own.
-    (is equal "(ERROR \"x\")" (path (evaluated image "(error \"x\")") "error" "backtrace" 0))
+    (is equal "(ERROR \"x\")" (path (evaluated image "(error \"x\")") "error" "backtrace" 0 "text"))
     (let ((outcome (evaluated image "(outer 1 2 3)")))
       (is equal "SB-INT:SIMPLE-PROGRAM-ERROR" (path outcome "error" "type")))
     (let ((outcome (evaluated image "(+ 1 2) (list 1")))
       (is equal "END-OF-FILE" (path outcome "error" "type"))
       (is equal "end of file on #<STRING-INPUT-STREAM>" (path outcome "error" "message"))
-      (is equalp #("(READ)") (path outcome "error" "backtrace")))
+      (is equalp '("(READ)") (frame-texts outcome)))
     ;; Nor is there a frame of a function that does not exist.
-    (is equalp #("(EVAL (NO-SUCH-FUNCTION 1))") (path (evaluated image "(no-such-function 1)") "error" "backtrace"))
-    (is equalp #("(EVAL NO-SUCH-VARIABLE)") (path (evaluated image "no-such-variable") "error" "backtrace"))
+    (is equalp '("(EVAL (NO-SUCH-FUNCTION 1))") (frame-texts (evaluated image "(no-such-function 1)")))
+    (is equalp '("(EVAL NO-SUCH-VARIABLE)") (frame-texts (evaluated image "no-such-variable")))
     (is equal "3" (first-value image "*"))
     (ok (not (text-contains "{" (path (evaluated image "nope::x") "error" "message"))))
     (is equal "UNBOUND-VARIABLE" (error-type image "unbound-thing"))
@@ -163,6 +166,51 @@
     (is equal "SIMPLE-ERROR" (error-type image "(error \"after\")"))
     (ok (text-contains "cannot be printed" (path (evaluated image "(define-condition bad-report (error) () (:report (lambda (c s) (declare (ignore c s)) (error \"no\")))) (error 'bad-report)") "error" "message")))
     (ok (>= 20 (length (path (evaluated image "(defun deep (n) (if (zerop n) (error \"bottom\") (1+ (deep (1- n))))) (deep 100)") "error" "backtrace"))))))
+
+(defun frame-facts (outcome &rest names)
+  "The members NAMES of each frame of OUTCOME's backtrace."
+  (map 'list (lambda (frame) (mapcar (lambda (name) (path-if-any frame name)) names)) (path outcome "error" "backtrace")))
+
+(deftest frames-are-data
+  (with-image (image)
+    (let* ((file (write-file "stack.lisp" "(in-package :cl-user)
+
+(defun innermost (x)
+  (list :not-in-tail-position
+        (car x)))
+
+(defgeneric method-with-error (thing stream) (:method ((thing t) stream) stream))
+(defmethod method-with-error :around ((thing integer) stream)
+  (list stream
+        (flet ((locally-called (y) (list (innermost y))))
+          (declare (notinline locally-called))
+          (locally-called thing))))
+"))
+           (outcome (progn (evaluated image (format nil "(load (compile-file ~S))" file))
+                           (evaluated image "(list (method-with-error 5 (make-string 5000 :initial-element #\\x)))")))
+           (frames (frame-facts outcome "name" "role" "file" "line")))
+      (is equalp `("INNERMOST" "program" ,file 5) (find "INNERMOST" frames :key #'first :test #'equal))
+      (is equalp `("METHOD-WITH-ERROR" "program" ,file 10) (find "METHOD-WITH-ERROR" frames :key #'first :test #'equal))
+      (let ((method (find-if (lambda (frame) (path-if-any frame "method")) (path outcome "error" "backtrace"))))
+        (is equal ":AROUND (INTEGER T)" (path method "method"))
+        (ok (every (lambda (argument) (< (length argument) 300)) (path method "args"))))
+      (is equalp #("5") (path (evaluated image "(list (innermost 5))") "error" "backtrace" 0 "args"))
+      ;; A file that was changed is not the one that the frame is of.
+      (write-file "stack.lisp" "(in-package :cl-user)")
+      (evaluated image (format nil "(sb-posix:utimes ~S 1000 1000)" file))
+      (is equalp `("INNERMOST" ,file nil)
+          (find "INNERMOST" (frame-facts (evaluated image "(list (innermost 5))") "name" "file" "line") :key #'first :test #'equal)))
+    ;; Whose a frame is.
+    (is equalp '(("ERROR" "signal")) (subseq (frame-facts (evaluated image "(error \"x\")") "name" "role") 0 1))
+    (is equalp '(("EVAL" "standard")) (frame-facts (evaluated image "no-such-variable") "name" "role"))
+    (evaluated image "(defun (setf frame-place) (new x) (list (error \"x\") new x))")
+    (ok (find '("(SETF FRAME-PLACE)" "program") (frame-facts (evaluated image "(list (setf (frame-place 1) 2))") "name" "role") :test #'equalp))
+    (let ((many (evaluated image "(defun many (a b c d e f g h i j k l) (list (error \"x\") a b c d e f g h i j k l)) (list (many 1 2 3 4 5 6 7 8 9 10 11 12))")))
+      (is = 10 (length (path (find "MANY" (path many "error" "backtrace") :key (lambda (frame) (path-if-any frame "name")) :test #'equal) "args"))))
+    ;; A call that leaves no frame.
+    (is equal "/" (path (evaluated image "(defun divide (x) (/ 1 x)) (divide 0)") "error" "operation"))
+    (is equal "NO-SUCH-FUNCTION" (path (evaluated image "(no-such-function 1)") "error" "operation"))
+    (is equal nil (path-if-any (evaluated image "(car 1)") "error" "operation"))))
 
 (deftest exits-refused
   (with-image (image)

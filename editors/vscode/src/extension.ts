@@ -7,8 +7,9 @@ import { Debugger } from './debugger.js'
 import { Documents, SCHEME } from './documents.js'
 import { Evaluator, rangeOf, type What } from './evaluate.js'
 import { label, reportText } from './format.js'
+import type { Sourced } from './frames.js'
 import { keySheet, type Contributions } from './keys.js'
-import type { ImageState, Name, Position, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
+import type { ImageState, LispError, Name, Position, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
 import { newProject } from './new_project.js'
 import { Profiles } from './profile.js'
 import { Repl } from './repl.js'
@@ -41,7 +42,9 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const packages = new PackagesTree(server)
   const threads = new ThreadsTree(server)
   const tests = new Tests(server)
-  const links = new FrameLinks(server, (terminal) => repl.errorIn(terminal))
+  // The error of the result that the document of results shows.
+  let opened: LispError | undefined
+  const links = new FrameLinks(server, (where) => ('lineCount' in where ? opened : repl.errorIn(where)))
   context.subscriptions.push(
     log, output, server, results, documents, repl, profiles, systems, image, logTree,
     new StatusBar(server),
@@ -106,7 +109,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     if (results.lastValue !== undefined) await vscode.env.clipboard.writeText(results.lastValue)
     vscode.window.setStatusBarMessage(results.lastValue === undefined ? 'Nothing was evaluated yet' : 'Copied', 2000)
   })
-  command('goToFrame', (frame: string, inner?: string | null) => goToFrame(server, frame, inner ?? undefined).catch(complain))
+  command('goToFrame', (frame: Sourced, callee?: string | null) => goToFrame(server, frame, callee ?? undefined).catch(complain))
   command('openSymbol', (symbol: Parameters<PackagesTree['open']>[0]) => packages.open(symbol))
   command('interruptThread', (thread?: Thread) => threads.stop('interruptThread', thread))
   command('killThread', (thread?: Thread) => threads.stop('killThread', thread))
@@ -115,7 +118,8 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     if (name !== undefined) await tests.runSystem(name)
   })
   command('copyText', (text: string) => vscode.env.clipboard.writeText(text))
-  command('openResult', (text?: string) => {
+  command('openResult', (text?: string, error?: LispError | null) => {
+    opened = (typeof text === 'string' ? error : results.lastError) ?? undefined
     const shown = typeof text === 'string' ? text : results.lastText
     return shown === undefined ? undefined : documents.open('result/result.lisp', `${shown}\n`)
   })

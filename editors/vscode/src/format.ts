@@ -113,7 +113,7 @@ export function resultText(result: EvalResult): string {
   section('Output', result.stdout)
   section('Error output', result.stderr)
   section('Warnings', result.warnings.map(warningText).join('\n'))
-  section('Backtrace', (result.error?.backtrace ?? []).map((frame, index) => `${index}: ${frame}`).join('\n'))
+  section('Backtrace', (result.error?.backtrace ?? []).map((frame, index) => `${index}: ${frame.text}`).join('\n'))
   if (result.omitted > 0) parts.push(`;; ${result.omitted} characters were left out.`)
   if (result.timing !== null) parts.push(`;; ${timingText(result.timing)}`)
   return parts.join('\n\n')

@@ -16,10 +16,26 @@ export type ImageState =
   | { state: 'ready'; pid: number; image: string; lisp: string }
   | { state: 'dead'; reason: string; final: boolean }
 
+/** A frame of a backtrace. */
+export interface StackFrame {
+  /** The call as printed: `(SHOP::PRICE 3)`. */
+  text: string
+  /** The definition that it is in: `SHOP::PRICE`, `(SETF SHOP::PRICE)`. */
+  name: string | null
+  /** The qualifiers and specializers of a method: `:AROUND (SHOP::BOOK)`. */
+  method: string | null
+  role: 'program' | 'signal' | 'standard' | 'internal'
+  args: string[]
+  file: string | null
+  /** From 1; null when the file is not as it was loaded. */
+  line: number | null
+}
 export interface LispError {
   type: string
   message: string
-  backtrace: string[]
+  /** The function whose call failed and left no frame of its own. */
+  operation: string | null
+  backtrace: StackFrame[]
 }
 export interface Timing {
   real_ms: number

@@ -126,7 +126,7 @@ class Terminal implements vscode.Pseudoterminal {
     if (result.error !== null) {
       this.write(color(31, crlf(`${result.error.type}: ${result.error.message}`)) + '\r\n')
       this.error = result.error
-      const frames = result.error.backtrace.slice(0, 12).map((frame, index) => `  ${index}: ${frame}`)
+      const frames = result.error.backtrace.slice(0, 12).map((frame, index) => `  ${index}: ${frame.text}`)
       if (frames.length > 0) this.write(color(90, crlf(frames.join('\n'))) + '\r\n')
     } else if (result.values.length === 0) this.write(color(90, '; no value') + '\r\n')
     else this.write(crlf(result.values.join('\n')) + '\r\n')

@@ -1,7 +1,8 @@
 // Results at the end of the line, until the form is edited. A hover shows all of it.
 import * as vscode from 'vscode'
 import { fenced, inlineText, oneLine, resultText, timingText, valuesText, warningText, markdown as markdownText } from './format.js'
-import type { EvalResult } from './lsp_ext.js'
+import { briefly } from './frames.js'
+import type { EvalResult, LispError } from './lsp_ext.js'
 import { moved } from './ranges.js'
 import { frameLink } from './source.js'
 import { toRange } from './convert.js'
@@ -47,6 +48,9 @@ export class Results implements vscode.Disposable {
   /** The last result as text. */
   get lastText(): string | undefined {
     return this.last === undefined ? undefined : resultText(this.last)
+  }
+  get lastError(): LispError | null {
+    return this.last?.error ?? null
   }
   get lastValue(): string | undefined {
     if (this.last === undefined) return undefined
@@ -170,15 +174,15 @@ function stopHover(): vscode.MarkdownString {
 export function hover(result: EvalResult, inPackage?: string): vscode.MarkdownString {
   const markdown = new vscode.MarkdownString(undefined, true)
   markdown.isTrusted = { enabledCommands: ['consort.editor.copyText', 'consort.editor.openResult', 'consort.editor.goToFrame'] }
-  const link = (title: string, command: string, argument: unknown): string =>
-    `[${title}](command:${command}?${encodeURIComponent(JSON.stringify([argument]))})`
+  const link = (title: string, command: string, ...args: unknown[]): string =>
+    `[${title}](command:${command}?${encodeURIComponent(JSON.stringify(args))})`
   const timing = result.timing === null ? '' : `$(clock) ${timingText(result.timing)}  ·  `
   const copied = result.status === 'ok' ? valuesText(result) : resultText(result)
   // A link holds its text, so a huge one is copied from its document instead.
   const copy = copied.length <= 20_000 ? `${link('$(copy) Copy', 'consort.editor.copyText', copied)}  ·  ` : ''
   const open = resultText(result)
   markdown.appendMarkdown(
-    `${timing}evaluated by you in ${markdownText(inPackage ?? result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', open.slice(0, 50_000))}\n\n`,
+    `${timing}evaluated by you in ${markdownText(inPackage ?? result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', open.slice(0, 50_000), briefly(result.error))}\n\n`,
   )
   if (result.error !== null) markdown.appendMarkdown(`**${markdownText(result.error.type)}**\n\n${fenced(result.error.message, 'text')}\n\n`)
   if (result.status === 'interrupted') markdown.appendMarkdown('Interrupted.\n\n')
@@ -189,15 +193,16 @@ export function hover(result: EvalResult, inPackage?: string): vscode.MarkdownSt
   part('Output', result.stdout)
   part('Error output', result.stderr)
   part('Warnings', result.warnings.map(warningText).join('\n'))
-  const frames = (result.error?.backtrace ?? []).slice(0, 15)
-  if (frames.length > 0) markdown.appendMarkdown(`Backtrace\n\n${frames.map((_, index) => frameLine(frames, index, result.error?.message ?? '')).join('  \n')}\n\n`)
+  const { error } = result
+  if (error !== null && error.backtrace.length > 0)
+    markdown.appendMarkdown(`Backtrace\n\n${error.backtrace.slice(0, 15).map((_, index) => frameLine(error, index)).join('  \n')}\n\n`)
   if (result.omitted > 0) markdown.appendMarkdown(`${result.omitted} characters were left out.\n\n`)
   return markdown
 }
 
 /** A frame of the backtrace; one that has a source is a link to it. */
-function frameLine(frames: string[], index: number, message: string): string {
-  const target = frameLink(frames, index, message)
-  const text = markdownText(oneLine(frames[index] ?? '', 100))
+function frameLine(error: LispError, index: number): string {
+  const target = frameLink(error, index)
+  const text = markdownText(oneLine(error.backtrace[index]?.text ?? '', 100))
   return `${index}: ${target === undefined ? text : `[${text}](${target} "Go to the source")`}`
 }

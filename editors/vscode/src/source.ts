@@ -1,7 +1,7 @@
 // Going to where a symbol is defined, and to where a frame of a backtrace is.
 import * as vscode from 'vscode'
 import { toRange } from './convert.js'
-import { calleeOf, callIn, frameOf, operationIn, type Frame } from './frames.js'
+import { calleeOf, callIn, sourced, type Sourced } from './frames.js'
 import type { Definition, LispError, SourceLocations } from './lsp_ext.js'
 import { complain, Refused, type Server } from './server.js'
 
@@ -30,15 +30,17 @@ export async function goToSymbol(server: Server, symbol: string): Promise<void> 
   throw new Refused(`No definition of ${symbol} was found in the workspace.`, undefined)
 }
 
-/** Open the source of a frame at the line that called the frame within, `inner`; at the definition where that is not to be seen. */
-export async function goToFrame(server: Server, text: string, inner: string | undefined): Promise<void> {
-  const frame = frameOf(text)
-  if (frame === undefined) throw new Refused(`${text} is a part of Lisp itself.`, undefined)
+/** Open the source of a frame at the line that called `callee`; at the definition where that is not to be seen. */
+export async function goToFrame(server: Server, frame: Sourced, callee: string | undefined): Promise<void> {
   const answer = await server.ask<SourceLocations>('sourceLocation', { symbol: frame.name })
   const definition = definitionOf(frame, answer.definitions)
-  if (definition?.location == null) throw new Refused(`Where ${frame.name} is defined is not known: it was not loaded from a file.`, undefined)
+  if (definition?.location == null) {
+    // The definition is gone, or another one has its name: the frame knows the file that it was loaded from.
+    if (frame.file === null) throw new Refused(`Where ${frame.name} is defined is not known: it was not loaded from a file.`, undefined)
+    await show(vscode.Uri.file(frame.file), new vscode.Position(Math.max(0, (frame.line ?? 1) - 1), 0))
+    return
+  }
   const uri = vscode.Uri.parse(definition.location.uri)
-  const callee = inner === undefined ? undefined : calleeOf(inner)
   let place = toRange(definition.location.range).start
   if (callee !== undefined && definition.form != null) {
     const document = await vscode.workspace.openTextDocument(uri)
@@ -59,9 +61,9 @@ export async function definitionText(server: Server, name: string): Promise<stri
   return document.getText(toRange(definition.form))
 }
 
-function definitionOf(frame: Frame, all: Definition[]): Definition | undefined {
+function definitionOf(frame: Sourced, all: Definition[]): Definition | undefined {
   const known = all.filter(({ location }) => location != null)
-  if (frame.method !== undefined) {
+  if (frame.method !== null) {
     const wanted = frame.method.replace(/[\s()]+/g, ' ').trim().toLowerCase()
     const methods = known.filter(({ kind }) => kind === 'method')
     const written = ({ name }: Definition): string => (/\(([^]*)\)\s*$/.exec(name ?? '')?.[1] ?? '').replace(/[\s()]+/g, ' ').trim().toLowerCase()
@@ -75,22 +77,21 @@ async function show(uri: vscode.Uri, at: vscode.Position): Promise<void> {
   await vscode.window.showTextDocument(uri, { viewColumn: there?.viewColumn ?? vscode.ViewColumn.One, selection: new vscode.Range(at, at) })
 }
 
-/** A link to a frame's source, for hovers and documents; undefined for frames that have none. `message` is the error's. */
-export function frameLink(backtrace: readonly string[], index: number, message: string): string | undefined {
-  const text = backtrace[index]
-  if (text === undefined || frameOf(text) === undefined) return undefined
-  const cut = (one: string | undefined): string | undefined => one?.slice(0, 500)
-  return `command:consort.editor.goToFrame?${encodeURIComponent(JSON.stringify([cut(text), cut(index === 0 ? operationIn(message) : backtrace[index - 1])]))}`
+/** A link to a frame's source, for hovers and documents; undefined for frames that have none. */
+export function frameLink(error: LispError, index: number): string | undefined {
+  const frame = sourced(error, index)
+  return frame === undefined ? undefined : `command:consort.editor.goToFrame?${encodeURIComponent(JSON.stringify([frame, calleeOf(error, index)]))}`
 }
 
-const FRAME = /^\s*(\d+): (\(.*)$/
+/** A line of a shown backtrace: the number of its frame, and the frame. */
+const LINE = /^\s*(\d+): (.*)$/
 
 class FrameLink extends vscode.TerminalLink {
   constructor(
     start: number,
     length: number,
-    readonly frame: string,
-    readonly inner: string | undefined,
+    readonly frame: Sourced,
+    readonly callee: string | undefined,
   ) {
     super(start, length, 'Go to the source')
   }
@@ -100,36 +101,41 @@ class FrameLink extends vscode.TerminalLink {
 export class FrameLinks implements vscode.DocumentLinkProvider, vscode.TerminalLinkProvider {
   constructor(
     private readonly server: Server,
-    /** The error that the REPL showed last, when the terminal is the REPL. */
-    private readonly shownIn: (terminal: vscode.Terminal) => LispError | undefined,
+    /** The error that a text which is shown has a backtrace of: the whole of a document, or the REPL's last. */
+    private readonly shownIn: (where: vscode.Terminal | vscode.TextDocument) => LispError | undefined,
   ) {}
   provideDocumentLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
+    const error = this.shownIn(document)
+    if (error === undefined) return []
     const links: vscode.DocumentLink[] = []
-    let before: string | undefined
-    const all = document.getText()
     for (let line = 0; line < document.lineCount; line++) {
       const text = document.lineAt(line).text
-      const frame = FRAME.exec(text)?.[2]
-      const target = frame === undefined ? undefined : frameLink(before === undefined ? [frame] : [before, frame], before === undefined ? 0 : 1, all)
-      if (target !== undefined) {
-        const link = new vscode.DocumentLink(new vscode.Range(line, text.indexOf('('), line, text.length), vscode.Uri.parse(target))
-        link.tooltip = 'Go to the source'
-        links.push(link)
-      }
-      before = frame
+      const index = shownFrame(error, text)
+      const target = index === undefined ? undefined : frameLink(error, index)
+      if (target === undefined) continue
+      const link = new vscode.DocumentLink(new vscode.Range(line, text.indexOf(':') + 2, line, text.length), vscode.Uri.parse(target))
+      link.tooltip = 'Go to the source'
+      links.push(link)
     }
     return links
   }
   provideTerminalLinks({ terminal, line }: vscode.TerminalLinkContext): FrameLink[] {
     const error = this.shownIn(terminal)
-    const backtrace = error?.backtrace
-    const match = FRAME.exec(line)
-    const index = Number(match?.[1])
-    const frame = backtrace?.[index]
-    if (match === null || error === undefined || frame === undefined || frameOf(frame) === undefined || !frame.startsWith((match[2] ?? '').slice(0, 40))) return []
-    return [new FrameLink(line.indexOf('('), (match[2] ?? '').length, frame, index === 0 ? operationIn(error.message) : error.backtrace[index - 1])]
+    const index = error === undefined ? undefined : shownFrame(error, line)
+    const frame = error === undefined || index === undefined ? undefined : sourced(error, index)
+    if (error === undefined || index === undefined || frame === undefined) return []
+    const start = line.indexOf(':') + 2
+    return [new FrameLink(start, line.length - start, frame, calleeOf(error, index))]
   }
   async handleTerminalLink(link: vscode.TerminalLink): Promise<void> {
-    if (link instanceof FrameLink) await goToFrame(this.server, link.frame, link.inner).catch(complain)
+    if (link instanceof FrameLink) await goToFrame(this.server, link.frame, link.callee).catch(complain)
   }
+}
+
+/** The index of the frame of `error` that `line` shows. */
+function shownFrame(error: LispError, line: string): number | undefined {
+  const [, number, text] = LINE.exec(line) ?? []
+  const index = Number(number)
+  const frame = error.backtrace[index]
+  return frame !== undefined && text !== undefined && frame.text.startsWith(text.slice(0, 40)) ? index : undefined
 }

@@ -28,7 +28,8 @@ test('a value at the end of the line', () => {
   assert.equal(inlineText({ ...ok, values: ['x'.repeat(100)] }, 10), `⇒ ${'x'.repeat(9)}…`)
   assert.equal(inlineText({ ...ok, stdout: '\nhello ' }, 80), '⇒ 3  │ hello')
   assert.equal(inlineText({ ...ok, warnings: ['w'] }, 80), '⚠ ⇒ 3')
-  const error = { type: 'DIVISION-BY-ZERO', message: 'no', backtrace: ['(/ 1 0)'] }
+  const frame = { text: '(/ 1 0)', name: '/', method: null, role: 'standard' as const, args: ['1', '0'], file: null, line: null }
+  const error = { type: 'DIVISION-BY-ZERO', message: 'no', operation: '/', backtrace: [frame] }
   const failed: EvalResult = { ...ok, status: 'error', values: [], error }
   assert.equal(inlineText(failed, 80), '✗ DIVISION-BY-ZERO: no')
   assert.match(resultText(failed), /Backtrace\n0: \(\/ 1 0\)/)

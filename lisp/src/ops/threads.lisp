@@ -85,7 +85,7 @@
   (let ((done (sb-thread:make-semaphore)) (frames '()))
     (handler-case
         (sb-thread:interrupt-thread thread (lambda ()
-                                             (setf frames (or (current-frames)
+                                             (setf frames (or (current-calls)
                                                               ;; Nothing of a program's: all there is.
                                                               (ignore-errors (first-frames (sb-debug:list-backtrace :count 60)))))
                                              (sb-thread:signal-semaphore done)))

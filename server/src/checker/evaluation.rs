@@ -134,7 +134,7 @@ fn ended(kind: &str, message: String) -> EvalOutcome {
         stdout: Clipped::default(),
         stderr: Clipped::default(),
         warnings: Vec::new(),
-        error: Some(EvalError { kind: kind.into(), message, backtrace: Vec::new() }),
+        error: Some(EvalError::new(kind, message)),
         timing: None,
         package: "COMMON-LISP-USER".into(),
     }

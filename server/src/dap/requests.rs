@@ -19,6 +19,7 @@ use crate::image::api::debug::{
 };
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
+use crate::model::stack_frame;
 use crate::session::EvalRequest;
 
 /// A person sees an evaluation run and can end it.
@@ -329,7 +330,15 @@ pub(super) async fn launch(connection: &Connection) {
     let (category, shown) = match begin(connection, code, package).await {
         Ok(outcome) => match &outcome.error {
             None => ("console", values(&outcome)),
-            Some(error) => ("stderr", format!("{}: {}\n{}", error.kind, error.message, error.backtrace.join("\n"))),
+            Some(error) => (
+                "stderr",
+                format!(
+                    "{}: {}\n{}",
+                    error.kind,
+                    error.message,
+                    stack_frame::texts(error.backtrace.clone()).join("\n")
+                ),
+            ),
         },
         Err(error) => ("stderr", error.to_string()),
     };

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::chatter::{self, Chatter};
 use super::clip::{self, clip};
 use crate::model::evaluation::{Clipped, EvalOutcome, EvalStatus};
+use crate::model::stack_frame;
 
 /// How an evaluation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -168,7 +169,9 @@ impl From<EvalOutcome> for Evaluation {
         let stderr = budget.take(outcome.stderr);
         let error = (status != Ending::Ok).then(|| {
             let mut fault = match outcome.error {
-                Some(error) => Fault { kind: error.kind, message: error.message, backtrace: error.backtrace },
+                Some(error) => {
+                    Fault { kind: error.kind, message: error.message, backtrace: stack_frame::texts(error.backtrace) }
+                }
                 None => Fault { kind: kind.into(), message: message.into(), backtrace: Vec::new() },
             };
             if status == Ending::Timeout {
@@ -260,6 +263,7 @@ pub fn render(evaluation: &Evaluation) -> String {
 mod tests {
     use super::*;
     use crate::model::evaluation::{EvalError, EvalWarning, Timing};
+    use crate::model::stack_frame::StackFrame;
 
     fn outcome(status: EvalStatus) -> EvalOutcome {
         EvalOutcome {
@@ -319,7 +323,8 @@ mod tests {
         failed.error = Some(EvalError {
             kind: "DIVISION-BY-ZERO".into(),
             message: "arithmetic error DIVISION-BY-ZERO signalled".into(),
-            backtrace: vec!["(/ 1 0)".into(), "(F)".into()],
+            operation: None,
+            backtrace: ["(/ 1 0)", "(F)"].map(|text| StackFrame { text: text.into(), ..StackFrame::default() }).into(),
         });
         let facts = Evaluation::from(failed);
         assert_eq!(facts.status, Ending::Error);

@@ -174,7 +174,7 @@ mod tests {
             stdout: Clipped::default(),
             stderr: Clipped::default(),
             warnings: Vec::new(),
-            error: error.map(|kind| EvalError { kind: kind.into(), message: "why".into(), backtrace: Vec::new() }),
+            error: error.map(|kind| EvalError::new(kind, "why")),
             timing: None,
             package: "APP".into(),
         }

@@ -210,14 +210,14 @@ pub(crate) async fn eval(
 
 /// Returns the answer to an evaluation that was interrupted before it was sent to the image.
 fn interrupted_before() -> EvalOutcome {
-    let message = "Stopped: the evaluation was interrupted before it began.".into();
+    let message = "Stopped: the evaluation was interrupted before it began.";
     EvalOutcome {
         status: EvalStatus::Interrupted,
         values: Vec::new(),
         stdout: Default::default(),
         stderr: Default::default(),
         warnings: Vec::new(),
-        error: Some(EvalError { kind: "INTERRUPTED".into(), message, backtrace: Vec::new() }),
+        error: Some(EvalError::new("INTERRUPTED", message)),
         timing: None,
         package: "COMMON-LISP-USER".into(),
     }

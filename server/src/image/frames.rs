@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::model::stack_frame::StackFrame;
+
 /// The length limit of a frame, bytes, in both directions.
 pub(crate) const FRAME_LIMIT: usize = 64 << 20;
 /// The protocol that this host speaks; `ready.protocol` must be the same.
@@ -128,7 +130,7 @@ pub(crate) struct ThreadErrorFrame {
     pub(crate) message: String,
     /// The stack frames.
     #[serde(default)]
-    pub(crate) backtrace: Vec<String>,
+    pub(crate) backtrace: Vec<StackFrame>,
 }
 
 /// `heap`.

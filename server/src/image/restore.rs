@@ -103,7 +103,7 @@ fn replayed(outcome: ReloadOutcome) -> EvalOutcome {
     let ReloadOutcome { failure, mut outcome, .. } = outcome;
     if let Some(failure) = failure {
         outcome.status = EvalStatus::Error;
-        outcome.error = Some(EvalError { kind: failure.kind, message: failure.message, backtrace: Vec::new() });
+        outcome.error = Some(EvalError::new(failure.kind, failure.message));
     }
     outcome
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::stack_frame::StackFrame;
+
 /// Text clipped to a limit: its head, its tail, and the number of characters left out between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clipped {
@@ -30,9 +32,19 @@ pub struct EvalError {
     pub kind: String,
     /// The condition's text.
     pub message: String,
-    /// Up to 20 relevant frames, `(NAME ARG ...)`, innermost first, without their numbers.
+    /// The name of a function whose call failed and left no frame of its own: `/`.
     #[serde(default)]
-    pub backtrace: Vec<String>,
+    pub operation: Option<String>,
+    /// Up to 20 relevant frames, innermost first.
+    #[serde(default)]
+    pub backtrace: Vec<StackFrame>,
+}
+
+impl EvalError {
+    /// An error that no code of the user's signalled, so without a backtrace.
+    pub fn new(kind: impl Into<String>, message: impl Into<String>) -> EvalError {
+        EvalError { kind: kind.into(), message: message.into(), operation: None, backtrace: Vec::new() }
+    }
 }
 
 /// Time and allocation of an evaluation.

@@ -1,6 +1,8 @@
 //! The image as the layers above see it: its state, its unsolicited events, and the reason why a
 //! call had no answer.
 
+use super::stack_frame::StackFrame;
+
 /// The state of the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageState {
@@ -68,7 +70,7 @@ pub enum ImageEvent {
         /// The condition's text.
         message: String,
         /// The stack frames.
-        backtrace: Vec<String>,
+        backtrace: Vec<StackFrame>,
     },
 }
 

@@ -6,4 +6,5 @@ pub mod diagnostic_codes;
 pub mod evaluation;
 pub mod expansion;
 pub mod image;
+pub mod stack_frame;
 pub mod trial;

@@ -28,7 +28,9 @@ async def test_eval_answers_with_values_output_and_package(client):
 async def test_an_error_is_an_answer_with_a_backtrace(client):
     answer = await client.eval("(defun trouble (x) (list (/ 1 x))) (trouble 0)")
     assert answer["status"] == "error" and answer["error"]["type"] == "DIVISION-BY-ZERO"
-    assert any("TROUBLE" in frame for frame in answer["error"]["backtrace"])
+    assert answer["error"]["operation"] == "/"
+    [frame] = [frame for frame in answer["error"]["backtrace"] if frame["name"] == "TROUBLE"]
+    assert frame == {"text": "(TROUBLE 0)", "name": "TROUBLE", "method": None, "role": "program", "args": ["0"], "file": None, "line": None}
 
 
 @pytest.mark.parametrize("argument", [{}, {"code": 7}, {"code": "1", "package": 3}, "1", None, [1]])

@@ -107,26 +107,24 @@ T.it('every subcommand of the list can be completed, and has its <Plug> map', fu
   end
 end)
 
-T.it('what a frame of a backtrace is in', function()
-  local function_of = require('consort.frames').function_of
-  for line, want in pairs({
-    ['  0  (SHOP:PRICE :GOLD)'] = 'SHOP:PRICE',
-    [' 10  ((:METHOD SHOP:SEND (T T)) 1 2)'] = 'SHOP:SEND',
-    ['  1  ((FLET SHOP::F :IN SHOP:TOTAL) 1)'] = 'SHOP:TOTAL',
-    ['  2  ((LAMBDA (X) :IN SHOP:TOTAL) 1)'] = 'SHOP:TOTAL',
-    ['  3  ((SETF SHOP:PRICE) 1 2)'] = '(setf SHOP:PRICE)',
-    ['  4  (SB-FASL::FOP-FUNCALL)'] = 'SB-FASL::FOP-FUNCALL',
-  }) do
-    T.eq(want, function_of(line), line)
-  end
-  T.eq(nil, function_of('TYPE-ERROR: (no frame)'))
-end)
-
 T.it('a backtrace begins with the program\'s own frame', function()
   local of_program = require('consort.frames').of_program
-  T.eq({ '(SHOP:PRICE 3)', '(ERROR "x")' }, of_program({ '(ERROR "no")', '(SB-KERNEL:ASSERT-ERROR 1)', '(SHOP:PRICE 3)', '(ERROR "x")' }))
-  T.eq({ '((LAMBDA (X) :IN SHOP:TOTAL) 1)' }, of_program({ '(CERROR "a" "b")', '((LAMBDA (X) :IN SHOP:TOTAL) 1)' }))
-  T.eq({ '(ERROR "no")' }, of_program({ '(ERROR "no")' }))
+  local function frame(name, role) return { text = '(' .. name .. ')', name = name, role = role } end
+  local function names(...) return vim.iter(of_program({ ... })):map(function(one) return one.name end):totable() end
+  local price, error = frame('SHOP:PRICE', 'program'), frame('ERROR', 'signal')
+  T.eq({ 'SHOP:PRICE', 'ERROR' }, names(error, frame('SB-KERNEL:ASSERT-ERROR', 'internal'), price, error))
+  T.eq({ '/', 'SHOP:PRICE' }, names(frame('/', 'standard'), price))
+  T.eq({ 'ERROR' }, names(error))
+end)
+
+T.it('each line of a report that shows a frame is known', function()
+  local frame = { text = '(SHOP:PRICE "a\\nb")', name = 'SHOP:PRICE', role = 'program' }
+  local lines, shown = require('consort.eval').report({
+    status = 'error', values = {}, warnings = {}, stdout = '  0  (NOT:A-FRAME)', stderr = '',
+    error = { type = 'ERROR', message = 'two\n  0  (lines)', backtrace = { frame } },
+  })
+  T.eq('  0  ' .. frame.text, lines[3])
+  T.eq({ [3] = frame }, shown)
 end)
 
 T.it('a question stands where the cursor is not, and stays there as long as it can', function()

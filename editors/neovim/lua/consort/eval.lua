@@ -32,18 +32,22 @@ local function bytes(buf, range, encoding)
   return { first, from, last, trimmed() }
 end
 
---- The whole of a result, for a float or a register.
+--- The whole of a result, for a float or a register, and the frames that its lines show.
 ---@param result table
----@return string[]
+---@return string[] lines
+---@return table<integer, consort.Frame> frames by line
 function M.report(result)
-  local lines = {}
+  local lines, shown = {}, {}
   local function add(text) vim.list_extend(lines, vim.split(text, '\n', { plain = true })) end
   for _, value in ipairs(result.values or {}) do add('⇒ ' .. value) end
   if result.status == 'ok' and #(result.values or {}) == 0 then add('no value') end
   local error = type(result.error) == 'table' and result.error or nil
   if error then
     add(('%s: %s'):format(error.type, error.message))
-    for i, frame in ipairs(frames.of_program(error.backtrace or {})) do add(('%3d  %s'):format(i - 1, frame)) end
+    for i, frame in ipairs(frames.of_program(error.backtrace or {})) do
+      shown[#lines + 1] = frame
+      add(('%3d  %s'):format(i - 1, frame.text))
+    end
   end
   for _, warning in ipairs(result.warnings or {}) do add(('%s: %s'):format(warning.type, warning.message)) end
   for _, stream in ipairs({ 'stdout', 'stderr' }) do
@@ -58,13 +62,14 @@ function M.report(result)
     add('')
     add(('%.3f ms, of it %.3f ms of processor time and %.3f ms of garbage collection; %d bytes allocated'):format(timing.real_ms, timing.run_ms, timing.gc_ms, timing.bytes))
   end
-  return lines
+  return lines, shown
 end
 
---- The definition of what a line of a backtrace is in.
-local function follow()
-  local name = frames.function_of(vim.api.nvim_get_current_line())
-  if not name then return client_of.say('put the cursor on a numbered line: that is where a function was called') end
+--- The definition that a frame is in.
+---@param frame? consort.Frame
+local function follow(frame)
+  local name = frame and frame.name
+  if type(name) ~= 'string' then return client_of.say('put the cursor on a numbered line: that is where a function was called') end
   vim.api.nvim_win_close(0, true)
   require('consort.views').go_to(name)
 end
@@ -72,9 +77,9 @@ end
 ---@param result table
 function M.show_report(result)
   local failed = result.status ~= 'ok'
-  local lines = M.report(result)
-  local first_frame
-  for i, line in ipairs(lines) do first_frame = first_frame or line:match('^%s*%d+  %(') and i - 1 end
+  local lines, shown = M.report(result)
+  local rows = vim.tbl_keys(shown)
+  local first_frame = #rows > 0 and math.min(unpack(rows)) - 1 or nil
   float.open(lines, {
     title = failed and 'Error' or 'Value',
     filetype = 'lisp',
@@ -82,7 +87,7 @@ function M.show_report(result)
     row = first_frame,
     hint = first_frame and '<CR> goes to the function, y copies, q closes' or 'y copies, q closes',
     keys = {
-      ['<CR>'] = first_frame and follow or nil,
+      ['<CR>'] = first_frame and function() follow(shown[vim.api.nvim_win_get_cursor(0)[1]]) end or nil,
       y = function()
         vim.fn.setreg('"', table.concat(failed and lines or result.values or {}, '\n'))
         client_of.say('copied')

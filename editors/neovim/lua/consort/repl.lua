@@ -159,7 +159,7 @@ local function evaluate(text)
     local error = type(result.error) == 'table' and result.error or nil
     if error then
       print_lines(('%s: %s'):format(error.type, error.message), 'ConsortPlainError')
-      for i, frame in ipairs(frames.of_program(error.backtrace or {})) do print_lines(('  %d %s'):format(i - 1, frame), 'ConsortPlainOutput') end
+      for i, frame in ipairs(frames.of_program(error.backtrace or {})) do print_lines(('  %d %s'):format(i - 1, frame.text), 'ConsortPlainOutput') end
     elseif result.status ~= 'ok' then
       print_lines('; ' .. result.status, 'ConsortPlainWarn')
     elseif #result.values == 0 then

@@ -3,6 +3,7 @@
 use super::*;
 use crate::image::api::profile::Stack;
 use crate::model::evaluation::{Clipped, EvalOutcome, EvalStatus};
+use crate::model::stack_frame::StackFrame;
 
 fn answer(stacks: &[(&str, u64)]) -> ProfileOutcome {
     let mut profile = Profile { milliseconds: 8420.0, bytes: 16_700_000, ..Profile::default() };
@@ -193,7 +194,8 @@ fn an_error_says_that_profiling_stopped() {
     failed.outcome.error = Some(crate::model::evaluation::EvalError {
         kind: "SIMPLE-ERROR".into(),
         message: "intentional error".into(),
-        backtrace: vec!["(ERROR \"intentional error\")".into()],
+        operation: None,
+        backtrace: vec![StackFrame { text: "(ERROR \"intentional error\")".into(), ..StackFrame::default() }],
     });
     let asked = asked(ProfileMode::Cpu, Report::Flat);
     insta::assert_snapshot!(render(&Profiled::new(failed, &asked), &asked), @r#"

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::Actor;
 use crate::model::image::{ImageEvent, ImageState};
+use crate::model::stack_frame;
 use crate::session::{Feedback, Level};
 
 impl Actor {
@@ -51,7 +52,7 @@ impl Actor {
             ImageEvent::ThreadError { thread, kind, message, backtrace } => {
                 let text = format!("An error ended the Lisp thread {thread:?}: {kind}: {message}");
                 self.tell_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
-                let text = format!("{text}\n{}", backtrace.join("\n"));
+                let text = format!("{text}\n{}", stack_frame::texts(backtrace).join("\n"));
                 self.tell_all(&Feedback::Log { level: Level::Warning, text });
             }
         }

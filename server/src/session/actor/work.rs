@@ -217,7 +217,7 @@ fn missing_package(error: ImageError, package: Option<String>) -> ImageError {
 
 fn interrupted(system: &str) -> LoadSystemOutcome {
     let message = format!("Loading {system} was interrupted; what had been loaded of it stays.");
-    let error = EvalError { kind: "SB-SYS:INTERACTIVE-INTERRUPT".into(), message, backtrace: Vec::new() };
+    let error = EvalError::new("SB-SYS:INTERACTIVE-INTERRUPT", message);
     LoadSystemOutcome {
         loaded: false,
         outcome: EvalOutcome {

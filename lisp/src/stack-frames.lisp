@@ -1,0 +1,158 @@
+;;;; The frames of an error's backtrace, as data for the clients, and the JSON of errors.
+
+(in-package :consort)
+
+(defconstant +walked-frames+ 300 "Frames of a stack that are looked at: one that overflowed is deep.")
+(defconstant +frame-arguments+ 10 "Arguments of a frame that are sent.")
+(defconstant +frame-argument-limit+ 200 "Characters kept of one argument.")
+
+(defstruct (stack-frame (:constructor make-stack-frame (call &optional file line)))
+  "A frame that people are shown. CALL: (NAME ARG ...). FILE: the native name of the file that its function was loaded from, or NIL. LINE: that of the
+form which it is at, or of the definition, from 1; NIL where it is not known."
+  (call '() :type list :read-only t)
+  (file nil :read-only t)
+  (line nil :read-only t))
+
+(defun frame-text (call)
+  "CALL as (NAME ARG ...)."
+  (with-terse-printing ()
+    (let ((*print-pretty* nil))
+      (text-of (print-safely call +frame-text-limit+ #'prin1)))))
+
+(defun frame-argument-text (argument)
+  (with-terse-printing ()
+    (let ((*print-pretty* nil))
+      (text-of (print-safely argument +frame-argument-limit+ #'prin1)))))
+
+(defun current-calls ()
+  "The frames of this thread that matter, as lists (NAME ARG ...)."
+  (handler-case
+      (first-frames (relevant-frames (sb-debug:list-backtrace :count +walked-frames+ :from :current-frame)))
+    (serious-condition () '())))
+
+(defun walk-frames ()
+  "The frames of this thread, as lists (NAME ARG ...), innermost first, and an association of each list with SBCL's frame."
+  (let ((calls '()) (frames '()) (count 0))
+    (block walk
+      (map-backtrace (lambda (frame)
+                       (multiple-value-bind (name arguments) (%frame-call frame)
+                         (let ((call (cons name arguments)))
+                           (push call calls)
+                           (push (cons call frame) frames)))
+                       (when (>= (incf count) +walked-frames+)
+                         (return-from walk)))
+                     :from :current-frame))
+    (values (nreverse calls) frames)))
+
+(defun line-at (text offset)
+  "The line, from 1, of the character of TEXT at OFFSET; NIL when TEXT is not as long."
+  (when (<= 0 offset (length text))
+    (1+ (count #\Newline text :end offset))))
+
+(defun placed-frame (call frame)
+  "The STACK-FRAME of CALL, with the place of SBCL's FRAME as far as it is known. FRAME may be NIL."
+  (let* ((fields (and frame (handler-case (file-place frame) (serious-condition () nil))))
+         (place (cons :object fields))
+         (file (and fields (field place "file")))
+         (offset (and file (let ((span (field place "span"))) (if span (aref span 0) (field place "offset")))))
+         (text (and offset (not (field place "changed")) (handler-case (text-of-file file nil) (serious-condition () nil)))))
+    (make-stack-frame call file (and text (line-at text offset)))))
+
+(defun current-frames ()
+  "The frames of this thread that matter."
+  (handler-case
+      (if (and (internal-p '%frame-call) (internal-p 'map-backtrace))
+          (multiple-value-bind (calls frames) (walk-frames)
+            (loop for call in (first-frames (relevant-frames calls))
+                  collect (placed-frame call (cdr (assoc call frames :test #'eq)))))
+          (mapcar #'make-stack-frame (current-calls)))
+    (serious-condition () '())))
+
+(defun current-frame-names ()
+  "As CURRENT-FRAMES, without arguments and places, and with little stack and memory."
+  (flet ((relevant (names) (mapcar #'make-stack-frame (first-frames (relevant-frames (nreverse names))))))
+    (handler-case
+        (let ((names '()) (count 0))
+          (map-backtrace (lambda (frame)
+                           (push (list (frame-function-name frame)) names)
+                           (when (> (incf count) 60)
+                             (return-from current-frame-names (relevant names))))
+                         :from :current-frame)
+          (relevant names))
+      (serious-condition () '()))))
+
+;;; Names
+
+(defun named-function (name)
+  "The name of the definition that a function called NAME is a part of, a symbol or (SETF SYMBOL), or NIL; second value, of a method: its qualifiers and
+its specializers. (FLET X :IN NAME) and (LAMBDA () :IN NAME) are parts of NAME."
+  (cond ((symbolp name) name)
+        ((not (and (consp name) (ignore-errors (list-length name)) (symbolp (first name)))) nil)
+        ((member :in name) (named-function (second (member :in name))))
+        ((eq (first name) 'lambda) nil)
+        ((and (eq (first name) 'setf) (symbolp (second name))) name)
+        ((member (symbol-name (first name)) '("METHOD" "FAST-METHOD" "SLOW-METHOD") :test #'string=)
+         (values (named-function (second name)) (cddr name)))
+        (t (named-function (second name))))) ; (MACRO-FUNCTION NAME) and the like
+
+(defun frame-role (call name)
+  "Whose the frame CALL of the function NAME is: the `role` of docs/wire.md."
+  (let* ((symbol (if (consp name) (second name) name))
+         (package (and symbol (symbol-package symbol))))
+    (cond ((member name *signalling-frames*) "signal")
+          ((or (stringp (first call))
+               (and package (or (member package *internal-packages*) (eql 0 (search "SB-" (package-name package))))))
+           "internal")
+          ((or (null symbol) (eq package (load-time-value (find-package "COMMON-LISP")))) "standard")
+          (t "program"))))
+
+(defun method-text (parts)
+  "The qualifiers and specializers PARTS of a method: `:AROUND (CIRCLE T)`."
+  (with-terse-printing ()
+    (let ((*print-pretty* nil))
+      (text-of (print-safely parts +frame-argument-limit+ (lambda (parts stream) (format stream "~{~S~^ ~}" parts)))))))
+
+;;; JSON
+
+(defun stack-frame-json (frame)
+  "The JSON of StackFrame for FRAME."
+  (let* ((call (stack-frame-call frame))
+         (arguments (loop for tail = (rest call) then (cdr tail)
+                          repeat +frame-arguments+
+                          while (consp tail)
+                          collect (frame-argument-text (car tail)))))
+    (multiple-value-bind (name method) (named-function (first call))
+      (object "text" (frame-text call)
+              "name" (if name (frame-argument-text name) :null)
+              "method" (if method (method-text method) :null)
+              "role" (frame-role call name)
+              "args" (coerce arguments 'vector)
+              "file" (or-null (stack-frame-file frame))
+              "line" (or-null (stack-frame-line frame))))))
+
+(defun backtrace-of (frames)
+  "The JSON of FRAMES."
+  (map 'vector #'stack-frame-json frames))
+
+(defun error-facts (kind message &optional frames operation)
+  "The JSON of EvalError."
+  (object "type" kind "message" message "operation" (or-null operation) "backtrace" (backtrace-of frames)))
+
+(defun failed-operation (condition)
+  "The name of the function whose call failed with CONDITION and left no frame of its own, as text, or NIL."
+  (let* ((operation (ignore-errors (typecase condition
+                                     (arithmetic-error (arithmetic-error-operation condition))
+                                     (undefined-function (cell-error-name condition)))))
+         (name (named-function operation)))
+    (and name (frame-argument-text name))))
+
+(defun describe-error (condition &optional (frames (current-frames)))
+  "The JSON of EvalError for CONDITION, signalled where FRAMES are."
+  (error-facts (condition-type condition) (condition-message condition) frames (failed-operation condition)))
+
+(defun complain (what condition)
+  "Tell the host of a failure of our own that has no request to answer."
+  (send-event "thread-error" "thread" (or (sb-thread:thread-name sb-thread:*current-thread*) "")
+                             "type" (condition-type condition)
+                             "message" (concatenate 'string what ": " (condition-message condition))
+                             "backtrace" (backtrace-of (current-frames))))

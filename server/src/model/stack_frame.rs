@@ -1,0 +1,81 @@
+//! A frame of a backtrace.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The owner of the function that a frame belongs to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FrameRole {
+    /// A function of a program, which may have a source.
+    #[default]
+    Program,
+    /// `ERROR` and the like, which say what the error's message says.
+    Signal,
+    /// A function of the standard, or a form that the evaluator evaluates.
+    Standard,
+    /// A function of the implementation, or a foreign one.
+    Internal,
+}
+
+/// A frame of a backtrace, as the image describes it (docs/wire.md, `StackFrame`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackFrame {
+    /// The call, `(NAME ARG ...)`, as printed from CL-USER: at most 1000 characters.
+    pub text: String,
+    /// The name of the definition that the frame is in: `SHOP::PRICE`, `(SETF SHOP::PRICE)`. `None`
+    /// if it has none.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The qualifiers and specializers of a method: `:AROUND (T)`.
+    #[serde(default)]
+    pub method: Option<String>,
+    /// The owner of the function.
+    #[serde(default)]
+    pub role: FrameRole,
+    /// The first 10 arguments, printed: at most 200 characters each.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// The file that the function was loaded from.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
+    /// The line, from 1, of the form that the frame is at, or of the definition. `None` if the file
+    /// is not as it was loaded.
+    #[serde(default)]
+    pub line: Option<u64>,
+}
+
+impl fmt::Display for StackFrame {
+    /// Writes the printed call.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+/// The printed calls of `frames`.
+pub fn texts(frames: Vec<StackFrame>) -> Vec<String> {
+    frames.into_iter().map(|frame| frame.text).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_frame_is_read_as_the_image_writes_it() {
+        let written = json!({
+            "text": "((:METHOD SHOP:SEND (T)) 5)", "name": "SHOP:SEND", "method": "(T)", "role": "program",
+            "args": ["5"], "file": "/w/shop.lisp", "line": 3,
+        });
+        let frame: StackFrame = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!((frame.to_string().as_str(), frame.line), ("((:METHOD SHOP:SEND (T)) 5)", Some(3)));
+        assert_eq!(serde_json::to_value(frame).unwrap(), written);
+        let bare: StackFrame = serde_json::from_value(json!({"text": "(READ)", "name": null})).unwrap();
+        assert_eq!(bare, StackFrame { text: "(READ)".into(), ..StackFrame::default() });
+    }
+}
