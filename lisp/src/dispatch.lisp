@@ -213,12 +213,16 @@
   (push 'guard-heap sb-ext:*after-gc-hooks*)
   (rehearse-evaluation))
 
+(defun rehearse (texts &rest keys)
+  "Evaluates each of TEXTS with the settings of a new session and writes its outcome as JSON, for what SBCL makes on the way. KEYS are EVALUATE's."
+  (dolist (text texts)
+    (let ((*user-settings* (copy-of-settings)))
+      (json-line (apply #'evaluate (make-evaluation 0 "rehearsal") text :package (user-package) keys)))))
+
 (defun rehearse-evaluation ()
   "Evaluates a value and an error. SBCL finds out again what it forgot about generic functions when the core was saved. That takes the
 compiler's lock, which user code may hold from the first evaluation on."
-  (dolist (text '("1" "(error \"rehearsal\")"))
-    (let ((*user-settings* (copy-of-settings)))
-      (json-line (evaluate (make-evaluation 0 "rehearsal") text :package (user-package))))))
+  (rehearse '("1" "(error \"rehearsal\")")))
 
 (defun main ()
   "Serve the host over CONSORT_FD until it closes the link. Never returns."

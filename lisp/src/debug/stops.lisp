@@ -207,10 +207,15 @@ It is itself the tag to throw to that ends it."
   (with-own-settings ()
     (send-event "stop-left" "stop" (stopped-id stop) "id" (evaluation-id (stopped-evaluation stop)) "how" (stopped-how stop))))
 
-(defun wait-at (condition reason)
-  "Stop here for REASON until a request leaves; :ABORT when it is to end as without a stop. NIL at once where this thread may not wait."
+(defun user-stack ()
+  "The user's frames of this thread, and whether there are more, as a list; no frames where the stack cannot be read."
+  (multiple-value-list (handler-case (user-frames) (serious-condition () (values '() nil)))))
+
+(defun wait-at (condition reason &optional stack)
+  "Stop here for REASON until a request leaves; :ABORT when it is to end as without a stop. NIL at once where this thread may not wait. STACK is the
+USER-STACK when the caller has read it."
   (when (may-stop-p condition)
-    (multiple-value-bind (frames more) (handler-case (user-frames) (serious-condition () (values '() nil)))
+    (destructuring-bind (frames more) (or stack (user-stack))
       (let* ((evaluation *evaluation*)
              (stop (make-stop (sb-ext:atomic-incf (car *last-stop*)) sb-thread:*current-thread* evaluation *current-stop* reason condition
                               (own-restarts evaluation (compute-restarts condition)) frames more))
@@ -257,13 +262,14 @@ cannot be read: then the thread goes on, and is interrupted again in a moment, u
   (when (and (eq (evaluation-state evaluation) :running)
              (eq (evaluation-thread evaluation) sb-thread:*current-thread*)
              (null (evaluation-stop evaluation)))
-    (if (and (plusp tries) (null (handler-case (user-frames) (serious-condition () nil))))
-        (schedule *deadlines* 0.01d0 (lambda () (pause-evaluation evaluation (1- tries))))
-        (with-interrupts
-          (with-simple-restart (continue "Go on.")
-            (when (eq (wait-at nil "pause") :abort)
-              (setf (evaluation-reason evaluation) :cancel)
-              (stop-here evaluation)))))))
+    (let ((stack (user-stack)))
+      (if (and (plusp tries) (null (first stack)))
+          (schedule *deadlines* 0.01d0 (lambda () (pause-evaluation evaluation (1- tries))))
+          (with-interrupts
+            (with-simple-restart (continue "Go on.")
+              (when (eq (wait-at nil "pause" stack) :abort)
+                (setf (evaluation-reason evaluation) :cancel)
+                (stop-here evaluation))))))))
 
 (defun pause-evaluation (evaluation &optional (tries +pause-tries+))
   "Ask the thread of EVALUATION to stop where it is, as soon as interrupts are on there and its stack can be read."

@@ -242,7 +242,6 @@ stops at errors: then places and variables are kept for those who look."
 while another holds the compiler's lock waits for it."
   (note-print-methods)
   (foreign-print-methods)
-  (dolist (text '("(values 1 '(:a :b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)"))
-    (json-line (let ((*user-settings* (copy-of-settings)))
-                 (evaluate (make-evaluation 0 "warm-up") text :package (user-package) :timing t))))
+  (rehearse '("(values 1 '(:a :b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)")
+            :timing t)
   (mapc #'sb-mop:finalize-inheritance (mapcar #'find-class '(capture nobody shared-output))))

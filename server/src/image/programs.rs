@@ -8,7 +8,6 @@
 //! their groups, are the programs. Elsewhere the programs are not known.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
@@ -23,10 +22,9 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The number of bytes of a command line that are shown.
 const SHOWN: usize = 200;
 
-/// True once this process is the reaper of its descendants.
-static ADOPTS: AtomicBool = AtomicBool::new(false);
-/// The descendants that this process had before: those of a shell that became the host by `exec`.
-/// Neither they nor what they start is a program of the image's.
+/// The descendants that this process had before it became the reaper of its descendants: those of a
+/// shell that became the host by `exec`. Neither they nor their descendants are programs of the
+/// image. Empty until the process is the reaper.
 static EARLIER: OnceLock<Vec<u32>> = OnceLock::new();
 
 /// A program that runs.
@@ -59,12 +57,12 @@ pub fn adopt_orphans() {
             );
             return;
         }
-        EARLIER.get_or_init(|| among(&table(), std::process::id(), &[], &[]));
+        let earlier = among(&table(), std::process::id(), &[], &[]);
         use tokio::signal::unix::{SignalKind, signal};
         let adopted = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(Into::into);
         match adopted.and_then(|()| signal(SignalKind::child())) {
             Ok(mut ended) => {
-                ADOPTS.store(true, Ordering::Relaxed);
+                EARLIER.get_or_init(|| earlier);
                 tokio::spawn(async move {
                     while ended.recv().await.is_some() {
                         let _ = tokio::task::spawn_blocking(reap).await; // fails only when the host leaves
@@ -127,15 +125,12 @@ fn signal(pid: u32, signal: Signal) {
 
 /// Returns the processes of the programs.
 fn running() -> Vec<u32> {
-    if !ADOPTS.load(Ordering::Relaxed) {
-        return Vec::new();
-    }
+    let Some(earlier) = EARLIER.get() else { return Vec::new() };
     // No process of the host's own is started between the two looks.
     let mut own = super::process::spawning();
     let table = table();
     // A number is given again once neither a process nor a group has it.
     own.retain(|pid| table.iter().any(|entry| entry.pid == *pid || entry.group == *pid));
-    let earlier = EARLIER.get().map_or(&[][..], Vec::as_slice);
     among(&table, std::process::id(), &own.iter().copied().collect::<Vec<_>>(), earlier)
 }
 
