@@ -116,18 +116,8 @@ fn spread(text: &Document, every: usize) -> impl Iterator<Item = usize> {
 }
 
 fn finding(start: usize) -> Diagnostic {
-    Diagnostic {
-        span: Span { start, end: start + 1 },
-        severity: Severity::Warning,
-        code: "undefined-function".into(),
-        message: format!("Undefined function: F{start}"),
-        condition: None,
-        form: None,
-        toplevel: None,
-        tags: Vec::new(),
-        related: Vec::new(),
-        data: serde_json::Value::Null,
-    }
+    let message = format!("Undefined function: F{start}");
+    Diagnostic::new(Span { start, end: start + 1 }, Severity::Warning, "undefined-function", message)
 }
 
 fn insertions(document: &Document, every: usize) -> Vec<Edit> {

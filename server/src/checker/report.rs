@@ -398,18 +398,7 @@ impl Text {
 
 fn finding(span: Span, severity: Severity, code: &str, message: String) -> Diagnostic {
     debug_assert!(diagnostic_codes::is_known(code), "{code}");
-    Diagnostic {
-        span,
-        severity,
-        code: code.into(),
-        message,
-        condition: None,
-        form: None,
-        toplevel: Some(span),
-        tags: Vec::new(),
-        related: Vec::new(),
-        data: serde_json::Value::Null,
-    }
+    Diagnostic { toplevel: Some(span), ..Diagnostic::new(span, severity, code, message) }
 }
 
 #[cfg(test)]

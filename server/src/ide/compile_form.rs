@@ -273,16 +273,10 @@ mod tests {
         form: Option<&str>,
     ) -> Diagnostic {
         Diagnostic {
-            span: span.into(),
-            severity,
-            code: code.into(),
-            message: message.into(),
             condition: form.map(|_| "WARNING".into()),
             form: form.map(str::to_owned),
             toplevel: form.map(|_| Span { start: 0, end: 40 }),
-            tags: Vec::new(),
-            related: Vec::new(),
-            data: serde_json::Value::Null,
+            ..Diagnostic::new(span.into(), severity, code, message)
         }
     }
 

@@ -150,17 +150,10 @@ impl Findings {
         let is_form = |form: Span| forms.binary_search_by(|one| one.span.cmp(&form)).is_ok();
         let shown = |found: &&Found| found.form.is_none_or(is_form);
         let compiled = self.compiled.iter().filter(shown).map(|found| found.diagnostic.clone());
-        let outdated = self.outdated.iter().map(|why| Diagnostic {
-            span: head(document, forms.first().map(|form| form.span)),
-            severity: Severity::Information,
-            code: NOT_CHECKED.into(),
-            message: format!("What is shown here may be out of date: {why}"),
-            condition: None,
-            form: None,
-            toplevel: None,
-            tags: Vec::new(),
-            related: Vec::new(),
-            data: serde_json::Value::Null,
+        let outdated = self.outdated.iter().map(|why| {
+            let head = head(document, forms.first().map(|form| form.span));
+            let message = format!("What is shown here may be out of date: {why}");
+            Diagnostic::new(head, Severity::Information, NOT_CHECKED, message)
         });
         merge(structure, compiled.chain(outdated).collect())
     }
@@ -200,18 +193,7 @@ mod tests {
     use crate::text::position::{PositionEncoding, to_position};
 
     fn finding(span: Span) -> Diagnostic {
-        Diagnostic {
-            span,
-            severity: Severity::Warning,
-            code: "undefined-function".into(),
-            message: "Undefined function: FOO".into(),
-            condition: None,
-            form: None,
-            toplevel: None,
-            tags: vec![],
-            related: vec![],
-            data: serde_json::Value::Null,
-        }
+        Diagnostic::new(span, Severity::Warning, "undefined-function", "Undefined function: FOO")
     }
 
     /// The span of `what` in `text`.

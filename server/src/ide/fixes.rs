@@ -97,18 +97,7 @@ mod tests {
         let start = source.chars().position(|char| char == '«').unwrap();
         let end = source.chars().position(|char| char == '»').unwrap() - 1;
         let text = source.replace(['«', '»'], "");
-        let item = Diagnostic {
-            span: Span { start, end },
-            severity: Severity::StyleWarning,
-            code: code.into(),
-            message: String::new(),
-            condition: None,
-            form: None,
-            toplevel: None,
-            tags: Vec::new(),
-            related: Vec::new(),
-            data: serde_json::Value::Null,
-        };
+        let item = Diagnostic::new(Span { start, end }, Severity::StyleWarning, code, "");
         (Document::new(&text, 0), item)
     }
 

@@ -188,18 +188,8 @@ mod tests {
 
     fn diagnostic(text: &str, marked: &str, severity: Severity, message: &str) -> Diagnostic {
         let start = text.find(marked).map_or(0, |byte| text[..byte].chars().count());
-        Diagnostic {
-            span: Span { start, end: start + marked.chars().count() },
-            severity,
-            code: "undefined-function".into(),
-            message: message.into(),
-            condition: None,
-            form: None,
-            toplevel: None,
-            tags: Vec::new(),
-            related: Vec::new(),
-            data: serde_json::Value::Null,
-        }
+        let span = Span { start, end: start + marked.chars().count() };
+        Diagnostic::new(span, severity, "undefined-function", message)
     }
 
     fn render(text: &str, diagnostic: &Diagnostic) -> String {

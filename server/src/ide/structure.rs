@@ -102,16 +102,11 @@ impl<'a> Broken<'a> {
     fn diagnostic(&self, code: &str, span: Span, message: String, related: Vec<Related>, data: Value) -> Diagnostic {
         debug_assert!(diagnostic_codes::is_known(code), "{code}");
         Diagnostic {
-            span,
-            severity: Severity::Error,
-            code: code.to_owned(),
-            message,
-            condition: None,
             form: Some(abbreviated(&self.source)),
             toplevel: Some(self.span),
-            tags: Vec::new(),
             related,
             data,
+            ..Diagnostic::new(span, Severity::Error, code, message)
         }
     }
 
@@ -236,16 +231,11 @@ fn extra_close(text: &Rope, forms: &[TopForm], first: usize, end: usize) -> Diag
         count => format!("These {count} `)` close nothing: there are {count} too many."),
     };
     Diagnostic {
-        span,
-        severity: Severity::Error,
-        code: "unbalanced-close".to_owned(),
-        message,
-        condition: None,
         form: Some(abbreviated(&text.slice(span.start..span.end).to_string())),
         toplevel: Some(span),
-        tags: Vec::new(),
         related: ended_early(text, &forms[..first]).into_iter().collect(),
         data: json!({ "delete": span }),
+        ..Diagnostic::new(span, Severity::Error, "unbalanced-close", message)
     }
 }
 

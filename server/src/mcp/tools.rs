@@ -7,6 +7,7 @@ mod describe_symbol;
 mod diagnostics;
 mod editor_context;
 mod evaluate_lisp;
+mod facts;
 mod full_output;
 mod image;
 mod in_copy;

@@ -100,6 +100,24 @@ pub struct Diagnostic {
     pub data: serde_json::Value,
 }
 
+impl Diagnostic {
+    /// A diagnostic with nothing but its place and its message.
+    pub fn new(span: Span, severity: Severity, code: impl Into<String>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            span,
+            severity,
+            code: code.into(),
+            message: message.into(),
+            condition: None,
+            form: None,
+            toplevel: None,
+            tags: Vec::new(),
+            related: Vec::new(),
+            data: serde_json::Value::Null,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Severity::*;

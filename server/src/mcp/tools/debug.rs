@@ -1,12 +1,12 @@
 //! `debug`: stopped programs. Looking at them asks nobody; what is done at a stop needs approval,
 //! since it is a person's program.
 
-use rmcp::model::JsonObject;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use super::facts::Facts;
+use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::stops::{self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Deed, Done, Stop};
 use crate::model::image::{ImageError, ImageState};
 use crate::session::Session;
@@ -50,28 +50,6 @@ pub(crate) struct Input {
     /// For eval, return; a restart's argument
     #[serde(default)]
     code: Option<String>,
-}
-
-/// What the image tells of the stops.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Facts {
-    #[serde(flatten)]
-    facts: JsonObject,
-}
-
-impl Facts {
-    fn new(value: Value) -> Facts {
-        match value {
-            Value::Object(facts) => Facts { facts },
-            _ => Facts { facts: JsonObject::new() },
-        }
-    }
-}
-
-impl FromFailure for Facts {
-    fn from_failure(failure: Failure) -> Self {
-        Facts::new(json!({"error": {"type": failure.kind, "message": failure.message}}))
-    }
 }
 
 /// What a call means.
@@ -207,6 +185,8 @@ async fn perform(session: &Session, at: &Stop, deed: Deed) -> Result<Done, Image
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn meaning(arguments: Value) -> Result<Meaning, Failure> {

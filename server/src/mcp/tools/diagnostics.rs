@@ -140,14 +140,20 @@ async fn wanted(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathB
         Some(paths) if !paths.is_empty() => paths.iter().map(|path| workspace.join(path)).collect(),
         _ => vec![workspace.clone()],
     };
-    let mut open: Vec<PathBuf> = session.open_documents().await.into_iter().filter_map(|open| open.path).collect();
-    open.iter_mut().for_each(|path| *path = path.canonicalize().unwrap_or_else(|_| std::mem::take(path)));
+    let open = session.open_documents().await.into_iter().filter_map(|open| open.path).collect();
+    let looked = tokio::task::spawn_blocking(move || resolved(&workspace, named, open));
+    looked.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+/// The files that `named`, files and directories, mean. Blocks.
+fn resolved(workspace: &Path, named: Vec<PathBuf>, open: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
+    let open: Vec<PathBuf> = open.into_iter().map(real).collect();
     let mut wanted = Vec::new();
     for path in named {
-        let file = BoundFile::of(&workspace, &path)?;
+        let file = BoundFile::of(workspace, &path)?;
         let real = file.path().to_owned();
-        if !file.is_within(&workspace) && !open.contains(&real) {
-            return Err(outside(&path, &real, &workspace));
+        if !file.is_within(workspace) && !open.contains(&real) {
+            return Err(outside(&path, &real, workspace));
         }
         if real.is_dir() {
             wanted.extend(files::below(&real).0);
@@ -169,13 +175,24 @@ async fn wanted(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathB
     Ok(wanted)
 }
 
+/// The path with links resolved, if it exists. Blocks.
+fn real(path: PathBuf) -> PathBuf {
+    path.canonicalize().unwrap_or(path)
+}
+
+/// The paths with links resolved.
+async fn all_real(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let resolved = tokio::task::spawn_blocking(|| paths.into_iter().map(real).collect());
+    resolved.await.unwrap_or_default() // fails only when the host leaves
+}
+
 async fn check(session: &Session, client: ClientId, wanted: Vec<PathBuf>, least: Least) -> Result<Found, ImageError> {
     // If several editors have a file open, an unsaved text takes precedence.
     let mut open = BTreeMap::new();
-    for document in session.compared_documents().await {
-        let Some(path) = document.path.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())) else {
-            continue;
-        };
+    let mut documents = session.compared_documents().await;
+    documents.retain(|document| document.path.is_some());
+    let paths = all_real(documents.iter().filter_map(|document| document.path.clone()).collect()).await;
+    for (path, document) in paths.into_iter().zip(documents) {
         if document.unsaved || !open.contains_key(&path) {
             open.insert(path, document);
         }
@@ -190,20 +207,21 @@ async fn check(session: &Session, client: ClientId, wanted: Vec<PathBuf>, least:
     let mut together = HashMap::new();
     for request in session.joint_checks(&wanted, &texts).await.unwrap_or_default() {
         match session.check_system(client, request, None).await {
-            Ok(checked) => together.extend(
-                checked
-                    .files
-                    .into_iter()
-                    .map(|(path, report)| (path.canonicalize().unwrap_or(path), report.diagnostics)),
-            ),
+            Ok(checked) => {
+                let (paths, reports): (Vec<_>, Vec<_>) = checked.files.into_iter().unzip();
+                let items = reports.into_iter().map(|report| report.diagnostics);
+                together.extend(all_real(paths).await.into_iter().zip(items));
+            }
             // Each file is then checked separately.
             Err(error) => tracing::debug!(%error, "changed files could not be checked together"),
         }
     }
     let mut found = Found::default();
+    let workspace = session.workspace();
+    let workspace = tokio::fs::canonicalize(workspace).await.unwrap_or_else(|_| workspace.to_owned());
     for path in wanted {
         let mut file =
-            FileFindings { file: shown(session, &path), unsaved: false, problem: None, diagnostics: Vec::new() };
+            FileFindings { file: shown(&workspace, &path), unsaved: false, problem: None, diagnostics: Vec::new() };
         let (text, items) = match (open.get(&path), together.remove(&path)) {
             (Some(document), Some(items)) => {
                 file.unsaved = document.unsaved;
@@ -260,9 +278,8 @@ async fn check_text(
     Ok(session.check(client, request).await?.diagnostics)
 }
 
-fn shown(session: &Session, path: &Path) -> String {
-    let workspace = session.workspace().canonicalize().unwrap_or_else(|_| session.workspace().to_owned());
-    path.strip_prefix(&workspace).unwrap_or(path).display().to_string()
+fn shown(workspace: &Path, path: &Path) -> String {
+    path.strip_prefix(workspace).unwrap_or(path).display().to_string()
 }
 
 fn finding(text: &Rope, item: &Diagnostic) -> Finding {
@@ -296,18 +313,7 @@ mod tests {
 
     #[test]
     fn a_note_is_shown_only_on_request() {
-        let of = |severity, code: &str| Diagnostic {
-            span: (0, 1).into(),
-            severity,
-            code: code.into(),
-            message: String::new(),
-            condition: None,
-            form: None,
-            toplevel: None,
-            tags: Vec::new(),
-            related: Vec::new(),
-            data: serde_json::Value::Null,
-        };
+        let of = |severity, code: &str| Diagnostic::new((0, 1).into(), severity, code, "");
         use Severity::*;
         for (least, shown) in [
             (Least::Error, &[Error][..]),

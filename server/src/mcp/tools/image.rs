@@ -1,11 +1,11 @@
 //! `image`: the image's state and running work; interrupt and restart.
 
-use rmcp::model::JsonObject;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use super::facts::Facts;
+use super::{Call, Failure, Hints, Reply, Tool};
 use crate::session::approval::{Class, Subject};
 use crate::session::describe_image;
 
@@ -28,28 +28,6 @@ pub(crate) enum Action {
 pub(crate) struct Input {
     /// restart: loses what is not loaded from files
     action: Action,
-}
-
-/// The state of the image.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Facts {
-    #[serde(flatten)]
-    facts: JsonObject,
-}
-
-impl Facts {
-    fn new(value: Value) -> Facts {
-        match value {
-            Value::Object(facts) => Facts { facts },
-            _ => Facts { facts: JsonObject::new() },
-        }
-    }
-}
-
-impl FromFailure for Facts {
-    fn from_failure(failure: Failure) -> Self {
-        Facts::new(json!({"error": {"type": failure.kind, "message": failure.message}}))
-    }
 }
 
 impl Tool for Image {

@@ -1,11 +1,11 @@
 //! `threads`: the state of the image's threads, a thread's backtrace, and ending a thread.
 
-use rmcp::model::JsonObject;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use super::facts::Facts;
+use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::browse::KillThread;
 use crate::ide::threads;
 use crate::model::image::ImageError;
@@ -35,28 +35,6 @@ pub(crate) struct Input {
     /// The thread's, from list
     #[serde(default)]
     number: Option<u64>,
-}
-
-/// The threads and the result of the action.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Facts {
-    #[serde(flatten)]
-    facts: JsonObject,
-}
-
-impl Facts {
-    fn new(value: Value) -> Facts {
-        match value {
-            Value::Object(facts) => Facts { facts },
-            _ => Facts { facts: JsonObject::new() },
-        }
-    }
-}
-
-impl FromFailure for Facts {
-    fn from_failure(failure: Failure) -> Self {
-        Facts::new(json!({"error": {"type": failure.kind, "message": failure.message}}))
-    }
 }
 
 impl Tool for Threads {
