@@ -11,6 +11,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fault", &[]),
     ("steady", &[]),
     ("file_uri", &[]),
+    ("framing", &[]),
     ("remove_tree", &[]),
     ("shown", &[]),
     ("model", &["text"]),
@@ -22,13 +23,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("session", &["checker", "config", "ide", "image", "model", "text"]),
     ("lsp", &["config", "ide", "model", "session", "text"]),
     ("mcp", &["config", "ide", "model", "session", "text"]),
-    // The frames of LSP's base protocol are DAP's too.
-    ("dap", &["ide", "image", "lsp", "model", "session"]),
+    ("dap", &["ide", "image", "model", "session"]),
     ("host", &["config", "dap", "image", "lsp", "mcp", "model", "session", "text"]),
 ];
 
 /// Helpers without product-specific code, which every layer may import.
-const HELPERS: &[&str] = &["bounded_file", "fault", "file_uri", "remove_tree", "shown", "steady"];
+const HELPERS: &[&str] = &["bounded_file", "fault", "file_uri", "framing", "remove_tree", "shown", "steady"];
 
 /// Crates of protocols, and the layers that may name them.
 const PROTOCOLS: &[&str] = &["lsp_types", "tower_lsp", "rmcp"];

@@ -11,6 +11,7 @@ pub mod config;
 pub mod dap;
 mod fault;
 pub mod file_uri;
+mod framing;
 pub mod host;
 pub mod ide;
 pub mod image;

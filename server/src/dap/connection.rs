@@ -18,10 +18,10 @@ use super::protocol::{Begin, Message, Request};
 use super::requests;
 use super::sources::Evaluated;
 use super::variables::Things;
+use crate::framing::json::{Frame, Frames};
 use crate::ide::context::Backend as _;
 use crate::image::StopEvent;
 use crate::image::api::debug::{DebugAbort, DebugStops, Stop};
-use crate::lsp::frames::{Frame, Frames};
 use crate::model::image::ImageState;
 use crate::session::{ClientId, ClientInfo, Frontend, Session};
 

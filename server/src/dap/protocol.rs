@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::framing::content_length;
+
 /// A request of the client.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Request {
@@ -43,11 +45,9 @@ impl Message {
 
     /// Returns the frame of a body with its header.
     pub(super) fn framed(body: &[u8], seq: u64) -> Vec<u8> {
-        let end = format!(",\"seq\":{seq}}}");
-        let mut frame = format!("Content-Length: {}\r\n\r\n", body.len() + end.len()).into_bytes();
-        frame.extend_from_slice(body);
-        frame.extend_from_slice(end.as_bytes());
-        frame
+        let mut message = body.to_vec();
+        message.extend_from_slice(format!(",\"seq\":{seq}}}").as_bytes());
+        content_length::framed(&message)
     }
 }
 

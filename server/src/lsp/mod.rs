@@ -11,7 +11,6 @@ mod definition;
 mod ext;
 mod feedback;
 mod formatting;
-pub(crate) mod frames;
 mod from_proto;
 mod hover;
 mod inlay_hints;

@@ -28,8 +28,9 @@ use tower_lsp::jsonrpc::{Error, ErrorCode, Id, Request, Response, Result};
 use tower_lsp::{LanguageServer, LspService};
 use tower_service::Service;
 
-use super::frames::{Frame, Frames};
 use crate::fault::{self, Call};
+use crate::framing::content_length;
+use crate::framing::json::{Frame, Frames};
 use crate::session::requests::{self, Lane};
 
 /// The maximum number of bytes queued for a client that does not read; above it the connection is
@@ -211,9 +212,7 @@ fn framed(message: &impl Serialize) -> Option<Vec<u8>> {
         tracing::error!("a message could not be written as JSON");
         return None;
     };
-    let mut frame = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
-    frame.extend_from_slice(&body);
-    Some(frame)
+    Some(content_length::framed(&body))
 }
 
 fn to_value(params: impl Serialize) -> Value {

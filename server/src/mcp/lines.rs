@@ -1,6 +1,8 @@
 //! Lines of bounded length from a byte stream, and the request id of an unusable line.
 
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::io::AsyncRead;
+
+use crate::framing::lines;
 
 /// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,47 +27,31 @@ pub(crate) enum Id {
 
 /// Reads lines. All state is in the reader, so dropping a pending `next` loses nothing.
 pub(crate) struct Lines<R> {
-    read: BufReader<R>,
-    buffer: Vec<u8>,
-    limit: usize,
-    /// Set while skipping a line that is too long.
-    skipping: Option<(usize, IdFinder)>,
+    lines: lines::Lines<R>,
+    /// The length of a line that is too long, as far as it was read, and the search for its id.
+    skipped: (usize, IdFinder),
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) fn new(read: R, limit: usize) -> Self {
-        Lines { read: BufReader::with_capacity(64 * 1024, read), buffer: Vec::new(), limit, skipping: None }
+        Lines { lines: lines::Lines::new(read, limit), skipped: Default::default() }
     }
 
     /// The next line.
     pub(crate) async fn next(&mut self) -> std::io::Result<Line> {
         loop {
-            // No await between looking at the bytes and consuming them: cancellation safe.
-            let available = self.read.fill_buf().await?;
-            if available.is_empty() {
-                return Ok(Line::End);
-            }
-            let end = available.iter().position(|byte| *byte == b'\n');
-            let taken = end.map_or(available.len(), |at| at + 1);
-            let bytes = &available[..end.unwrap_or(available.len())];
-            if let Some((length, finder)) = &mut self.skipping {
-                *length += bytes.len();
-                finder.feed(bytes);
-            } else if self.buffer.len() + bytes.len() > self.limit {
-                let mut finder = IdFinder::default();
-                finder.feed(&self.buffer);
-                finder.feed(bytes);
-                self.skipping = Some((self.buffer.len() + bytes.len(), finder));
-                self.buffer = Vec::new();
-            } else {
-                self.buffer.extend_from_slice(bytes);
-            }
-            self.read.consume(taken);
-            if end.is_some() {
-                return Ok(match self.skipping.take() {
-                    Some((length, finder)) => Line::TooLong(length, finder.found()),
-                    None => Line::Whole(std::mem::take(&mut self.buffer)),
-                });
+            match self.lines.next().await? {
+                None => return Ok(Line::End),
+                Some(lines::Line::Whole(line)) => return Ok(Line::Whole(line.to_vec())),
+                Some(lines::Line::Piece { bytes, last }) => {
+                    let (length, finder) = &mut self.skipped;
+                    *length += bytes.len();
+                    finder.feed(bytes);
+                    if last {
+                        let (length, finder) = std::mem::take(&mut self.skipped);
+                        return Ok(Line::TooLong(length, finder.found()));
+                    }
+                }
             }
         }
     }

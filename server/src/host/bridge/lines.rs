@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::framing::lines::{self, LineBuffer};
+
 /// Reads lines from a descriptor.
 #[derive(Debug)]
 pub(super) struct Lines {
     file: File,
-    buffer: Vec<u8>,
-    /// The number of bytes of `buffer` that were searched and have no line break.
-    searched: usize,
+    /// Lines have no limit here: the host has one, and answers what is longer.
+    buffer: LineBuffer,
 }
 
 /// The result of a read.
@@ -29,7 +30,7 @@ pub(super) enum Line {
 
 impl Lines {
     pub(super) fn new(file: File) -> Lines {
-        Lines { file, buffer: Vec::new(), searched: 0 }
+        Lines { file, buffer: LineBuffer::new(usize::MAX) }
     }
 
     /// Returns the next line; with `wait`, within that time.
@@ -37,24 +38,20 @@ impl Lines {
         let deadline = wait.map(|wait| Instant::now() + wait);
         let mut piece = [0; 1 << 16];
         loop {
-            if let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
-                let rest = self.buffer.split_off(self.searched + end + 1);
-                self.searched = 0;
-                return Ok(Line::Some(std::mem::replace(&mut self.buffer, rest)));
+            if let Some(lines::Line::Whole(line) | lines::Line::Piece { bytes: line, .. }) = self.buffer.next() {
+                return Ok(Line::Some([line, b"\n"].concat()));
             }
-            self.searched = self.buffer.len();
             if let Some(deadline) = deadline
                 && !self.readable_by(deadline)?
             {
                 return Ok(Line::Late);
             }
             match self.file.read(&mut piece) {
-                Ok(0) if self.buffer.is_empty() => return Ok(Line::End),
                 Ok(0) => {
-                    self.searched = 0;
-                    return Ok(Line::Some(std::mem::take(&mut self.buffer)));
+                    let rest = self.buffer.unfinished();
+                    return Ok(if rest.is_empty() { Line::End } else { Line::Some(rest) });
                 }
-                Ok(read) => self.buffer.extend_from_slice(&piece[..read]),
+                Ok(read) => self.buffer.room().extend_from_slice(&piece[..read]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

@@ -20,9 +20,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use self::talk::{Passed, Talk};
-use super::frames::{Frames, framed, with_header};
+use super::frames::{Frames, framed};
 use super::pending::Peek;
 use crate::fault::{self, Call};
+use crate::framing::content_length;
 use crate::host::election::{self, Place};
 use crate::host::hello::{Hello, Protocol};
 use crate::host::workspace;
@@ -87,13 +88,13 @@ impl Shared {
     /// Passes a message of the client on, and remembers its contents.
     fn pass_up(&self, message: &[u8]) {
         let mut host = self.host();
-        let Some(peek) = Peek::of(message) else { return host.write(&with_header(message)) };
+        let Some(peek) = Peek::of(message) else { return host.write(&content_length::framed(message)) };
         // Recorded before it is passed on, so that no answer arrives earlier.
         let changed = self.talk().outgoing(&peek, message);
         match changed {
             Some(changed) if changed.is_empty() => {}
-            Some(changed) => host.write(&with_header(&changed)),
-            None => host.write(&with_header(message)),
+            Some(changed) => host.write(&content_length::framed(&changed)),
+            None => host.write(&content_length::framed(message)),
         }
         if let Some(method) = &peek.method {
             self.talk().memory.note(method, message);
@@ -224,14 +225,11 @@ fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Op
             // Bytes after `initialize` in the same piece are passed on unchanged.
             _ if opening.as_ref().is_some_and(|opening| !opening.id.is_null()) => {
                 if let Some(opening) = &mut opening {
-                    opening.bytes.extend_from_slice(format!("Content-Length: {}\r\n\r\n", message.len()).as_bytes());
-                    opening.bytes.extend_from_slice(message);
+                    opening.bytes.extend(content_length::framed(message));
                 }
             }
             Ok(Message { id: Some(id), method: Some(method), params }) if method == "initialize" && !id.is_null() => {
-                let mut bytes = format!("Content-Length: {}\r\n\r\n", message.len()).into_bytes();
-                bytes.extend_from_slice(message);
-                opening = Some(Opening { bytes, id, params });
+                opening = Some(Opening { bytes: content_length::framed(message), id, params });
             }
             Ok(Message { id: Some(id), method: Some(_), .. }) => {
                 answers.push(error_answer(&id, -32002, "the first request must be initialize"));
@@ -251,7 +249,7 @@ fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Op
             return Ok(None);
         }
         if let Some(mut opening) = opening.take() {
-            opening.bytes.extend_from_slice(&frames.unfinished());
+            opening.bytes.extend_from_slice(frames.unfinished());
             return Ok(Some(opening));
         }
     }
@@ -287,7 +285,7 @@ fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
         if framing.is_err() {
             // Malformed bytes are passed on, for the host to report.
             shared.talk().memory.give_up();
-            shared.host().write(&frames.unfinished());
+            shared.host().write(frames.unfinished());
             frames = Frames::default();
         }
         match stdin.read(&mut piece) {
@@ -334,7 +332,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
             talk.pid = connected.ack.host_pid;
             stream = connected.stream;
             *host = Host { stream: stream.try_clone()? };
-            host.write(&with_header(&initialize));
+            host.write(&content_length::framed(&initialize));
             continue;
         }
         let lost = if place.is_host(talk.pid) { CUT } else { LOST };
@@ -361,7 +359,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
         stream = connected.stream;
         *host = Host { stream: stream.try_clone()? };
         talk.pid = connected.ack.host_pid;
-        host.write(&with_header(&opening));
+        host.write(&content_length::framed(&opening));
         drop(talk);
         telling = Some(host);
     }
@@ -381,16 +379,16 @@ fn listen(stream: &mut UnixStream, shared: &Shared, telling: &mut Option<MutexGu
         shared.talk().stir();
         let (mut out, mut refused) = (Vec::with_capacity(read + 64), false);
         let framing = frames.push(&piece[..read], |message| {
-            let Some(peek) = Peek::of(message) else { return out.extend(with_header(message)) };
+            let Some(peek) = Peek::of(message) else { return out.extend(content_length::framed(message)) };
             let mut talk = shared.talk();
             match talk.incoming(&peek, message) {
-                Passed::AsItIs => out.extend(with_header(message)),
+                Passed::AsItIs => out.extend(content_length::framed(message)),
                 Passed::Instead(message) => out.extend(framed(&message)),
                 Passed::Greeted(false) => refused = true,
                 Passed::Greeted(true) => {
                     if let Some(mut host) = telling.take() {
                         for message in talk.memory.replay() {
-                            host.write(&with_header(&message));
+                            host.write(&content_length::framed(&message));
                         }
                     }
                 }

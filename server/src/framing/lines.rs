@@ -1,0 +1,208 @@
+//! Lines of bounded length.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// A line, or a piece of one, without its newline.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line<'a> {
+    /// A line within the limit.
+    Whole(&'a [u8]),
+    /// A piece of a line that is longer than the limit. The first comes as soon as the limit is
+    /// passed.
+    Piece {
+        /// The piece.
+        bytes: &'a [u8],
+        /// True if the line ends with it.
+        last: bool,
+    },
+}
+
+/// The place of a line in the buffer.
+struct Found {
+    start: usize,
+    end: usize,
+    whole: bool,
+    last: bool,
+}
+
+/// Finds lines in bytes that arrive in pieces, however they are read.
+#[derive(Debug)]
+pub(crate) struct LineBuffer {
+    bytes: Vec<u8>,
+    /// The start of the next line in `bytes`.
+    start: usize,
+    /// The length of the part of `bytes` that has been searched.
+    searched: usize,
+    limit: usize,
+    /// True if pieces of the current line were returned.
+    over: bool,
+}
+
+impl LineBuffer {
+    /// A buffer whose whole lines have at most `limit` bytes.
+    pub(crate) fn new(limit: usize) -> LineBuffer {
+        LineBuffer { bytes: Vec::new(), start: 0, searched: 0, limit, over: false }
+    }
+
+    /// The next line that the bytes complete, or the next piece of a long one.
+    pub(crate) fn next(&mut self) -> Option<Line<'_>> {
+        let found = self.find()?;
+        Some(self.line(&found))
+    }
+
+    /// The buffer, with room for a read at its end.
+    pub(crate) fn room(&mut self) -> &mut Vec<u8> {
+        self.searched -= self.start;
+        super::make_room(&mut self.bytes, &mut self.start);
+        &mut self.bytes
+    }
+
+    /// Takes the bytes of an incomplete line.
+    pub(crate) fn unfinished(&mut self) -> Vec<u8> {
+        let rest = self.bytes.split_off(self.start);
+        (self.start, self.searched) = (self.bytes.len(), self.bytes.len());
+        rest
+    }
+
+    fn find(&mut self) -> Option<Found> {
+        let start = self.start;
+        if let Some(at) = self.bytes[self.searched..].iter().position(|byte| *byte == b'\n') {
+            let end = self.searched + at;
+            (self.start, self.searched) = (end + 1, end + 1);
+            let over = std::mem::take(&mut self.over) || end - start > self.limit;
+            return Some(Found { start, end, whole: !over, last: true });
+        }
+        let end = self.bytes.len();
+        self.searched = end;
+        self.over |= end - start > self.limit;
+        if !self.over || start == end {
+            return None;
+        }
+        self.start = end;
+        Some(Found { start, end, whole: false, last: false })
+    }
+
+    fn line(&self, found: &Found) -> Line<'_> {
+        let bytes = &self.bytes[found.start..found.end];
+        if found.whole { Line::Whole(bytes) } else { Line::Piece { bytes, last: found.last } }
+    }
+}
+
+/// Reads lines from an asynchronous stream.
+#[derive(Debug)]
+pub(crate) struct Lines<R> {
+    read: R,
+    buffer: LineBuffer,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// A reader of the lines of `read`; whole lines have at most `limit` bytes.
+    pub(crate) fn new(read: R, limit: usize) -> Lines<R> {
+        Lines { read, buffer: LineBuffer::new(limit) }
+    }
+
+    /// The next line or piece; `None` at the end of the stream, where an incomplete line is
+    /// dropped. Cancellation safe.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        loop {
+            if let Some(found) = self.buffer.find() {
+                return Ok(Some(self.buffer.line(&found)));
+            }
+            if self.read.read_buf(self.buffer.room()).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+
+    use super::super::{KEEP, ROOM};
+    use super::*;
+
+    /// The lines of `text`, as text; the pieces of long ones put together behind a `>`.
+    async fn all(text: &[u8], limit: usize, piece: usize) -> Vec<String> {
+        let (mut there, here) = tokio::io::duplex(piece);
+        let text = text.to_vec();
+        let writer = tokio::spawn(async move { there.write_all(&text).await });
+        let (mut lines, mut all, mut long) = (Lines::new(here, limit), Vec::new(), String::new());
+        while let Some(line) = lines.next().await.unwrap() {
+            match line {
+                Line::Whole(line) => all.push(String::from_utf8(line.to_vec()).unwrap()),
+                Line::Piece { bytes, last } => {
+                    long += std::str::from_utf8(bytes).unwrap();
+                    if last {
+                        all.push(format!(">{}", std::mem::take(&mut long)));
+                    }
+                }
+            }
+        }
+        writer.await.unwrap().unwrap();
+        all
+    }
+
+    #[tokio::test]
+    async fn lines_come_whole_however_they_are_cut_and_a_torn_one_does_not() {
+        for piece in [1, 3, 7, 4096] {
+            assert_eq!(all(b"one\n\ntwo and more\ntorn", 100, piece).await, ["one", "", "two and more"], "{piece}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_over_the_limit_comes_in_pieces_and_the_next_is_read() {
+        for piece in [1, 3, 7, 4096] {
+            assert_eq!(all(b"12345\n123456\n12345\n", 5, piece).await, ["12345", ">123456", "12345"], "{piece}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_is_told_at_its_limit_and_not_stored() {
+        let mut lines = Lines::new(tokio::io::repeat(b'x'), 1000);
+        for _ in 0..100 {
+            assert!(matches!(lines.next().await.unwrap(), Some(Line::Piece { last: false, .. })));
+        }
+        assert!(lines.buffer.bytes.capacity() <= 2 * KEEP, "{}", lines.buffer.bytes.capacity());
+    }
+
+    #[tokio::test]
+    async fn the_buffer_of_a_long_line_is_given_back() {
+        let mut text = vec![b'x'; 1 << 20];
+        text.extend_from_slice(b"\nshort\n");
+        let mut lines = Lines::new(&text[..], 2 << 20);
+        assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(&text[..1 << 20])));
+        assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(&b"short"[..])));
+        assert_eq!(lines.next().await.unwrap(), None);
+        assert!(lines.buffer.bytes.capacity() <= KEEP + ROOM, "{}", lines.buffer.bytes.capacity());
+    }
+
+    #[tokio::test]
+    async fn a_read_that_was_cancelled_loses_nothing() {
+        let (mut there, here) = tokio::io::duplex(64);
+        let mut lines = Lines::new(here, 100);
+        there.write_all(b"one").await.unwrap();
+        tokio::select! {
+            biased;
+            _ = lines.next() => panic!("there is no line yet"),
+            () = std::future::ready(()) => {}
+        }
+        there.write_all(b" line\n").await.unwrap();
+        assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(&b"one line"[..])));
+    }
+
+    #[test]
+    fn what_is_unfinished_can_be_had() {
+        let mut buffer = LineBuffer::new(usize::MAX);
+        buffer.room().extend_from_slice(b"a\nb");
+        assert_eq!(buffer.next(), Some(Line::Whole(&b"a"[..])));
+        assert_eq!(buffer.next(), None);
+        assert_eq!(buffer.unfinished(), b"b");
+        buffer.room().extend_from_slice(b"c\n");
+        assert_eq!(buffer.next(), Some(Line::Whole(&b"c"[..])));
+        assert_eq!(buffer.unfinished(), b"");
+    }
+}
