@@ -1,5 +1,6 @@
 //! What a running server must survive, over both doors: answered clearly, nothing lost, no process left.
 
+use consort_tests::deaf::Deaf;
 use consort_tests::doors::{Answer, Door};
 use consort_tests::installation::Installation;
 use consort_tests::patience::{AMPLE, until};
@@ -332,54 +333,23 @@ fn malformed_input_is_answered_and_the_connection_lives() {
 
 #[test]
 fn a_client_that_never_reads_holds_nobody_up() {
-    for (name, framing) in [("lsp", Framing::Headers), ("mcp", Framing::Lines)] {
+    for framing in [Framing::Headers, Framing::Lines] {
         let world = Installation::new();
-        let mut deaf = world
-            .consort(&[name])
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let mut stdin = deaf.stdin.take().expect("stdin is piped");
-        let uri = format!("file://{}", world.workspace().display());
-        std::thread::spawn(move || {
-            use std::io::Write;
-            let mut say = |message: serde_json::Value| match framing {
-                Framing::Headers => write!(stdin, "Content-Length: {}\r\n\r\n{message}", message.to_string().len()),
-                Framing::Lines => writeln!(stdin, "{message}"),
-            };
-            let noisy = "(dotimes (i 10000) (write-string \"0123456789\"))";
-            let (greeting, greeted, method, call) = match framing {
-                Framing::Headers => (
-                    json!({"processId": null, "rootUri": uri, "capabilities": {}}),
-                    "initialized",
-                    "workspace/executeCommand",
-                    json!({"command": "consort.eval", "arguments": [{"code": noisy}]}),
-                ),
-                Framing::Lines => (
-                    json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}}),
-                    "notifications/initialized",
-                    "tools/call",
-                    json!({"name": "evaluate-lisp", "arguments": {"code": noisy}}),
-                ),
-            };
-            let _ = say(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": greeting}));
-            let _ = say(json!({"jsonrpc": "2.0", "method": greeted, "params": {}}));
-            for id in 1..200 {
-                if say(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": call})).is_err() {
-                    break;
-                }
+        let noisy = "(dotimes (i 10000) (write-string \"0123456789\"))";
+        let (method, params) = match framing {
+            Framing::Headers => {
+                ("workspace/executeCommand", json!({"command": "consort.eval", "arguments": [{"code": noisy}]}))
             }
-            std::thread::park(); // holds its input open, reads nothing
-        });
+            Framing::Lines => ("tools/call", json!({"name": "evaluate-lisp", "arguments": {"code": noisy}})),
+        };
+        let deaf = Deaf::start(&world, framing, 199, method, params);
         for lsp in [true, false] {
             let mut hears = if lsp { Door::Lsp(world.lsp()) } else { Door::Mcp(world.mcp()) };
             for _ in 0..10 {
                 assert_eq!(hears.value("(+ 1 2)"), "3");
             }
         }
-        deaf.kill().expect("it can be killed");
-        deaf.wait().expect("it can be waited for");
+        deaf.end();
         world.finish();
     }
 }

@@ -2,16 +2,12 @@
 
 #![cfg(target_os = "linux")]
 
-use std::io::Write;
-use std::process::Stdio;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
+use consort_tests::deaf::Deaf;
 use consort_tests::doors::Door;
 use consort_tests::installation::Installation;
 use consort_tests::patience::until;
 use consort_tests::wire::Framing;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// What the host may take for one client that does not read, beyond what it takes for others: the 64 MB that it queues, and the answers that
 /// are being made.
@@ -31,66 +27,6 @@ fn peak(world: &Installation) -> u64 {
     line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).expect("kilobytes") * 1024
 }
 
-/// A client that asks and never reads: its bridge, and how many of its requests are sent.
-struct Deaf {
-    bridge: std::process::Child,
-    sent: Arc<AtomicUsize>,
-}
-
-impl Deaf {
-    fn start(world: &Installation, framing: Framing, requests: usize) -> Deaf {
-        let name = if framing == Framing::Headers { "lsp" } else { "mcp" };
-        let mut bridge =
-            world.consort(&[name]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let mut stdin = bridge.stdin.take().expect("stdin is piped");
-        let sent = Arc::new(AtomicUsize::new(0));
-        let count = sent.clone();
-        let root = format!("file://{}", world.workspace().display());
-        // Ends with the bridge.
-        std::thread::spawn(move || {
-            let mut say = |message: Value| match framing {
-                Framing::Headers => write!(stdin, "Content-Length: {}\r\n\r\n{message}", message.to_string().len()),
-                Framing::Lines => writeln!(stdin, "{message}"),
-            };
-            let noisy = "(dotimes (i 9000) (write-line \"0123456789\"))";
-            let (greeting, greeted, method, params) = match framing {
-                Framing::Headers => (
-                    json!({"processId": null, "rootUri": root, "capabilities": {}}),
-                    "initialized",
-                    "workspace/executeCommand",
-                    json!({"command": "consort.eval", "arguments": [{"code": noisy}]}),
-                ),
-                Framing::Lines => (
-                    json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}}),
-                    "notifications/initialized",
-                    "tools/list",
-                    json!({}),
-                ),
-            };
-            let begun = say(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": greeting}))
-                .and_then(|()| say(json!({"jsonrpc": "2.0", "method": greeted, "params": {}})));
-            for id in 1..=requests {
-                let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-                if begun.is_err() || say(request).is_err() {
-                    break;
-                }
-                count.store(id, Ordering::Relaxed);
-            }
-            std::thread::park(); // holds its input open
-        });
-        Deaf { bridge, sent }
-    }
-
-    fn sent(&self) -> usize {
-        self.sent.load(Ordering::Relaxed)
-    }
-
-    fn end(mut self) {
-        self.bridge.kill().expect("it can be killed");
-        self.bridge.wait().expect("it can be waited for");
-    }
-}
-
 /// Evaluates what prints much, and what ends in an error that is told to all, for a while.
 fn others_work(door: &mut Door) {
     for _ in 0..10 {
@@ -107,7 +43,14 @@ fn a_deaf_client(framing: Framing, requests: usize) {
     let mut hears = Door::Lsp(world.lsp());
     others_work(&mut hears);
     let before = memory(&world);
-    let deaf = Deaf::start(&world, framing, requests);
+    let noisy = "(dotimes (i 9000) (write-line \"0123456789\"))";
+    let (method, params) = match framing {
+        Framing::Headers => {
+            ("workspace/executeCommand", json!({"command": "consort.eval", "arguments": [{"code": noisy}]}))
+        }
+        Framing::Lines => ("tools/list", json!({})),
+    };
+    let deaf = Deaf::start(&world, framing, requests, method, params);
     until("its requests", || deaf.sent() > 0);
     // Until the host has ended its connection, or reads no more of its requests.
     until("the host to give up", || {

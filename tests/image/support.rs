@@ -10,6 +10,7 @@ use consort::image::Image;
 use consort::image::api::EvalParams;
 use consort::model::evaluation::{EvalOutcome, EvalStatus};
 use consort::model::image::{ImageError, ImageEvent, ImageState};
+use consort_tests::lone_image::evaluation;
 pub(crate) use consort_tests::patience::soon;
 use consort_tests::patience::{AMPLE, PATIENCE, alone, comes};
 use tempfile::TempDir;
@@ -43,16 +44,7 @@ pub(crate) fn config() -> LispConfig {
 }
 
 pub(crate) fn params(session: &str, code: &str, timeout: f64) -> EvalParams {
-    EvalParams {
-        session: session.into(),
-        code: code.into(),
-        package: None,
-        capture_time: false,
-        timeout,
-        origin: None,
-        stream: false,
-        debug: false,
-    }
+    EvalParams { timeout, ..evaluation(session, code) }
 }
 
 /// Waits for what nothing tells of.

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod carets;
 pub mod clients;
+pub mod deaf;
 pub mod doors;
 pub mod environment;
 pub mod installation;

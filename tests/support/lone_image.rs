@@ -15,6 +15,20 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::patience::AMPLE;
 use crate::place::cores;
 
+/// The parameters of an evaluation of `code` in the session `session`, with ample time.
+pub fn evaluation(session: &str, code: &str) -> EvalParams {
+    EvalParams {
+        session: session.into(),
+        code: code.into(),
+        package: None,
+        capture_time: false,
+        timeout: AMPLE,
+        origin: None,
+        stream: false,
+        debug: false,
+    }
+}
+
 /// An image in directories of its own. End it with [`LoneImage::finish`].
 pub struct LoneImage {
     /// The handle.
@@ -76,17 +90,7 @@ impl LoneImage {
 
     /// Evaluate.
     pub async fn eval(&self, code: &str) -> EvalOutcome {
-        let params = EvalParams {
-            session: "test".into(),
-            code: code.into(),
-            package: None,
-            capture_time: false,
-            timeout: AMPLE,
-            origin: None,
-            stream: false,
-            debug: false,
-        };
-        self.image.eval(params, None).await.expect("an evaluation answers")
+        self.image.eval(evaluation("test", code), None).await.expect("an evaluation answers")
     }
 
     /// End it; fail if it left a file.

@@ -6,8 +6,9 @@ use consort::image::api::EvalParams;
 use consort::model::evaluation::{EvalOutcome, EvalStatus};
 use consort::model::image::ImageError;
 use consort_tests::agent::{Agent, text};
+use consort_tests::lone_image::evaluation;
 use consort_tests::lsp::Editor;
-use consort_tests::patience::{AMPLE, soon};
+use consort_tests::patience::soon;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
 use tokio::task::JoinHandle;
@@ -28,16 +29,7 @@ impl Program {
     async fn stopped(guarded: &Guarded, code: &str) -> Program {
         let image = guarded.world.image.clone();
         let mut events = image.stop_events();
-        let params = EvalParams {
-            session: "person".into(),
-            code: code.into(),
-            package: None,
-            capture_time: false,
-            timeout: AMPLE,
-            origin: None,
-            stream: false,
-            debug: true,
-        };
+        let params = EvalParams { debug: true, ..evaluation("person", code) };
         let work = tokio::spawn(async move { image.eval(params, None).await });
         let stop = loop {
             if let StopEvent::Stopped(stop) = soon(events.recv()).await.expect("an event") {

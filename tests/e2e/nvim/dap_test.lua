@@ -3,16 +3,9 @@
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
-local plugin = vim.fs.normalize(here .. '/../../../editors/neovim')
-vim.opt.runtimepath:prepend(plugin)
-vim.o.swapfile = false
-vim.cmd('filetype on')
-vim.cmd.source(plugin .. '/plugin/consort.lua')
+T.plugin(true)
 
-local workspace = vim.fs.normalize(vim.uv.fs_realpath(vim.fs.dirname(vim.fn.tempname()))) .. '/workspace'
-vim.fn.mkdir(workspace .. '/.git', 'p')
-local file = workspace .. '/fixture.lisp'
-vim.fn.writefile({
+local workspace, file = T.workspace({
   '(defpackage :fixture (:use :cl))',
   '(in-package :fixture)',
   '',
@@ -20,11 +13,10 @@ vim.fn.writefile({
   '  (use-other (other)',
   '    :report "Use another." :interactive (lambda () (list 1))',
   '    (list :other other *package*)))',
-}, file)
+})
 
-local said = {}
-vim.notify = function(message, level) table.insert(said, { message, level }) end
-local function last_said() return (said[#said] or {})[1] or '' end
+local said, last, forget = T.notifications()
+local function last_said() return last() or '' end
 
 --- What stands for a session of nvim-dap: its requests over the adapter's standard streams.
 local function session_of(adapter, config, on_event)
@@ -160,7 +152,7 @@ end)
 
 T.it('a form that fails stops, and a restart that is chosen lets it go on', function()
   vim.api.nvim_win_set_cursor(0, { 5, 10 })
-  said = {}
+  forget()
   require('consort.dap').evaluate()
   local session = begin()
   T.eq({ 'dap', '--workspace', workspace }, { unpack(session.process.cmd, 2) })
@@ -181,7 +173,7 @@ T.it('a form that fails stops, and a restart that is chosen lets it go on', func
   T.eq({ 'FIXTURE::USE-OTHER: Use another.', 'ABORT: End the evaluation.' }, offered)
   T.eq('(:OTHER 42 #<PACKAGE "FIXTURE">)', shown(session))
 
-  said = {}
+  forget()
   require('consort.dap').restarts()
   T.eq('Consort: nothing is stopped', last_said())
 end)

@@ -32,6 +32,36 @@ function T.run(command, options)
   return done
 end
 
+--- Put the plugin on the runtimepath, and read its commands where COMMANDS is true: `-l` runs before plugins are loaded and files have types.
+--- Returns its path.
+function T.plugin(commands)
+  local plugin = vim.fs.normalize(vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p'))) .. '/../../../editors/neovim')
+  vim.opt.runtimepath:prepend(plugin)
+  vim.o.swapfile = false
+  vim.cmd('filetype on')
+  if commands then vim.cmd.source(plugin .. '/plugin/consort.lua') end
+  return plugin
+end
+
+--- A workspace with a file of LINES; the paths of both.
+function T.workspace(lines)
+  local workspace = vim.fs.normalize(vim.uv.fs_realpath(vim.fs.dirname(vim.fn.tempname()))) .. '/workspace'
+  vim.fn.mkdir(workspace .. '/.git', 'p')
+  local file = workspace .. '/fixture.lisp'
+  vim.fn.writefile(lines, file)
+  return workspace, file
+end
+
+--- From now on, keep what `vim.notify` is called with: the list of { message, level }, a function that returns the last message, and one that
+--- empties the list.
+function T.notifications()
+  local said = {}
+  vim.notify = function(message, level) table.insert(said, { message, level }) end
+  return said, function() return (said[#said] or {})[1] end, function()
+    for i in ipairs(said) do said[i] = nil end
+  end
+end
+
 --- Ask the language server, and wait for the answer to this request.
 function T.ask(client, method, params, buf)
   local answer, why = client:request_sync(method, params, T.patience, buf)

@@ -2,21 +2,16 @@
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
-vim.opt.runtimepath:prepend(vim.fs.normalize(here .. '/../../../editors/neovim'))
-vim.o.swapfile = false
-vim.cmd('filetype on') -- `-l` runs before it is
+T.plugin()
 
-local workspace = vim.fs.normalize(vim.uv.fs_realpath(vim.fs.dirname(vim.fn.tempname()))) .. '/workspace'
-vim.fn.mkdir(workspace .. '/.git', 'p')
-local file = workspace .. '/fixture.lisp'
-vim.fn.writefile({
+local workspace, file = T.workspace({
   '(defpackage :fixture (:use :cl))',
   '(in-package :fixture)',
   '',
   '(defun greet (name greeting)',
   '  "𝄞 is outside the BMP"',
   '  (list "𝄞é" (no-such-function name)))',
-}, file)
+})
 
 local function diagnostics()
   local seen = {}

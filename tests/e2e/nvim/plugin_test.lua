@@ -2,16 +2,9 @@
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
-local plugin = vim.fs.normalize(here .. '/../../../editors/neovim')
-vim.opt.runtimepath:prepend(plugin)
-vim.o.swapfile = false
-vim.cmd('filetype on') -- `-l` runs before it is
-vim.cmd.source(plugin .. '/plugin/consort.lua') -- and plugins are not loaded then either
+local plugin = T.plugin(true)
 
-local workspace = vim.fs.normalize(vim.uv.fs_realpath(vim.fs.dirname(vim.fn.tempname()))) .. '/workspace'
-vim.fn.mkdir(workspace .. '/.git', 'p')
-local file = workspace .. '/fixture.lisp'
-vim.fn.writefile({
+local workspace, file = T.workspace({
   '(defpackage :fixture (:use :cl))',
   '(in-package :fixture)',
   '',
@@ -24,11 +17,9 @@ vim.fn.writefile({
   '',
   '(when (oddp 3)',
   '  (when t (print :odd)))',
-}, file)
+})
 
-local said = {}
-vim.notify = function(message, level) table.insert(said, { message, level }) end
-local function last_said() return (said[#said] or {})[1] end
+local said, last_said = T.notifications()
 local inline = require('consort.inline')
 local function shown()
   local texts = {}

@@ -1,0 +1,72 @@
+//! A client that asks and never reads.
+
+use std::io::Write;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::installation::Installation;
+use crate::wire::Framing;
+
+/// The bridge of a client that never reads, and the number of requests that it has sent. End it with [`Deaf::end`].
+pub struct Deaf {
+    bridge: Child,
+    sent: Arc<AtomicUsize>,
+}
+
+impl Deaf {
+    /// Start a client of LSP (`Framing::Headers`) or of MCP, which sends `requests` requests for `method` with `params`, as fast as it can.
+    ///
+    /// # Panics
+    /// The bridge does not start.
+    pub fn start(world: &Installation, framing: Framing, requests: usize, method: &'static str, params: Value) -> Deaf {
+        let name = if framing == Framing::Headers { "lsp" } else { "mcp" };
+        let mut bridge =
+            world.consort(&[name]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut stdin = bridge.stdin.take().expect("stdin is piped");
+        let sent = Arc::new(AtomicUsize::new(0));
+        let count = sent.clone();
+        let root = format!("file://{}", world.workspace().display());
+        // Ends with the bridge.
+        std::thread::spawn(move || {
+            let mut say = |message: Value| match framing {
+                Framing::Headers => write!(stdin, "Content-Length: {}\r\n\r\n{message}", message.to_string().len()),
+                Framing::Lines => writeln!(stdin, "{message}"),
+            };
+            let (greeting, greeted) = match framing {
+                Framing::Headers => (json!({"processId": null, "rootUri": root, "capabilities": {}}), "initialized"),
+                Framing::Lines => (
+                    json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}}),
+                    "notifications/initialized",
+                ),
+            };
+            let begun = say(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": greeting}))
+                .and_then(|()| say(json!({"jsonrpc": "2.0", "method": greeted, "params": {}})));
+            for id in 1..=requests {
+                let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+                if begun.is_err() || say(request).is_err() {
+                    break;
+                }
+                count.store(id, Ordering::Relaxed);
+            }
+            std::thread::park(); // holds its input open
+        });
+        Deaf { bridge, sent }
+    }
+
+    /// The number of requests that were sent.
+    pub fn sent(&self) -> usize {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Kill it.
+    ///
+    /// # Panics
+    /// It cannot be killed.
+    pub fn end(mut self) {
+        self.bridge.kill().expect("it can be killed");
+        self.bridge.wait().expect("it can be waited for");
+    }
+}
