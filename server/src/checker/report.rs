@@ -1,15 +1,16 @@
 //! The stream of results from a copy, treated as untrusted: code under check may write to the same
 //! socket.
 
-use std::collections::BTreeSet;
+mod text;
+
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use self::text::{Text, finding};
 use super::coverage::Coverage;
 use crate::model::check::{CheckEnd, CheckReport, FileFacts};
 use crate::model::diagnostic::{Diagnostic, Severity};
-use crate::model::diagnostic_codes;
 use crate::text::Span;
 use crate::text::expected::Expected;
 
@@ -17,21 +18,8 @@ use crate::text::expected::Expected;
 pub(super) const LINE_LIMIT: usize = 1 << 20;
 /// Bytes of all lines.
 const TOTAL_LIMIT: usize = 32 << 20;
-/// Diagnostics of one text.
-const DIAGNOSTICS_LIMIT: usize = 5000;
-/// Characters of one message.
-const MESSAGE_LIMIT: usize = 10_000;
-/// Characters of a code.
-const CODE_LIMIT: usize = 80;
 /// Bytes of a system's name.
 const SYSTEM_NAME_LIMIT: usize = 500;
-/// Bytes of one diagnostic as the copy sent it.
-const DIAGNOSTIC_LIMIT: usize = 128 << 10;
-/// Bytes of all diagnostics of one text that are kept, as sent: an editor receives all of them at
-/// once.
-const TEXT_LIMIT: usize = 1 << 20;
-/// Bytes of a diagnostic beside its texts.
-const FRAME: usize = 200;
 /// Files of one system.
 const FILES_LIMIT: usize = 10_000;
 /// The number of unusable lines that are logged.
@@ -109,27 +97,6 @@ pub(super) enum CheckEvent {
     },
     /// The current step of the copy, for the user.
     Step(String),
-}
-
-/// The findings about one text.
-#[derive(Debug)]
-struct Text {
-    /// The path; empty for the only text of a check.
-    path: PathBuf,
-    /// The length in characters.
-    length: usize,
-    coverage: Coverage,
-    silent: bool,
-    /// True if the copy reached the text.
-    begun: bool,
-    diagnostics: Vec<Diagnostic>,
-    /// Bytes of the text's diagnostics.
-    bytes: usize,
-    dropped: usize,
-    at: Option<Span>,
-    /// The start of each form that the copy reported; a form is reported when it is read and when
-    /// it is compiled.
-    seen: BTreeSet<usize>,
 }
 
 /// The findings so far, about one text or the files of a system. There is always a text; the last
@@ -324,85 +291,9 @@ impl Findings {
     }
 }
 
-impl Text {
-    fn new(path: PathBuf, length: usize, silent: bool) -> Text {
-        Text {
-            path,
-            length,
-            coverage: Coverage::default(),
-            silent,
-            begun: false,
-            diagnostics: Vec::new(),
-            bytes: 0,
-            dropped: 0,
-            at: None,
-            seen: BTreeSet::new(),
-        }
-    }
-
-    fn clamp(&self, span: Span) -> Span {
-        let start = span.start.min(self.length);
-        Span { start, end: span.end.clamp(start, self.length) }
-    }
-
-    /// Returns whether there is an error, which may explain why the copy left out forms.
-    fn has_error(&self) -> bool {
-        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
-    }
-
-    /// Keeps a diagnostic that was sent in `sent` bytes.
-    fn add(&mut self, mut diagnostic: Diagnostic, sent: usize) {
-        let bytes = sent.min(DIAGNOSTIC_LIMIT) + FRAME;
-        if self.diagnostics.len() >= DIAGNOSTICS_LIMIT || sent > DIAGNOSTIC_LIMIT || self.bytes + bytes > TEXT_LIMIT {
-            self.dropped += 1;
-            return;
-        }
-        self.bytes += bytes;
-        diagnostic.span = self.clamp(diagnostic.span);
-        diagnostic.toplevel = diagnostic.toplevel.map(|span| self.clamp(span));
-        diagnostic.related.truncate(20);
-        for related in &mut diagnostic.related {
-            if related.file.is_none() {
-                related.span = self.clamp(related.span);
-            }
-        }
-        if let Some((cut, _)) = diagnostic.code.char_indices().nth(CODE_LIMIT) {
-            diagnostic.code.truncate(cut);
-        }
-        if let Some((cut, _)) = diagnostic.message.char_indices().nth(MESSAGE_LIMIT) {
-            diagnostic.message.truncate(cut);
-            diagnostic.message.push('…');
-        }
-        self.diagnostics.push(diagnostic);
-    }
-
-    /// Returns the report; `forms` is the number of compiled forms that the copy reported, if for
-    /// this text alone.
-    fn report(
-        mut self,
-        forms: Option<usize>,
-        unloaded_system: Option<String>,
-        end: CheckEnd,
-    ) -> (PathBuf, CheckReport) {
-        if self.dropped > 0 {
-            tracing::warn!(dropped = self.dropped, "more diagnostics than are shown");
-            let message = format!("{} more diagnostics of this text are not shown.", self.dropped);
-            let end = Span { start: self.length, end: self.length };
-            self.diagnostics.push(finding(end, Severity::Information, "too-many-diagnostics", message));
-        }
-        self.diagnostics.sort_by_key(|diagnostic| diagnostic.span);
-        let forms = forms.map_or(self.seen.len(), |forms| forms.min(self.seen.len()));
-        (self.path, CheckReport { diagnostics: self.diagnostics, forms, unloaded_system, end })
-    }
-}
-
-fn finding(span: Span, severity: Severity, code: &str, message: String) -> Diagnostic {
-    debug_assert!(diagnostic_codes::is_known(code), "{code}");
-    Diagnostic { toplevel: Some(span), ..Diagnostic::new(span, severity, code, message) }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::text::{DIAGNOSTICS_LIMIT, FRAME, MESSAGE_LIMIT, TEXT_LIMIT};
     use super::*;
 
     fn told(lines: &[&str]) -> Findings {

@@ -143,7 +143,7 @@ Show what the workspace here wants, and trust it; list what is trusted; take it 
     Doctor(doctor::Args),
 }
 
-/// Which workspace, for commands that a person gives.
+/// The workspace of commands that a person gives.
 #[derive(Debug, clap::Args)]
 struct WorkspaceArg {
     /// The workspace's directory [default: found from the current directory upwards]

@@ -67,7 +67,7 @@ where
 {
     let mut events = session.stop_events();
     let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "debugger".into() });
-    // What editors are told of is not used here, and would accumulate.
+    // Messages for editors are not used here, and would accumulate.
     drop(feedback);
     let (out, outgoing) = outgoing::channel();
     let connection = Arc::new(Connection {
@@ -285,7 +285,7 @@ impl Connection {
                     work.reap().await;
                 }
             };
-            // What does not end is interrupted below.
+            // Evaluations that do not end are interrupted below.
             let _ = tokio::time::timeout(FAREWELL, ended).await;
         }
         // Dropping an evaluation interrupts it.

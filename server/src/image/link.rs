@@ -4,6 +4,8 @@
 //! A request is written by the caller itself when the descriptor takes it at once, so that a round
 //! trip costs one wake-up; a task writes the rest. One task reads.
 
+mod call;
+
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -20,6 +22,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::call::{Call, CallError};
 use super::frames::{
     CopyFrame, FRAME_LIMIT, Found, Frame, HeapFrame, OutputFrame, ProgressFrame, Ready, Refusal, Request,
     ThreadErrorFrame, TraceFrame,
@@ -449,70 +452,6 @@ async fn write_backlog(link: Arc<Link>) {
                 *backlog = Vec::new();
                 break;
             }
-        }
-    }
-}
-
-/// The reason why a call has no result.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CallError {
-    /// The link closed: the image is gone.
-    #[error("the image is gone")]
-    Gone,
-    /// The image, or the host, refused the call.
-    #[error(transparent)]
-    Refused(#[from] ImageError),
-}
-
-/// A pending request.
-pub(crate) struct Call {
-    id: u64,
-    op: &'static str,
-    link: Arc<Link>,
-    answer: oneshot::Receiver<Answer>,
-    answered: bool,
-}
-
-impl Call {
-    /// Returns the request id on the wire.
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Waits for the answer. May be dropped and called again until it resolved once; after that it
-    /// is [`CallError::Gone`].
-    pub(crate) async fn result<T: DeserializeOwned>(&mut self) -> Result<T, CallError> {
-        if self.answered {
-            return Err(CallError::Gone);
-        }
-        let answer = (&mut self.answer).await.unwrap_or(Err(NoResult::Closed));
-        self.answered = true;
-        match answer {
-            Ok(raw) => serde_json::from_str(raw.get()).map_err(|error| {
-                tracing::error!(%error, op = self.op, answer = %raw.get().chars().take(300).collect::<String>(), "unreadable answer");
-                let message = format!("The image's answer to {} cannot be read: {error}", self.op);
-                CallError::Refused(ImageError::Refused { kind: "internal".into(), message })
-            }),
-            // Not `cannot-fork`: another try would not help.
-            Err(NoResult::Refused(refusal)) if refusal.kind == "busy" => {
-                Err(CallError::Refused(ImageError::Busy(refusal.message)))
-            }
-            Err(NoResult::Refused(Refusal { kind, message })) => Err(CallError::Refused(ImageError::Refused { kind, message })),
-            Err(NoResult::Closed) => Err(CallError::Gone),
-        }
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        if self.answered {
-            return;
-        }
-        let unanswered = lock(&self.link.table).pending.remove(&self.id).is_some();
-        if unanswered
-            && matches!(self.op, "eval" | "load-system" | "load-file" | "fingerprint" | "check" | "debug-eval")
-        {
-            self.link.interrupt(self.id, "cancel");
         }
     }
 }

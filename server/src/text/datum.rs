@@ -51,7 +51,7 @@ pub struct Node {
     pub span: Span,
     /// The kind of the datum.
     pub kind: Kind,
-    /// The prefix nearest to it. Of ``'`x`` that is the backquote.
+    /// The prefix nearest to it: the backquote in ``'`x``.
     pub prefix: Prefix,
     /// True if `#+` or `#-` precedes: the reader may skip the datum.
     pub guarded: bool,

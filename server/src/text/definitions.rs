@@ -1,12 +1,12 @@
-//! Definitions in a text, by their shape: `(def... name ...)`. Also finds the definitions that the
-//! image reports by offset or form number.
+//! Definitions in a text, by their shape: `(def... name ...)`.
 
+mod located;
+
+pub use self::located::{Hint, Place, locate};
 use super::Span;
 use super::datum::{Form, Kind, Node, Prefix, symbol_name};
 use super::document::Document;
 use super::forms::package_at;
-use super::scanner::{Scanner, Token, TokenKind};
-use super::toplevel::TopForm;
 
 /// Operators whose bodies are top-level forms when they are, or commonly hold definitions.
 const WRAPPERS: [&str; 12] = [
@@ -58,34 +58,6 @@ pub fn key(written: &str) -> String {
     }
     let name = symbol_name(written).unwrap_or_else(|| written.to_lowercase());
     name.strip_prefix(':').map_or(name.clone(), str::to_owned)
-}
-
-/// The image's data about a definition.
-#[derive(Debug, Clone, Default)]
-pub struct Hint<'a> {
-    /// `function`, `method`, `variable`, ...; empty when any will do.
-    pub kind: &'a str,
-    /// The name, for comparing: see [`key`].
-    pub key: String,
-    /// For a method, for comparison.
-    pub specializers: Vec<String>,
-    /// For a method.
-    pub qualifiers: Vec<String>,
-    /// A character of the top-level form, or of the white space before it.
-    pub offset: Option<usize>,
-    /// The number of the top-level form among the forms that the reader returns.
-    pub form: Option<usize>,
-    /// The features that `#+` accepts, upper-case.
-    pub features: &'a [String],
-}
-
-/// The location of a definition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// The form that makes it.
-    pub form: Span,
-    /// The name in it.
-    pub name: Span,
 }
 
 /// All definitions of a text, in order.
@@ -234,58 +206,6 @@ pub fn kind_of(operator: &str) -> &str {
     }
 }
 
-/// The location in the text of a definition reported by the image. If the text has changed since,
-/// the definition is found by its name. `None` if no form can be given.
-pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
-    let forms = document.scan().forms();
-    // SBCL's offset may be the start of the read: behind the previous form, and before a form
-    // skipped by `#+`.
-    let given = |form: &&TopForm| hint.features.is_empty() || is_given(document, form, hint.features);
-    let from = |offset: usize| forms.partition_point(|form| form.span.end <= offset);
-    let by_offset = hint.offset.and_then(|offset| forms[from(offset)..].iter().find(given)).map(|form| form.span);
-    let top = by_offset.or_else(|| hint.form.and_then(|number| numbered(document, number, hint.features)));
-    let exact = |one: &Defined| {
-        one.key == hint.key
-            && fits(&one.operator, hint.kind)
-            && (hint.kind != "method" || (one.specializers == hint.specializers && one.qualifiers == hint.qualifiers))
-    };
-    let place = |one: &Defined| Place { form: one.span, name: one.name };
-    let form = top.map(|span| Form::of(document, span));
-    let mut here = Vec::new();
-    if let Some(form) = &form {
-        form.nodes.iter().for_each(|node| everywhere(form, node, |_| true, &mut here));
-        if let Some(one) = here.iter().find(|one| exact(one)) {
-            return Some(place(one));
-        }
-        if let Some(found) = made_by_class(form, hint) {
-            return Some(found);
-        }
-    }
-    // The nearest, if there are several: alternatives by `#+` and `#-` have the same name.
-    let others = named(document, &hint.key);
-    let near = top.map_or(0, |span| span.start);
-    let nearest = |wanted: &dyn Fn(&Defined) -> bool| {
-        others.iter().filter(|one| wanted(one)).min_by_key(|one| one.span.start.abs_diff(near)).map(place)
-    };
-    let mentioned = form.as_ref().and_then(|form| form.nodes.iter().find_map(|node| mention(form, node, &hint.key)));
-    nearest(&exact)
-        .or_else(|| here.iter().find(|one| one.key == hint.key).map(place))
-        .or_else(|| mentioned.zip(top).map(|(name, form)| Place { form, name }))
-        .or_else(|| nearest(&|_| hint.kind != "method"))
-        .or_else(|| {
-            let form = form.as_ref()?;
-            let node = form.nodes.first()?;
-            let name = node.children.get(1).unwrap_or(node);
-            let name = if name.kind == Kind::List { name.children.first().unwrap_or(name) } else { name };
-            Some(Place { form: form.span, name: name.span })
-        })
-        .or_else(|| {
-            forms
-                .first()
-                .map(|form| Place { form: form.span, name: Span { start: form.span.start, end: form.span.start } })
-        })
-}
-
 /// All definitions in the traversed parts of a form, at any depth.
 pub(super) fn everywhere(form: &Form, node: &Node, enter: impl Fn(&Node) -> bool + Copy, found: &mut Vec<Defined>) {
     if !enter(node) {
@@ -298,53 +218,6 @@ pub(super) fn everywhere(form: &Form, node: &Node, enter: impl Fn(&Node) -> bool
     for (_, child) in node.children.iter().enumerate().filter(|(index, _)| Some(*index) != name) {
         everywhere(form, child, enter, found);
     }
-}
-
-/// The slot of a `defclass` or `define-condition` whose option makes the accessor, reader or
-/// writer; the `:method` of a `defgeneric`.
-fn made_by_class(form: &Form, hint: &Hint<'_>) -> Option<Place> {
-    let node = form.nodes.first()?;
-    let operator = form.operator(node)?;
-    if hint.kind == "method" && operator == "defgeneric" {
-        let method = node.children.iter().find(|option| {
-            form.operator(option).as_deref() == Some(":method")
-                && option
-                    .children
-                    .iter()
-                    .find(|c| c.kind == Kind::List)
-                    .is_some_and(|l| specializers(form, l) == hint.specializers)
-        })?;
-        return Some(Place { form: method.span, name: method.children.first()?.span });
-    }
-    if !matches!(operator.as_str(), "defclass" | "define-condition")
-        || !matches!(hint.kind, "method" | "generic function" | "setf function")
-    {
-        return None;
-    }
-    let wanted = hint.key.trim_start_matches("(setf ").trim_end_matches(')');
-    let slots = node.children.get(3)?;
-    let slot = slots.children.iter().find_map(|slot| {
-        let options = slot.children.get(1..)?;
-        let name = options.chunks(2).find_map(|pair| match pair {
-            [option, name] => {
-                let option = form.name(option)?;
-                let makes = matches!(option.as_str(), ":accessor" | ":reader" | ":writer");
-                (makes && key(form.text(name)).trim_start_matches("(setf ").trim_end_matches(')') == wanted)
-                    .then_some(name.span)
-            }
-            _ => None,
-        })?;
-        Some((slot, name))
-    })?;
-    Some(Place { form: node.span, name: slot.1 })
-}
-
-/// The first mention of a name in a form.
-fn mention(form: &Form, node: &Node, name: &str) -> Option<Span> {
-    if node.kind == Kind::Atom && form.name(node).is_some_and(|written| key(&written) == name) {
-        return Some(node.span);
-    }
-    node.children.iter().find_map(|child| mention(form, child, name))
 }
 
 /// The spans of all mentions of a symbol with the given name ([`key`]) in a form of a text,
@@ -360,72 +233,6 @@ pub fn mentions(document: &Document, span: Span, name: &str) -> Vec<Span> {
     }
     form.nodes.iter().for_each(|node| walk(&form, node, name, &mut found));
     found
-}
-
-/// The form with the given number. Forms skipped by `#+` and `#-` are not counted, as the reader
-/// does not return them.
-fn numbered(document: &Document, number: usize, features: &[String]) -> Option<Span> {
-    let given = document.scan().forms().iter().filter(|form| is_given(document, form, features));
-    given.map(|form| form.span).nth(number)
-}
-
-/// Returns true if the reader returns a form under these features.
-fn is_given(document: &Document, form: &TopForm, features: &[String]) -> bool {
-    let text = document.text();
-    text.get_char(form.span.start) != Some('#')
-        || guards_hold(&text.slice(form.span.start..form.span.end).to_string(), features)
-}
-
-/// Returns true if all guards before a form hold.
-fn guards_hold(text: &str, features: &[String]) -> bool {
-    let mut tokens =
-        Scanner::of_part(text).filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
-    while let Some(token) = tokens.next() {
-        match token.kind {
-            TokenKind::Guard => {
-                let positive = text.get(token.start..token.end).is_some_and(|guard| guard.ends_with('+'));
-                match feature(text, &mut tokens, features, 0) {
-                    Some(holds) if holds == positive => {}
-                    _ => return false,
-                }
-            }
-            TokenKind::Prefix => {}
-            _ => return true,
-        }
-    }
-    true
-}
-
-/// `None` if the text is no feature expression, or one nested unrealistically deep.
-fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[String], depth: usize) -> Option<bool> {
-    const DEEPEST: usize = 100;
-    if depth > DEEPEST {
-        return None;
-    }
-    let token = tokens.next()?;
-    let written = text.get(token.start..token.end)?;
-    match token.kind {
-        TokenKind::Atom => {
-            let name = written.rsplit(':').next().unwrap_or(written).to_uppercase();
-            Some(features.contains(&name))
-        }
-        TokenKind::Open => {
-            let head = tokens.next()?;
-            let operator = text.get(head.start..head.end)?.trim_start_matches(':').to_lowercase();
-            let mut parts = Vec::new();
-            // The list's end is the one part that is none.
-            while let Some(part) = feature(text, tokens, features, depth + 1) {
-                parts.push(part);
-            }
-            match operator.as_str() {
-                "and" => Some(parts.iter().all(|part| *part)),
-                "or" => Some(parts.iter().any(|part| *part)),
-                "not" => parts.first().map(|part| !part),
-                _ => Some(false),
-            }
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]

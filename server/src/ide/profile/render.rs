@@ -186,7 +186,7 @@ fn allocation(facts: &Profiled) -> String {
     text
 }
 
-/// The contract's tree. What is under one in two hundred is left to `structuredContent`.
+/// The contract's tree. Shares under one in two hundred are left to `structuredContent`.
 fn graph(roots: &[Node]) -> String {
     fn write_node(node: &Node, lead: &str, branch: &str, text: &mut String) {
         let _ = writeln!(text, "{lead}{branch}{} [{:.1}%]", label(&node.function), node.percent);

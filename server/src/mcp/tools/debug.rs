@@ -52,7 +52,7 @@ pub(crate) struct Input {
     code: Option<String>,
 }
 
-/// What a call means.
+/// The meaning of a call.
 #[derive(Debug, PartialEq, Eq)]
 enum Meaning {
     Stops,

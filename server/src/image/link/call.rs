@@ -1,0 +1,74 @@
+//! A pending request of the link.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
+
+use super::{Answer, Link, NoResult, lock};
+use crate::image::frames::Refusal;
+use crate::model::image::ImageError;
+
+/// The reason why a call has no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    /// The link closed: the image is gone.
+    #[error("the image is gone")]
+    Gone,
+    /// The image, or the host, refused the call.
+    #[error(transparent)]
+    Refused(#[from] ImageError),
+}
+
+/// A pending request.
+pub(crate) struct Call {
+    pub(super) id: u64,
+    pub(super) op: &'static str,
+    pub(super) link: Arc<Link>,
+    pub(super) answer: oneshot::Receiver<Answer>,
+    pub(super) answered: bool,
+}
+
+impl Call {
+    /// Returns the request id on the wire.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Waits for the answer. May be dropped and called again until it resolved once; after that it
+    /// is [`CallError::Gone`].
+    pub(crate) async fn result<T: DeserializeOwned>(&mut self) -> Result<T, CallError> {
+        if self.answered {
+            return Err(CallError::Gone);
+        }
+        let answer = (&mut self.answer).await.unwrap_or(Err(NoResult::Closed));
+        self.answered = true;
+        match answer {
+            Ok(raw) => serde_json::from_str(raw.get()).map_err(|error| {
+                tracing::error!(%error, op = self.op, answer = %raw.get().chars().take(300).collect::<String>(), "unreadable answer");
+                let message = format!("The image's answer to {} cannot be read: {error}", self.op);
+                CallError::Refused(ImageError::Refused { kind: "internal".into(), message })
+            }),
+            // Not `cannot-fork`: another try would not help.
+            Err(NoResult::Refused(refusal)) if refusal.kind == "busy" => {
+                Err(CallError::Refused(ImageError::Busy(refusal.message)))
+            }
+            Err(NoResult::Refused(Refusal { kind, message })) => Err(CallError::Refused(ImageError::Refused { kind, message })),
+            Err(NoResult::Closed) => Err(CallError::Gone),
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        let unanswered = lock(&self.link.table).pending.remove(&self.id).is_some();
+        if unanswered
+            && matches!(self.op, "eval" | "load-system" | "load-file" | "fingerprint" | "check" | "debug-eval")
+        {
+            self.link.interrupt(self.id, "cancel");
+        }
+    }
+}

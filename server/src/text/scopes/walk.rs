@@ -1,0 +1,304 @@
+//! Walking a form: its bindings and the occurrences of names in it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::super::Span;
+use super::super::datum::{Form, Kind, Node, Prefix};
+use super::{Binding, BindingKind, Scopes, Use, lambda_list, loop_form};
+
+/// A walk through a form, which collects its bindings.
+pub(super) struct Walk<'a> {
+    pub(super) form: &'a Form,
+    pub(super) scopes: Scopes,
+    /// The variables of each `loop` that `into` names.
+    pub(super) into: HashSet<(String, Span)>,
+    /// The scopes that the bindings of the current form share.
+    pub(super) shared: Option<Arc<[Span]>>,
+}
+
+impl Walk<'_> {
+    pub(super) fn bind(&mut self, node: &Node, kind: BindingKind, by: &str, scopes: Vec<Span>) {
+        self.bind_function(node, kind, by, scopes, None);
+    }
+
+    fn bind_function(&mut self, node: &Node, kind: BindingKind, by: &str, scopes: Vec<Span>, parameters: Option<Span>) {
+        let Some(name) = self.form.name(node) else { return };
+        if matches!(name.as_str(), "nil" | "t" | "_") || name.starts_with([':', '&']) {
+            return;
+        }
+        let shared = self.shared.take();
+        let by = by.into();
+        self.scopes.bindings.push(Binding { name, span: node.span, kind, by, scopes, shared, parameters });
+    }
+
+    pub(super) fn body(&mut self, nodes: &[Node]) {
+        for node in nodes {
+            self.expression(node);
+        }
+    }
+
+    /// A form that is evaluated.
+    pub(super) fn expression(&mut self, node: &Node) {
+        match node.prefix {
+            Prefix::Quote => return,
+            Prefix::Backquote => return self.backquoted(node),
+            Prefix::Function if node.kind == Kind::Atom => return self.used(node, true),
+            _ => {}
+        }
+        match node.kind {
+            Kind::Atom => self.used(node, false),
+            Kind::List => self.list(node),
+            Kind::Vector | Kind::String => {}
+        }
+    }
+
+    pub(super) fn used(&mut self, node: &Node, operator: bool) {
+        if let Some(name) = self.form.name(node).filter(|name| !name.starts_with(':')) {
+            self.scopes.uses.push(Use { name, span: node.span, operator });
+        }
+    }
+
+    /// Only the unquoted parts of a backquoted datum are evaluated.
+    fn backquoted(&mut self, node: &Node) {
+        for child in &node.children {
+            match child.prefix {
+                Prefix::Comma => self.expression(child),
+                _ => self.backquoted(child),
+            }
+        }
+    }
+
+    fn list(&mut self, node: &Node) {
+        let Some(operator) = self.form.operator(node) else {
+            return self.body(&node.children); // ((lambda ...) ...), or data
+        };
+        let head = &node.children[0]; // it has an operator
+        let rest = &node.children[1..];
+        let to_end = |from: usize| Span { start: from, end: node.span.end };
+        match operator.as_str() {
+            "quote" | "in-package" | "defpackage" | "uiop:define-package" | "define-package" | "declaim" | "go" => {}
+            "function" => match rest.first() {
+                Some(name) if name.kind == Kind::Atom => self.used(name, true),
+                _ => self.body(rest),
+            },
+            "let" | "let*" | "symbol-macrolet" | "prog" | "prog*" | "when-let" | "when-let*" | "if-let" | "dx-let" => {
+                self.let_form(node, &operator, rest)
+            }
+            "flet" | "labels" | "macrolet" => self.local_functions(node, &operator, rest),
+            "lambda" => self.function(node, "lambda", 0, rest),
+            "named-lambda" => self.function(node, &operator, 1, rest),
+            "defun"
+            | "defmacro"
+            | "define-compiler-macro"
+            | "deftype"
+            | "define-setf-expander"
+            | "define-modify-macro" => self.function(node, &operator, 1, rest),
+            "defmethod" | ":method" => {
+                let list = rest.iter().enumerate().skip(usize::from(operator == "defmethod"));
+                let at = list.into_iter().find(|(_, one)| one.kind == Kind::List).map(|(index, _)| index);
+                self.function(node, &operator, at.unwrap_or(rest.len()), rest);
+            }
+            "defgeneric" => {
+                for option in
+                    rest.iter().skip(2).filter(|option| self.form.operator(option).as_deref() == Some(":method"))
+                {
+                    self.list(option);
+                }
+            }
+            "do" | "do*" => self.do_form(node, &operator, rest),
+            "dolist" | "dotimes" | "do-symbols" | "do-external-symbols" | "do-all-symbols" => {
+                self.first_of_list(node, &operator, rest)
+            }
+            "destructuring-bind" | "multiple-value-bind" => self.destructuring(node, &operator, rest),
+            "with-slots" | "with-accessors" => self.slots(node, &operator, rest),
+            "handler-case" | "restart-case" => self.clauses(&operator, rest),
+            "loop" => loop_form::walk(self, node, rest),
+            "defclass" | "define-condition" => self.slot_options(rest),
+            "defstruct" => rest.iter().skip(1).filter(|slot| slot.kind == Kind::List).for_each(|slot| {
+                self.body(slot.children.get(1..2).unwrap_or_default());
+            }),
+            "defvar" | "defparameter" | "defconstant" | "defglobal" | "define-symbol-macro" => {
+                self.body(rest.get(1..).unwrap_or_default())
+            }
+            "case" | "ecase" | "ccase" | "typecase" | "etypecase" | "ctypecase" => {
+                self.body(rest.get(..1).unwrap_or_default());
+                for clause in rest.iter().skip(1) {
+                    self.body(clause.children.get(1..).unwrap_or_default());
+                }
+            }
+            "cond" => rest.iter().for_each(|clause| self.body(&clause.children)),
+            "the" | "truly-the" | "block" | "return-from" | "eval-when" | "catch-tag" => {
+                self.body(rest.get(1..).unwrap_or_default())
+            }
+            "declare" => self.declarations(rest),
+            "with-gensyms" | "with-unique-names" | "once-only" => {
+                let body = rest.get(1).map_or(node.span.end, |first| first.span.start);
+                for name in rest.first().map(|list| list.children.as_slice()).unwrap_or_default() {
+                    let name = if name.kind == Kind::List { name.children.first().unwrap_or(name) } else { name };
+                    self.bind(name, BindingKind::Variable, &operator, vec![to_end(body)]);
+                }
+                self.body(rest.get(1..).unwrap_or_default());
+            }
+            // `with-open-file`, `with-output-to-string`, and everybody's own.
+            _ if operator.starts_with("with-") && heads_with_variable(self.form, rest) => {
+                self.first_of_list(node, &operator, rest)
+            }
+            _ if operator.starts_with("do-") && heads_with_variable(self.form, rest) => {
+                self.first_of_list(node, &operator, rest)
+            }
+            _ => {
+                self.used(head, true);
+                self.body(rest);
+            }
+        }
+    }
+
+    fn let_form(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        let Some((list, body)) = rest.split_first() else { return };
+        let serial = operator.ends_with('*');
+        let kind = if operator == "symbol-macrolet" { BindingKind::SymbolMacro } else { BindingKind::Variable };
+        // `(when-let (x (f)) ...)` has one binding and no list of them.
+        let single = operator.starts_with("when-let") || operator == "if-let";
+        let one = single && list.children.first().is_some_and(|first| first.kind == Kind::Atom);
+        let bindings: &[Node] = if one { std::slice::from_ref(list) } else { &list.children };
+        for binding in bindings {
+            let (name, value) = match binding.kind {
+                Kind::List => (binding.children.first(), binding.children.get(1..).unwrap_or_default()),
+                _ => (Some(binding), &[][..]),
+            };
+            self.body(value);
+            let from = if serial { binding.span.end } else { list.span.end };
+            if let Some(name) = name {
+                self.bind(name, kind, operator, vec![Span { start: from, end: node.span.end }]);
+            }
+        }
+        self.body(body);
+    }
+
+    fn local_functions(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        let Some((list, body)) = rest.split_first() else { return };
+        let kind = if operator == "macrolet" { BindingKind::Macro } else { BindingKind::Function };
+        let from = if operator == "labels" { list.span.start } else { list.span.end };
+        for definition in &list.children {
+            if let Some(name) = definition.children.first() {
+                let parameters = definition.children.get(1).map(|list| list.span);
+                let scope = vec![Span { start: from, end: node.span.end }];
+                self.bind_function(name, kind, operator, scope, parameters);
+                self.function(definition, operator, 0, &definition.children[1..]);
+            }
+        }
+        self.body(body);
+    }
+
+    /// A lambda list at `at` of `rest`, and a body behind it.
+    fn function(&mut self, node: &Node, operator: &str, at: usize, rest: &[Node]) {
+        if let Some(list) = rest.get(at).filter(|list| list.kind == Kind::List) {
+            let typed = matches!(operator, "defmethod" | ":method");
+            lambda_list::bind(self, list, typed, operator, node.span.end);
+        }
+        self.body(rest.get(at + 1..).unwrap_or_default());
+    }
+
+    fn do_form(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        let Some((list, body)) = rest.split_first() else { return };
+        let serial = operator == "do*";
+        // Steps see all the variables; with `do*`, so do the first values behind each.
+        let steps: Arc<[Span]> = list.children.iter().filter_map(|clause| Some(clause.children.get(2)?.span)).collect();
+        for clause in &list.children {
+            let Some(name) = clause.children.first().or_else(|| (clause.kind == Kind::Atom).then_some(clause)) else {
+                continue;
+            };
+            let mut scopes = vec![Span { start: list.span.end, end: node.span.end }];
+            if serial {
+                scopes.push(Span { start: clause.span.end, end: list.span.end });
+            }
+            self.shared = Some(steps.clone());
+            self.bind(name, BindingKind::Variable, operator, scopes);
+            self.shared = None;
+            self.body(clause.children.get(1..).unwrap_or_default());
+        }
+        if let Some((end, body)) = body.split_first() {
+            self.body(&end.children);
+            self.body(body);
+        }
+    }
+
+    /// `(dolist (var list result) body)`.
+    fn first_of_list(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        let Some((list, body)) = rest.split_first() else { return };
+        if let Some((name, values)) = list.children.split_first() {
+            let mut scopes = vec![Span { start: list.span.end, end: node.span.end }];
+            scopes.extend(values.get(1).filter(|_| operator.starts_with("do")).map(|result| result.span));
+            self.bind(name, BindingKind::Variable, operator, scopes);
+            self.body(values);
+        }
+        self.body(body);
+    }
+
+    fn destructuring(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        let (Some(list), value) = (rest.first(), rest.get(1)) else { return };
+        value.into_iter().for_each(|value| self.expression(value));
+        let from = value.map_or(list.span.end, |value| value.span.end);
+        lambda_list::bind_from(self, list, operator, from, node.span.end);
+        self.body(rest.get(2..).unwrap_or_default());
+    }
+
+    fn slots(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        let Some((list, more)) = rest.split_first() else { return };
+        let from = more.first().map_or(list.span.end, |instance| instance.span.end);
+        for slot in &list.children {
+            let name = if slot.kind == Kind::List { slot.children.first() } else { Some(slot) };
+            if let Some(name) = name {
+                self.bind(name, BindingKind::SymbolMacro, operator, vec![Span { start: from, end: node.span.end }]);
+            }
+        }
+        self.body(more);
+    }
+
+    /// `(handler-case form (error (e) ...))`.
+    fn clauses(&mut self, operator: &str, rest: &[Node]) {
+        self.body(rest.get(..1).unwrap_or_default());
+        for clause in rest.iter().skip(1).filter(|clause| clause.kind == Kind::List) {
+            self.function(clause, operator, 0, clause.children.get(1..).unwrap_or_default());
+        }
+    }
+
+    fn slot_options(&mut self, rest: &[Node]) {
+        for slot in rest.get(2).map(|slots| slots.children.as_slice()).unwrap_or_default() {
+            let options = slot.children.get(1..).unwrap_or_default();
+            for pair in options.chunks(2) {
+                match pair {
+                    [name, value] if self.form.name(name).as_deref() == Some(":initform") => self.expression(value),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// `(declare (ignore x) (type fixnum y))`: the names in it are variables.
+    fn declarations(&mut self, rest: &[Node]) {
+        for declaration in rest {
+            let skipped = match self.form.operator(declaration).as_deref() {
+                Some("type" | "ftype") => 2,
+                Some("optimize" | "inline" | "notinline") => declaration.children.len(),
+                _ => 1,
+            };
+            for name in declaration.children.iter().skip(skipped) {
+                match self.form.operator(name).as_deref() {
+                    Some("function") => self.expression(name),
+                    _ if name.kind == Kind::Atom => self.used(name, name.prefix == Prefix::Function),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Returns true if the first of an unknown macro's arguments is `(variable something ...)` .
+fn heads_with_variable(form: &Form, rest: &[Node]) -> bool {
+    let list = rest.first().filter(|list| list.kind == Kind::List && list.prefix == Prefix::None);
+    list.is_some_and(|list| {
+        list.children.first().is_some_and(|name| form.name(name).is_some_and(|name| !name.starts_with(':')))
+    })
+}
