@@ -1,4 +1,4 @@
-//! What must hold of any text whatever. The fuzz target checks it for as long as one likes, `server/tests/scanner_invariants.rs`
+//! Invariants of the analysis of any text. The fuzz target checks it for as long as one likes, `server/tests/scanner_invariants.rs`
 //! at every test run.
 
 use consort::ide::structure;
@@ -8,7 +8,7 @@ use consort::text::scanner::{Cut, Scanner, TokenKind};
 use consort::text::toplevel::Scan;
 use ropey::Rope;
 
-/// What SBCL's reader takes for white space.
+/// White space, as SBCL's reader has it.
 const WHITE: &[u8] = b" \t\n\r\x0c\x7f";
 
 /// Take a fuzzer's bytes as a text and an edit: where it is from and to (two bytes each), the text, and after a byte 1 the new part.
@@ -54,7 +54,7 @@ fn forms(text: &str) {
         );
         let between = rope.slice(end..form.span.start).to_string();
         let comments = |kind| matches!(kind, TokenKind::LineComment | TokenKind::BlockComment);
-        // What a missing `"` cut short is scanned from within a string: its rest may look like anything.
+        // A form that a missing `"` cut short is scanned from within a string: its rest may look like anything.
         let sound = form.fault.is_none() && scan.broken().next().is_none();
         assert!(!sound || Scanner::new(&between).all(|token| comments(token.kind)), "{between:?}");
         let source = rope.slice(form.span.start..form.span.end).to_string();

@@ -1,4 +1,4 @@
-//! What is done to texts, on real files of Debian's source packages: indentation never changes what SBCL's reader reads, and is
+//! Edits of texts, on real files of Debian's source packages: indentation never changes what SBCL's reader reads, and is
 //! idempotent; each top-level form is replaced by itself, and others are put beside it, with every other byte kept.
 
 use std::collections::BTreeMap;

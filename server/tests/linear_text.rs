@@ -132,7 +132,7 @@ fn texts(document: &Document) -> Texts {
 
 type Feature = (&'static str, fn(&Document, &str));
 
-/// What is measured is given the document that a client opened, and its text.
+/// Each measured function is given the document that a client opened, and its text.
 const FEATURES: &[Feature] = &[
     ("scanning", |_, text| drop(Scan::of(text))),
     ("the tree", |_, text| drop(Tree::parse(text))),

@@ -1,4 +1,4 @@
-//! What must hold of any text (`fuzz/invariants.rs`), on the fuzzer's seeds, on every way of cutting them, and on random texts.
+//! The invariants of `fuzz/invariants.rs`, on the fuzzer's seeds, on every way of cutting them, and on random texts.
 
 use proptest::prelude::*;
 

@@ -35,7 +35,7 @@ const TWENTY_LINES: &str = "(defun bench-tally (words &key (test #'equal) (limit
                                 0))))))
 ";
 
-/// What is asked, with which arguments, how often; what Swank is asked for the same; the aim; others elsewhere.
+/// The tool, its arguments, the number of calls; the same request to Swank; the aim; figures of others.
 type Row = (&'static str, &'static str, Value, usize, Option<&'static str>, Aim, &'static str);
 
 /// Needs cl-ppcre loaded in both images.

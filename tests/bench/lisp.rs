@@ -1,4 +1,4 @@
-//! What Consort is measured against: plain `compile-file` in a warm image, and Swank.
+//! The baselines of the measurements: plain `compile-file` in a warm image, and Swank.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -115,7 +115,7 @@ impl Swank {
         Ok(Swank { stream, last: 0, _lisp: lisp })
     }
 
-    /// What SLIME sends for `slime-eval-and-grab-output`.
+    /// The request that SLIME sends for `slime-eval-and-grab-output`.
     pub(crate) fn eval(&mut self, code: &str) -> Result<String> {
         let quoted = code.replace('\\', "\\\\").replace('"', "\\\"");
         self.ask(&format!("(swank:eval-and-grab-output \"{quoted}\")"))

@@ -107,7 +107,7 @@ fn start(report: &Report, place: &Place) -> Result<()> {
 /// Whole-file checks against plain `compile-file`, in turns.
 fn checks(report: &Report, place: &Place, editor: &mut Editor) -> Result<()> {
     let root = place.workspace();
-    // What is waited after a keystroke by default: until then the next copy is ready.
+    // The default delay after a keystroke, by whose end the next copy is ready.
     let pause = consort::config::Config::default().check.debounce;
     let mut plain = Lisp::compiler(root, &["cl-ppcre", "telegraph"])?;
     for (name, file, edit) in [
@@ -251,7 +251,7 @@ fn large_file(report: &Report, place: &Place, editor: &mut Editor) -> Result<()>
     editor.close_document(&file)
 }
 
-/// What profiling costs: processor time that the same work takes with and without it, in turns.
+/// The cost of profiling: processor time of the same work with and without it, in turns.
 fn profiles(report: &Report, editor: &mut Editor) -> Result<()> {
     let define = "(defun bench-work () (let ((all '())) (dotimes (i 60) (push (sort (loop for n below 20000 collect (random n-max)) #'<) all) (setf all (last all))) all)) \
                   (defun bench-time () (let ((start (get-internal-run-time))) (bench-work) (- (get-internal-run-time) start)))";

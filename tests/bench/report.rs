@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::process::Command;
 
-/// What a row is measured against.
+/// The baseline of a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Aim {
     /// Nothing: told for its own sake.

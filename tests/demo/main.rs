@@ -15,13 +15,13 @@ use consort_tests::place::Place;
 use serde_json::{Value, json};
 use stage::Stage;
 
-/// What the person is writing: it calls a function that nobody has written yet.
+/// The person's text: it calls a function that nobody has written yet.
 const DRAFT: &str = "(in-package :telegraph)\n\n(defun distress ()\n  (sos \"here\"))\n";
 
-/// What the agent writes.
+/// The agent's text.
 const SOS: &str = "(in-package :telegraph)\n(defun sos (place)\n  \"A call for help from PLACE.\"\n  (encode (format nil \"sos ~A\" place)))";
 
-/// What tells an image from every other.
+/// The code that returns an image's id.
 const WHICH: &str = "(list :image consort::*image-id* :process (sb-posix:getpid))";
 
 fn main() -> Result<()> {

@@ -1,4 +1,4 @@
-//! What the demo looks like in a terminal.
+//! The output of the demo in a terminal.
 
 use std::io::IsTerminal;
 
@@ -41,7 +41,7 @@ impl Stage {
         println!("\n{} {}", self.paint(style, &format!("{who:>6} ▸")), what.replace('\n', "\n         "));
     }
 
-    /// What came back.
+    /// An answer.
     pub(crate) fn answers(&self, what: &str) {
         println!("         {}", self.paint("32", &what.replace('\n', "\n         ")));
     }

@@ -1,4 +1,4 @@
-//! What a running server must survive, over both doors: answered clearly, nothing lost, no process left.
+//! Faults of a running server, over both front ends: each is answered clearly, nothing is lost, and no process is left.
 
 use consort_tests::deaf::Deaf;
 use consort_tests::doors::{Answer, Door};
@@ -280,7 +280,7 @@ fn a_killed_host_is_replaced() {
     });
 }
 
-/// What LSP's own framing makes of it; over MCP below.
+/// Over LSP's own framing; over MCP below.
 #[test]
 fn malformed_messages_of_an_editor_are_answered_and_the_connection_lives() {
     let world = Installation::new();

@@ -9,10 +9,10 @@ use consort_tests::patience::until;
 use consort_tests::wire::Framing;
 use serde_json::json;
 
-/// What the host may take for one client that does not read, beyond what it takes for others: the 64 MB that it queues, and the answers that
+/// The memory that the host may take for one client that does not read, beyond what it takes for others: the 64 MB that it queues, and the answers that
 /// are being made.
 const BOUND: u64 = 200 << 20;
-/// What may stay of it when the client has left.
+/// The part of it that may stay when the client has left.
 const KEPT: u64 = 32 << 20;
 
 fn memory(world: &Installation) -> u64 {

@@ -107,7 +107,7 @@ async fn a_definition_knows_who_made_it() {
     let made = session.provenance("APP", "CORE");
     assert_eq!((made[0].file.clone(), made[0].line), (Some(world.path("core.lisp")), Some(3)), "{made:?}");
 
-    // Of a system: the file.
+    // The file of a system.
     editor.command("consort.loadSystem", json!({"system": "lib"})).await.expect("an outcome");
     let made =
         comes("who made LIB:AREA", async || Some(session.provenance("LIB", "AREA")).filter(|made| !made.is_empty()))
@@ -117,7 +117,7 @@ async fn a_definition_knows_who_made_it() {
         ("loading the system lib", Some(4), "a test 1")
     );
 
-    // What did not come to its end says so; and an agent reads it all.
+    // Work that did not come to its end says so; and an agent reads it all.
     agent.call("evaluate-lisp", json!({"code": "(defun process (x) x 3) (error \"after\")"})).await;
     let facts = read(&mut agent, "consort://symbol/app%3A%3Aprocess").await;
     let maker = &facts["symbols"][0]["provenance"][0];

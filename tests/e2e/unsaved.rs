@@ -67,7 +67,7 @@ async fn edited_in(editor: &mut Editor, agent: &mut Agent, path: &str) -> Value 
     result
 }
 
-/// What an agent is told of the open documents: file name or URI, and whether it is unsaved.
+/// The open documents as an agent sees them: file name or URI, and whether it is unsaved.
 async fn context(agent: &mut Agent) -> Vec<(String, bool)> {
     let context = agent.call("editor-context", json!({})).await;
     let documents = context["structuredContent"]["documents"].as_array().expect("documents");

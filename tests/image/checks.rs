@@ -161,7 +161,7 @@ async fn a_copy_kept_ready_is_used_only_while_the_image_is_the_same() {
     let code = "(defun f () (later))";
     assert_eq!(codes(&edited(&house, code).await), [("undefined-function", 13, 18)]);
     let first = kept_ready(pid, &[]).await;
-    // It serves the next check, whatever that is of, and another is made.
+    // The copy serves the next check, whatever its text, and another is made.
     assert_eq!(codes(&edited(&house, "(defun f (x) (later))").await).len(), 2);
     until(|| !lives(first)).await;
     let second = kept_ready(pid, &[first]).await;
@@ -180,7 +180,7 @@ async fn a_copy_kept_ready_is_used_only_while_the_image_is_the_same() {
     assert!(tokio::time::timeout(Duration::from_millis(100), endless).await.is_err());
     until(|| !lives(fourth)).await;
     let fourth = kept_ready(pid, &[first, second, third, fourth]).await;
-    // It cannot refuse, so that it is not asked for what is refused.
+    // The copy cannot refuse, so it gets no request that would be refused.
     let mut nowhere = text(code);
     nowhere.package = Some("NO-SUCH-PACKAGE".into());
     let refused = soon(house.checker.check_repeated(nowhere)).await;

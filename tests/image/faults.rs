@@ -1,4 +1,4 @@
-//! What a running image must survive: each is answered clearly, and what can be kept is kept.
+//! Faults of a running image: each is answered clearly, and the image is kept where it can be.
 
 use std::fs;
 use std::time::Duration;
@@ -211,7 +211,7 @@ async fn a_killed_image_is_started_again_with_what_it_had() {
     assert!(why.contains("was killed by signal 9"), "{why}");
     assert_eq!(loaded, ["one", "two"]);
     assert_eq!(house.values("*loads*").await, ["(2 1)"]);
-    // What it printed last explains its end, though an evaluation was running.
+    // The image's last output explains its end, though an evaluation was running.
     let die = "(sb-ext:run-program \"/bin/sh\" '(\"-c\" \"echo a dire message >&2\") :output t) \
                (sb-posix:kill (sb-posix:getpid) sb-posix:sigabrt) (sleep 1000)";
     let reason = lost(house.try_eval(die, AMPLE).await);

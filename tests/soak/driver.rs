@@ -266,7 +266,7 @@ impl Driver {
         self.collect(client);
         self.fault("restart of the image");
         self.ask(client, "workspace/executeCommand", &json!({"command": "consort.restartImage", "arguments": []}));
-        // What others had begun before may have ended with the old image.
+        // Requests that others had begun may have ended with the old image.
         self.fault("restarted");
     }
 

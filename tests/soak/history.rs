@@ -1,10 +1,10 @@
-//! What happened, one event a line, and the check of it afterwards.
+//! A record of the run, one event a line, and the check of it afterwards.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Call {
@@ -96,7 +96,7 @@ pub(crate) fn faults_of(events: &[Event]) -> Vec<String> {
                     (_, true) if !fault => {
                         say(format!("request {id} of client {client} failed without a cause: {text}"))
                     }
-                    // It may have been evaluated before the image ended, and the image may be another.
+                    // The code may have been evaluated before the image ended, and the image may be another.
                     (Call::Write, true) => star.extend([value.to_string(), "NIL".into()]),
                     (Call::Read, true) => star.push("NIL".into()),
                     (Call::Write, false) => {

@@ -48,7 +48,7 @@ impl Agent {
         agent
     }
 
-    /// Of the revision 2026-07-28, whose requests say all of it each time.
+    /// A client of the revision 2026-07-28, whose requests say all of it each time.
     pub fn modern(session: &Session, name: &str, capabilities: Value) -> Agent {
         let mut agent = Agent::connect(session);
         agent.meta = Some(json!({

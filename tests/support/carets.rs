@@ -13,7 +13,7 @@ pub struct Mark {
     pub label: String,
 }
 
-/// Render `text` with each mark under its line. Of a mark over several lines, all are underlined and the label is under the first.
+/// Render `text` with each mark under its line. All lines of a mark are underlined; the label is under the first.
 /// Tabs are shown as `→` up to the next multiple of 4; carets are two wide under wide characters; other control characters show as `·`.
 pub fn render(text: &str, marks: &[Mark]) -> String {
     let mut out = String::new();
@@ -53,7 +53,7 @@ fn underline(out: &mut String, cells: &[String], mark: &Mark, start: usize, labe
     let _ = writeln!(out, "{}", line.trim_end());
 }
 
-/// What is shown for each character of a line.
+/// The shown form of each character of a line.
 fn cells(line: &str) -> Vec<String> {
     let mut column = 0;
     line.chars()

@@ -24,7 +24,7 @@ pub fn uri(path: &Path) -> String {
 /// A person's editor: an LSP client that has initialized.
 #[derive(Debug)]
 pub struct Editor {
-    /// What it speaks through.
+    /// The client's streams.
     pub client: Client,
     version: i32,
 }
@@ -116,7 +116,7 @@ impl Editor {
 /// A person's agent: an MCP client that has initialized.
 #[derive(Debug)]
 pub struct Agent {
-    /// What it speaks through.
+    /// The client's streams.
     pub client: Client,
 }
 

@@ -13,7 +13,7 @@ pub enum Door {
     Mcp(Rpc),
 }
 
-/// What came back, in words both doors share.
+/// An answer, in words both front ends share.
 #[derive(Debug)]
 pub struct Answer {
     /// Whether the evaluation failed.
@@ -25,7 +25,7 @@ pub struct Answer {
 }
 
 impl Door {
-    /// Its name, for messages.
+    /// The front end's name, for messages.
     pub fn name(&self) -> &'static str {
         match self {
             Door::Lsp(_) => "LSP",

@@ -45,7 +45,7 @@ impl Installation {
         self.workspace().join(name)
     }
 
-    /// Its `file:` address.
+    /// The `file:` address of it.
     pub fn uri(&self, name: &str) -> String {
         format!("file://{}", self.path(name).display())
     }

@@ -35,7 +35,7 @@ pub struct LoneImage {
     pub image: Image,
     /// The checker of its copies.
     pub checker: Checker,
-    /// What it volunteers.
+    /// The image's unsolicited events.
     pub events: UnboundedReceiver<ImageEvent>,
     dir: TempDir,
 }
@@ -63,7 +63,7 @@ impl LoneImage {
         self.dir.path().join("work")
     }
 
-    /// What a check of this text as this file would be asked with.
+    /// The parameters of a check of this text as this file.
     pub fn params(&self, text: &str, path: Option<&Path>) -> CheckParams {
         let check = Config::default().check;
         CheckParams {

@@ -18,7 +18,7 @@ pub struct Editor {
     next: i64,
     /// Messages from the server that nobody has looked at yet.
     unseen: VecDeque<Value>,
-    /// What the section `consort` of its settings is.
+    /// The section `consort` of the editor's settings.
     pub settings: Value,
     /// The door.
     pub server: JoinHandle<consort::lsp::Ended>,

@@ -61,7 +61,7 @@ impl Place {
         command
     }
 
-    /// What `consort status --json` says; `None` when no host runs.
+    /// The answer of `consort status --json`; `None` when no host runs.
     pub fn status(&self) -> Result<Option<Value>> {
         let output = self.command(&["status", "--json"]).output().context("cannot run consort")?;
         if !output.status.success() {

@@ -26,7 +26,7 @@ fn collect(directory: &Path, extensions: &[&str], files: &mut Vec<PathBuf>) {
     }
 }
 
-/// What the script `tests/scanner/NAME` says of these lines, in lines.
+/// The output of the script `tests/scanner/NAME` for these lines, in lines.
 pub fn ask_sbcl(script: &str, mut lines: String) -> Result<Vec<String>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scanner").join(script);
     let mut sbcl = Command::new("sbcl")

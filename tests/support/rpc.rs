@@ -42,7 +42,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Start `command` and speak to it. Its standard error stays ours.
+    /// Start `command` and speak to it. Standard error stays ours.
     pub fn spawn(command: &mut Command, framing: Framing) -> Result<Client> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -115,7 +115,7 @@ impl Client {
     pub fn close(mut self) -> Result<ExitStatus> {
         drop(self.stdin.take());
         let deadline = Instant::now() + self.limit;
-        // Its output is read on, so that a server which still has something to say does not wait for us.
+        // The output is read on, so that a server which still has something to say does not wait for us.
         let mut piece = [0; 1 << 12];
         loop {
             if !self.readable_by(deadline)? {

@@ -15,7 +15,7 @@ use crate::place::cores;
 pub struct World {
     /// The session.
     pub session: Session,
-    /// Its image.
+    /// The session's image.
     pub image: Image,
     directory: tempfile::TempDir,
 }
@@ -70,7 +70,7 @@ impl World {
         self.directory.path().join("workspace").join(name)
     }
 
-    /// Its URI.
+    /// The document's URI.
     pub fn uri(&self, name: &str) -> String {
         consort::session::uri_of_path(&self.path(name))
     }

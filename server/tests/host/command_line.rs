@@ -36,9 +36,9 @@ fn eval_prints_output_values_and_errors_where_they_belong() {
     assert_eq!(late.status.code(), Some(1));
     assert!(err(&late).contains("0.3"), "{}", err(&late));
 
-    // What is for a program is the values alone.
+    // Output for a program is the values alone.
     assert_eq!(out(&house.run(&["eval", "--raw", "(values \"a \\\"b\\\"\" 42)"])), "a \"b\"\n42\n");
-    // What cannot be read is shown as by `consort check`.
+    // Code that cannot be read is shown as by `consort check`.
     let unread = house.run(&["eval", "(+ 1"]);
     assert_eq!(unread.status.code(), Some(1));
     assert!(err(&unread).contains("This list is never closed"), "{}", err(&unread));

@@ -53,7 +53,7 @@ fn an_editor_whose_host_is_killed_meets_the_one_that_another_client_started() {
     let mut editor = Process::start(house.command(&["lsp"])).framed();
     editor.request("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
     let bridge = i32::try_from(editor.child.id()).expect("a number");
-    // Its bridge sees the end of the old host only when the new one is there.
+    // The bridge sees the end of the old host only when the new one is there.
     signal(bridge, rustix::process::Signal::STOP);
     let before = house.host_pid();
     kill(before);
@@ -89,7 +89,7 @@ fn a_runtime_directory_that_is_removed_is_made_again_and_there_is_one_image() {
         assert_eq!(pids(&status), before);
         assert!(status["notes"].to_string().contains("The runtime directory was removed"), "{status}");
     }
-    // What needs the directory works as before.
+    // Everything that needs the directory works as before.
     let file = house.file("x.lisp", "(defun f (x) 1)\n").display().to_string();
     let check = house.run(&["check", &file]);
     assert!(String::from_utf8_lossy(&check.stdout).contains("unused-variable"), "{check:?}");

@@ -1,4 +1,4 @@
-//! What a terminal shows of names and texts that somebody else chose: no character of it acts, or is hidden.
+//! Terminal output of names and texts that somebody else chose: no character of it acts, or is hidden.
 
 use std::process::Output;
 

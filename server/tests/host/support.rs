@@ -161,7 +161,7 @@ pub(crate) struct Process {
     pub(crate) stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     incoming: Option<Receiver<Value>>,
-    /// What came and was not wanted yet, in order.
+    /// Messages that came and were not wanted yet, in order.
     unseen: VecDeque<Value>,
     /// The last messages, clipped, for what a failure says.
     last: VecDeque<String>,
@@ -244,7 +244,7 @@ impl Process {
         }
     }
 
-    /// What came on standard error, to its end.
+    /// Standard error, to its end.
     fn said(&mut self) -> String {
         let mut said = String::new();
         let read = self.child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));

@@ -15,7 +15,7 @@ struct Hostile {
     mark: PathBuf,
 }
 
-/// What loads it.
+/// The setting that loads the file.
 const INIT: &str = "[lisp]\ninit_file = \"init.lisp\"\n";
 /// The same in other words, to which other trust belongs.
 const OTHER: &str = "[lisp]\ninit_file = \"./init.lisp\"\n";
@@ -136,7 +136,7 @@ fn nothing_that_a_workspace_wants_runs_before_it_is_trusted() {
         hostile.house.run(&["stop"]);
         assert!(!hostile.ran(), "{wants}");
     }
-    // It would have run: this is what trust is about.
+    // The program would have run without trust.
     assert_eq!(hostile.house.run(&["trust"]).status.code(), Some(0));
     let eval = hostile.house.run(&["eval", "1"]);
     assert!(hostile.ran() && eval.status.code() == Some(2), "{eval:?}");

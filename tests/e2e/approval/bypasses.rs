@@ -34,7 +34,7 @@ async fn an_approval_is_for_these_arguments_this_client_and_once() {
     let result = agent.result(id).await;
     assert!(text(&result).contains("the arguments are not those"), "{}", text(&result));
     guarded.refused("the arguments are not those").await;
-    // It is spent, also for the right one.
+    // The token is spent, also for the right call.
     let id = agent.ask("tools/call", retry(json!({"code": "(list 1)"}), &shown)).await;
     assert!(text(&agent.result(id).await).contains("there is no such question"));
 
@@ -49,7 +49,7 @@ async fn an_approval_is_for_these_arguments_this_client_and_once() {
     let shown = state(agent.call("evaluate-lisp", json!({"code": "2"})).await);
     let id = other.ask("tools/call", retry(json!({"code": "2"}), &shown)).await;
     assert!(text(&other.result(id).await).contains("there is no such question"));
-    // Which costs the one that was asked nothing.
+    // The call that was asked about keeps its approval.
     let id = agent.ask("tools/call", retry(json!({"code": "2"}), &shown)).await;
     assert_eq!(text(&agent.result(id).await), "=> 2");
     // Used twice.
@@ -186,7 +186,7 @@ async fn an_argument_that_nobody_could_read_is_not_asked_about() {
     let entry = guarded.refused("nobody can judge").await;
     assert!(entry["omitted"].as_u64().is_some_and(|omitted| omitted > 100_000) && entry.to_string().len() < 10_000);
 
-    // What is left out of a message is said to be.
+    // A message says that text was left out.
     let code = format!("(list 1)\n{}(delete-file \"x\")\n{}", "(list 2)\n".repeat(300), "(list 3)\n".repeat(300));
     let call = agent.begin("evaluate-lisp", json!({"code": code})).await;
     let question = editor.press("Deny").await;
@@ -321,7 +321,7 @@ async fn settings_of_an_editor_count_and_are_not_loosened_behind_its_back() {
     assert!(editor.command("consort.status", json!({})).await.is_ok());
     assert!(text(&agent.call("evaluate-lisp", json!({"code": "4"})).await).starts_with("Refused"));
 
-    // What a person's own file denies, no editor allows.
+    // No editor allows an operation that the person's own file denies.
     let mut config = Config::default();
     config.approval.set(Class::Eval, Setting::Deny, Source::User).expect("a person may");
     let denying = Guarded::configured(config).await;
@@ -353,7 +353,7 @@ async fn without_an_audit_log_nothing_is_approved() {
     assert_eq!(editor.eval("(boundp (quote cl-user::*ran*))").await, ["NIL"]);
     guarded.end().await;
 
-    // What needs no approval goes on.
+    // Operations without approval go on.
     let mut config = Config::default();
     config.approval.audit = None;
     let free = Guarded::configured(config).await;
@@ -363,7 +363,7 @@ async fn without_an_audit_log_nothing_is_approved() {
     free.end().await;
 }
 
-/// What no tool of today does, by the gate itself: each class that is asked by default is.
+/// Classes without a tool, by the gate itself: each class that is asked by default is asked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_other_class_is_asked_by_default() {
     let guarded = Guarded::configured(Config::default()).await;
@@ -407,7 +407,7 @@ async fn every_other_class_is_asked_by_default() {
     guarded.end().await;
 }
 
-/// What an agent calls itself does not pass for something else.
+/// An agent's name does not pass for something else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_or_a_text_does_not_forge_the_question() {
     let mut config = asking();

@@ -87,7 +87,7 @@ impl Doors {
         result
     }
 
-    /// What the person evaluates; the first value.
+    /// The first value of an evaluation of the person's.
     pub(crate) fn eval(&mut self, code: &str) -> String {
         let arguments = json!({"command": "consort.eval", "arguments": [{"code": code, "timeout": AMPLE}]});
         let outcome = self.editor.request("workspace/executeCommand", arguments);
@@ -132,5 +132,5 @@ impl Doors {
     }
 }
 
-/// What is in `core.lisp`.
+/// The text of `core.lisp`.
 pub(crate) const CORE: &str = "(defun core (x)\n  (* x 2))\n";

@@ -73,7 +73,7 @@ fn a_file_that_is_another_by_the_time_it_is_allowed_stays_as_it_is() {
         decisions.extend(["lisp-edit-form allowed", "lisp-edit-form refused"]);
         doors.audited(&decisions);
     }
-    // What is there then is asked about anew.
+    // The text that is there then is asked about anew.
     fs::write(&core, CORE).expect("a file");
     doors.denied(TOOL, edit("core.lisp", "(defun core () :bad)"));
     assert_eq!(doors.text_of("core.lisp"), CORE);
@@ -96,7 +96,7 @@ fn what_was_allowed_for_one_content_is_not_for_another() {
     assert_eq!(doors.text_of("core.lisp"), "(defun core () :shown)\n");
     // Once.
     doors.denied(TOOL, edit("core.lisp", "(defun core () :again)"));
-    // What would not change the file is not asked about, and a dry run changes nothing.
+    // An edit that would not change the file is not asked about, and a dry run changes nothing.
     assert_eq!(doors.unasked(TOOL, shown)["structuredContent"]["changed"], false);
     let mut dry = edit("core.lisp", "(defun core () :dry)");
     dry["dry_run"] = true.into();
@@ -140,7 +140,7 @@ fn settings_that_an_agent_writes_loosen_nothing() {
     let mut doors = Doors::open();
     let settings = "[approval]\nedit-file = \"ask\"\n";
     doors.house.write("consort.toml", settings);
-    // It has no forms of Lisp to replace.
+    // The file has no forms of Lisp to replace.
     for form_type in ["[approval]", "edit-file", "defun"] {
         let mut arguments = edit("consort.toml", "(edit-file allow)");
         arguments["form_type"] = form_type.into();

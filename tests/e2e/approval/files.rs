@@ -1,4 +1,4 @@
-//! What an approval of a file is bound to: the file that was there, where it was. By the gate itself, which every tool that names a file passes.
+//! The binding of an approval to a file: the file that was there, where it was. By the gate itself, which every tool that names a file passes.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -180,7 +180,7 @@ fn code(doors: &Doors, value: &str) {
     doors.house.write("sys/code.lisp", &format!("(in-package :sys)\n(defun core () {value})\n"));
 }
 
-/// What is allowed is what is in the files when a person is asked.
+/// The approval is for the files' text at the time of the question.
 #[test]
 fn sources_that_change_while_a_person_reads_are_not_reloaded() {
     let mut doors = with_system();
@@ -213,7 +213,7 @@ fn sources_that_change_while_a_person_reads_are_not_reloaded() {
     };
     assert_eq!(kind(&doors.decided("code_reload_system", system(), extend, "Allow")), "REFUSED");
     assert_eq!(doors.eval("(sys:core)"), ":OLD");
-    // What is shown and left alone is loaded, also the new file.
+    // Files that were shown and left alone are loaded, also the new one.
     doors.allowed("code_reload_system", system(), "Allow");
     assert_eq!(doors.eval("(sys:core)"), ":MORE");
     // A file that is written anew with what it had is the same.
@@ -258,7 +258,7 @@ fn a_fasl_that_changed_is_not_loaded_again_into_a_new_image() {
     fs::copy(&bad, &good).expect("copied");
     let restarted = doors.decided("image", json!({"action": "restart"}), || (), "Allow");
     assert_eq!(doors.eval("(fboundp 'cl-user::core)"), "NIL");
-    // What was not loaded again is told with this answer or the next.
+    // This answer or the next tells of files that were not loaded again.
     let status = doors.unasked("image", json!({"action": "status"}));
     let told = format!("{restarted}{status}");
     assert!(told.contains("could not be loaded again") && told.contains("it was changed since"), "{told}");

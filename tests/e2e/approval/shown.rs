@@ -26,7 +26,7 @@ async fn nothing_in_the_code_hides_or_passes_for_something_else() {
         // Letters of other alphabets, and of the fullwidth forms.
         ("(d\u{435}lete-file \"x\")".to_owned(), "NOT WHAT THEY LOOK LIKE: d\\u{435}lete-file"),
         ("(\u{ff45}val x)".to_owned(), "NOT WHAT THEY LOOK LIKE: \\u{ff45}val"),
-        // What looks like a comment, a space, a bracket, and is a letter.
+        // Letters that look like a comment, a space, a bracket.
         ("\u{37e} (delete-file \"x\")".to_owned(), "\\u{37e} (delete-file"),
         ("\u{ff1b} (delete-file \"x\")".to_owned(), "\\u{ff1b} (delete-file"),
         ("(list\u{a0}1)".to_owned(), "(list\\u{a0}1)"),
@@ -176,7 +176,7 @@ async fn nothing_runs_while_a_person_reads() {
     }
     assert_eq!(guarded.audit().iter().filter(|entry| entry["decision"] == "refused").count(), 8);
 
-    // What asks nobody runs nothing in the image, whatever it is given.
+    // A tool that asks nobody runs nothing in the image, whatever its arguments.
     for (tool, arguments) in [
         ("compile-form", json!({"code": code})),
         ("macroexpand-form", json!({"form": code, "full": true})),

@@ -222,7 +222,7 @@ async fn an_approval_is_for_the_stop_that_was_shown_not_for_its_number() {
     editor.reply(&question, json!({"title": "Allow"})).await;
     let stale = agent.result(call).await;
     assert!(stale["isError"] == true && text(&stale).contains("not the one that approval was asked for"), "{stale}");
-    // It still waits.
+    // The program still waits.
     let listed = agent.call("debug", json!({})).await;
     assert!(text(&listed).contains("SIMPLE-ERROR: a third"), "{}", text(&listed));
     let quicker = consort::image::api::debug::DebugAbort { stop: third.stop };

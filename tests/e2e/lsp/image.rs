@@ -1,4 +1,4 @@
-//! What an editor sees of the image's life.
+//! The image's life, as an editor sees it.
 
 use consort_tests::lsp::Editor;
 use consort_tests::world::World;

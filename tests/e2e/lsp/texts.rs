@@ -1,4 +1,4 @@
-//! What is answered from the text, and the evaluation of what stands in it.
+//! Answers from the text, and the evaluation of code in it.
 
 use consort_tests::lsp::Editor;
 use consort_tests::patience::comes;

@@ -1,4 +1,4 @@
-//! What an editor asks beside editing: profiles, tests, traces, descriptions, and the lenses that offer some of it.
+//! Requests of an editor beside editing: profiles, tests, traces, descriptions, and the lenses that offer some of it.
 
 use consort_tests::lsp::Editor;
 use consort_tests::world::World;

@@ -115,7 +115,7 @@ async fn what_is_not_told_of_a_large_text_is_said_once() {
     assert_eq!(said["type"], 3, "{said}");
     let cut = editor.wait_for("window/showMessage", |params| params["message"].to_string().contains("outline")).await;
     assert!(cut["message"].as_str().unwrap().contains("10000"), "{cut}");
-    // What is asked last is answered last: nothing more was said before.
+    // The last request is answered last: nothing more was said before.
     editor.request("shutdown", Value::Null).await.unwrap();
     assert!(!editor.has("window/showMessage", |params| params["message"].to_string().contains("4 MB")));
     drop(editor);

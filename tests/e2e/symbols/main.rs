@@ -1,4 +1,4 @@
-//! What editors and agents are told of names: by the image, and by the texts alone.
+//! Answers to editors and agents about names: by the image, and by the texts alone.
 
 #![allow(clippy::unwrap_used)]
 

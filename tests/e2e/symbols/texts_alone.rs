@@ -1,4 +1,4 @@
-//! What the texts can answer is answered while the image is busy or gone.
+//! Requests that the texts can answer are answered while the image is busy or gone.
 
 use consort_tests::lsp::Editor;
 use consort_tests::world::World;
