@@ -87,7 +87,7 @@ impl Handlers {
 mod tests {
     use super::super::outgoing;
     use super::*;
-    use crate::lsp::frames::{Frame, Frames};
+    use crate::framing::json::{Frame, Frames};
     use serde_json::json;
     use tokio::io::{AsyncRead, DuplexStream};
 

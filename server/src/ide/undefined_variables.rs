@@ -54,7 +54,7 @@ mod tests {
         let document = Document::new(text, 0);
         let places = text.match_indices('x').map(|(at, _)| at).filter(|at| {
             let around = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_alphanumeric);
-            !around(at + 1) && !(*at > 0 && around(at - 1))
+            !around(at + 1) && at.checked_sub(1).is_none_or(|before| !around(before))
         });
         let mut diagnostics: Vec<Diagnostic> = places
             .take(count)
