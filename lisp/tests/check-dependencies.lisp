@@ -66,6 +66,31 @@
      (expect (equal (codes-told (check-tree (in-root "own.asd"))) '("main.lisp undefined-function")) "a system's own methods")
      (expect (equal (codes-told (check-tree (in-root "bad.asd"))) '("one.lisp load-failed")) "what follows a file that cannot be loaded"))))
 
+;;; A newer ASDF among the installed systems
+
+(call-with-scratch
+ (lambda (root)
+   (flet ((in-root (name) (concatenate 'string root name)))
+     (write-files root
+                  "asdf/asdf.asd" "(defsystem \"asdf\" :version \"99.1\" :components ((:file \"newer\")))"
+                  "asdf/version.lisp-expr" "\"99.1\""
+                  "asdf/newer.lisp" (format nil "(eval-when (:compile-toplevel :load-toplevel :execute)
+                                                  (with-open-file (out ~S :direction :output :if-exists :supersede) (write-line \"1\" out)))" (in-root "newer"))
+                  "needed/needed.asd" "(defsystem \"needed\" :depends-on (\"asdf\") :components ((:file \"needed\")))"
+                  "needed/needed.lisp" "(defpackage :needed (:use :cl) (:export #:f)) (in-package :needed) (defun f () 1)"
+                  "top.asd" "(defsystem \"top\" :depends-on (\"needed\" (:version \"asdf\" \"3.0\") \"uiop\") :components ((:file \"top\")))"
+                  "top.lisp" "(defpackage :top (:use :cl :needed)) (in-package :top) (defun g () (f) (nowhere))")
+     (let ((asdf:*central-registry* (list (uiop:ensure-directory-pathname (in-root "asdf/")) (uiop:ensure-directory-pathname (in-root "needed/")))))
+       (expect (equal (codes-told (check-lines "" :runner 'check-system-in-copy :confine nil :more (list "asd" (in-root "top.asd"))))
+                      '("top.lisp undefined-function"))
+               "a system whose dependencies need ASDF")
+       (expect (equal (loop for line in (check-lines "(in-package :top) (nowhere)" :path (in-root "top.lisp") :confine nil
+                                                                                  :asd-files (list (in-root "top.asd")))
+                            when (field line "diagnostic") collect (path-code line))
+                      '("system-not-loaded"))
+               "one file of it")
+       (expect (not (probe-file (in-root "newer"))) "the newer ASDF is not compiled")))))
+
 ;;; One file, in a workspace with many definitions
 
 (call-with-scratch

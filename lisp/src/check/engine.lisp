@@ -188,13 +188,6 @@ the system tens of milliseconds. In the image itself NAME does what it always di
       (funcall *compile-instead*)
       (apply original file more)))
 
-;; To read a definition ASDF first compiles a newer ASDF that it finds, which takes seconds and is lost with the copy.
-(defvar *keep-asdf* nil "Whether ASDF stays as it is.")
-
-(hook 'asdf:upgrade-asdf (original &rest more)
-  (unless *keep-asdf*
-    (apply original more)))
-
 ;; It would look for the threads that a copy does not have before the system could refuse it.
 (hook 'sb-posix:fork (original)
   (error 'sb-posix:syscall-error :errno sb-posix:eperm :name 'sb-posix:fork))

@@ -8,6 +8,11 @@
   (asdf:initialize-output-translations
    `(:output-translations (t (,scratch "asdf" :implementation :**/ :*.*.*)) :ignore-inherited-configuration :disable-cache)))
 
+(defun keep-asdf ()
+  "Have ASDF stay as it is: a newer one among the installed systems would be compiled, which takes many seconds and is lost with the copy."
+  (dolist (name '("asdf" "uiop"))
+    (asdf:register-immutable-system name :version (asdf:asdf-version))))
+
 (defun call-silently (function on-failure)
   "Call FUNCTION, whatever it prints discarded; ON-FAILURE as in CALL-GUARDED."
   (let* ((nowhere (make-broadcast-stream))
@@ -21,7 +26,7 @@
 
 (defun load-definition (asd)
   "Have ASDF read the system definitions in the file ASD; the names of the systems it defines, or NIL and why, in words."
-  (let ((why nil) (*keep-asdf* t))
+  (let ((why nil))
     (values (call-silently (lambda ()
                              (asdf:load-asd asd)
                              (loop for name in (asdf:registered-systems)

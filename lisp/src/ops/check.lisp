@@ -50,6 +50,7 @@
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
     (unless (parked-p params) (begin-deadline params))
     (redirect-asdf (scratch-directory params))
+    (keep-asdf)
     (allow-free-run)
     (setf *checking* t)
     report))
