@@ -37,7 +37,8 @@ impl FakeImage {
         FakeImage { absent: true, ..FakeImage::default() }
     }
 
-    /// Makes a symbol known: the answer to `symbol`, with all parts that a query may want.
+    /// Makes a symbol known: the answer to `symbol`, with all parts that a query may want. A name
+    /// with `PACKAGE::` before it is known in that package only.
     pub(crate) fn symbol(self, name: &str, answer: Value) -> FakeImage {
         self.answer("symbol", name, answer)
     }
@@ -78,7 +79,9 @@ impl Backend for FakeImage {
         }
         let params = serde_json::to_value(&operation).unwrap();
         let name = ["name", "text", "pattern"].iter().find_map(|key| params[key].as_str()).unwrap_or_default();
-        let known = self.answers.get(&(O::NAME, name.to_lowercase())).cloned();
+        let within = |package: &str| self.answers.get(&(O::NAME, format!("{package}::{name}").to_lowercase()));
+        let known = params["package"].as_str().and_then(within);
+        let known = known.or_else(|| self.answers.get(&(O::NAME, name.to_lowercase()))).cloned();
         let mut answer = known.unwrap_or_else(|| match O::NAME {
             "symbol" => json!({}),
             "complete" => json!({"items": [], "incomplete": false}),

@@ -1,13 +1,13 @@
 //! The references to a name: those the compiler recorded, each located in the current text, and
 //! mentions in open texts.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::context::{Backend, Cursor};
+use super::context::{Backend, Context, Cursor};
 use super::places::{self, Defined, Target};
 use super::texts::{Text, Texts};
-use crate::image::api::symbols::{Reference, Want};
+use crate::image::api::symbols::{Known, Reference, Want};
 use crate::image::api::tools::{Named, ReferenceCount};
 use crate::model::image::ImageError;
 use crate::text::Span;
@@ -50,12 +50,10 @@ pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Optio
         }
     }
     let package = cursor.package();
-    let want = [Want::References, Want::Definitions];
+    let want = [Want::References, Want::Definitions, Want::Facts];
     let known = cursor.context.symbol(&written, package.as_deref(), &want).await.unwrap_or_default();
     let mut texts = cursor.context.texts().await;
-    let features = known.features.clone().unwrap_or_default();
-    let from_image = known.references.as_deref().unwrap_or_default();
-    let found = all(&written, package.as_deref(), from_image, &features, &mut texts).await;
+    let found = all(&cursor.context, &written, package.as_deref(), &known, &mut texts).await;
     let own = places::defined_anywhere(Some(&known), &written, package.as_deref(), &mut texts).await;
     let declared: Vec<Target> = own.iter().map(Defined::target).collect();
     let used = found.iter().map(Referred::target).filter(|target| !declared.contains(target));
@@ -124,18 +122,20 @@ fn referrer(
 
 /// The places of the references reported by the image, and of the mentions of `written`, which is
 /// read in `package`, in the open texts.
-pub async fn all(
+async fn all<B: Backend>(
+    context: &Context<B>,
     written: &str,
     package: Option<&str>,
-    known: &[Reference],
-    features: &[String],
+    known: &Known,
     texts: &mut Texts,
 ) -> Vec<Referred> {
     let key = definitions::key(written);
+    let features = known.features.as_deref().unwrap_or_default();
+    let mut same = SamePackages { context, key: &key, package, known, answers: HashMap::new() };
     let mut seen: HashSet<(std::path::PathBuf, Span)> = HashSet::new();
     let mut found: Vec<Referred> = Vec::new();
     let open: Vec<Arc<Text>> = texts.known().cloned().collect();
-    for reference in known {
+    for reference in known.references.as_deref().unwrap_or_default() {
         let Some(file) = &reference.place.file else { continue };
         let Some(text) = texts.get(file).await else { continue };
         let Some((place, top)) = referrer(reference, &text.document, features) else { continue };
@@ -163,7 +163,7 @@ pub async fn all(
             let here = package_at(&text.document, top.span.start);
             for span in free_mentions(&text.document, top.span, &key) {
                 let prefixed = text.document.text().slice(span.start..span.end).chars().any(|char| char == ':');
-                if (prefixed || here.as_deref() == package) && seen.insert((text.path.clone(), span)) {
+                if (prefixed || same.has(here.as_deref()).await) && seen.insert((text.path.clone(), span)) {
                     let by = String::new();
                     found.push(Referred { kind: "mentions".into(), by, text: text.clone(), span });
                 }
@@ -171,6 +171,32 @@ pub async fn all(
         }
     }
     found
+}
+
+/// The packages in which a name without a prefix is the symbol that is looked for: its own, and
+/// those that use or import it, as the image knows them.
+struct SamePackages<'a, B> {
+    context: &'a Context<B>,
+    key: &'a str,
+    package: Option<&'a str>,
+    known: &'a Known,
+    answers: HashMap<String, bool>,
+}
+
+impl<B: Backend> SamePackages<'_, B> {
+    async fn has(&mut self, here: Option<&str>) -> bool {
+        if here == self.package {
+            return true;
+        }
+        let (Some(here), Some(wanted)) = (here, &self.known.facts) else { return false };
+        if let Some(answer) = self.answers.get(here) {
+            return *answer;
+        }
+        let there = self.context.symbol(self.key, Some(here), &[Want::Facts]).await.unwrap_or_default();
+        let same = there.facts.is_some_and(|facts| facts.name == wanted.name && facts.package == wanted.package);
+        self.answers.insert(here.to_owned(), same);
+        same
+    }
 }
 
 /// The mentions of a name in a form that mean no local binding.
@@ -281,5 +307,39 @@ mod tests {
                ^^^
         "#]],
         );
+    }
+
+    #[test]
+    fn names_without_a_prefix_count_in_packages_that_use_the_symbols() {
+        let facts = |package: &str| {
+            json!({"found": true, "facts": {
+                "name": "FAR", "package": package, "external": true, "printed": "far", "kinds": ["function"],
+                "lambda_list": null, "type": null, "value": null, "class": null, "documentation": [],
+            }})
+        };
+        let image = FakeImage::empty()
+            .symbol("LIB::far", facts("LIB"))
+            .symbol("USER-OF-LIB::far", facts("LIB"))
+            .symbol("OTHER::far", facts("OTHER"));
+        let files = [
+            ("a.lisp", "(in-package :lib)\n(fa‸r 1)"),
+            ("b.lisp", "(in-package :user-of-lib)\n(far 2)"),
+            ("c.lisp", "(in-package :other)\n(far 3)\n(lib:far 4)"),
+        ];
+        let cursor = cursor(image, &files);
+        let mut found = run(at(&cursor, false)).expect("there is a name");
+        found.sort_by_key(|target| (target.uri.clone(), target.span.start));
+        expect![[r#"
+            a.lisp:2
+            (far 1)
+             ^^^
+            b.lisp:2
+            (far 2)
+             ^^^
+            c.lisp:3
+            (lib:far 4)
+             ^^^^^^^
+        "#]]
+        .assert_eq(&shown(&found));
     }
 }
