@@ -66,6 +66,39 @@
      (expect (equal (codes-told (check-tree (in-root "own.asd"))) '("main.lisp undefined-function")) "a system's own methods")
      (expect (equal (codes-told (check-tree (in-root "bad.asd"))) '("one.lisp load-failed")) "what follows a file that cannot be loaded"))))
 
+;;; Systems that have their files compiled in ways of their own: whole, and a file with the system loaded
+
+(call-with-scratch
+ (lambda (root)
+   (flet ((in-root (name) (concatenate 'string root name)))
+     (write-files root
+                  "way.asd" "(defpackage :way-system (:use :cl :asdf)) (in-package :way-system)
+                             (defclass quiet (cl-source-file) ())
+                             (defmethod perform :around ((o compile-op) (c quiet))
+                               (handler-bind ((style-warning #'muffle-warning) (sb-ext:compiler-note #'muffle-warning)) (call-next-method)))
+                             (defclass braced (cl-source-file) ())
+                             (defmethod perform :around ((o compile-op) (c braced))
+                               (let ((*readtable* (copy-readtable nil)))
+                                 (set-macro-character #\\{ (lambda (stream char) (declare (ignore char)) (cons 'list (read-delimited-list #\\} stream t))))
+                                 (set-macro-character #\\} (get-macro-character #\\)))
+                                 (call-next-method)))
+                             (defsystem \"way\" :serial t :components ((quiet \"quiet\") (braced \"braced\") (:file \"plain\")))"
+                  "quiet.lisp" "(defpackage :way (:use :cl)) (in-package :way)
+                                (defun f (unused) (declare (optimize speed)) (lambda (x) (+ x x))) (defun g () (car 1))"
+                  "braced.lisp" "(in-package :way) (defun h () {1 2}) (defun i (unused) 1)"
+                  "plain.lisp" "(in-package :way) (defun j (unused) 1)")
+     (flet ((check-file (name)
+              (loop for line in (check-lines (slurp (in-root name)) :path (in-root name) :asd-files (list (in-root "way.asd")) :confine nil)
+                    when (field line "diagnostic") collect (path-code line))))
+       (expect (equal (codes-told (check-tree (in-root "way.asd"))) '("braced.lisp unused-variable" "plain.lisp unused-variable" "quiet.lisp type-conflict"))
+               (format nil "a system's own ways: ~S" (codes-told (check-tree (in-root "way.asd")))))
+       (asdf:load-asd (in-root "way.asd"))
+       (asdf:initialize-output-translations `(:output-translations (t (,(uiop:ensure-directory-pathname (in-root "fasls/")) :**/ :*.*.*))
+                                                                   :ignore-inherited-configuration))
+       (handler-bind ((warning #'muffle-warning)) (let ((uiop:*compile-file-failure-behaviour* :warn)) (asdf:load-system "way")))
+       (loop for (name . codes) in '(("quiet.lisp" "type-conflict") ("braced.lisp" "unused-variable") ("plain.lisp" "unused-variable"))
+             do (expect (equal (check-file name) codes) (format nil "~A as its system has it compiled: ~S" name (check-file name))))))))
+
 ;;; A newer ASDF among the installed systems
 
 (call-with-scratch

@@ -211,11 +211,20 @@ still be opened."
   (or (not (typep condition 'warning))
       (find-restart 'muffle-warning condition)))
 
+(defvar *ask-handlers* nil "Whether the code that has the file compiled may have handlers: what these muffle is not told.")
+(defvar *shown-to-handlers* nil "Whether a condition is shown to those handlers: then ours let it pass.")
+
+(defun observe-unless-muffled (check condition)
+  "Report CONDITION, a warning or note, unless who has the file compiled muffles it."
+  (when *ask-handlers*
+    (let ((*shown-to-handlers* t)) (signal condition)))
+  (observe check condition))
+
 (defun call-observing (check function)
   "Call FUNCTION, reporting what the compiler signals."
-  (handler-bind ((sb-ext:compiler-note (lambda (condition) (observe check condition)))
+  (handler-bind ((sb-ext:compiler-note (lambda (condition) (observe-unless-muffled check condition)))
                  (warning (lambda (condition)
-                            (when (observable-p condition) (observe check condition))))
+                            (when (observable-p condition) (observe-unless-muffled check condition))))
                  (error (lambda (condition) (settle-redefinition check condition)))
                  (condition (lambda (condition)
                               (when (typep condition compiler-error-type) (observe check condition)))))

@@ -19,7 +19,7 @@
          (*standard-output* nowhere) (*error-output* nowhere) (*trace-output* nowhere))
     (call-guarded (lambda ()
                     (handler-bind ((warning (lambda (condition)
-                                              (let ((muffle (find-restart 'muffle-warning condition)))
+                                              (let ((muffle (and (not *shown-to-handlers*) (find-restart 'muffle-warning condition))))
                                                 (when muffle (invoke-restart muffle))))))
                       (funcall function)))
                   (lambda (condition where) (declare (ignore where)) (funcall on-failure condition)))))
@@ -162,20 +162,51 @@ fasl, or NIL, and whether it was compiled."
                    fasl (run-check check))
              (values fasl nil nil)))
       (call-silently (lambda ()
-                       (let ((*compile-instead* #'compile-it))
+                       (let ((*compile-instead* #'compile-it)
+                             (*ask-handlers* (own-method-p 'asdf:compile-op component)))
                          (asdf:perform (asdf:make-operation 'asdf:compile-op) component)))
                      #'identity))       ; what is wrong with the file was found
     (values fasl compiled)))
 
-(defun own-load-p (component)
-  "Whether the system of COMPONENT has a method of its own for loading it."
+(defun own-method-p (operation component)
+  "Whether the system of COMPONENT has a method of its own for the operation that OPERATION names."
   (flet ((asdfs-p (specializer)
            (and (typep specializer 'class)
                 (let ((package (symbol-package (class-name specializer))))
                   (and package (or (eq package (load-time-value (find-package "COMMON-LISP")))
                                    (eql 0 (search "ASDF" (package-name package)))))))))
     (notevery (lambda (method) (every #'asdfs-p (sb-mop:method-specializers method)))
-              (compute-applicable-methods #'asdf:perform (list (asdf:make-operation 'asdf:load-op) component)))))
+              (compute-applicable-methods #'asdf:perform (list (asdf:make-operation operation) component)))))
+
+(defun own-load-p (component)
+  "Whether the system of COMPONENT has a method of its own for loading it."
+  (own-method-p 'asdf:load-op component))
+
+(defun own-compile-p (component)
+  "Whether the system of COMPONENT has it compiled in a way of its own."
+  (or (own-method-p 'asdf:compile-op component)
+      (asdf/component:around-compile-hook component)))
+
+(defun component-of-its-own-way (path)
+  "The component of a loaded system whose file is PATH, when that system has it compiled in a way of its own; NIL otherwise."
+  (let ((file-name (file-namestring path)))
+    (labels ((walk (component)
+               (typecase component
+                 (asdf:parent-component (some #'walk (asdf:component-children component)))
+                 (asdf:source-file
+                  (let ((file (asdf:component-pathname component)))
+                    (and file (string= (file-namestring file) file-name) (same-file-p file path) component))))))
+      (let ((component (some (lambda (name)
+                               (let ((system (asdf:registered-system name))) (and system (walk system))))
+                             (asdf:already-loaded-systems))))
+        (and component (own-compile-p component) component)))))
+
+(defun run-check-of-file (check)
+  "Run CHECK, of one file, as its system has it compiled."
+  (let ((component (and (check-path check) (eq (check-mode check) :file)
+                        (handler-case (component-of-its-own-way (check-path check)) (error () nil)))))
+    (unless (and component (nth-value 1 (run-check-as-compiled component check)))
+      (run-check check))))
 
 (defun definition-problem (path message code)
   "A finding about the file PATH as a whole."

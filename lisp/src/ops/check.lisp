@@ -98,7 +98,7 @@
 (defun finish-check (check report confined &optional why)
   "Run CHECK, if code is CONFINED as it should be, or tell WHY it is not; and tell the end."
   (cond (confined
-         (with-checks () (run-check check))
+         (with-checks () (run-check-of-file check))
          (settle-names check))
         (t (funcall (check-emit check) (cannot-confine why))))
   (tell-done report (list check) (check-unloaded-system check)))
