@@ -99,6 +99,22 @@
        (loop for (name . codes) in '(("quiet.lisp" "type-conflict") ("braced.lisp" "unused-variable") ("plain.lisp" "unused-variable"))
              do (expect (equal (check-file name) codes) (format nil "~A as its system has it compiled: ~S" name (check-file name))))))))
 
+;;; A package-inferred system of the workspace
+
+(call-with-scratch
+ (lambda (root)
+   (flet ((in-root (name) (concatenate 'string root name)))
+     (write-files root
+                  "inferred.asd" "(defsystem \"inferred\" :class :package-inferred-system :depends-on (\"inferred/two\"))"
+                  "one.lisp" "(uiop:define-package :inferred/one (:use :cl) (:export #:f)) (in-package :inferred/one) (defun f () 1)"
+                  "two.lisp" "(uiop:define-package :inferred/two (:use :cl :inferred/one)) (in-package :inferred/two) (defun g (unused) (f))")
+     (expect (equal (codes-told (check-tree (in-root "inferred.asd"))) '("two.lisp unused-variable"))
+             (format nil "its check: ~S" (codes-told (check-tree (in-root "inferred.asd")))))
+     (call-with-asd-files (list (pathname (in-root "inferred.asd")))
+                          (lambda ()
+                            (expect (typep (ignore-errors (asdf:find-system "inferred/two")) 'asdf:package-inferred-system)
+                                    "its parts are found"))))))
+
 ;;; A newer ASDF among the installed systems
 
 (call-with-scratch

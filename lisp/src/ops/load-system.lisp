@@ -6,9 +6,11 @@
 
 
 (defun asd-file-for (name asd-files)
-  "The one of ASD-FILES, pathnames, that by its name defines system NAME."
-  (let ((primary (asdf:primary-system-name name)))
+  "The one of ASD-FILES, pathnames, that by its name defines system NAME. NIL for a part of a package-inferred system, which ASDF makes of a file."
+  (let* ((primary (asdf:primary-system-name name))
+         (system (and (string/= name primary) (asdf:registered-system primary))))
     (and (not (contrib-p primary))
+         (not (typep system 'asdf:package-inferred-system))
          (find primary asd-files :key #'pathname-name :test #'equal))))
 
 (defun call-with-asd-files (asd-files function)
