@@ -166,6 +166,18 @@
 (defvar *level* \"one\")
 (defun f () (setf *level* \"two\"))")
 
+(edit "a class by a macro of the user's, and a macro of its name; and one that such a macro made"
+      "(in-package :cl-user) (defmacro defthing (name) `(defclass ,name () ())) (defthing ptree) (defmacro ptree (x) x)
+(defmacro defmac (name) `(defmacro ,name (x) x)) (defmac made) (defmacro made (x y) (list x y))"
+      "(in-package :cl-user)
+(defmacro defthing (name) `(defclass ,name () ()))
+(defthing ptree)
+(defmacro ptree (x) x)
+(defmacro defmac (name) `(defmacro ,name (x) x))
+(defmac made)
+(defmacro made (x y) (list x y))"
+      "duplicate-definition")
+
 (edit "what is defined twice in the text is told all the same"
       "(in-package :cl-user) (defun twice-here () 1) (defmacro twice-too () 1)"
       "(in-package :cl-user)

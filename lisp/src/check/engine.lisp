@@ -37,7 +37,8 @@ then, if it is known."
   "Let the compiler have FORM, the next of the file that INFO describes."
   (let* ((file (source-info-file info))
          (forms (file-info-forms file))
-         (index (fill-pointer forms)))
+         (index (fill-pointer forms))
+         (operator (ignore-errors (operator-now form))))
     (vector-push-extend form forms)
     (vector-push-extend (check-form-start check) (file-info-positions file))
     (incf (check-forms check))
@@ -53,7 +54,9 @@ then, if it is known."
                     (funcall function form :current-index index))
                   (lambda (condition where) (form-failed check condition where))
                   (lambda () (nth-value 1 (locate-context check))))
-    (handler-case (tell-duplicate check form) (error () nil))))
+    (handler-case (progn (note-operator check form operator)
+                         (tell-duplicate check form))
+      (error () nil))))
 
 (defun compile-text (check function info)
   "Read the text of CHECK form by form and call FUNCTION, the compiler's, with each, as its own loop over a file would."

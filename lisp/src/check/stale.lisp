@@ -52,9 +52,26 @@
   (multiple-value-bind (token start end) (definition-name (check-text check) form-start)
     (if token (cons start end) (cons form-start (1+ form-start)))))
 
-(defun first-definition (check name namespace)
-  "The span of the name where the text first defines NAME in NAMESPACE, or in one that is not known; NIL when it does not before the current form."
-  (let ((starts (loop for space in (if (eq namespace :unknown) '(:operator :type :variable :package :compiler-macro :unknown) (list namespace :unknown))
+(defun operator-now (form)
+  "The macro or function that the symbol that FORM defines names now, when what it defines it as is not known."
+  (multiple-value-bind (name named) (defined-name form)
+    (and named name (symbolp name) (eq (namespace-of form) :unknown)
+         (or (macro-function name) (and (fboundp name) (fdefinition name))))))
+
+(defun note-operator (check form before)
+  "Remember that FORM, which was compiled, made its name an operator, when that is not what it was BEFORE."
+  (let ((now (operator-now form)))
+    (when (and now (not (eq now before)))
+      (let ((key (list :operator (defined-name form))))
+        (unless (gethash key (check-definitions check))
+          (setf (gethash key (check-definitions check)) (check-form-start check)))))))
+
+(defun first-definition (check name namespace &key exactly)
+  "The span of the name where the text first defines NAME in NAMESPACE, or, but for EXACTLY, in one that is not known; NIL when it does not before the
+current form."
+  (let ((starts (loop for space in (cond (exactly (list namespace))
+                                         ((eq namespace :unknown) '(:operator :type :variable :package :compiler-macro :unknown))
+                                         (t (list namespace :unknown)))
                       for start = (gethash (list space name) (check-definitions check))
                       when start collect start)))
     (when starts
@@ -80,7 +97,8 @@
   (flet ((new-p (name &optional (namespace (namespace-of (check-form check)))) (not (first-definition check name namespace))))
     ;; What a user's own macro says has no arguments to be told by.
     (let ((words (and (or (condition-arguments condition) (not (typep condition 'simple-condition))) (say condition))))
-      (cond ((typep condition redefinition-warning-type) (new-p (redefinition-name condition) :operator))
+      (cond ((typep condition redefinition-warning-type)
+             (not (first-definition check (redefinition-name condition) :operator :exactly t)))
             ((typep condition package-variance-type) (new-p (defined-name (check-form check))))
             ((string= code "redefinition") (new-p (duplicate-name condition) :operator))
             ((and words (search "The new " words) (search " proclamation for " words))
