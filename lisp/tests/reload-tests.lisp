@@ -192,6 +192,19 @@
       (ok (listed outcome "stale" "method (COMMON-LISP-USER::GF (INTEGER)) expanded COMMON-LISP-USER::TWICE"))
       (is = 3 (length (path outcome "report" "stale"))))))
 
+(deftest reload-stale-values
+  (with-image (image)
+    (compile-string image "(defconstant +limit+ 5) (defparameter *table* (make-hash-table)) (defparameter *finder* (lambda (x) x)) (defparameter *words* \"abc\")
+(defun uses-limit () (list +limit+)) (defun looks-up (x) (gethash x (load-time-value *table*))) (defun reads-table (x) (gethash x *table*))
+(defun finds (x) (funcall (the function (load-time-value *finder*)) x)) (defun has-words () \"abc\") (defgeneric gl (x)) (defmethod gl ((x integer)) (list x +limit+))")
+    (let ((outcome (compile-string image "(defconstant +limit+ 6) (defparameter *table* (make-hash-table)) (defparameter *finder* (lambda (x) x)) (defparameter *words* \"abcd\")
+(defun again () (list +limit+))")))
+      (ok (listed outcome "stale" "function COMMON-LISP-USER::USES-LIMIT has the old value of COMMON-LISP-USER::+LIMIT+"))
+      (ok (listed outcome "stale" "method (COMMON-LISP-USER::GL (INTEGER)) has the old value of COMMON-LISP-USER::+LIMIT+"))
+      (ok (listed outcome "stale" "function COMMON-LISP-USER::LOOKS-UP has the old value of COMMON-LISP-USER::*TABLE*"))
+      (ok (listed outcome "stale" "function COMMON-LISP-USER::FINDS has the old value of COMMON-LISP-USER::*FINDER*"))
+      (is = 4 (length (path outcome "report" "stale"))))))
+
 (deftest reload-files
   (with-image (image)
     (let ((files (list (write-file "hrs/hrs.asd" "(asdf:defsystem \"hrs\" :serial t :components ((:file \"z-package\") (:file \"b-macros\") (:file \"a-code\")))")))

@@ -91,61 +91,85 @@
 
 ;;; Callers that the old code lives on in
 
-(defun old-code-names (changes moved)
-  "Two tables of names: of functions that were inlined where they were called, and of macros, that are not what they were."
-  (let ((inlined (make-hash-table :test #'equal)) (macros (make-hash-table :test #'eq)))
+(defstruct (old-code (:constructor make-old-code ()))
+  "What is not as it was and may live on in code, each a table: the names of functions that were inlined where they were called, of macros, and of
+constants; and the old values of variables and constants, with their names. Only values that no literal makes: which of two equal literals is in code
+is not known."
+  (inlined (make-hash-table :test #'equal) :read-only t)
+  (macros (make-hash-table :test #'eq) :read-only t)
+  (constants (make-hash-table :test #'eq) :read-only t)
+  (values (make-hash-table :test #'eq) :read-only t))
+
+(defun old-code-empty-p (old)
+  (every (lambda (table) (zerop (hash-table-count table)))
+         (list (old-code-inlined old) (old-code-macros old) (old-code-constants old) (old-code-values old))))
+
+(defun find-old-code (changes moved)
+  "The OLD-CODE of a reload."
+  (let ((old (make-old-code)))
     (dolist (change changes)
-      (when (and (string= (change-kind change) "macro") (change-before change))
-        (setf (gethash (change-name change) macros) t)))
-    (dolist (each moved)
+      (let ((kind (change-kind change)) (name (change-name change)) (before (change-before change)) (after (change-after change)))
+        (cond ((null before))
+              ((string= kind "macro") (setf (gethash name (old-code-macros old)) t))
+              ((member kind '("constant" "variable") :test #'string=)
+               (unless (and after (eql (first before) (first after)))
+                 (when (string= kind "constant") (setf (gethash name (old-code-constants old)) t))
+                 (when (typep (first before) '(or function standard-object structure-object hash-table))
+                   (setf (gethash (first before) (old-code-values old)) name)))))))
+    (dolist (each moved old)
       (dolist (info (and (moved-before each) (mark-infos (moved-before each))))
         (when (and (eq (third info) :function) (eq (fourth info) :inlinep) (member (fifth info) '(inline sb-ext:maybe-inline))
                    (not (eq (function-in (moved-before each) (first info)) (function-in (moved-after each) (first info)))))
-          (setf (gethash (first info) inlined) t))))
-    (values inlined macros)))
+          (setf (gethash (first info) (old-code-inlined old)) t))))))
 
-(defun stale-uses (function inlined macros)
-  "What FUNCTION has of old code in it: strings."
+(defun stale-uses (function old)
+  "What FUNCTION has of OLD code in it: strings."
   (let ((code (code-of function)) (calls '()) (stale '()))
-    (when code
-      (map-code-uses (lambda (kind name)
-                       (ecase kind
-                         (:calls (when (gethash name inlined) (pushnew name calls :test #'equal)))
-                         (:macroexpands (when (gethash name macros)
-                                          (pushnew (format nil "expanded ~A" (definition-name-text name)) stale :test #'string=)))))
-                     code)
-      (when calls
-        (let ((called (sb-introspect:find-function-callees function))) ; when it runs
-          (dolist (name calls)
-            (unless (member (global-function name) called :test #'eq)
-              (push (format nil "inlined ~A" (definition-name-text name)) stale))))))
+    (flet ((note (words name)
+             (pushnew (format nil "~A ~A" words (definition-name-text name)) stale :test #'string=)))
+      (when code
+        (map-code-uses (lambda (kind name)
+                         (ecase kind
+                           (:calls (when (gethash name (old-code-inlined old)) (pushnew name calls :test #'equal)))
+                           (:macroexpands (when (gethash name (old-code-macros old)) (note "expanded" name)))
+                           (:references (when (gethash name (old-code-constants old)) (note "has the old value of" name)))))
+                       code)
+        (unless (zerop (hash-table-count (old-code-values old)))
+          (map-code-constants (lambda (value)
+                                (let ((name (gethash value (old-code-values old))))
+                                  (when name (note "has the old value of" name))))
+                              code))
+        (when calls
+          (let ((called (sb-introspect:find-function-callees function))) ; when it runs
+            (dolist (name calls)
+              (unless (member (global-function name) called :test #'eq)
+                (note "inlined" name)))))))
     stale))
 
 (defun stale-callers (changes moved after)
-  "Functions and methods that were not compiled again though what they inlined or expanded was, as strings."
-  (multiple-value-bind (inlined macros) (old-code-names changes moved)
-    (let ((fresh (make-hash-table :test #'eq)) (stale '()))
-      (unless (and (zerop (hash-table-count inlined)) (zerop (hash-table-count macros)))
-        (dolist (change changes)
-          (setf (gethash (change-after change) fresh) t))
-        (flet ((look (word name object function)
-                 (unless (gethash object fresh)
-                   (dolist (use (ignore-errors (stale-uses function inlined macros)))
-                     (push (format nil "~A ~A ~A" word (definition-name-text name) use) stale)))))
-          (maphash (lambda (symbol mark)
-                     (loop for (name . function) in (mark-functions mark)
-                           do (look (function-word name function) name function function))
-                     (let ((macro (info-of mark symbol :function :macro-function)))
-                       (when macro (look "macro" symbol macro macro))))
-                   (snapshot-marks after))
-          (maphash (lambda (generic record)
-                     (dolist (method (generic-record-methods record))
-                       (when (written-method-p method)
-                         (look "method" (method-name generic method) method
-                               (let ((function (sb-mop:method-function method)))
-                                 (or (ignore-errors (fast-method-function function)) function))))))
-                   (snapshot-generics after))))
-      stale)))
+  "Functions and methods that were not compiled again though what they inlined, expanded or took the value of was, as strings."
+  (let ((old (find-old-code changes moved)) (fresh (make-hash-table :test #'eq)) (stale '()))
+    (unless (old-code-empty-p old)
+      (dolist (change changes)
+        (setf (gethash (change-after change) fresh) t))
+      (flet ((look (word name object function)
+               (unless (gethash object fresh)
+                 (dolist (use (ignore-errors (stale-uses function old)))
+                   (push (format nil "~A ~A ~A" word (definition-name-text name) use) stale)))))
+        (maphash (lambda (symbol mark)
+                   (loop for (name . function) in (mark-functions mark)
+                         do (look (function-word name function) name function function))
+                   (let ((macro (info-of mark symbol :function :macro-function)))
+                     (when macro (look "macro" symbol macro macro))))
+                 (snapshot-marks after))
+        (maphash (lambda (generic record)
+                   (dolist (method (generic-record-methods record))
+                     (when (written-method-p method)
+                       (look "method" (method-name generic method) method
+                             (let ((function (sb-mop:method-function method)))
+                               (or (ignore-errors (fast-method-function function)) function))))))
+                 (snapshot-generics after))))
+    stale))
 
 (defun slot-shape (slot)
   "What of SLOT, one of a class record, tells how instances are laid out. A structure's layout is another one only when it is laid out anew."

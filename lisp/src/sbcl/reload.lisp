@@ -131,11 +131,21 @@ definition: the function itself, how often it was called, what is assumed of it.
   (ignore-errors (function-code (underlying-function function))))
 
 (defun map-code-uses (function code)
-  "Call FUNCTION with :CALLS or :MACROEXPANDS and a name for each function called, or inlined, and macro expanded in CODE."
+  "Call FUNCTION with :CALLS, :MACROEXPANDS or :REFERENCES and a name for each function called, or inlined, macro expanded, and constant or variable read in
+CODE."
   (dotimes (i (code-entries code))
     (map-function-xrefs (lambda (kind name)
-                          (when (member kind '(:calls :macroexpands)) (funcall function kind name)))
+                          (when (member kind '(:calls :macroexpands :references)) (funcall function kind name)))
                         (code-entry code i))))
+
+(define-internal code-words :function "what of old values is in code" ("SB-KERNEL" "CODE-HEADER-WORDS"))
+(define-internal code-word :function "what of old values is in code" ("SB-KERNEL" "CODE-HEADER-REF"))
+(define-internal code-constants-offset :variable "what of old values is in code" ("SB-VM" "CODE-CONSTANTS-OFFSET"))
+
+(defun map-code-constants (function code)
+  "Call FUNCTION with each object that CODE has as a constant."
+  (loop for i from code-constants-offset below (code-words code)
+        do (funcall function (code-word code i))))
 
 (define-internal find-classoid :function "undoing the redefinition of conditions" ("SB-KERNEL" "FIND-CLASSOID"))
 (define-internal classoid-slots :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "SLOTS"))

@@ -139,8 +139,8 @@ pub struct Report {
     /// Definitions that are no longer in the loaded files but still in the image, or that were
     /// removed.
     pub gone: Vec<String>,
-    /// Definitions that contain old code: they inlined an old function or expanded an old macro,
-    /// and were not compiled again.
+    /// Definitions that contain old code: they inlined an old function, expanded an old macro or
+    /// took the old value of a constant or variable, and were not compiled again.
     pub stale: Vec<String>,
     /// Classes and structures with a changed instance layout.
     pub layouts: Vec<String>,
