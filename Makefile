@@ -4,7 +4,8 @@ SHELL := bash
 .DELETE_ON_ERROR:
 SECONDS ?= 600
 SEED ?= $(shell date +%s)
-.PHONY: help demo test test-sbcl soak faults bench build install picture clean
+ONLY ?=
+.PHONY: help demo test test-sbcl soak faults corpus bench build install picture clean
 
 help:
 	@echo 'make demo       install sbcl if it is missing, build Consort, and show it at work on examples/'
@@ -12,6 +13,7 @@ help:
 	@echo 'make test-sbcl  again what asks something of the compiler, on the SBCL of Debian 13'
 	@echo 'make soak       random work and faults for SECONDS= from SEED=; a failure names the history to replay'
 	@echo 'make faults     fails each open, write, connect, bind, start of a process and copy of the host, one at a time'
+	@echo 'make corpus     Debian systems checked whole and file by file, compared with plain SBCL; ONLY=name for one'
 	@echo 'make bench      ratios against plain compile-file and Swank, measured in one run'
 	@echo 'make build      target/release/consort'
 	@echo 'make install    cargo install, into ~/.cargo/bin unless configured otherwise'
@@ -38,6 +40,10 @@ faults:
 	@scripts/test-tools sbcl
 	cargo build --locked --workspace --lib --bins --tests
 	scripts/isolated tests/support/leaks cargo test --locked --workspace --test injected -- --ignored --nocapture
+
+corpus:
+	@scripts/test-tools sbcl
+	@ONLY='$(ONLY)' scripts/corpus
 
 bench:
 	@scripts/test-tools sbcl

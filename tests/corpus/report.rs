@@ -1,0 +1,144 @@
+//! The table.
+
+use std::fmt::Write;
+use std::process::Command;
+
+use crate::exceptions::Exceptions;
+
+/// A system.
+pub(crate) struct Row {
+    pub(crate) system: String,
+    pub(crate) files: usize,
+    pub(crate) forms: usize,
+    pub(crate) conditions: usize,
+    pub(crate) false_ones: usize,
+    pub(crate) missed: usize,
+    /// Differences that `exceptions` has.
+    pub(crate) argued: usize,
+    /// Seconds of `asdf:compile-system`.
+    pub(crate) compile: f64,
+    /// Seconds of `consort check SYSTEM.asd`.
+    pub(crate) whole: f64,
+    /// Seconds of `consort check FILE ...`.
+    pub(crate) by_file: f64,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(crate) struct Table(Vec<Row>);
+
+impl Table {
+    /// Prints the head.
+    pub(crate) fn begin() -> Table {
+        println!(
+            "{:<28} {:>5} {:>5} {:>5} {:>5} {:>6} {:>6} {:>9} {:>7} {:>6} {:>8}",
+            "system",
+            "files",
+            "forms",
+            "cond.",
+            "false",
+            "missed",
+            "argued",
+            "compile s",
+            "whole s",
+            "ratio",
+            "by file s"
+        );
+        Table::default()
+    }
+
+    /// Prints a row.
+    pub(crate) fn add(&mut self, row: Row) {
+        println!(
+            "{:<28} {:>5} {:>5} {:>5} {:>5} {:>6} {:>6} {:>9.2} {:>7.2} {:>6.2} {:>8.2}",
+            row.system,
+            row.files,
+            row.forms,
+            row.conditions,
+            row.false_ones,
+            row.missed,
+            row.argued,
+            row.compile,
+            row.whole,
+            row.whole / row.compile,
+            row.by_file
+        );
+        self.0.push(row);
+    }
+
+    /// The sum of all rows.
+    fn sum(&self) -> Row {
+        let count = |of: fn(&Row) -> usize| self.0.iter().map(of).sum();
+        let time = |of: fn(&Row) -> f64| self.0.iter().map(of).sum();
+        Row {
+            system: format!("{} systems", self.0.len()),
+            files: count(|row| row.files),
+            forms: count(|row| row.forms),
+            conditions: count(|row| row.conditions),
+            false_ones: count(|row| row.false_ones),
+            missed: count(|row| row.missed),
+            argued: count(|row| row.argued),
+            compile: time(|row| row.compile),
+            whole: time(|row| row.whole),
+            by_file: time(|row| row.by_file),
+        }
+    }
+
+    /// Prints the sums.
+    pub(crate) fn end(&mut self) {
+        let sum = self.sum();
+        self.add(sum);
+    }
+
+    /// `docs/corpus.md`.
+    pub(crate) fn page(&self, exceptions: &Exceptions) -> String {
+        let mut page = include_str!("page.md")
+            .replace("@DATE@", &said("date", &["-u", "+%Y-%m-%d"]))
+            .replace("@MACHINE@", &machine())
+            .replace("@SBCL@", &said("sbcl", &["--version"]))
+            .replace("@LOAD@", &load());
+        let mut rows = String::new();
+        for row in &self.0 {
+            let _ = writeln!(
+                rows,
+                "| {} | {} | {} | {} | {} | {} | {} | {:.2} | {:.2} | {:.2} | {:.2} |",
+                row.system,
+                row.files,
+                row.forms,
+                row.conditions,
+                row.false_ones,
+                row.missed,
+                row.argued,
+                row.compile,
+                row.whole,
+                row.whole / row.compile,
+                row.by_file
+            );
+        }
+        page = page.replace("@ROWS@\n", &rows);
+        let mut argued = String::new();
+        for (count, what, reason) in exceptions.used() {
+            let _ = writeln!(argued, "| {} | {count} | {} |", what.replace('|', "\\|"), reason.replace('|', "\\|"));
+        }
+        page.replace("@EXCEPTIONS@\n", &argued)
+    }
+}
+
+/// The three load averages.
+fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').take(3).collect::<Vec<_>>().join(", ")
+}
+
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!("{} cores, {}", cores, said("uname", &["-srm"]))
+}
+
+/// The first line that a program prints.
+fn said(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output();
+    output
+        .map(|output| String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+        .unwrap_or_default()
+}
