@@ -115,6 +115,29 @@
                             (expect (typep (ignore-errors (asdf:find-system "inferred/two")) 'asdf:package-inferred-system)
                                     "its parts are found"))))))
 
+;;; A loaded dependency whose definition loads a system itself
+
+(call-with-scratch
+ (lambda (root)
+   (flet ((in-root (name) (concatenate 'string root name)))
+     (write-files root
+                  "used/first.asd" "(defsystem \"first\" :version \"1.2\" :components ((:file \"first\")))"
+                  "used/first.lisp" "(defpackage :first-one (:use :cl)) (in-package :first-one)
+                                     (eval-when (:compile-toplevel) (when (find-symbol \"FIRST-COMPILED\" :keyword) (error \"compiled again\")))"
+                  "used/second.asd" "(asdf:load-system \"first\") (defsystem \"second\" :depends-on ((:version \"first\" \"1.0\")) :components ((:file \"second\")))"
+                  "used/second.lisp" "(defpackage :second-one (:use :cl) (:export #:f)) (in-package :second-one)
+                                      (eval-when (:compile-toplevel) (when (find-symbol \"FIRST-COMPILED\" :keyword) (error \"compiled again\")))
+                                      (defun f () 1)"
+                  "third.asd" "(defsystem \"third\" :depends-on ((:version \"first\" \"1.1\") \"second\") :components ((:file \"third\")))"
+                  "third.lisp" "(defpackage :third-one (:use :cl :second-one)) (in-package :third-one) (defun g () (f) (nowhere))")
+     (let ((asdf:*central-registry* (list (uiop:ensure-directory-pathname (in-root "used/")))))
+       (asdf:initialize-output-translations `(:output-translations (t (,(uiop:ensure-directory-pathname (in-root "fasls/")) :**/ :*.*.*))
+                                                                   :ignore-inherited-configuration))
+       (handler-bind ((warning #'muffle-warning)) (asdf:load-system "second"))
+       (intern "FIRST-COMPILED" :keyword)
+       (expect (equal (codes-told (check-tree (in-root "third.asd"))) '("third.lisp undefined-function"))
+               (format nil "it is not compiled again: ~S" (codes-told (check-tree (in-root "third.asd")))))))))
+
 ;;; A newer ASDF among the installed systems
 
 (call-with-scratch

@@ -13,6 +13,13 @@
   (dolist (name '("asdf" "uiop"))
     (asdf:register-immutable-system name :version (asdf:asdf-version))))
 
+(defun keep-loaded-systems (mine-p)
+  "Have ASDF leave the loaded systems as they are, but for those whose names satisfy MINE-P: it finds none of their fasls here. It would read
+definitions again that themselves load a system, and compile what depends on them."
+  (dolist (name (asdf:already-loaded-systems))
+    (unless (funcall mine-p name)
+      (asdf:register-immutable-system name :version (asdf:component-version (asdf:registered-system name))))))
+
 (defun call-silently (function on-failure)
   "Call FUNCTION, whatever it prints discarded; ON-FAILURE as in CALL-GUARDED."
   (let* ((nowhere (make-broadcast-stream))
@@ -105,6 +112,7 @@ definition takes ten times as long as to read it, and a workspace may have hundr
         (call-with-asd-files
          asd-files
          (lambda ()
+           (keep-loaded-systems (lambda (name) (asd-file-for name asd-files)))
            (loop for asd in (remove-if-not (lambda (asd) (may-define-p asd path)) asd-files)
                  for name = (system-with-file (load-definition asd) path)
                  when name return (values name (and (member name loaded :test #'string=) t))))))))
@@ -321,6 +329,7 @@ image, and only components for which it is true are checked and loaded again. Th
             (t
              (let ((parts (call-silently (lambda () (if wanted-p (workspace-parts name asd-files) (parts-of-system name)))
                                          (lambda (condition) (funcall problem found (if condition (say condition) "It could not be loaded."))))))
+               (keep-loaded-systems (lambda (name) (member name parts :test #'string=)))
                (dolist (dependency (if wanted-p '() (call-silently (lambda () (outer-dependencies parts)) (constantly '()))))
                  (funcall step (format nil "loading ~(~A~)" dependency))
                  (call-silently (lambda () (load-dependency dependency))
