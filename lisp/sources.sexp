@@ -1,7 +1,7 @@
 ;;; The files of src/, without their type, in the order in which they are compiled and loaded.
 ;;; boot.lisp and consort.asd both read this list.
 ("package"
- "sbcl" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile" "sbcl/debug"
+ "sbcl" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile" "sbcl/debug" "sbcl/probes"
  "json" "settings" "programs" "wire" "timers" "streams" "pristine" "backtrace" "stack-frames" "evaluation" "workers" "locks" "dispatch" "debug/stops" "user-package"
  "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names"
  "profile/stacks" "profile/sampler" "ops/profile"
@@ -14,4 +14,5 @@
  "reload/report" "reload/sources" "ops/reload" "ops/eval-in-copy" "ops/try-code"
  "expand/environment" "expand/walk" "expand/text" "expand/plain" "ops/macroexpand" "ops/find-name"
  "ops/browse" "ops/threads" "ops/reading"
- "debug/references" "debug/parts" "debug/shape" "debug/frames" "debug/places" "ops/inspect" "ops/debug")
+ "debug/references" "debug/parts" "debug/shape" "debug/frames" "debug/places" "debug/probes" "debug/units" "debug/moments" "debug/steps" "debug/breakpoints" "debug/hits"
+ "ops/inspect" "ops/debug" "ops/breakpoints")

@@ -236,6 +236,7 @@ a descriptor that is opened later under the same number."
 
 (defconstant +pr-set-pdeathsig+ 1)
 
+(define-global *in-copy* nil "Whether this process is a copy of the image, in which nothing stops.")
 (define-global *timers-of-image* '() "In a copy: the timers that the image had at the fork, which may change the image later.")
 
 (defun prepare-copy (parent)
@@ -249,7 +250,8 @@ it could be tied to it."
   (mapc #'sb-ext:unschedule-timer *timers-of-image*)
   (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup))
     (enable-interrupt signal :default))
-  (setf sb-ext:*exit-hooks* '()
+  (setf *in-copy* t
+        sb-ext:*exit-hooks* '()
         sb-ext:*after-gc-hooks* '()
         sb-ext:*invoke-debugger-hook* (lambda (condition hook) (declare (ignore condition hook)) (leave 70))
         *debugger-hook* nil))

@@ -6,7 +6,7 @@
   "User code for request ID; THREAD is where it runs, NIL before it does. STATE is NIL, :RUNNING or :ENDED; it is :RUNNING exactly while the catch tag, the evaluation
 itself, is in force and interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is how much of the heap
 was in use in that last case. DEBUG: it stops where it would fail (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends
-it all. DEADLINE is the timer of its time."
+it all. DEADLINE is the timer of its time. STEPPER is the step that it is in (debug/steps.lisp)."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
   (thread nil)
@@ -22,7 +22,8 @@ it all. DEADLINE is the timer of its time."
   (debug nil)
   (stop nil)
   (abort nil)
-  (deadline nil))
+  (deadline nil)
+  (stepper nil))
 
 
 (defvar *evaluation* nil "The evaluation that this thread runs.")
@@ -216,8 +217,10 @@ and end the thread."
   (setf (evaluation-state evaluation) :ended)
   (take-back-redefinitions evaluation)
   (world-changed)
+  (end-step evaluation)
   (with-lock (*running-lock*)
     (setf *running* (remove evaluation *running* :test #'eq)))
+  (note-changed-definitions)
   (when timer
     (cancel *deadlines* timer))
   (stop-passing-on (evaluation-stdout evaluation))

@@ -126,5 +126,5 @@
 
 (defun frame-place-fields (frame)
   "The JSON of where FRAME is, or null: `file` or `evaluation` with `span`, as exact as it is known."
-  (let ((fields (or (evaluated-place frame) (file-place frame))))
+  (let ((fields (or (probed-place frame) (evaluated-place frame) (file-place frame))))
     (if fields (cons :object fields) :null)))

@@ -6,10 +6,10 @@
 (in-package :consort)
 
 
-(defstruct (stop (:conc-name stopped-) (:constructor make-stop (id thread evaluation parent reason condition restarts frames more)))
+(defstruct (stop (:conc-name stopped-) (:constructor make-stop (id thread evaluation parent reason condition restarts frames more moment)))
   "A thread that waits in EVALUATION. PARENT is the stop around it on the same stack. STATE is :STARTING, :WAITING exactly while the thread waits and
 runs nothing of the user's, :BUSY while it serves a request, :LEFT. FRAMES are the user's, innermost first; MORE: there were more. HOW is what left it.
-READING is held by others while they read the stack."
+READING is held by others while they read the stack. MOMENT tells of the probe that it is at."
   (id 0 :type fixnum :read-only t)
   (thread nil :read-only t)
   (evaluation nil :read-only t)
@@ -19,6 +19,7 @@ READING is held by others while they read the stack."
   (restarts '() :type list :read-only t)
   (frames '() :type list :read-only t)
   (more nil :read-only t)
+  (moment nil :read-only t)
   (facts '() :type list)
   (work '() :type list)
   (current nil)
@@ -211,18 +212,19 @@ It is itself the tag to throw to that ends it."
   "The user's frames of this thread, and whether there are more, as a list; no frames where the stack cannot be read."
   (multiple-value-list (handler-case (user-frames) (serious-condition () (values '() nil)))))
 
-(defun wait-at (condition reason &optional stack)
+(defun wait-at (condition reason &key stack moment)
   "Stop here for REASON until a request leaves; :ABORT when it is to end as without a stop. NIL at once where this thread may not wait. STACK is the
-USER-STACK when the caller has read it."
+USER-STACK when the caller has read it, MOMENT the probe that the thread is at."
   (when (may-stop-p condition)
     (destructuring-bind (frames more) (or stack (user-stack))
       (let* ((evaluation *evaluation*)
              (stop (make-stop (sb-ext:atomic-incf (car *last-stop*)) sb-thread:*current-thread* evaluation *current-stop* reason condition
-                              (own-restarts evaluation (compute-restarts condition)) frames more))
+                              (own-restarts evaluation (compute-restarts condition)) frames more moment))
              (*current-stop* stop)
              (*current-work* nil)
              (sb-ext:*invoke-debugger-hook* 'evaluation-debugger)
              (left nil))
+        (end-step evaluation)
         (setf (stopped-facts stop) (with-own-settings () (stop-fixed-facts stop (locks-held))))
         (without-interrupts
           (unwind-protect
@@ -267,7 +269,7 @@ cannot be read: then the thread goes on, and is interrupted again in a moment, u
           (schedule *deadlines* 0.01d0 (lambda () (pause-evaluation evaluation (1- tries))))
           (with-interrupts
             (with-simple-restart (continue "Go on.")
-              (when (eq (wait-at nil "pause" stack) :abort)
+              (when (eq (wait-at nil "pause" :stack stack) :abort)
                 (setf (evaluation-reason evaluation) :cancel)
                 (stop-here evaluation))))))))
 

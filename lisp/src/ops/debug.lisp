@@ -36,6 +36,7 @@
                           :null)
           "restarts" (map 'vector #'restart-json (stopped-restarts stop))
           "holds" (coerce holds 'vector)
+          "at" (let ((moment (stopped-moment stop))) (if moment (moment-json moment) :null))
           "frames" (length (stopped-frames stop))
           "more_frames" (bool (stopped-more stop)))))
 
@@ -61,12 +62,15 @@
 (define-operation "debug-stops" :dispatcher (id params)
   (object "stops" (map 'vector #'stop-json (reverse *stops*))))
 
-(defun frame-json (frame number)
+(defun frame-json (frame number stop)
   (object "number" number
           "name" (frame-label frame)
           "system" (bool (internal-frame-p (list (frame-name frame))))
           "unwindable" (bool (frame-unwindable-p frame))
-          "place" (frame-place-fields frame)))
+          "place" (let ((moment (and (zerop number) (stopped-moment stop))))
+                    (if moment
+                        (cons :object (unit-span-fields (moment-unit moment) (site-span (moment-site moment))))
+                        (frame-place-fields frame)))))
 
 (define-operation "debug-frames" :look (id params)
   (let ((stop (stop-of params))
@@ -78,13 +82,30 @@
                              "more" (bool (stopped-more stop))
                              "frames" (coerce (loop for frame in (nthcdr start (stopped-frames stop))
                                                     for number from start below (+ start count)
-                                                    collect (frame-json frame number))
+                                                    collect (frame-json frame number stop))
                                               'vector))))))
+
+(defun moment-json (moment)
+  "The JSON of where a stop at a probe is, with what the form gave, if the stop is after it."
+  (list* :object "after" (bool (moment-after moment))
+                 "value" (if (moment-after moment) (present (moment-value moment) (user-package) :case :upcase) :null)
+                 "breakpoints" (map 'vector (lambda (breakpoint)
+                                              (object "owner" (breakpoint-owner breakpoint) "id" (breakpoint-id breakpoint)))
+                                    (moment-breakpoints moment))
+                 (unit-span-fields (moment-unit moment) (site-span (moment-site moment)))))
 
 (defun written-variable-p (variable)
   "Whether a person may have written VARIABLE, and not a macro of the system's."
   (let ((package (symbol-package (first variable))))
     (and package (not (member package *internal-packages*)))))
+
+(defun moment-of (stop params)
+  "The probe that the frame of PARAMS is at: that of STOP, for its innermost frame."
+  (and (eql 0 (param params "frame" '(integer 0) :default 0)) (stopped-moment stop)))
+
+(defun union-of-variables (passed found)
+  "The variables that a probe has PASSED, and those that were FOUND on the stack beside them."
+  (append passed (remove-if (lambda (variable) (or (not (second variable)) (find (first variable) passed :key #'first))) found)))
 
 (defun variable-json (variable stop)
   (destructuring-bind (name kept value) variable
@@ -96,12 +117,15 @@
 (define-operation "debug-locals" :look (id params)
   (let* ((stop (stop-of params))
          (frame (frame-of stop params))
+         (moment (moment-of stop params))
          (start (param params "start" '(integer 0) :default 0))
          (count (param params "count" `(integer 1 ,+page-limit+) :default 100)))
     (reading-stack stop
                    (lambda ()
                      (multiple-value-bind (variables known) (frame-variables frame)
                        (setf variables (remove-if-not #'written-variable-p variables))
+                       (when moment
+                         (setf variables (union-of-variables (moment-variables moment) variables) known t))
                        (object "total" (length variables)
                                "known" (bool known)
                                "locals" (coerce (loop for variable in (nthcdr start variables) repeat count
@@ -116,11 +140,12 @@
     (loop for form = (read in nil in)
           until (eq form in) collect form)))
 
-(defun eval-text-in-frame (text frame)
-  "The values of TEXT where the variables of FRAME are visible."
-  (let* ((package (package-of-frame frame))
+(defun eval-text-in-frame (text frame &optional moment)
+  "The values of TEXT where the variables of FRAME are visible; at MOMENT, those that the probe has passed, which are not the program's to set."
+  (let* ((package (if moment (unit-package (moment-unit moment)) (package-of-frame frame)))
          (forms (forms-of-text text package)))
     (let ((*package* package))
+      (when moment (return-from eval-text-in-frame (values-at-moment forms moment)))
       (multiple-value-list (eval-in-frame (if (and forms (null (rest forms))) (first forms) `(progn ,@forms)) frame)))))
 
 (defun call-unhandled (function)
@@ -142,13 +167,14 @@
 (define-operation "debug-eval" :dispatcher (id params)
   (let* ((stop (stop-of params))
          (frame (frame-of stop params))
+         (moment (moment-of stop params))
          (code (param params "code" 'string))
          (nests (param params "debug" 'boolean :default nil))
          (timeout (param params "timeout" '(real (0)) :default +stop-work-time+)))
     (give-work stop id
                (lambda (work)
                  (call-for-work stop work (if nests nil timeout)
-                                (lambda () (answer-work work (values-json (eval-text-in-frame code frame))))))
+                                (lambda () (answer-work work (values-json (eval-text-in-frame code frame moment))))))
                :nests nests)))
 
 (defun restart-of (stop params)

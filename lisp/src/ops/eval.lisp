@@ -95,6 +95,8 @@ stops at errors: then places and variables are kept for those who look."
              (form (read in nil in)))
         (when (eq form in)
           (return values))
+        (when (and origin (consp form))
+          (note-evaluated-source text position (file-position in) origin))
         (setf values (evaluate-form form position origin (and debug text)))))))
 
 ;;; Text that is evaluated for debugging

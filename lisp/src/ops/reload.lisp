@@ -23,6 +23,7 @@
            id
            (lambda ()
              (sb-thread:with-mutex (*reload-lock*)
+               (take-out-all)
                (let ((before (take-snapshot)) (times (operation-times)) (done nil) (*variances* '()))
                  (unwind-protect
                       (handler-case
@@ -294,6 +295,7 @@
     (multiple-value-bind (how outcome)
         (evaluate-alone id (lambda ()
                              (sb-thread:with-mutex (*reload-lock*)
+                               (take-out-all)
                                (let ((reload (pop *reloads*)))
                                  (when reload
                                    (let ((before (take-snapshot)))

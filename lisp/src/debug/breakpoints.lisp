@@ -1,0 +1,284 @@
+;;;; Breakpoints: which probe a line, a column or a function means; conditions, hit counts and log messages; those in force, and those that are not any more.
+
+(in-package :consort)
+
+(defstruct (breakpoint (:constructor make-breakpoint (owner id file unit site wants test log hit)))
+  "A breakpoint ID of OWNER in FILE. WANTS is what was asked for beside the place. TEST, of a condition, and LOG are functions of the variables of SITE or
+NIL, HIT a function of the number of HITS."
+  (owner "" :type string :read-only t) (id 0 :type integer :read-only t) (file "" :type string :read-only t)
+  (unit nil :read-only t) (site nil :read-only t) (wants nil :read-only t)
+  (test nil :read-only t) (log nil :read-only t) (hit nil :read-only t)
+  (hits 0 :type fixnum))
+
+(define-global *breakpoints* '() "The breakpoints that are in force. The list is replaced under *PROBES-LOCK*.")
+(define-global *unverified* '() "(OWNER . FILE) of those whose breakpoints are not all in force. Replaced under *PROBES-LOCK*.")
+
+(defvar *setting-breakpoints* nil "Whether this thread puts breakpoints in force, which is no news to tell.")
+
+;;; What a breakpoint wants
+
+(defun condition-function (text unit site)
+  (let ((forms (handler-case (forms-of-text text (unit-package unit))
+                 (error (condition) (refuse-probe "The condition cannot be read: ~A" condition)))))
+    (unless (= (length forms) 1)
+      (refuse-probe "The condition must be one form, ~S has ~D" text (length forms)))
+    (function-of-variables forms site)))
+
+(defun log-parts (text package)
+  "The parts of a log message: strings, and a list of the form for each {FORM} in it."
+  (let ((parts '()) (at 0))
+    (loop
+      (let ((open (position #\{ text :start at)))
+        (push (subseq text at open) parts)
+        (unless open (return (nreverse parts)))
+        (let ((in (make-string-input-stream text (1+ open))))
+          (push (handler-case (let ((*package* package)) (list (read-delimited-form in)))
+                  (error (condition) (refuse-probe "The log message's {...} cannot be read: ~A" condition)))
+                parts)
+          (setf at (+ 1 open (file-position in))))))))
+
+(defun read-delimited-form (in)
+  "The form that IN has before a closing brace, which is passed."
+  (let ((*readtable* (copy-readtable)))
+    (set-macro-character #\} (get-macro-character #\)))
+    (prog1 (read in)
+      (unless (eql (read-char (progn (peek-char t in) in)) #\})
+        (error "there is more than one form before }")))))
+
+(defun log-function (text unit site)
+  (function-of-variables
+   `((concatenate 'string ,@(loop for part in (log-parts text (unit-package unit))
+                                  collect (if (stringp part) part `(shown-in-log ,(first part))))))
+   site))
+
+(defun shown-in-log (value)
+  (if (stringp value) value (with-own-settings () (present value (user-package) :case :upcase))))
+
+(defun hit-function (text)
+  "The function of a number of hits that TEXT stands for: `5`, `= 5`, `> 5`, `>= 5`, `< 5`, `<= 5`, `% 5`."
+  (let* ((text (string-trim " " text))
+         (digits (or (position-if #'digit-char-p text) (length text)))
+         (operator (string-trim " " (subseq text 0 digits)))
+         (number (ignore-errors (parse-integer text :start digits)))
+         (test (cdr (assoc operator (list (cons "" #'=) (cons "=" #'=) (cons "==" #'=) (cons ">" #'>) (cons ">=" #'>=) (cons "<" #'<) (cons "<=" #'<=)
+                                          (cons "%" (lambda (hits number) (zerop (mod hits number)))))
+                           :test #'string=))))
+    (unless (and test number (plusp number))
+      (refuse-probe "The hit count ~S is not understood. It is a number, or one after =, >, >=, <, <= or %" text))
+    (lambda (hits) (funcall test hits number))))
+
+;;; Which probe a place means
+
+(defun point-offset (text line column)
+  "The offset in TEXT of LINE and COLUMN, both from 1, in UTF-16 code units; NIL when TEXT has no such line."
+  (let ((at 0))
+    (loop repeat (1- line)
+          do (setf at (let ((newline (position #\Newline text :start at))) (if newline (1+ newline) (return-from point-offset nil)))))
+    (loop with left = (1- column)
+          while (and (plusp left) (< at (length text)) (char/= (char text at) #\Newline))
+          do (decf left (if (> (char-code (char text at)) #xFFFF) 2 1))
+             (incf at))
+    at))
+
+(defun body-start (unit)
+  "Where in UNIT's text its lambda list ends."
+  (let* ((form (unit-form unit))
+         (lambda-list (find-if #'listp (cddr form)))
+         (place (gethash lambda-list (unit-places unit))))
+    (cond (place (cdr place))
+          (t 0)))) ; (): no place, and no default forms
+
+(defun site-on-line (unit start end)
+  "The site of UNIT that a breakpoint means on the line from START to END of its text: the outermost form that begins there, else the first after it, else the
+innermost around it."
+  (let* ((body (body-start unit))
+         (start (if (<= start 0) body start)) ; on the line of the name, defaults of parameters are not meant
+         (best nil))
+    (flet ((before-p (site other)
+             (or (< (site-start site) (site-start other))
+                 (and (= (site-start site) (site-start other)) (> (site-end site) (site-end other))))))
+      (loop for site across (unit-sites unit)
+            when (and (>= (site-start site) start) (or (null best) (before-p site best)))
+              do (setf best site))
+      (or best
+          (loop for site across (unit-sites unit)
+                when (and (<= (site-start site) start) (>= (site-end site) (min end start))
+                          (or (null best) (>= (site-start site) (site-start best))))
+                  do (setf best site)
+                finally (return best))))))
+
+(defun site-at (unit offset)
+  "The innermost site of UNIT that has OFFSET of its text; else the first behind it."
+  (let ((around nil) (behind nil))
+    (loop for site across (unit-sites unit)
+          do (cond ((and (<= (site-start site) offset) (< offset (site-end site)))
+                    (when (or (null around) (>= (site-start site) (site-start around))) (setf around site)))
+                   ((and (> (site-start site) offset) (or (null behind) (< (site-start site) (site-start behind))))
+                    (setf behind site))))
+    (or around behind)))
+
+(defun piece-at (pieces start)
+  "The first of PIECES that does not end before START."
+  (find-if (lambda (piece) (> (cdr piece) start)) pieces))
+
+(defun locate-point (point file text pieces)
+  "The unit and the site that POINT of TEXT, which is FILE's, means."
+  (let* ((line (param point "line" '(integer 1)))
+         (column (param point "column" '(integer 1) :default nil))
+         (start (or (point-offset text line 1) (refuse-probe "The text has no line ~D" line)))
+         (end (or (position #\Newline text :start start) (length text)))
+         (piece (or (piece-at pieces start) (refuse-probe "There is no form at or after line ~D" line)))
+         (unit (ensure-unit file text pieces piece))
+         (own (car piece))
+         (site (if column
+                   (site-at unit (max 0 (- (point-offset text line column) own)))
+                   (site-on-line unit (- start own) (- end own)))))
+    (values unit (or site (refuse-probe "~S has no form to stop at" (unit-name unit))))))
+
+;;; Putting in force
+
+(defun wanted-text (point key)
+  (let ((text (param point key 'string :default nil)))
+    (and text (string/= "" (string-trim " " text)) text)))
+
+(defun breakpoint-for (owner file point unit site known)
+  "The breakpoint that POINT wants at SITE of UNIT; one of KNOWN, with its hits, if it is the same."
+  (let* ((id (param point "id" 'integer :default 0))
+         (condition (wanted-text point "condition"))
+         (log (wanted-text point "log"))
+         (hit (wanted-text point "hit"))
+         (wants (list condition log hit)))
+    (or (find-if (lambda (breakpoint)
+                   (and (eq (breakpoint-site breakpoint) site) (eql (breakpoint-id breakpoint) id) (equal (breakpoint-wants breakpoint) wants)))
+                 known)
+        (make-breakpoint owner id file unit site wants
+                         (and condition (condition-function condition unit site))
+                         (and log (log-function log unit site))
+                         (and hit (hit-function hit))))))
+
+(defun flag-breakpoints (unit)
+  "Have the flags of UNIT and the lists of its sites be of the breakpoints in force."
+  (loop for site across (unit-sites unit)
+        for number from 0
+        for flags = (unit-flags unit)
+        do (setf (site-breakpoints site) (remove site *breakpoints* :key #'breakpoint-site :test-not #'eq))
+           (setf (aref flags number)
+                 (if (site-breakpoints site) (logior +break-flag+ (aref flags number)) (logandc2 (aref flags number) +break-flag+)))))
+
+(defun unit-used-p (unit)
+  (find unit *breakpoints* :key #'breakpoint-unit :test #'eq))
+
+(defun settle-units ()
+  "Flag what has breakpoints and take out what has none. What an evaluation that could stop may still run stays known. *PROBES-LOCK* is held."
+  (mapc #'flag-breakpoints *units*)
+  (dolist (unit *units*)
+    (unless (or (unit-used-p unit) *stepping*) (take-out unit)))
+  (unless (some #'evaluation-debug *running*)
+    (setf *units* (remove-if-not (lambda (unit) (or (unit-used-p unit) (eq (unit-state unit) :in-place))) *units*))))
+
+(defun verified-json (unit site)
+  (list* :object "verified" :true "message" :null (unit-span-fields unit (site-span site))))
+
+(defun unverified-json (condition)
+  (object "verified" :false
+          "message" (typecase condition
+                      (unprobed (unprobed-why condition))
+                      (t (format nil "~A: ~A" (condition-type condition) (condition-message condition))))))
+
+(defun call-setting-breakpoints (owner file locate points)
+  "Have exactly POINTS be the breakpoints of OWNER in FILE, with LOCATE, which gives the unit and the site of one; the JSON of each."
+  (let ((*setting-breakpoints* t))
+    (sb-thread:with-mutex (*probes-lock*)
+      (flet ((ours-p (breakpoint) (and (string= (breakpoint-owner breakpoint) owner) (string= (breakpoint-file breakpoint) file))))
+        (let* ((known (remove-if-not #'ours-p *breakpoints*))
+               (made '())
+               (answers (map 'vector
+                             (lambda (point)
+                               (handler-case
+                                   (multiple-value-bind (unit site) (funcall locate point)
+                                     (push (breakpoint-for owner file point unit site known) made)
+                                     (verified-json unit site))
+                                 (error (condition) (unverified-json condition))))
+                             points)))
+          (setf *breakpoints* (append (remove-if #'ours-p *breakpoints*) (reverse made))
+                *unverified* (remove-if (lambda (entry) (and (string= (car entry) owner) (string= (cdr entry) file))) *unverified*))
+          (when (find :false answers :key (lambda (answer) (field answer "verified")))
+            (push (cons owner file) *unverified*))
+          (settle-units)
+          answers)))))
+
+(defun set-breakpoints (owner file text points)
+  "Have exactly POINTS in TEXT be the breakpoints of OWNER in FILE."
+  (let ((pieces (and (plusp (length points)) (toplevel-pieces text))))
+    (call-setting-breakpoints owner file (lambda (point) (locate-point point file text pieces)) points)))
+
+(defun possible-sites (file text start-line end-line)
+  "The JSON of the places from START-LINE to END-LINE of TEXT where there can be breakpoints. Nothing is put in place that was not."
+  (let ((*setting-breakpoints* t) (pieces (toplevel-pieces text)))
+    (sb-thread:with-mutex (*probes-lock*)
+      (let* ((start (point-offset text start-line 1))
+             (piece (and start (piece-at pieces start)))
+             (unit (and piece (handler-case (ensure-unit file text pieces piece) (error () nil)))))
+        (prog1
+            (if (null unit)
+                #()
+                (coerce (loop for site across (unit-sites unit)
+                              for fields = (cons :object (unit-span-fields unit (site-span site)))
+                              when (<= start-line (aref (field fields "position") 0) end-line)
+                                collect fields)
+                        'vector))
+          (settle-units))))))
+
+;;; By name
+
+(defun function-named (text)
+  "The function name that TEXT stands for in the image."
+  (let ((name (ignore-errors (parse-function-name text (user-package)))))
+    (unless (and name (fboundp name))
+      (refuse-probe "There is no function ~A in the image" text))
+    (when (and (symbolp name) (special-operator-p name))
+      (refuse-probe "~A is a special operator" text))
+    (when (typep (fdefinition name) 'generic-function)
+      (refuse-probe "~A is a generic function: set a breakpoint in its methods" text))
+    name))
+
+(defun unit-of-function (name)
+  "The unit of the global function NAME, in place: made of the text that it was loaded from."
+  (let* ((function (or (and (symbolp name) (macro-function name)) (fdefinition name)))
+         (known (find-if (lambda (unit) (and (equal (unit-name unit) name) (eq (unit-state unit) :in-place) (eq (unit-new unit) function))) *units*)))
+    (or known
+        (let* ((source (ignore-errors (sb-introspect:find-definition-source function)))
+               (file (and source (field (cons :object (source-place source)) "file")))
+               (text (and file (text-of-file file nil))))
+          (unless text (refuse-probe "The image knows no file that ~S was made from" name))
+          (let* ((loaded (nth-value 1 (loaded-source function)))
+                 (pieces (toplevel-pieces text))
+                 (piece (and loaded (find-if (lambda (piece) (string= loaded text :start2 (car piece) :end2 (cdr piece))) pieces))))
+            (unless piece (refuse-probe "The file ~A was changed since ~S was loaded from it. Evaluate its definition, or load the file" file name))
+            (ensure-unit file text pieces piece))))))
+
+(defun set-function-breakpoints (owner points)
+  "Have exactly POINTS be the breakpoints of OWNER at functions."
+  (call-setting-breakpoints owner ""
+                            (lambda (point)
+                              (let ((unit (unit-of-function (function-named (param point "name" 'string)))))
+                                (values unit (or (site-on-line unit 0 0) (refuse-probe "~S has no form to stop at" (unit-name unit))))))
+                            points))
+
+;;; What was defined anew
+
+(defun note-changed-definitions ()
+  "After user code ran: tell whose breakpoints are not in force any more, or may come in force now, so that they are set again."
+  (unless (or *setting-breakpoints* *in-copy* (not (or *breakpoints* *unverified* *units*)))
+    (let ((changed *unverified*))
+      (dolist (breakpoint *breakpoints*)
+        (let ((unit (breakpoint-unit breakpoint)))
+          (when (or (not (eq (unit-state unit) :in-place)) (unit-lost-p unit))
+            (pushnew (cons (breakpoint-owner breakpoint) (breakpoint-file breakpoint)) changed :test #'equal))))
+      (when changed
+        (send-event "breakpoints-changed"
+                    "changed" (map 'vector (lambda (entry) (object "owner" (car entry) "file" (cdr entry))) changed))))
+    (unless (some #'evaluation-debug *running*)
+      (help (lambda ()
+              (let ((*setting-breakpoints* t))
+                (sb-thread:with-mutex (*probes-lock*) (settle-units))))))))

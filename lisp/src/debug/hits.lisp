@@ -1,0 +1,62 @@
+;;;; What a thread does that comes to a probe: conditions and log messages are run, and it stops or goes on.
+
+(in-package :consort)
+
+(defvar *at-probe* nil "Whether this thread runs a condition or a log message of a breakpoint.")
+
+(defun send-log (breakpoint text)
+  (with-own-settings ()
+    (send-event "breakpoint-log" "owner" (breakpoint-owner breakpoint) "id" (breakpoint-id breakpoint) "text" text
+                                 "place" (cons :object (unit-span-fields (breakpoint-unit breakpoint) (site-span (breakpoint-site breakpoint)))))))
+
+(defun call-of-breakpoint (breakpoint function values)
+  "What FUNCTION, a condition or log message of BREAKPOINT, returns for VALUES; what fails is logged, and true."
+  (let ((*at-probe* t))
+    (handler-case (apply (the function function) values)
+      (error (condition)
+        (send-log breakpoint (with-own-settings ()
+                               (format nil "A breakpoint's ~:[condition~;message~] failed: ~A: ~A" (eq function (breakpoint-log breakpoint))
+                                       (condition-type condition) (condition-message condition))))
+        t))))
+
+(defun breakpoints-hit (site values may-stop)
+  "The breakpoints of SITE at which a thread with VALUES stops, if it MAY-STOP. Those that log do."
+  (let ((hit '()))
+    (dolist (breakpoint (site-breakpoints site) (nreverse hit))
+      (when (and (or may-stop (breakpoint-log breakpoint))
+                 (or (null (breakpoint-test breakpoint)) (call-of-breakpoint breakpoint (breakpoint-test breakpoint) values))
+                 (let ((hits (incf (breakpoint-hits breakpoint))))
+                   (or (null (breakpoint-hit breakpoint)) (funcall (the function (breakpoint-hit breakpoint)) hits))))
+        (if (breakpoint-log breakpoint)
+            (let ((text (call-of-breakpoint breakpoint (breakpoint-log breakpoint) values)))
+              (when (stringp text) (send-log breakpoint text)))
+            (push breakpoint hit))))))
+
+(defun stop-at-probe (unit site after value values frame breakpoints)
+  (with-simple-restart (continue "Go on.")
+    (when (eq :abort (wait-at nil (if breakpoints "breakpoint" "step")
+                              :moment (make-moment unit site after value values frame breakpoints)))
+      (let ((evaluation *evaluation*))
+        (setf (evaluation-reason evaluation) :cancel)
+        (stop-here evaluation)))))
+
+(defun come-to-probe (unit number after value values frame)
+  "What a thread does whose function, with the frame pointer FRAME, is before or AFTER a form and is not to pass idly. Only evaluations that stop at errors
+stop here, and code for a stop where an error of it would be one."
+  (unless (or *in-copy* *at-probe*)
+    (let* ((evaluation *evaluation*)
+           (site (aref (unit-sites unit) number))
+           (may-stop (and evaluation (evaluation-debug evaluation) (in-user-code-p)
+                          (or (null *current-work*) (work-nests *current-work*))))
+           (hit (and (not after) (site-breakpoints site) (breakpoints-hit site values may-stop))))
+      (when (and may-stop (or hit (step-ends-p evaluation unit frame)))
+        (stop-at-probe unit site after value values frame hit)))))
+
+(declaim (notinline before-form after-form))
+(defun before-form (unit number &rest values)
+  (come-to-probe unit number nil nil values (caller-frame-pointer))
+  nil)
+
+(defun after-form (unit number value &rest values)
+  (come-to-probe unit number t value values (caller-frame-pointer))
+  nil)

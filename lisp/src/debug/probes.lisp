@@ -1,0 +1,171 @@
+;;;; Probes: calls around the subforms of a definition by which a running thread stops there.
+;;;;
+;;;; (PROBE FORM) is a macro that expands one level of FORM and wraps the subforms that are evaluated in PROBE again, so the compiler itself walks: every macro is
+;;;; expanded in its own lexical environment. A form has a probe if the reader made its cons: what a macro leaves of its arguments keeps its exact
+;;;; place, what it invents has none.
+;;;;
+;;;; An idle probe is a test of one byte. Otherwise the variables in scope are passed as arguments, so they are always there, nothing is closed over, and
+;;;; the policy is the program's. In tail position there is a probe before the form only, so tail calls stay tail calls.
+
+(in-package :consort)
+
+(deftype flags () '(simple-array (unsigned-byte 8) (*)))
+
+(defconstant +probes-limit+ 4000 "Probes of one definition; further forms have none.")
+(defconstant +break-flag+ 1 "Set for a probe that has a breakpoint.")
+(defconstant +step-flag+ 2 "Set for every probe while an evaluation steps.")
+
+(defstruct (probe-site (:conc-name site-) (:constructor make-site (form start end variables)))
+  "Where a probe is: FORM and its span in the definition's text, the names of the VARIABLES in scope, and the BREAKPOINTS there."
+  (form nil :read-only t) (start 0 :type fixnum :read-only t) (end 0 :type fixnum :read-only t)
+  (variables '() :type list :read-only t)
+  (breakpoints '() :type list))
+
+(defstruct (unit (:constructor make-unit (file package text form places)))
+  "A definition with probes, read in PACKAGE from TEXT, which is in FILE. PLACES: (START . END) of each list that was read. START, LINE and COLUMN say where
+TEXT begins in the file as it was last given. EVALUATED is what the compiler was given. KIND, NAME: what is defined; OLD and NEW are the definition without
+and with probes; STATE says whether NEW is in place."
+  (file "" :type string :read-only t)
+  (package nil :read-only t)
+  (text "" :type string :read-only t)
+  (form nil :read-only t)
+  (places nil :type hash-table :read-only t)
+  (start 0 :type index) (line 1 :type index) (column 1 :type index)
+  (flags (make-array +probes-limit+ :element-type '(unsigned-byte 8) :initial-element 0) :type flags :read-only t)
+  (sites (make-array 50 :adjustable t :fill-pointer 0) :type vector :read-only t)
+  (evaluated nil)
+  (kind nil) (name nil) (old nil) (new nil)
+  (state :made :type (member :made :in-place :out :lost)))
+
+(defmethod print-object ((unit unit) stream)
+  (print-unreadable-object (unit stream :type t) (prin1 (unit-name unit) stream)))
+
+(defmethod make-load-form ((unit unit) &optional environment)
+  (declare (ignore environment))
+  (error "A definition with probes is not for files."))
+
+(defvar *unit* nil "The unit that this thread compiles.")
+
+(defparameter *unprobed-operators* '(quote function lambda declare load-time-value the go)
+  "Operators of forms at which there is nothing to stop for.")
+
+(defun site-number (form variables)
+  "The number of the probe of FORM. A form that is expanded twice, by CLOS or by a macro that uses an argument twice, has one if its variables are the same."
+  (let ((sites (unit-sites *unit*)))
+    (or (position-if (lambda (site) (and (eq (site-form site) form) (equal (site-variables site) variables))) sites :from-end t)
+        (destructuring-bind (start . end) (gethash form (unit-places *unit*))
+          (vector-push-extend (make-site form start end variables) sites)
+          (1- (length sites))))))
+
+(defun probed-p (form)
+  (and (consp form)
+       (gethash form (unit-places *unit*))
+       (not (member (car form) *unprobed-operators*))
+       (< (length (unit-sites *unit*)) +probes-limit+)))
+
+(defmacro probe (form tail &environment environment)
+  "FORM with probes. TAIL: it is in tail position, or all of its values count, so there is none after it."
+  (let ((inside (with-probes-inside form environment tail)))
+    (note-same-place form inside)
+    (if (not (probed-p form))
+        inside
+        (let* ((variables (variables-in-scope environment))
+               (number (site-number form variables))
+               (unit *unit*)
+               ;; A literal vector would be taken for a constant, and the test be folded away.
+               (test `(zerop (aref (the flags (load-time-value (unit-flags ,unit))) ,number))))
+          (flet ((unless-idle (call)
+                   `(unless ,test
+                      (locally (declare (sb-ext:muffle-conditions warning sb-ext:compiler-note)) ,call))))
+            (if tail
+                `(progn ,(unless-idle `(before-form ,unit ,number ,@variables))
+                        ,inside)
+                (let ((value (gensym "VALUE")))
+                  `(progn ,(unless-idle `(before-form ,unit ,number ,@variables))
+                          (let ((,value ,inside))
+                            ,(unless-idle `(after-form ,unit ,number ,value ,@variables))
+                            ,value)))))))))
+
+(defun probing (form tail)
+  (if (consp form) `(probe ,form ,tail) form))
+
+(defun probing-all (forms tail)
+  "FORMS, evaluated in order; TAIL is of the last."
+  (loop for (form . more) on forms collect (probing form (if more nil tail))))
+
+(defun probing-body (body tail &key docstring)
+  (multiple-value-bind (forms preamble) (split-body body docstring)
+    (append preamble (probing-all forms tail))))
+
+(defun probing-lambda-list (lambda-list)
+  "LAMBDA-LIST with probes in the forms of defaults."
+  (loop with defaults = nil ; before the first keyword, a list is a parameter of a method or a pattern of a macro
+        for tail = lambda-list then (cdr tail)
+        while (consp tail)
+        for item = (car tail)
+        when (member item lambda-list-keywords)
+          do (setf defaults (member item '(&optional &key &aux)))
+        collect (if (and defaults (consp item) (consp (cdr item)))
+                    (list* (first item) (probing (second item) nil) (cddr item))
+                    item)
+          into items
+        finally (return (append items tail))))
+
+(defun probing-function (lambda-list-and-body)
+  "(LAMBDA-LIST . BODY) with probes."
+  (destructuring-bind (lambda-list &rest body) lambda-list-and-body
+    (cons (probing-lambda-list lambda-list) (probing-body body t :docstring t))))
+
+(defun on-stack-names (specifiers)
+  "The variables that SPECIFIERS, of declarations, put on the stack: a probe around such a value would be an escape."
+  (loop for (name . variables) in specifiers
+        when (and (symbolp name) (member name '("DYNAMIC-EXTENT" "TRULY-DYNAMIC-EXTENT") :test #'string=))
+          append variables))
+
+(defun probing-bindings (bindings body)
+  (let ((on-stack (on-stack-names (nth-value 2 (split-body body)))))
+    (loop for binding in bindings
+          collect (if (and (consp binding) (consp (cdr binding)) (not (member (first binding) on-stack)))
+                      (list (first binding) (probing (second binding) nil))
+                      binding))))
+
+(defun with-probes-inside (form environment tail)
+  "FORM with what it evaluates in PROBE, one level. Special operators that are not known here are left as they are."
+  (if (not (and (consp form) (proper-list-p form)))
+      form
+      (destructuring-bind (operator &rest arguments) form
+        (case operator
+          ((quote go declare load-time-value) form)
+          (function
+           (let ((what (first arguments)))
+             (cond ((and (consp what) (eq (first what) 'lambda)) `(function (lambda ,@(probing-function (rest what)))))
+                   ((and (consp what) (eq (first what) named-lambda-name))
+                    `(function (,(first what) ,(second what) ,@(probing-function (cddr what)))))
+                   (t form))))
+          (progn `(progn ,@(probing-all arguments tail)))
+          (locally `(locally ,@(probing-body arguments tail)))
+          (if `(if ,(probing (first arguments) nil) ,@(mapcar (lambda (branch) (probing branch tail)) (rest arguments))))
+          ((let let*) `(,operator ,(probing-bindings (first arguments) (rest arguments)) ,@(probing-body (rest arguments) tail)))
+          (block `(block ,(first arguments) ,@(probing-all (rest arguments) tail)))
+          (return-from `(return-from ,(first arguments) ,@(mapcar (lambda (value) (probing value t)) (rest arguments))))
+          (setq `(setq ,@(loop for (name value) on arguments by #'cddr collect name collect (probing value nil))))
+          (catch `(catch ,(probing (first arguments) nil) ,@(probing-all (rest arguments) t)))
+          (throw `(throw ,(probing (first arguments) nil) ,(probing (second arguments) t)))
+          ((unwind-protect multiple-value-prog1)
+           `(,operator ,(probing (first arguments) t) ,@(probing-all (rest arguments) nil)))
+          (multiple-value-call
+           `(multiple-value-call ,(probing (first arguments) nil) ,@(mapcar (lambda (argument) (probing argument t)) (rest arguments))))
+          (progv `(progv ,(probing (first arguments) nil) ,(probing (second arguments) nil) ,@(probing-all (cddr arguments) tail)))
+          (tagbody `(tagbody ,@(mapcar (lambda (statement) (probing statement nil)) arguments)))
+          (the `(the ,(first arguments) ,(probing (second arguments) tail)))
+          (eval-when `(eval-when ,(first arguments) ,@(probing-all (rest arguments) tail)))
+          ((flet labels)
+           `(,operator ,(loop for (name . function) in (first arguments) collect (cons name (probing-function function)))
+                       ,@(probing-body (rest arguments) tail)))
+          ((macrolet symbol-macrolet) `(,operator ,(first arguments) ,@(probing-body (rest arguments) tail)))
+          (t (cond ((eq operator truly-the-name) `(,operator ,(first arguments) ,(probing (second arguments) tail)))
+                   ((and (consp operator) (eq (first operator) 'lambda))
+                    `((lambda ,@(probing-function (rest operator))) ,@(probing-all arguments nil)))
+                   ((or (consp operator) (not (symbolp operator)) (special-operator-p operator)) form)
+                   ((macro-function operator environment) (probing (macroexpand-1 form environment) tail))
+                   (t `(,operator ,@(probing-all arguments nil)))))))))

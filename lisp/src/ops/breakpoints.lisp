@@ -1,0 +1,53 @@
+;;;; `debug-breakpoints`, `debug-function-breakpoints`, `debug-breakpoint-locations`, `debug-step`.
+
+(in-package :consort)
+
+(defun points-param (params)
+  (let ((points (param params "points" 'vector :default #())))
+    (unless (every #'object-p points) (refuse "bad-params" "Each of the points must be an object"))
+    points))
+
+(defun answer-setting (id function)
+  "Call FUNCTION, which reads and compiles the user's code and returns a vector, as an evaluation; the JSON of the answer to request ID."
+  (let ((answers nil))
+    (multiple-value-bind (how outcome)
+        (let ((*setting-breakpoints* t))
+          (evaluate-alone id (lambda () (setf answers (funcall (the function function))))))
+      (declare (ignore outcome))
+      (unless answers
+        (refuse "not-set" "The breakpoints were not set: the work ~A" (if (eq how :stopped) "was interrupted" "failed")))
+      (object "breakpoints" answers))))
+
+(define-operation "debug-breakpoints" :thread (id params)
+  (let ((owner (param params "owner" 'string))
+        (file (param params "file" 'string))
+        (text (param params "text" 'string :default ""))
+        (points (points-param params)))
+    (answer-setting id (lambda () (set-breakpoints owner file text points)))))
+
+(define-operation "debug-function-breakpoints" :thread (id params)
+  (let ((owner (param params "owner" 'string))
+        (points (points-param params)))
+    (answer-setting id (lambda () (set-function-breakpoints owner points)))))
+
+(define-operation "debug-breakpoint-locations" :thread (id params)
+  (let ((file (param params "file" 'string))
+        (text (param params "text" 'string))
+        (line (param params "line" '(integer 1)))
+        (end (param params "end_line" '(integer 1) :default nil)))
+    (answer-setting id (lambda () (possible-sites file text line (or end line))))))
+
+(define-operation "debug-step" :dispatcher (id params)
+  (let* ((stop (stop-of params))
+         (how (param params "how" 'string))
+         (mode (cdr (assoc how '(("into" . :into) ("over" . :over) ("out" . :out)) :test #'string=)))
+         (restart (find 'continue (stopped-restarts stop) :key #'restart-name)))
+    (unless mode (refuse "bad-params" "How to step is into, over or out, not ~S" how))
+    (unless restart
+      (refuse "cannot-continue" "The stop ~D has no restart CONTINUE, so there is no step from it: choose another restart, return from a frame, or abort"
+              (stopped-id stop)))
+    (give-work stop id
+               (lambda (work)
+                 (begin-step stop mode)
+                 (leave-stop stop "step" work)
+                 (invoke-restart restart)))))

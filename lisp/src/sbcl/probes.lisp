@@ -1,0 +1,63 @@
+;;;; SBCL's internals that probes stand on (debug/probes.lisp): variables in scope, frame pointers, constants of code, functions replaced.
+
+(in-package :consort)
+
+(define-internal lexenv-variables :function "breakpoints" ("SB-C" "LEXENV-VARS"))
+(define-internal lambda-variable :type "breakpoints" ("SB-C" "LAMBDA-VAR"))
+(define-internal walker-variables :function "breakpoints in methods" ("SB-WALKER" "ENV-LEXICAL-VARIABLES"))
+(define-internal named-lambda-name :symbol "breakpoints" ("SB-INT" "NAMED-LAMBDA"))
+(define-internal truly-the-name :symbol "breakpoints" ("SB-EXT" "TRULY-THE"))
+(define-internal current-frame-pointer :macro "steps" ("SB-VM" "CURRENT-FP"))
+(define-internal integer-of-address :macro "steps" ("SB-SYS" "SAP-INT"))
+(define-internal address-at :macro "steps" ("SB-SYS" "SAP-REF-SAP"))
+
+(defun can-probe-p ()
+  "Whether this SBCL has what breakpoints and steps take."
+  (every #'internal-p '(lexenv-variables lambda-variable named-lambda-name current-frame-pointer integer-of-address address-at)))
+
+(defmacro caller-frame-pointer ()
+  "The frame pointer of who called the function that this stands in. The stack grows downwards: a caller's is the greater."
+  `(integer-of-address (address-at (current-frame-pointer) 0)))
+
+(defun sbcl-package-p (package)
+  (eql 0 (search "SB-" (package-name package))))
+
+(defun variables-in-scope (environment)
+  "The names of the lexical variables in ENVIRONMENT that a person may have written, innermost first."
+  (let ((names '()))
+    (flet ((note (name)
+             (when (and (symbolp name) (symbol-package name) (not (sbcl-package-p (symbol-package name))))
+               (pushnew name names))))
+      (when environment
+        (loop for (name . what) in (lexenv-variables environment)
+              when (typep what 'lambda-variable) do (note name))
+        (when (internal-p 'walker-variables) ; within the walk of a method's body by CLOS
+          (loop for entry in (handler-case (walker-variables environment) (error () '()))
+                do (note (if (consp entry) (first entry) entry)))))
+      (nreverse names))))
+
+(defun function-constants (function)
+  "The constants of the code that FUNCTION is part of; none where they cannot be read."
+  (let ((code (and function (code-of function))) (constants '()))
+    (when code
+      (handler-case (map-code-constants (lambda (constant) (push constant constants)) code)
+        (error () nil)))
+    constants))
+
+(defun exchange-function (name function)
+  "Have FUNCTION be the global function NAME, and the compiler think of it as before."
+  (let ((type (info :function :type name))
+        (origin (info :function :where-from name)))
+    (setf (fdefinition name) function)
+    (unless (or (eq origin :declared) (eq (info :function :where-from name) :declared))
+      (setf (info :function :type name) type
+            (info :function :where-from name) origin))
+    function))
+
+(defun note-same-place (form replacement)
+  "Have the compiler take REPLACEMENT, made of FORM, to be where FORM is."
+  (let ((paths (and (consp form) (consp replacement) (not (eq form replacement)) (boundp *source-paths*) (symbol-value *source-paths*))))
+    (when (hash-table-p paths)
+      (let ((path (gethash form paths)))
+        (when (and path (not (gethash replacement paths)))
+          (setf (gethash replacement paths) path))))))
