@@ -254,3 +254,110 @@ async fn the_stops_of_a_debugger_that_vanishes_are_aborted_after_a_while() {
     drop(session);
     house.close().await;
 }
+
+const SHOP: &str = "(in-package :cl-user)
+(defun price (item)
+  (let ((base (length item)))
+    (* base 3)))
+(defun total (items)
+  (let ((sum 0))
+    (dolist (item items)
+      (setf sum (+ sum
+                   (price item))))
+    (list :total sum)))
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn breakpoints_and_steps() {
+    let (house, session) = house().await;
+    let file = house.workspace.path().join("shop.lisp");
+    std::fs::write(&file, SHOP).unwrap();
+    house.eval(&format!("(load (compile-file {:?}))", file.to_str().unwrap())).await;
+    house.eval("(defvar *plain* #'price)").await;
+    let source = json!({"path": file});
+    let mut client = Client::connect(&session, PATIENCE);
+    client.begin().await;
+
+    let set = client.ask("setBreakpoints", json!({"source": source, "breakpoints": [{"line": 9}, {"line": 99}]})).await;
+    let set = &set["breakpoints"];
+    assert_eq!((&set[0]["verified"], &set[0]["line"], &set[0]["column"]), (&json!(true), &json!(9), &json!(20)));
+    assert_eq!((&set[1]["verified"], &set[1]["line"]), (&json!(false), &json!(99)));
+    let places = client.ask("breakpointLocations", json!({"source": source, "line": 3})).await;
+    assert_eq!(places["breakpoints"].as_array().unwrap().len(), 2);
+
+    let evaluation = client.send("evaluate", json!({"expression": "(total '(\"ab\" \"cde\"))"})).await;
+    let stopped = client.event("stopped").await;
+    assert_eq!((&stopped["reason"], &stopped["hitBreakpointIds"]), (&json!("breakpoint"), &json!([set[0]["id"]])));
+    let thread = stopped["threadId"].clone();
+    let in_thread = json!({"threadId": thread});
+    let frames = client.ask("stackTrace", in_thread.clone()).await["stackFrames"].clone();
+    let top = &frames[0];
+    assert_eq!(
+        (&top["line"], &top["column"], &top["endLine"], &top["endColumn"], &top["source"]["path"]),
+        (&json!(9), &json!(20), &json!(9), &json!(32), &json!(file))
+    );
+    let scopes = client.ask("scopes", json!({"frameId": top["id"]})).await["scopes"].clone();
+    let locals = client.ask("variables", json!({"variablesReference": scopes[0]["variablesReference"]})).await;
+    let locals: Vec<_> =
+        locals["variables"].as_array().unwrap().iter().map(|local| (&local["name"], &local["value"])).collect();
+    assert!(locals.contains(&(&json!("ITEM"), &json!("\"ab\""))), "{locals:?}");
+    let length = json!({"expression": "(length item)", "frameId": top["id"], "context": "watch"});
+    assert_eq!(client.ask("evaluate", length).await["result"], "2");
+
+    client.ask("next", in_thread.clone()).await;
+    client.event("continued").await;
+    let stepped = client.event("stopped").await;
+    assert_eq!((&stepped["reason"], &stepped["text"]), (&json!("step"), &json!("=> 6")));
+
+    // Replaced while it runs: the client is told, and what runs goes on without stops.
+    house.eval("(defun total (items) (list :new items))").await;
+    let changed = client.event("breakpoint").await;
+    assert_eq!((&changed["reason"], &changed["breakpoint"]["id"]), (&json!("changed"), &set[0]["id"]));
+    assert_eq!(changed["breakpoint"]["verified"], false);
+    client.ask("continue", in_thread).await;
+    assert_eq!(client.answer(evaluation).await["body"]["result"], "(:TOTAL 15)");
+    assert_eq!(house.values("(total 1)").await, ["(:NEW 1)"]);
+
+    let named = json!({"breakpoints": [{"name": "price", "condition": "(equal item \"c\")"}]});
+    assert_eq!(client.ask("setFunctionBreakpoints", named).await["breakpoints"][0]["line"], 3);
+    let evaluation = client.send("evaluate", json!({"expression": "(mapcar 'price '(\"ab\" \"c\"))"})).await;
+    let thread = client.event("stopped").await["threadId"].clone();
+    client.ask("stepIn", json!({"threadId": thread})).await;
+    let inside = client.event("stopped").await["threadId"].clone();
+    client.ask("stepOut", json!({"threadId": inside})).await;
+    assert_eq!(client.answer(evaluation).await["body"]["result"], "(6 3)");
+
+    // What a debugger sets is gone with it.
+    client.leave().await;
+    assert_eq!(house.values("(list (eq *plain* #'price) (length consort::*breakpoints*))").await, ["(T 0)"]);
+    drop(session);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn breakpoints_survive_a_restart_of_the_image() {
+    let (house, session) = house().await;
+    let file = house.workspace.path().join("shop.lisp");
+    std::fs::write(&file, SHOP).unwrap();
+    let load = format!("(load (compile-file {:?}))", file.to_str().unwrap());
+    let mut client = Client::connect(&session, PATIENCE);
+    client.begin().await;
+    let source = json!({"path": file});
+    // Set before the file is loaded: in force when it is.
+    let set = client.ask("setBreakpoints", json!({"source": source, "breakpoints": [{"line": 4}]})).await;
+    assert_eq!(set["breakpoints"][0]["verified"], false);
+    house.eval(&load).await;
+    assert_eq!(client.event("breakpoint").await["breakpoint"]["verified"], true);
+    soon(house.image.restart()).await.unwrap();
+    assert_eq!(client.event("breakpoint").await["breakpoint"]["verified"], false);
+    house.eval(&load).await;
+    assert_eq!(client.event("breakpoint").await["breakpoint"]["verified"], true);
+    let evaluation = client.send("evaluate", json!({"expression": "(price \"abc\")"})).await;
+    let stopped = client.event("stopped").await;
+    assert_eq!(stopped["hitBreakpointIds"], json!([set["breakpoints"][0]["id"]]));
+    client.ask("continue", json!({"threadId": stopped["threadId"]})).await;
+    assert_eq!(client.answer(evaluation).await["body"]["result"], "9");
+    client.leave().await;
+    drop(session);
+    house.close().await;
+}

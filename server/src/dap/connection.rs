@@ -2,6 +2,7 @@
 //! leaves.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::breakpoints::{self, Wanted};
 use super::handlers::Handlers;
 use super::outgoing::{self, Sender};
 use super::protocol::{Begin, Message, Request};
@@ -20,8 +22,8 @@ use super::sources::Evaluated;
 use super::variables::Things;
 use crate::framing::json::{Frame, Frames};
 use crate::ide::context::Backend as _;
-use crate::image::StopEvent;
 use crate::image::api::debug::{DebugAbort, DebugStops, Stop};
+use crate::image::{BreakpointsChanged, StopEvent};
 use crate::model::image::ImageState;
 use crate::session::{ClientId, ClientInfo, Frontend, Session};
 
@@ -45,6 +47,9 @@ pub(super) struct Connection {
     ready: AtomicBool,
     stops: Mutex<BTreeMap<u64, Stop>>,
     texts: Mutex<VecDeque<Evaluated>>,
+    pub(super) wanted: Mutex<Wanted>,
+    /// Held while breakpoints are set in the image.
+    pub(super) setting: tokio::sync::Mutex<()>,
     /// The texts of the client's evaluations that have not ended, in order; the first one runs.
     pub(super) evaluations: Mutex<VecDeque<Arc<str>>>,
 }
@@ -80,13 +85,19 @@ where
         ready: AtomicBool::new(false),
         stops: Mutex::default(),
         texts: Mutex::default(),
+        wanted: Mutex::default(),
+        setting: tokio::sync::Mutex::default(),
         evaluations: Mutex::default(),
     });
     let mut writer = JoinSet::new();
     writer.spawn(outgoing.write_to(write));
     let mut work = Handlers::new(out.clone());
+    // What sets breakpoints again.
+    let mut again = JoinSet::new();
     connection.catch_up().await;
     let mut frames = Frames::new(read);
+    let mut image = connection.session.watch_image();
+    image.mark_unchanged();
     loop {
         tokio::select! {
             frame = frames.next() => match frame {
@@ -101,11 +112,25 @@ where
                 Ok(Some(Frame::Malformed(why))) => connection.say(&format!("A message was dropped: {why}\n")),
                 Ok(None) | Err(_) => break,
             },
-            event = events.recv() => connection.on_stop_event(event).await,
+            event = events.recv() => {
+                match &event {
+                    Ok(StopEvent::Breakpoints(changed)) => connection.set_again(changed, &mut again),
+                    Err(broadcast::error::RecvError::Lagged(_)) => connection.set_all_again(&mut again),
+                    _ => {}
+                }
+                connection.on_stop_event(event).await;
+            }
+            Ok(()) = image.changed() => {
+                if matches!(*image.borrow_and_update(), ImageState::Ready { .. }) {
+                    connection.set_all_again(&mut again);
+                }
+            }
+            Some(_) = again.join_next(), if !again.is_empty() => {}
             () = work.reap() => {}
             () = out.closed() => break,
         }
     }
+    again.shutdown().await;
     connection.leave(&mut events, &mut work, abandoned).await;
     drop((work, out));
     // The last sender is gone, so the writer ends when it has written what was said, unless the
@@ -141,6 +166,24 @@ impl Connection {
         self.event("output", json!({"category": "console", "output": text}));
     }
 
+    /// The name under which the client's breakpoints are set.
+    pub(super) fn owner(&self) -> String {
+        self.own.clone()
+    }
+
+    /// Has the client's breakpoints among `changed` set again.
+    fn set_again(self: &Arc<Self>, changed: &BreakpointsChanged, again: &mut JoinSet<()>) {
+        for one in changed.changed.iter().filter(|one| one.owner == self.own) {
+            let (connection, file) = (self.clone(), PathBuf::from(&one.file));
+            again.spawn(async move { breakpoints::set_again(&connection, Some(&file)).await });
+        }
+    }
+
+    fn set_all_again(self: &Arc<Self>, again: &mut JoinSet<()>) {
+        let connection = self.clone();
+        again.spawn(async move { breakpoints::set_again(&connection, None).await });
+    }
+
     /// Takes note of the stops that there are.
     async fn catch_up(&self) {
         if matches!(self.session.image_state(), ImageState::Ready { .. })
@@ -163,13 +206,21 @@ impl Connection {
         let (reason, description) = match stop.reason.as_str() {
             "error" => ("exception", "Stopped at an error"),
             "pause" => ("pause", "Paused"),
+            "breakpoint" => ("breakpoint", "Stopped at a breakpoint"),
+            "step" => ("step", "Stopped after a step"),
             _ => ("breakpoint", "Stopped at a break"),
         };
         let text = stop.condition.as_ref().map(|condition| format!("{}: {}", condition.kind, condition.message));
+        let value = stop.at.as_ref().and_then(|at| at.value.as_ref()).map(|value| format!("=> {value}"));
         let thread = thread_of(stop);
-        let body = json!({
-            "reason": reason, "description": description, "text": text, "threadId": thread, "allThreadsStopped": false,
+        let mut body = json!({
+            "reason": reason, "description": description, "text": text.or(value), "threadId": thread,
+            "allThreadsStopped": false,
         });
+        if let Some(at) = &stop.at {
+            let ours = at.breakpoints.iter().filter(|hit| hit.owner == self.own);
+            body["hitBreakpointIds"] = ours.map(|hit| hit.id).collect();
+        }
         self.event("stopped", body);
     }
 
@@ -216,6 +267,16 @@ impl Connection {
         match event {
             Ok(StopEvent::Stopped(stop)) => self.stopped(*stop),
             Ok(StopEvent::Left(left)) => self.stop_left(left.stop),
+            Ok(StopEvent::Log(log)) if log.owner == self.own => {
+                let mut body = json!({"category": "console", "output": format!("{}\n", log.text)});
+                if let (Some(file), Some((line, column, ..))) = (&log.place.file, log.place.position) {
+                    body["source"] = json!({"path": file});
+                    body["line"] = json!(line);
+                    body["column"] = json!(column);
+                }
+                self.event("output", body);
+            }
+            Ok(StopEvent::Log(_) | StopEvent::Breakpoints(_)) => {}
             Err(broadcast::error::RecvError::Lagged(missed)) => self.catch_up_after(missed).await,
             // The sender lives as long as the session's image.
             Err(broadcast::error::RecvError::Closed) => {}
@@ -263,6 +324,7 @@ impl Connection {
         abandoned: Duration,
     ) {
         self.ready.store(false, Ordering::SeqCst);
+        breakpoints::clear(&self).await;
         let deadline = Instant::now() + abandoned;
         while self.own_stop().is_some() && !lock(&self.evaluations).is_empty() {
             tokio::select! {

@@ -4,6 +4,7 @@
 //! is not ended by a debugger that leaves: its stops wait for a while, and are then aborted with
 //! the report that an evaluation has which does not stop.
 
+mod breakpoints;
 mod connection;
 mod handlers;
 mod outgoing;

@@ -1,5 +1,7 @@
 //! The messages of the Debug Adapter Protocol, as far as they are used.
 
+use std::path::PathBuf;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -118,6 +120,39 @@ pub(super) struct InvokeRestart {
     pub(super) input: Option<String>,
 }
 
+/// The file of a request.
+#[derive(Debug, Deserialize)]
+pub(super) struct Source {
+    pub(super) path: Option<PathBuf>,
+}
+
+/// A breakpoint of `setBreakpoints` or `setFunctionBreakpoints`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SourceBreakpoint {
+    pub(super) line: Option<usize>,
+    pub(super) column: Option<usize>,
+    pub(super) name: Option<String>,
+    pub(super) condition: Option<String>,
+    pub(super) hit_condition: Option<String>,
+    pub(super) log_message: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SetBreakpoints {
+    pub(super) source: Option<Source>,
+    #[serde(default)]
+    pub(super) breakpoints: Vec<SourceBreakpoint>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BreakpointLocations {
+    pub(super) source: Source,
+    pub(super) line: usize,
+    pub(super) end_line: Option<usize>,
+}
+
 /// The answer to `initialize`.
 pub(super) fn capabilities() -> Value {
     json!({
@@ -127,6 +162,11 @@ pub(super) fn capabilities() -> Value {
         "supportsRestartFrame": true,
         "supportsTerminateRequest": true,
         "supportsDelayedStackTraceLoading": true,
+        "supportsConditionalBreakpoints": true,
+        "supportsHitConditionalBreakpoints": true,
+        "supportsLogPoints": true,
+        "supportsFunctionBreakpoints": true,
+        "supportsBreakpointLocationsRequest": true,
     })
 }
 

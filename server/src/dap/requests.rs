@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::breakpoints;
 use super::connection::{Connection, lock, thread_of};
 use super::protocol::{
     self, Begin, Evaluate, InFrame, InThread, InvokeRestart, Request, SourceOf, StackTrace, Variables,
@@ -14,8 +15,8 @@ use super::sources;
 use super::variables::{self, Thing};
 use crate::ide::context::Backend as _;
 use crate::image::api::debug::{
-    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame, Done,
-    Inspect, Stop,
+    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
+    DebugStep, Done, Inspect, Stop,
 };
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
@@ -40,7 +41,11 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
             Ok(json!({}))
         }
         "configurationDone" | "setExceptionBreakpoints" => Ok(json!({})),
-        "setBreakpoints" | "setFunctionBreakpoints" => Ok(no_breakpoints(&request.arguments)),
+        "setBreakpoints" | "setFunctionBreakpoints" => breakpoints::set(connection, arguments(request)?).await,
+        "breakpointLocations" => breakpoints::locations(connection, arguments(request)?).await,
+        "next" => step(connection, arguments(request)?, "over").await,
+        "stepIn" => step(connection, arguments(request)?, "into").await,
+        "stepOut" => step(connection, arguments(request)?, "out").await,
         "threads" => threads(connection).await,
         "stackTrace" => stack_trace(connection, arguments(request)?).await,
         "scopes" => scopes(connection, &arguments(request)?),
@@ -87,10 +92,9 @@ fn text(error: ImageError) -> String {
     error.to_string()
 }
 
-fn no_breakpoints(arguments: &Value) -> Value {
-    let wanted = arguments["breakpoints"].as_array().map_or(0, Vec::len);
-    let none = json!({"verified": false, "message": "Consort has no breakpoints yet: write (break) into the code."});
-    json!({"breakpoints": vec![none; wanted]})
+async fn step(connection: &Connection, wanted: InThread, how: &'static str) -> Answer {
+    let stop = connection.stop_in(wanted.thread_id)?.number;
+    left(connection.session.at_stop(DebugStep { stop, how }).await)
 }
 
 async fn threads(connection: &Connection) -> Answer {

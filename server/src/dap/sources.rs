@@ -27,6 +27,11 @@ pub(super) async fn place(place: Option<&Place>, texts: &[Evaluated]) -> Value {
         if place.changed {
             source["origin"] = json!("changed since it was loaded");
         }
+        if let Some((line, column, end_line, end_column)) = place.position {
+            return json!({
+                "source": source, "line": line, "column": column, "endLine": end_line, "endColumn": end_column,
+            });
+        }
         let span = place.span.or(place.offset.map(|at| (at, at)));
         let (Some(span), Some(text)) = (span, text_of(file).await) else {
             return json!({"source": source, "line": 1, "column": 1});

@@ -361,6 +361,10 @@ impl Link {
             "heap" => volunteer(Volunteered::Heap(serde_json::from_slice(line)?)),
             "stopped" => volunteer(Volunteered::Stop(StopEvent::Stopped(serde_json::from_slice(line)?))),
             "stop-left" => volunteer(Volunteered::Stop(StopEvent::Left(serde_json::from_slice(line)?))),
+            "breakpoints-changed" => {
+                volunteer(Volunteered::Stop(StopEvent::Breakpoints(serde_json::from_slice(line)?)))
+            }
+            "breakpoint-log" => volunteer(Volunteered::Stop(StopEvent::Log(serde_json::from_slice(line)?))),
             "output" | "progress" | "copy" => {
                 let mut table = lock(&self.table);
                 let pending = id.and_then(|id| table.pending.get_mut(&id));

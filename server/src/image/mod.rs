@@ -29,4 +29,4 @@ mod turns;
 pub use handle::Image;
 pub use plan::Replay;
 pub use program::find_program;
-pub use stops::{StopEvent, StopLeft};
+pub use stops::{BreakpointsChanged, OfFile, StopEvent, StopLeft};

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
-use super::api::debug::Stop;
+use super::api::debug::{BreakpointLog, Stop};
 
 /// The number of events that a slow receiver may be behind.
 pub(crate) const BEHIND: usize = 1024;
@@ -23,6 +23,26 @@ pub enum StopEvent {
     Stopped(Box<Stop>),
     /// A stop was left.
     Left(StopLeft),
+    /// Breakpoints are not in force any more, or may be now: they are to be set again.
+    Breakpoints(BreakpointsChanged),
+    /// A breakpoint that only logs was passed.
+    Log(BreakpointLog),
+}
+
+/// `breakpoints-changed`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct BreakpointsChanged {
+    /// The breakpoints that changed, by owner and file.
+    pub changed: Vec<OfFile>,
+}
+
+/// The breakpoints of an owner in a file.
+#[derive(Debug, Clone, Deserialize)]
+pub struct OfFile {
+    /// The owner.
+    pub owner: String,
+    /// The file; empty for breakpoints at functions.
+    pub file: String,
 }
 
 /// `stop-left`.
@@ -42,6 +62,7 @@ impl StopEvent {
         let id = match self {
             StopEvent::Stopped(stop) => &stop.evaluation,
             StopEvent::Left(left) => &left.evaluation,
+            StopEvent::Breakpoints(_) | StopEvent::Log(_) => return false,
         };
         id.as_u64() == Some(evaluation)
     }
@@ -81,6 +102,7 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Vec<Stop>>>>(
             Ok(event) if !event.of(evaluation) => {}
             Ok(StopEvent::Stopped(stop)) => drop(stops.insert(stop.number)),
             Ok(StopEvent::Left(left)) => drop(stops.remove(&left.stop)),
+            Ok(StopEvent::Breakpoints(_) | StopEvent::Log(_)) => {}
             Err(broadcast::error::RecvError::Lagged(_)) => {
                 let there = tokio::select! {
                     biased;
@@ -119,6 +141,7 @@ mod tests {
             condition: None,
             restarts: Vec::new(),
             holds: Vec::new(),
+            at: None,
             frames: 0,
             more_frames: false,
         }

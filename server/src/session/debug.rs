@@ -1,6 +1,6 @@
 //! Stopped programs, for front ends.
 
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use super::Session;
 use crate::image::StopEvent;
@@ -22,6 +22,16 @@ impl Session {
             return Ok(Vec::new());
         }
         Ok(self.inner.image.facts().await?.running)
+    }
+
+    /// Returns the image's state, to wait on.
+    pub fn watch_image(&self) -> watch::Receiver<ImageState> {
+        self.inner.image.watch()
+    }
+
+    /// Runs an operation that sets breakpoints: it takes as long as the user's macros take.
+    pub async fn set_breakpoints<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
+        self.inner.image.at_stop(&operation).await
     }
 
     /// Runs an operation that a stopped thread serves; the image limits its time. Dropping the

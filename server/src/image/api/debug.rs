@@ -25,7 +25,7 @@ pub struct Stop {
     pub level: u32,
     /// The stop around this one on the same stack.
     pub parent: Option<u64>,
-    /// `error`, `break` or `pause`.
+    /// `error`, `break`, `pause`, `breakpoint` or `step`.
     pub reason: String,
     /// `waiting` or `busy`.
     pub state: String,
@@ -35,10 +35,88 @@ pub struct Stop {
     pub restarts: Vec<Restart>,
     /// The locks of the runtime that others wait for meanwhile.
     pub holds: Vec<String>,
+    /// The probe that the program is at, with reason `breakpoint` or `step`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Moment>,
     /// The number of frames that can be looked at.
     pub frames: usize,
     /// True if the stack has more frames than that.
     pub more_frames: bool,
+}
+
+/// A form with a probe, before or after which a program stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// True if the form has just given its value.
+    pub after: bool,
+    /// That value, in one bounded line.
+    pub value: Option<String>,
+    /// The breakpoints that were hit.
+    pub breakpoints: Vec<BreakpointName>,
+    /// The place of the form.
+    #[serde(flatten)]
+    pub place: Place,
+}
+
+/// A breakpoint, as its owner called it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BreakpointName {
+    /// The owner.
+    pub owner: String,
+    /// The number that the owner gave.
+    pub id: u64,
+}
+
+/// `breakpoint-log`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct BreakpointLog {
+    /// The owner of the breakpoint.
+    pub owner: String,
+    /// The number that the owner gave.
+    pub id: u64,
+    /// The text.
+    pub text: String,
+    /// The place of the breakpoint.
+    pub place: Place,
+}
+
+/// A breakpoint that is wanted: `line` or `name`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Point {
+    /// The number that its owner gives it.
+    pub id: u64,
+    /// The line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// The column, from 1, in UTF-16 code units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    /// The function's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The condition, a form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// The hits that count: `5`, `> 5`, `% 5`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hit: Option<String>,
+    /// The message to log instead of stopping, with `{form}` in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+}
+
+/// What became of a point.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Verified {
+    /// True if the breakpoint is in force.
+    #[serde(default)]
+    pub verified: bool,
+    /// The reason why it is not.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// The place where it really is.
+    #[serde(flatten)]
+    pub place: Place,
 }
 
 /// A condition.
@@ -86,6 +164,10 @@ pub struct Place {
     /// The exact form, in characters of the file, or of the evaluation's text.
     #[serde(default)]
     pub span: Option<(usize, usize)>,
+    /// The line and column where the form begins and those where it ends, from 1, in UTF-16 code
+    /// units, in the text in which breakpoints were set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<(usize, usize, usize, usize)>,
     /// The request whose text has the form.
     #[serde(default)]
     pub evaluation: Option<Json>,
@@ -261,6 +343,58 @@ operation!(
     Done
 );
 operation!(
+    /// `debug-step`.
+    DebugStep {
+        /// The stop.
+        stop: u64,
+        /// `into`, `over` or `out`.
+        how: &'static str,
+    },
+    "debug-step",
+    Done
+);
+operation!(
+    /// `debug-breakpoints`.
+    DebugBreakpoints {
+        /// Whose breakpoints are set.
+        owner: String,
+        /// The file.
+        file: PathBuf,
+        /// The file's text as it is now.
+        text: String,
+        /// All of the owner's breakpoints in the file.
+        points: Vec<Point>,
+    },
+    "debug-breakpoints",
+    Breakpoints
+);
+operation!(
+    /// `debug-function-breakpoints`.
+    DebugFunctionBreakpoints {
+        /// Whose breakpoints are set.
+        owner: String,
+        /// All of the owner's breakpoints at functions.
+        points: Vec<Point>,
+    },
+    "debug-function-breakpoints",
+    Breakpoints
+);
+operation!(
+    /// `debug-breakpoint-locations`.
+    DebugBreakpointLocations {
+        /// The file.
+        file: PathBuf,
+        /// The file's text as it is now.
+        text: String,
+        /// The first line, from 1.
+        line: usize,
+        /// The last line.
+        end_line: usize,
+    },
+    "debug-breakpoint-locations",
+    Breakpoints
+);
+operation!(
     /// `debug-pause`.
     DebugPause {
         /// The evaluation's request.
@@ -282,6 +416,13 @@ operation!(
     "inspect",
     Inspected
 );
+
+/// What became of breakpoints, or places where there can be some.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Breakpoints {
+    /// An entry for each point, in order.
+    pub breakpoints: Vec<Verified>,
+}
 
 /// The answer to `debug-stops`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

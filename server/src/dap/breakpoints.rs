@@ -1,0 +1,192 @@
+//! The breakpoints of one client: set in the image, again when the image or a definition changed,
+//! and what the client is told of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::connection::{Connection, lock};
+use super::protocol::{BreakpointLocations, SetBreakpoints, SourceBreakpoint};
+use crate::image::api::debug::{
+    Breakpoints, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,
+};
+use crate::model::image::{ImageError, ImageState};
+
+const NOT_RUNNING: &str = "The Lisp image is not running: the breakpoint is set when it is.";
+
+/// What a client wants, and what it was told; the file of breakpoints at functions is empty.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    last: u64,
+    files: BTreeMap<PathBuf, Vec<(Point, Value)>>,
+}
+
+impl Wanted {
+    /// Replaces what is wanted in a file. A breakpoint that was wanted before keeps its number.
+    fn replace(&mut self, file: &Path, wanted: Vec<SourceBreakpoint>) -> Vec<Point> {
+        let mut before = self.files.remove(file).unwrap_or_default();
+        let mut points = Vec::new();
+        for one in wanted {
+            let SourceBreakpoint { line, column, name, condition, hit_condition: hit, log_message: log } = one;
+            let mut point = Point { id: 0, line, column, name, condition, hit, log };
+            let known = before.iter().position(|(known, _)| Point { id: 0, ..known.clone() } == point);
+            point.id = known.map_or_else(
+                || {
+                    self.last += 1;
+                    self.last
+                },
+                |at| before.swap_remove(at).0.id,
+            );
+            points.push(point);
+        }
+        if !points.is_empty() {
+            self.files.insert(file.to_owned(), points.iter().map(|point| (point.clone(), Value::Null)).collect());
+        }
+        points
+    }
+}
+
+/// Sets the breakpoints of a file, or those at functions; the answer to the client.
+pub(super) async fn set(connection: &Connection, wanted: SetBreakpoints) -> Result<Value, String> {
+    let file = match wanted.source {
+        None => PathBuf::new(),
+        Some(source) => source.path.ok_or("There are breakpoints only in files.")?,
+    };
+    let _turn = connection.setting.lock().await;
+    let points = lock(&connection.wanted).replace(&file, wanted.breakpoints);
+    let answers = apply(connection, &file, points).await;
+    let shown: Vec<Value> = answers.into_iter().map(|(_, shown)| shown).collect();
+    Ok(json!({ "breakpoints": shown }))
+}
+
+/// Sets breakpoints in the image, and remembers what the client is told of each.
+async fn apply(connection: &Connection, file: &Path, points: Vec<Point>) -> Vec<(Point, Value)> {
+    let verified = match send(connection, file, points.clone()).await {
+        Ok(answer) => answer.breakpoints,
+        Err(error) => {
+            let running = matches!(connection.session.image_state(), ImageState::Ready { .. });
+            let message = Some(if running { error.to_string() } else { NOT_RUNNING.to_owned() });
+            vec![Verified { message, ..Verified::default() }; points.len()]
+        }
+    };
+    let answers: Vec<_> = points.into_iter().zip(verified).map(|(point, one)| shown(file, point, &one)).collect();
+    if let Some(known) = lock(&connection.wanted).files.get_mut(file) {
+        known.clone_from(&answers);
+    }
+    answers
+}
+
+async fn send(connection: &Connection, file: &Path, points: Vec<Point>) -> Result<Breakpoints, ImageError> {
+    if !matches!(connection.session.image_state(), ImageState::Ready { .. }) {
+        return Err(ImageError::Unavailable(NOT_RUNNING.into()));
+    }
+    let owner = connection.owner();
+    if file.as_os_str().is_empty() {
+        return connection.session.set_breakpoints(DebugFunctionBreakpoints { owner, points }).await;
+    }
+    let text = if points.is_empty() { String::new() } else { text_of(connection, file).await };
+    connection.session.set_breakpoints(DebugBreakpoints { owner, file: file.to_owned(), text, points }).await
+}
+
+/// The text that an editor has open, else the file's; empty when there is none.
+async fn text_of(connection: &Connection, file: &Path) -> String {
+    let mut texts = connection.session.context(connection.client).await.texts().await;
+    texts.get(file).await.map_or_else(String::new, |text| text.document.text().to_string())
+}
+
+fn shown(file: &Path, point: Point, verified: &Verified) -> (Point, Value) {
+    let mut shown = json!({"id": point.id, "verified": verified.verified});
+    if let Some(message) = &verified.message {
+        shown["message"] = json!(message);
+    }
+    let file = if file.as_os_str().is_empty() { verified.place.file.as_deref() } else { Some(file) };
+    if let Some(file) = file {
+        shown["source"] = json!({"name": file.file_name().map(|name| name.to_string_lossy()), "path": file});
+    }
+    if let Some((line, column, end_line, end_column)) = verified.place.position {
+        shown["line"] = json!(line);
+        shown["column"] = json!(column);
+        shown["endLine"] = json!(end_line);
+        shown["endColumn"] = json!(end_column);
+    } else if let Some(line) = point.line {
+        shown["line"] = json!(line);
+    }
+    (point, shown)
+}
+
+/// Sets breakpoints again, of one file or of all, and tells the client of those that are not as
+/// it was told.
+pub(super) async fn set_again(connection: &Connection, only: Option<&Path>) {
+    let _turn = connection.setting.lock().await;
+    let known = lock(&connection.wanted).files.clone();
+    for (file, before) in known {
+        if only.is_some_and(|only| only != file) {
+            continue;
+        }
+        let points = before.iter().map(|(point, _)| point.clone()).collect();
+        let now = apply(connection, &file, points).await;
+        for ((_, old), (_, new)) in before.into_iter().zip(now) {
+            if old != new {
+                connection.event("breakpoint", json!({"reason": "changed", "breakpoint": new}));
+            }
+        }
+    }
+}
+
+/// Takes all of the client's breakpoints out.
+pub(super) async fn clear(connection: &Connection) {
+    let _turn = connection.setting.lock().await;
+    let files = std::mem::take(&mut lock(&connection.wanted).files);
+    for file in files.keys() {
+        if let Err(error) = send(connection, file, Vec::new()).await {
+            tracing::debug!(%error, "breakpoints of a debugger that left were not taken out");
+        }
+    }
+}
+
+/// The places in some lines where there can be breakpoints.
+pub(super) async fn locations(connection: &Connection, wanted: BreakpointLocations) -> Result<Value, String> {
+    let file = wanted.source.path.ok_or("There are breakpoints only in files.")?;
+    if !matches!(connection.session.image_state(), ImageState::Ready { .. }) {
+        return Ok(json!({"breakpoints": []}));
+    }
+    let text = text_of(connection, &file).await;
+    let (line, end_line) = (wanted.line, wanted.end_line.unwrap_or(wanted.line));
+    let _turn = connection.setting.lock().await;
+    let operation = DebugBreakpointLocations { file, text, line, end_line };
+    let places = connection.session.set_breakpoints(operation).await.map_err(|error| error.to_string())?;
+    let places = places.breakpoints.into_iter().filter_map(|one| one.place.position);
+    let places = places.map(|(line, column, end_line, end_column)| {
+        json!({"line": line, "column": column, "endLine": end_line, "endColumn": end_column})
+    });
+    Ok(json!({"breakpoints": places.collect::<Vec<_>>()}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(line: usize, condition: Option<&str>) -> SourceBreakpoint {
+        let condition = condition.map(str::to_owned);
+        SourceBreakpoint {
+            line: Some(line),
+            column: None,
+            name: None,
+            condition,
+            hit_condition: None,
+            log_message: None,
+        }
+    }
+
+    #[test]
+    fn a_breakpoint_keeps_its_number() {
+        let mut wanted = Wanted::default();
+        let file = Path::new("/a.lisp");
+        let ids = |points: Vec<Point>| points.into_iter().map(|point| point.id).collect::<Vec<_>>();
+        assert_eq!(ids(wanted.replace(file, vec![at(3, None), at(5, None)])), [1, 2]);
+        assert_eq!(ids(wanted.replace(file, vec![at(4, None), at(5, None), at(3, Some("t"))])), [3, 2, 4]);
+        assert_eq!(ids(wanted.replace(file, Vec::new())), [0; 0]);
+        assert!(wanted.files.is_empty());
+    }
+}
