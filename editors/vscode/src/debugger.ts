@@ -22,7 +22,7 @@ const ATTACH: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name:
 interface Said {
   type?: string
   event?: string
-  body?: { threadId?: number; text?: string | null; description?: string }
+  body?: { threadId?: number; reason?: string; text?: string | null; description?: string; hitBreakpointIds?: number[] }
 }
 
 export class Debugger implements vscode.Disposable {
@@ -119,7 +119,9 @@ export class Debugger implements vscode.Disposable {
         if (event === 'continued') this.stops.continued(session.id, body.threadId)
         if (event !== 'stopped') return
         const { stop, first } = this.stops.stopped(session.id, body.threadId)
-        if (first) void this.tell(stop, stopText(body.text ?? undefined, body.description)).catch(complain)
+        // At a breakpoint or after a step, VS Code's own views and keys are what is wanted.
+        const expected = body.reason === 'step' || body.hitBreakpointIds !== undefined
+        if (first && !expected) void this.tell(stop, stopText(body.text ?? undefined, body.description)).catch(complain)
       },
       onWillStopSession: ended,
       onExit: ended,

@@ -11,6 +11,7 @@ interface Manifest {
     keybindings: { command: string; key: string; when?: string }[]
     menus: Record<string, { command: string; when?: string }[]>
     languages: { id: string; extensions: string[] }[]
+    breakpoints: { language: string }[]
     debuggers: { type: string; languages: string[]; initialConfigurations: { type: string; request: string; evaluate?: string }[]; configurationAttributes: { launch: { properties: { evaluate: { enum: string[] } } } } }[]
     walkthroughs: { steps: { media: { markdown: string } }[] }[]
   }
@@ -89,8 +90,8 @@ test('the debugger of the manifest is the one that is registered, for the same l
     assert.equal(type, own?.type)
     assert.ok(evaluate === undefined || values.includes(evaluate), evaluate)
   }
-  // A gutter without breakpoints: there are none yet.
-  assert.ok(!('breakpoints' in contributes))
+  // Where there is a debugger there are breakpoints.
+  assert.deepEqual(contributes.breakpoints.map(({ language }) => language), own?.languages)
 })
 
 test('a debugger is refused in a folder that is not trusted, before the program is looked for', () => {

@@ -79,4 +79,29 @@ export default async function ({ workbench, page, step }) {
     await workbench.until('the value in the debug console', async () => (await console()).includes('(:F5 42)'))
     await over()
   })
+
+  await step('a breakpoint stops the program, a step shows what the form gave, and the program goes on', async () => {
+    await workbench.scratch('(defun triple (x)\n  (let ((y (* 3 x)))\n    (list y (1+ y))))\n\n(triple 14)\n')
+    await workbench.evaluate('scratch.lisp', '(list y (1+ y))', 'TRIPLE')
+    await page.keyboard.press('F9')
+    await workbench.cursor('scratch.lisp', '(triple 14)')
+    await page.keyboard.press('F5')
+    await workbench.until('the call stack', async () => {
+      await page.keyboard.press('Control+Shift+d')
+      return workbench.soon(() => frames.filter({ hasText: 'TRIPLE' }).first().isVisible())
+    })
+    const variables = page.locator('.debug-variables')
+    await variables.filter({ hasText: /Y\s*=?\s*42/ }).waitFor()
+    // No notification of a stop that was asked for.
+    assert.equal(await page.locator('.notification-toast', { hasText: 'breakpoint' }).count(), 0)
+    await page.keyboard.press('F10')
+    await page.locator('.debug-call-stack', { hasText: 'Stopped after a step' }).waitFor()
+    await page.keyboard.press('F10')
+    await variables.filter({ hasText: /=>\s*=?\s*43/ }).waitFor()
+    await workbench.picture('17-step-dark')
+    await page.keyboard.press('F5')
+    await workbench.until('the value in the debug console', async () => (await console()).includes('(42 43)'))
+    await over()
+    await workbench.probe.execute('workbench.debug.viewlet.action.removeAllBreakpoints')
+  })
 }
