@@ -128,6 +128,8 @@
                   "used/second.lisp" "(defpackage :second-one (:use :cl) (:export #:f)) (in-package :second-one)
                                       (eval-when (:compile-toplevel) (when (find-symbol \"FIRST-COMPILED\" :keyword) (error \"compiled again\")))
                                       (defun f () 1)"
+                  "fourth.asd" "(defsystem \"fourth\" :depends-on (\"first\") :components ((:file \"fourth\")))"
+                  "fourth.lisp" "(defpackage :fourth-one (:use :cl :first-one)) (in-package :fourth-one) (defun g () (nowhere))"
                   "third.asd" "(defsystem \"third\" :depends-on ((:version \"first\" \"1.1\") \"second\") :components ((:file \"third\")))"
                   "third.lisp" "(defpackage :third-one (:use :cl :second-one)) (in-package :third-one) (defun g () (f) (nowhere))")
      (let ((asdf:*central-registry* (list (uiop:ensure-directory-pathname (in-root "used/")))))
@@ -136,7 +138,12 @@
        (handler-bind ((warning #'muffle-warning)) (asdf:load-system "second"))
        (intern "FIRST-COMPILED" :keyword)
        (expect (equal (codes-told (check-tree (in-root "third.asd"))) '("third.lisp undefined-function"))
-               (format nil "it is not compiled again: ~S" (codes-told (check-tree (in-root "third.asd")))))))))
+               (format nil "it is not compiled again: ~S" (codes-told (check-tree (in-root "third.asd")))))
+       ;; Not loaded, with fasls where only ASDF's configuration says.
+       (asdf:clear-system "first")
+       (let ((told (codes-told (check-lines "" :runner 'check-system-in-copy :asd-files (list (in-root "fourth.asd")) :read (list (in-root "used/"))
+                                               :more (list "asd" (in-root "fourth.asd"))))))
+         (expect (equal told '("fourth.lisp undefined-function")) (format nil "the fasls of the person are read: ~S" told)))))))
 
 ;;; A newer ASDF among the installed systems
 

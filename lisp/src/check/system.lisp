@@ -5,6 +5,8 @@
 
 (defun redirect-asdf (scratch)
   "Have ASDF put what it compiles below SCRATCH."
+  (asdf:ensure-output-translations)
+  (setf *persons-translations* (asdf/output-translations::output-translations))
   (asdf:initialize-output-translations
    `(:output-translations (t (,scratch "asdf" :implementation :**/ :*.*.*)) :ignore-inherited-configuration :disable-cache)))
 
@@ -233,17 +235,20 @@ fasl, or NIL, and whether it was compiled."
 
 (defun call-with-the-persons-fasls (function)
   "Call FUNCTION where ASDF has fasls as the person configured it, to read them."
-  (let ((mine (asdf/output-translations::output-translations)))
-    (unwind-protect (progn (asdf:clear-output-translations)
-                           (asdf:initialize-output-translations)
+  (let ((ours (asdf/output-translations::output-translations)))
+    (unwind-protect (progn (setf (asdf/output-translations::output-translations) *persons-translations*)
                            (funcall function))
-      (setf (asdf/output-translations::output-translations) mine))))
+      (setf (asdf/output-translations::output-translations) ours))))
 
 (defun compiles-something-p (system)
   "Whether loading SYSTEM would compile."
   (let ((make-plan (find-symbol "MAKE-PLAN" "ASDF")) (plan-actions (find-symbol "PLAN-ACTIONS" "ASDF")))
     (or (null make-plan) (null plan-actions)
-        (some (lambda (action) (typep (car action) 'asdf:compile-op))
+        (some (lambda (action)
+                (destructuring-bind (operation . component) action
+                  ;; Of a system or module it is nothing but the sum of its parts', and always to be done.
+                  (not (or (typep component 'asdf:parent-component)
+                           (typep operation '(or asdf:load-op asdf:prepare-op))))))
               (funcall plan-actions (funcall make-plan nil (asdf:make-operation 'asdf:load-op) system))))))
 
 (defun load-dependency (dependency)

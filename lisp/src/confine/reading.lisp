@@ -122,6 +122,18 @@ encoding of file names is left out."
          (ignore-errors (real-name (uiop:xdg-data-home "common-lisp/")))
          (ignore-errors (real-name (uiop:xdg-config-home "common-lisp/"))))))
 
+(sb-ext:defglobal *persons-translations* '() "In a copy: where the person has ASDF put fasls, as ASDF keeps it.")
+
+(defun directories-of-fasls ()
+  "Where the person has ASDF put fasls. Not a home directory, nor one above it."
+  (let ((homes (home-directories)))
+    (loop for (nil place) in (coerce *persons-translations* 'list)
+          for directory = (and (pathnamep place)
+                               (ignore-errors (real-name (make-pathname :name nil :type nil :version nil :defaults place
+                                                                        :directory (subseq-before-wild (pathname-directory place))))))
+          unless (or (null directory) (some (lambda (home) (beneath-p home directory)) homes))
+            collect directory)))
+
 (defun directories-of-text (params)
   "Where the file, or the files and the definitions of systems, that PARAMS name are. Of a home directory, or one above it, only the files."
   (let ((homes (home-directories))
@@ -146,6 +158,7 @@ encoding of file names is left out."
                                           (below-home *read-of-home*)
                                           (directories-of-lisp)
                                           (directories-of-systems)
+                                          (directories-of-fasls)
                                           (directories-of-text params)))
        (below-home *never-read*)))))
 
