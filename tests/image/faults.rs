@@ -241,6 +241,18 @@ async fn a_system_that_the_image_dies_of_is_left_out() {
     house.close().await;
 }
 
+/// Code that nothing but the end of the image stops, once it has set `*kept*`.
+const UNSTOPPABLE: &str = "(sb-sys:without-interrupts (setf cl-user::*kept* 3) (loop))";
+
+/// Waits until an evaluation has set `*kept*` to the value.
+async fn has_set(house: &House, value: &str) {
+    comes("the evaluation's effect", async || {
+        let kept = soon(house.image.eval(params("other", "cl-user::*kept*", AMPLE), None)).await.unwrap();
+        (kept.values[0].text == value).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dropped_evaluation_stops_and_its_session_goes_on_with_its_state() {
     let mut house = House::new();
@@ -256,11 +268,7 @@ async fn a_dropped_evaluation_stops_and_its_session_goes_on_with_its_state() {
     let running =
         tokio::spawn(async move { image.eval(params("test", "(loop (setf cl-user::*kept* 2))", AMPLE), None).await });
     house.runs(1).await;
-    comes("the evaluation's effect", async || {
-        let kept = soon(house.image.eval(params("other", "cl-user::*kept*", AMPLE), None)).await.unwrap();
-        (kept.values[0].text == "2").then_some(())
-    })
-    .await;
+    has_set(&house, "2").await;
     running.abort();
     assert_eq!(house.values("(package-name *package*)").await, ["\"MINE\""]);
     assert_eq!(house.values("cl-user::*kept*").await, ["2"]);
@@ -268,11 +276,9 @@ async fn a_dropped_evaluation_stops_and_its_session_goes_on_with_its_state() {
     assert_eq!(house.ready().await, pid);
     // One that cannot be stopped is ended without anybody waiting for it.
     let image = house.image.clone();
-    let running =
-        tokio::spawn(
-            async move { image.eval(params("test", "(sb-sys:without-interrupts (loop))", AMPLE), None).await },
-        );
-    house.runs(1).await;
+    let running = tokio::spawn(async move { image.eval(params("test", UNSTOPPABLE, AMPLE), None).await });
+    // An evaluation that only begins can still be stopped.
+    has_set(&house, "3").await;
     running.abort();
     let (why, ..) = restored(&mut house).await;
     assert!(why.contains("cancelled"), "{why}");
