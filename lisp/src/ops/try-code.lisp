@@ -33,7 +33,8 @@
 (defun code-in-copy (params code package)
   "The JSON of EvalOutcome for CODE in PACKAGE, that of the session of PARAMS where it is NIL; and the words about what was refused, or NIL."
   (outcome-in-copy params #'settings-of-session
-                   (lambda (evaluation timeout) (evaluate evaluation code :package package :deadline timeout))))
+                   (lambda (evaluation timeout)
+                     (evaluate evaluation code :package package :timing (eq (field params "capture_time") :true) :deadline timeout))))
 
 (defun try-forms (params)
   "Evaluate the definitions of PARAMS until one fails. Their outcomes, the counted functions, and what was refused."
