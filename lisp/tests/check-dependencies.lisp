@@ -121,7 +121,7 @@
  (lambda (root)
    (flet ((in-root (name) (concatenate 'string root name)))
      (write-files root
-                  "used/first.asd" "(defsystem \"first\" :version \"1.2\" :components ((:file \"first\")))"
+                  "used/first.asd" "(defsystem \"first\" :version \"1.2\" :components ((:file \"first\") (:static-file \"first.asd\")))"
                   "used/first.lisp" "(defpackage :first-one (:use :cl)) (in-package :first-one)
                                      (eval-when (:compile-toplevel) (when (find-symbol \"FIRST-COMPILED\" :keyword) (error \"compiled again\")))"
                   "used/second.asd" "(asdf:load-system \"first\") (defsystem \"second\" :depends-on ((:version \"first\" \"1.0\")) :components ((:file \"second\")))"

@@ -244,11 +244,8 @@ fasl, or NIL, and whether it was compiled."
   "Whether loading SYSTEM would compile."
   (let ((make-plan (find-symbol "MAKE-PLAN" "ASDF")) (plan-actions (find-symbol "PLAN-ACTIONS" "ASDF")))
     (or (null make-plan) (null plan-actions)
-        (some (lambda (action)
-                (destructuring-bind (operation . component) action
-                  ;; Of a system or module it is nothing but the sum of its parts', and always to be done.
-                  (not (or (typep component 'asdf:parent-component)
-                           (typep operation '(or asdf:load-op asdf:prepare-op))))))
+        ;; What writes no file, as COMPILE-OP of a system or of a file that is no source, is always to be done.
+        (some (lambda (action) (asdf:output-files (car action) (cdr action)))
               (funcall plan-actions (funcall make-plan nil (asdf:make-operation 'asdf:load-op) system))))))
 
 (defun load-dependency (dependency)
