@@ -20,6 +20,8 @@ struct Line {
     package: String,
     forms: Option<Vec<usize>>,
     seconds: Option<f64>,
+    #[serde(default)]
+    processor: f64,
     failed: Option<String>,
 }
 
@@ -42,6 +44,8 @@ pub(crate) struct Plain {
     pub(crate) conditions: Vec<Condition>,
     /// How long `asdf:compile-system` took, with the systems it depends on loaded.
     pub(crate) seconds: f64,
+    /// The processor's time for it, in seconds.
+    pub(crate) processor: f64,
 }
 
 /// Compiles a system, with those it depends on loaded.
@@ -76,14 +80,15 @@ fn first_lines(stderr: &[u8]) -> String {
 }
 
 fn read(lines: &str) -> Result<Plain> {
-    let mut plain = Plain { files: BTreeMap::new(), conditions: Vec::new(), seconds: 0.0 };
+    let mut plain = Plain { files: BTreeMap::new(), conditions: Vec::new(), seconds: 0.0, processor: 0.0 };
     let mut done = false;
     for line in lines.lines() {
         let line: Line = serde_json::from_str(line).with_context(|| line.to_owned())?;
         match line {
             Line { failed: Some(failed), .. } => bail!("plain SBCL does not compile it: {failed}"),
-            Line { seconds: Some(seconds), .. } => {
+            Line { seconds: Some(seconds), processor, .. } => {
                 plain.seconds = seconds;
+                plain.processor = processor;
                 done = true;
             }
             Line { file: Some(file), forms: Some(forms), .. } => {

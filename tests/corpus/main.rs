@@ -80,6 +80,8 @@ fn examine(corpus: &Corpus, exceptions: &Exceptions, system: &str) -> Result<(Ro
         compile: plain.seconds,
         whole: whole.seconds,
         by_file: files.seconds,
+        compile_processor: plain.processor,
+        whole_processor: whole.processor,
     };
     let mut unargued = Vec::new();
     for (how, check) in [("whole", &whole), ("file", &files)] {

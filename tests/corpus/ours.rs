@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use consort_tests::place::Place;
 use serde::Deserialize;
 
 use crate::corpus::Corpus;
+
+/// Clock ticks a second in `/proc`.
+const TICKS: f64 = 100.0;
+/// Seconds for which the end of a copy is waited for.
+const PATIENCE_FOR_END: f64 = 5.0;
 
 /// A line of `consort check --json`, as far as it is used.
 #[derive(Deserialize)]
@@ -64,6 +69,8 @@ impl Finding {
 pub(crate) struct Check {
     pub(crate) findings: Vec<Finding>,
     pub(crate) seconds: f64,
+    /// The processor's time of the copies of the image that it took, in seconds.
+    pub(crate) processor: f64,
 }
 
 /// A host for the definition's directory.
@@ -110,9 +117,16 @@ impl Host<'_> {
         for path in paths {
             args.push(path.to_str().context("a path that is not UTF-8")?);
         }
+        let before = self.processor_of_copies()?;
         let begun = Instant::now();
         let output = self.run(&args)?;
         let seconds = begun.elapsed().as_secs_f64();
+        // A copy counts when the image has noticed its end.
+        let mut processor = self.processor_of_copies()? - before;
+        while processor <= 0.0 && begun.elapsed().as_secs_f64() < seconds + PATIENCE_FOR_END {
+            std::thread::sleep(Duration::from_millis(5));
+            processor = self.processor_of_copies()? - before;
+        }
         ensure!(
             matches!(output.status.code(), Some(0 | 1)),
             "consort check: {}{}",
@@ -127,7 +141,19 @@ impl Host<'_> {
                 Ok(finding)
             })
             .collect::<Result<Vec<Finding>>>()?;
-        Ok(Check { findings, seconds })
+        Ok(Check { findings, seconds, processor })
+    }
+
+    /// The processor's time, in seconds, of the copies of the image that have ended.
+    fn processor_of_copies(&self) -> Result<f64> {
+        let status = self.place.status()?.context("no host runs")?;
+        let pid = status["image"]["pid"].as_u64().context("no image runs")?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // Behind the name, which may have spaces; then the 16th and 17th fields are ticks of children.
+        let fields: Vec<&str> = stat.rsplit_once(')').context("no name")?.1.split_whitespace().collect();
+        let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
+        let (user, system) = (ticks(13).context("no times")?, ticks(14).context("no times")?);
+        Ok((user + system) / TICKS)
     }
 
     /// Ends the host.
