@@ -78,33 +78,29 @@ then, if it is known."
                    (check-form-start check) start
                    (check-form-end check) (min (length text) (1+ start))
                    (source-info-stream info) (reading-stream reading))
-             (when (< start (length text))
-               (let ((begin (skip-comments text start)))
-                 (when (< begin (length text))
-                   (funcall (check-at check) begin (1+ begin)))))
-             (multiple-value-bind (form state) (read-one reading)
-               (unless (eq state :end) (incf (check-met check)))
-               (ecase state
-                 (:end
-                  ;; What is left was read as a comment.
-                  (let ((begin (skip-comments text start)))
-                    (when (< begin (length text))
-                      (funcall (check-at check) begin (length text))))
-                  (return))
-                 (:unreadable
-                  (skip-unreadable reading start)
-                  (let ((begin (skip-comments text start)))
-                    (when (< begin (length text))
-                      (funcall (check-at check) begin (max (1+ begin) (min (length text) (reading-position reading)))))))
-                 (:form
-                  (let* ((subforms (reading-subforms reading)) (n (length subforms)))
-                    (setf (check-form check) form
-                          (check-subforms check) subforms)
-                    (when (>= n 3)
-                      (setf (check-form-start check) (aref subforms (- n 3))
-                            (check-form-end check) (aref subforms (- n 2))))
-                    (funcall (check-at check) (check-form-start check) (check-form-end check))
-                    (compile-one check function form info)))))))
+             (let ((begin (skip-comments text start)))
+               (flet ((tell-at (end)
+                        (when (< begin (length text))
+                          (funcall (check-at check) begin (max (1+ begin) (min (length text) end))))))
+                 (tell-at 0)
+                 (multiple-value-bind (form state) (read-one reading)
+                   (unless (eq state :end) (incf (check-met check)))
+                   (ecase state
+                     (:end
+                      (tell-at (length text)) ; what is left was read as a comment
+                      (return))
+                     (:unreadable
+                      (skip-unreadable reading start)
+                      (tell-at (reading-position reading)))
+                     (:form
+                      (let* ((subforms (reading-subforms reading)) (n (length subforms)))
+                        (setf (check-form check) form
+                              (check-subforms check) subforms)
+                        (when (>= n 3)
+                          (setf (check-form-start check) (aref subforms (- n 3))
+                                (check-form-end check) (aref subforms (- n 2))))
+                        (funcall (check-at check) (check-form-start check) (check-form-end check))
+                        (compile-one check function form info)))))))))
       (setf (source-info-stream info) nil)
       (close (reading-stream reading)))))
 

@@ -87,17 +87,17 @@ the delimiter behind the token too."
 (defun skip-comments (text position)
   "The first character at or after POSITION that is neither white space nor in a comment."
   (declare (type text text))
-  (loop
-    (setf position (skip-blank text position))
-    (unless (eql position (search "#|" text :start2 position :end2 (min (length text) (+ position 2))))
-      (return position))
-    (let ((depth 1))
-      (incf position 2)
-      (loop until (or (zerop depth) (>= position (length text)))
-            do (let ((next (subseq text position (min (length text) (+ position 2)))))
-                 (cond ((string= next "#|") (incf depth) (incf position 2))
-                       ((string= next "|#") (decf depth) (incf position 2))
-                       (t (incf position))))))))
+  (flet ((at-p (delimiter)
+           (let ((end (+ position 2)))
+             (and (<= end (length text)) (string= delimiter text :start2 position :end2 end)))))
+    (loop
+      (setf position (skip-blank text position))
+      (unless (at-p "#|") (return position))
+      (loop with depth = 0
+            do (cond ((at-p "#|") (incf depth) (incf position 2))
+                     ((at-p "|#") (decf depth) (incf position 2))
+                     (t (incf position)))
+            until (or (zerop depth) (>= position (length text)))))))
 
 (defun definition-name (text start)
   "The name that the form at START of TEXT seems to define, as written, and its span: of (defun foo ...) \"foo\". NIL when it

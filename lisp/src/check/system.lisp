@@ -67,14 +67,14 @@ definitions again that themselves load a system, and compile what depends on the
     (or (equal (pathname a) (pathname b))
         (equal (true a) (true b)))))
 
-(defun component-with-file (component path)
-  "The component in COMPONENT whose file is PATH, or NIL."
+(defun component-with-file (component path &optional (test #'same-file-p))
+  "The component in COMPONENT whose file is PATH by TEST, or NIL."
   (typecase component
     (asdf:parent-component
-     (some (lambda (child) (component-with-file child path)) (asdf:component-children component)))
+     (some (lambda (child) (component-with-file child path test)) (asdf:component-children component)))
     (asdf:source-file
      (let ((file (ignore-errors (asdf:component-pathname component))))
-       (and file (same-file-p file path) component)))))
+       (and file (funcall test file path) component)))))
 
 (defun system-with-file (names path)
   "The first of the systems NAMES that has a component whose file is PATH, or NIL."
@@ -199,17 +199,13 @@ fasl, or NIL, and whether it was compiled."
 
 (defun component-of-its-own-way (path)
   "The component of a loaded system whose file is PATH, when that system has it compiled in a way of its own; NIL otherwise."
-  (let ((file-name (file-namestring path)))
-    (labels ((walk (component)
-               (typecase component
-                 (asdf:parent-component (some #'walk (asdf:component-children component)))
-                 (asdf:source-file
-                  (let ((file (asdf:component-pathname component)))
-                    (and file (string= (file-namestring file) file-name) (same-file-p file path) component))))))
-      (let ((component (some (lambda (name)
-                               (let ((system (asdf:registered-system name))) (and system (walk system))))
-                             (asdf:already-loaded-systems))))
-        (and component (own-compile-p component) component)))))
+  (flet ((test (file path)
+           ;; Each check looks at the files of all loaded systems: the name is compared first.
+           (and (equal (pathname-name file) (pathname-name path)) (equal (pathname-type file) (pathname-type path)) (same-file-p file path))))
+    (let ((component (some (lambda (name)
+                             (let ((system (asdf:registered-system name))) (and system (component-with-file system path #'test))))
+                           (asdf:already-loaded-systems))))
+      (and component (own-compile-p component) component))))
 
 (defun run-check-of-file (check)
   "Run CHECK, of one file, as its system has it compiled."
