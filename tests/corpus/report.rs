@@ -32,6 +32,26 @@ impl Row {
     fn ratio(&self) -> f64 {
         self.whole_processor / self.compile_processor.max(0.01)
     }
+
+    /// The cells of the table.
+    fn cells(&self) -> [String; 13] {
+        let seconds = |seconds: f64| format!("{seconds:.2}");
+        [
+            self.system.clone(),
+            self.files.to_string(),
+            self.forms.to_string(),
+            self.conditions.to_string(),
+            self.false_ones.to_string(),
+            self.missed.to_string(),
+            self.argued.to_string(),
+            seconds(self.compile),
+            seconds(self.whole),
+            seconds(self.by_file),
+            seconds(self.compile_processor),
+            seconds(self.whole_processor),
+            seconds(self.ratio()),
+        ]
+    }
 }
 
 /// All of them.
@@ -62,21 +82,11 @@ impl Table {
 
     /// Prints a row.
     pub(crate) fn add(&mut self, row: Row) {
+        let [system, files, forms, conditions, false_ones, missed, argued, rest @ ..] = row.cells();
+        let [compile, whole, by_file, compile_processor, whole_processor, ratio] = rest;
         println!(
-            "{:<28} {:>5} {:>5} {:>5} {:>5} {:>6} {:>6} {:>9.2} {:>7.2} {:>8.2} {:>11.2} {:>9.2} {:>6.2}",
-            row.system,
-            row.files,
-            row.forms,
-            row.conditions,
-            row.false_ones,
-            row.missed,
-            row.argued,
-            row.compile,
-            row.whole,
-            row.by_file,
-            row.compile_processor,
-            row.whole_processor,
-            row.ratio()
+            "{system:<28} {files:>5} {forms:>5} {conditions:>5} {false_ones:>5} {missed:>6} {argued:>6} {compile:>9} \
+             {whole:>7} {by_file:>8} {compile_processor:>11} {whole_processor:>9} {ratio:>6}"
         );
         self.0.push(row);
     }
@@ -116,23 +126,7 @@ impl Table {
             .replace("@LOAD@", &load());
         let mut rows = String::new();
         for row in &self.0 {
-            let _ = writeln!(
-                rows,
-                "| {} | {} | {} | {} | {} | {} | {} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
-                row.system,
-                row.files,
-                row.forms,
-                row.conditions,
-                row.false_ones,
-                row.missed,
-                row.argued,
-                row.compile,
-                row.whole,
-                row.by_file,
-                row.compile_processor,
-                row.whole_processor,
-                row.ratio()
-            );
+            let _ = writeln!(rows, "| {} |", row.cells().join(" | "));
         }
         page = page.replace("@ROWS@\n", &rows);
         let mut argued = String::new();

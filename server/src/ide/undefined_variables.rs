@@ -58,18 +58,8 @@ mod tests {
         });
         let mut diagnostics: Vec<Diagnostic> = places
             .take(count)
-            .map(|at| Diagnostic {
-                span: Span { start: at, end: at + 1 },
-                severity: Severity::Warning,
-                code: CODE.into(),
-                message: "Undefined variable: X".into(),
-                condition: None,
-                form: None,
-                toplevel: None,
-                tags: Vec::new(),
-                related: Vec::new(),
-                data: serde_json::Value::Null,
-            })
+            .map(|at| Span { start: at, end: at + 1 })
+            .map(|span| Diagnostic::new(span, Severity::Warning, CODE, "Undefined variable: X"))
             .collect();
         assert!(are_among(&diagnostics));
         mark_uses(&document, &mut diagnostics);

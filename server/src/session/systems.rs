@@ -91,18 +91,8 @@ impl Files {
 /// The report that stands for one about a file that is none of the check's: nothing is read for it.
 fn not_of_this_check(path: &Path) -> CheckReport {
     let reason = format!("it told of {}, which is none of the files of this check.", path.display());
-    let diagnostic = Diagnostic {
-        span: Span { start: 0, end: 0 },
-        severity: Severity::Error,
-        code: "check-stopped".into(),
-        message: format!("The findings of the copy of the image are not believed: {reason}"),
-        condition: None,
-        form: None,
-        toplevel: None,
-        tags: Vec::new(),
-        related: Vec::new(),
-        data: serde_json::Value::Null,
-    };
+    let message = format!("The findings of the copy of the image are not believed: {reason}");
+    let diagnostic = Diagnostic::new(Span { start: 0, end: 0 }, Severity::Error, "check-stopped", message);
     CheckReport { diagnostics: vec![diagnostic], forms: 0, unloaded_system: None, end: CheckEnd::Stopped { reason } }
 }
 

@@ -1,14 +1,11 @@
-//! `try-code`: candidates evaluated side by side, each in a confined copy of the image, and the
+//! `try-code`: candidates evaluated one after the other, each in a confined copy of the image, and the
 //! application of one.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 use super::lisp_edit_form::{self, LispEditForm, One};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
@@ -19,8 +16,6 @@ use crate::session::{ClientId, EvalRequest, Session};
 
 /// The maximum number of candidates of a call.
 const CANDIDATES: usize = 8;
-/// The number of candidates tried at once: as much as an agent may have done in copies.
-const AT_ONCE: usize = 1;
 
 /// The tool `try-code`.
 pub(crate) struct TryCode;
@@ -168,30 +163,22 @@ async fn try_all(call: Call, input: Input) -> Reply<Output> {
         output: None,
         debug: false,
     };
-    let turns = Arc::new(Semaphore::new(AT_ONCE));
-    let mut trials = JoinSet::new();
-    for (number, candidate) in candidates.into_iter().enumerate() {
-        let (session, client, turns) = (call.session.clone(), call.client, turns.clone());
-        let request =
-            EvalRequest { output: None, origin: None, code: request.code.clone(), package: package.clone(), ..request };
-        trials.spawn(async move {
-            // The semaphore is never closed.
-            let _turn = turns.acquire_owned().await;
-            (number, one(session, client, candidate, request, tests_run).await)
-        });
-    }
-    let mut tried = Vec::new();
+    // One after the other, as all work of agents in copies.
     let all = async {
-        while let Some(done) = trials.join_next().await {
-            match done {
-                Ok(one) => tried.push(one),
-                Err(error) => tracing::error!(%error, "the trial of a candidate"),
-            }
+        let mut tried = Vec::new();
+        for candidate in candidates {
+            let request = EvalRequest {
+                output: None,
+                origin: None,
+                code: request.code.clone(),
+                package: package.clone(),
+                ..request
+            };
+            tried.push(one(&call.session, call.client, candidate, request, tests_run).await);
         }
+        tried
     };
-    call.progress.during(all, None).await;
-    tried.sort_by_key(|(number, _)| *number);
-    let candidates: Vec<Tried> = tried.into_iter().map(|(_, tried)| tried).collect();
+    let candidates: Vec<Tried> = call.progress.during(all, None).await;
     let text: Vec<String> = candidates.iter().map(Tried::render).collect();
     Reply::new(text.join("\n\n"), Output { status: "ok", candidates, ..Output::default() }, false)
 }
@@ -201,9 +188,9 @@ fn lisp_string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-async fn one(session: Session, client: ClientId, candidate: Candidate, request: EvalRequest, tests: bool) -> Tried {
+async fn one(session: &Session, client: ClientId, candidate: Candidate, request: EvalRequest, tests: bool) -> Tried {
     let label = candidate.label.clone();
-    let forms = match forms(&session, candidate, request.package.as_deref()).await {
+    let forms = match forms(session, candidate, request.package.as_deref()).await {
         Ok(forms) => forms,
         Err(failure) => return Tried::not_tried(label, &failure.kind, failure.message),
     };

@@ -22,7 +22,7 @@ use crate::session::documents::{Key, Running, first_package};
 use crate::session::event::Reply;
 use crate::session::in_copy::{GRACE, bounded};
 use crate::session::jobs::{Job, Kind, Report};
-use crate::session::requests::compute_all;
+use crate::session::requests::{compute_all, in_place};
 use crate::session::{
     CheckRequest, CheckSystemRequest, ClientId, EvalRequest, Feedback, Frontend, SystemReport, systems,
 };
@@ -67,7 +67,6 @@ impl Actor {
             let config = self.config(key.0).clone();
             let Some(open) = self.documents.get_mut(&key) else { continue };
             open.check_begins();
-            let text = open.document.text().clone();
             let path = open.path.clone();
             let request = CheckRequest {
                 text: String::new(),
@@ -82,8 +81,10 @@ impl Actor {
             let (checker, asd) = (self.checker.clone(), self.asd.clone());
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
             let abort = self.jobs.start_check(job, async move {
-                let expected = expected(&document, &withheld);
-                let request = CheckRequest { text: text.to_string(), ..request };
+                let (expected, text) = in_place(document.text().len_bytes(), || {
+                    (expected(&document, &withheld), document.text().to_string())
+                });
+                let request = CheckRequest { text, ..request };
                 let params = check_params(&config, request, (withheld, expected), &asd);
                 Ok(with_uses_marked(document, checker.check_edited(params).await?).await)
             });
