@@ -2,6 +2,7 @@
 //! or `consort/approve` if the editor declares it.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
@@ -9,12 +10,12 @@ use tokio::task::AbortHandle;
 use super::ext;
 use super::feedback::Notifier;
 use crate::session::Level;
-use crate::session::approval::{Answer, ApprovalPrompt, Decision};
+use crate::session::approval::{self, Answer, ApprovalRequest};
 use crate::shown;
 
 /// The buttons: a title for each decision.
-const ACTIONS: [(&str, Decision); 3] =
-    [("Allow", Decision::Allow), ("Allow for this session", Decision::AllowSession), ("Deny", Decision::Deny)];
+const ACTIONS: [(&str, Answer); 3] =
+    [("Allow", Answer::Allow), ("Allow for this session", Answer::AllowSession), ("Deny", Answer::Deny)];
 
 /// The requests that are open.
 #[derive(Debug, Default)]
@@ -23,18 +24,23 @@ pub(super) struct Questions {
 }
 
 impl Questions {
-    pub(super) fn ask(&mut self, notifier: &Notifier, asked: ApprovalPrompt) {
+    pub(super) fn ask(
+        &mut self,
+        notifier: &Notifier,
+        id: u64,
+        request: std::sync::Arc<ApprovalRequest>,
+        deadline: Duration,
+    ) {
         let (peer, session, client) = (notifier.peer.clone(), notifier.session.clone(), notifier.client);
-        let id = asked.id;
         let rich = notifier.negotiated.approve;
         let task = tokio::spawn(async move {
             let answer = if rich {
-                let answer = peer.request(ext::APPROVE, params(&asked)).await;
-                answer.map(|answer| decision(answer["decision"].as_str()))
+                let answer = peer.request(ext::APPROVE, params(id, &request, deadline)).await;
+                answer.map(|answer| Answer::of(answer["decision"].as_str()))
             } else {
                 // Type 2 of the protocol: a warning.
                 let actions: Vec<Value> = ACTIONS.iter().map(|(title, _)| json!({"title": title})).collect();
-                let params = json!({"type": 2, "message": asked.message, "actions": actions});
+                let params = json!({"type": 2, "message": approval::message(&request, deadline), "actions": actions});
                 peer.request("window/showMessageRequest", params).await.map(|answer| chosen(answer["title"].as_str()))
             };
             // The session answers for a disconnected editor; `Cannot` would be wrong.
@@ -68,26 +74,21 @@ impl Questions {
     }
 }
 
-fn params(asked: &ApprovalPrompt) -> Value {
+fn params(id: u64, request: &ApprovalRequest, deadline: Duration) -> Value {
     json!({
-        "id": asked.id,
-        "client": shown::notification(&shown::line(&asked.client)),
-        "tool": asked.tool,
-        "class": asked.class,
-        "what": shown::notification(&shown::line(&asked.what)),
-        "file": asked.file,
-        "code": asked.code,
-        "arguments": asked.arguments,
-        "message": asked.message,
-        "deadlineSeconds": asked.deadline.as_secs_f64(),
+        "id": id,
+        "client": shown::notification(&shown::line(request.agent())),
+        "tool": request.tool,
+        "class": request.class,
+        "what": shown::notification(&shown::line(&request.subject.what)),
+        "file": request.file(),
+        "code": approval::whole(request),
+        "arguments": request.arguments,
+        "message": approval::message(request, deadline),
+        "deadlineSeconds": deadline.as_secs_f64(),
     })
 }
 
-fn decision(name: Option<&str>) -> Answer {
-    name.and_then(Decision::of).map_or(Answer::Dismissed, Answer::Decided)
-}
-
 fn chosen(title: Option<&str>) -> Answer {
-    let chosen = ACTIONS.iter().find(|(name, _)| Some(*name) == title);
-    chosen.map_or(Answer::Dismissed, |(_, decision)| Answer::Decided(*decision))
+    ACTIONS.iter().find(|(name, _)| Some(*name) == title).map_or(Answer::Dismissed, |(_, answer)| *answer)
 }

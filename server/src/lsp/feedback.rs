@@ -70,7 +70,7 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
                     notifier.peer.notify_newest("textDocument/publishDiagnostics", &about, params);
                 }
             }
-            Some(Feedback::Ask(asked)) => questions.ask(&notifier, *asked),
+            Some(Feedback::Ask { id, request, deadline }) => questions.ask(&notifier, id, request, deadline),
             Some(Feedback::AskTrust(asked)) => trust::ask(&notifier, *asked),
             Some(Feedback::AskOver { id, what, why }) => questions.over(&notifier, id, &what, &why),
             Some(Feedback::Message { level, text }) => notifier.say("window/showMessage", level, &text),

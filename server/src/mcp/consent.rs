@@ -12,7 +12,7 @@ use rmcp::service::{Peer, RequestContext, ServiceError};
 use serde_json::{Value, json};
 
 use super::tools::Call;
-use crate::session::approval::{Answer, ApprovalRequest, Class, Decision, Grant, Question, Retry, Subject, Verdict};
+use crate::session::approval::{Answer, ApprovalRequest, Class, Grant, Question, Subject, Verdict};
 
 /// The key of the only question in an input-required result.
 const QUESTION: &str = "approval";
@@ -23,7 +23,8 @@ pub(crate) struct Asker {
     way: Way,
     /// True if the client has a connection of its own.
     lasting: bool,
-    retry: Option<Retry>,
+    /// The state and the answer of a repeated call.
+    retry: Option<(String, Answer)>,
 }
 
 #[derive(Debug)]
@@ -65,9 +66,14 @@ impl Asker {
         let retry = state.map(|state| {
             let answer = responses.as_ref().and_then(|responses| responses.get(QUESTION)).cloned();
             let answer = answer.and_then(|answer| serde_json::from_value::<ElicitResult>(answer).ok());
-            Retry { state, answer: answer.map_or(Answer::Dismissed, |answer| meaning(&answer)) }
+            (state, answer.map_or(Answer::Dismissed, |answer| meaning(&answer)))
         });
         Asker { way, lasting, retry }
+    }
+
+    /// Returns true if the client has a connection of its own.
+    pub(super) fn lasting(&self) -> bool {
+        self.lasting
     }
 }
 
@@ -79,8 +85,15 @@ pub(crate) async fn of(
     subject: Subject,
     arguments: Value,
 ) -> Consent {
-    let wish = ApprovalRequest { class, tool, subject, arguments, lasting: call.asker.lasting };
-    let verdict = call.session.permit(call.client, wish, call.asker.retry.take()).await;
+    let request = ApprovalRequest::new(
+        call.session.workspace(),
+        call.client,
+        tool,
+        (class, subject),
+        arguments,
+        call.asker.lasting,
+    );
+    let verdict = call.session.permit(request, call.asker.retry.take()).await;
     let verdict = match verdict {
         Verdict::ThroughAgent(question) => match through_agent(call, question).await {
             Ok(verdict) => verdict,
@@ -90,7 +103,7 @@ pub(crate) async fn of(
     };
     match verdict {
         // A file may have been replaced while the user was reading.
-        Verdict::Allowed(permit) => match call.session.recheck(call.client, &permit) {
+        Verdict::Allowed(permit) => match call.session.recheck(&permit) {
             Ok(_) => Consent::Given(Some(permit)),
             Err(why) => Consent::Refused(format!("Refused: {why}.")),
         },
@@ -160,10 +173,9 @@ fn form(question: &Question) -> ElicitRequestParams {
 fn meaning(result: &ElicitResult) -> Answer {
     match result.action {
         ElicitationAction::Accept => {
-            let chosen = result.content.as_ref().and_then(|content| content["decision"].as_str());
-            chosen.and_then(Decision::of).map_or(Answer::Dismissed, Answer::Decided)
+            Answer::of(result.content.as_ref().and_then(|content| content["decision"].as_str()))
         }
-        ElicitationAction::Decline => Answer::Decided(Decision::Deny),
+        ElicitationAction::Decline => Answer::Deny,
         _ => Answer::Dismissed,
     }
 }
@@ -176,17 +188,14 @@ mod tests {
     #[test]
     fn only_a_choice_allows() {
         for (result, expected) in [
-            (json!({"action": "accept", "content": {"decision": "allow"}}), Answer::Decided(Decision::Allow)),
-            (
-                json!({"action": "accept", "content": {"decision": "allow-session"}}),
-                Answer::Decided(Decision::AllowSession),
-            ),
-            (json!({"action": "accept", "content": {"decision": "deny"}}), Answer::Decided(Decision::Deny)),
+            (json!({"action": "accept", "content": {"decision": "allow"}}), Answer::Allow),
+            (json!({"action": "accept", "content": {"decision": "allow-session"}}), Answer::AllowSession),
+            (json!({"action": "accept", "content": {"decision": "deny"}}), Answer::Deny),
             (json!({"action": "accept", "content": {"decision": "Allow"}}), Answer::Dismissed),
             (json!({"action": "accept", "content": {"decision": true}}), Answer::Dismissed),
             (json!({"action": "accept", "content": {}}), Answer::Dismissed),
             (json!({"action": "accept"}), Answer::Dismissed),
-            (json!({"action": "decline", "content": {"decision": "allow"}}), Answer::Decided(Decision::Deny)),
+            (json!({"action": "decline", "content": {"decision": "allow"}}), Answer::Deny),
             (json!({"action": "cancel"}), Answer::Dismissed),
         ] {
             assert_eq!(meaning(&serde_json::from_value(result.clone()).unwrap()), expected, "{result}");

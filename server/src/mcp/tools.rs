@@ -40,8 +40,9 @@ use super::consent::{self, Asker, Consent};
 use super::kept::Kept;
 use super::progress::Reporter;
 use crate::model::image::ImageError;
-use crate::session::approval::{ApprovalRequest, Class, Grant, Sources, Subject};
+use crate::session::approval::{ApprovalRequest, Class, Grant, Subject};
 use crate::session::log::{self, LogContext, Status};
+use crate::session::sources::Sources;
 use crate::session::{ClientId, Session};
 
 /// The effects of a tool, by which a client decides to ask its user.
@@ -168,7 +169,7 @@ impl Call {
     /// # Errors
     /// The file is no longer the approved one.
     pub(crate) fn allowed_file(&self) -> Result<Option<std::path::PathBuf>, String> {
-        self.permit.as_ref().map_or(Ok(None), |permit| self.session.recheck(self.client, permit))
+        self.permit.as_ref().map_or(Ok(None), |permit| self.session.recheck(permit))
     }
 
     /// The approved contents of files, if unchanged; `None`: no approval of files was requested.
@@ -177,7 +178,7 @@ impl Call {
     /// The file that was changed.
     pub(crate) async fn allowed_sources(&self) -> Result<Option<Sources>, String> {
         match &self.permit {
-            Some(permit) => self.session.recheck_sources(self.client, permit).await.map(Some),
+            Some(permit) => self.session.recheck_sources(permit).await.map(Some),
             None => Ok(None),
         }
     }
@@ -194,12 +195,14 @@ impl Call {
     async fn is_read_as_approved(&self, reads: Option<&Reads>) -> Result<(), String> {
         let (Some(permit), Some(reads)) = (&self.permit, reads) else { return Ok(()) };
         let (by, package) = reads.place(self.client);
-        self.session.recheck_reading(self.client, by, package, permit).await
+        self.session.recheck_reading(by, package, permit).await
     }
 
     /// Writes to the audit log that a tool refuses an operation without a request for approval.
-    pub(crate) fn refuse(&self, tool: &'static str, (class, subject): (Class, Subject), arguments: Value, why: &str) {
-        self.session.refused(self.client, ApprovalRequest { class, tool, subject, arguments, lasting: false }, why);
+    pub(crate) fn refuse(&self, tool: &'static str, asked: (Class, Subject), arguments: Value, why: &str) {
+        let request =
+            ApprovalRequest::new(self.session.workspace(), self.client, tool, asked, arguments, self.asker.lasting());
+        self.session.refused(request, why);
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Instant;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::approval::{ApprovalState, Audit};
+use super::approval::ApprovalState;
 use super::context::Contexts;
 use super::documents::{Documents, LONG, Open};
 use super::event::{Event, Reply};
@@ -110,7 +110,7 @@ impl Actor {
         (log, provenance, contexts): (Log, ProvenanceStore, Contexts),
     ) -> Actor {
         let asd = Arc::new(AsdFiles::new(workspace.clone()));
-        let approvals = ApprovalState::new(Audit::start(config.approval.audit.clone()), events);
+        let approvals = ApprovalState::new(&config.approval, log.clone(), events);
         Actor {
             config,
             checker,
@@ -234,16 +234,18 @@ impl Actor {
                 self.jobs.start(job, reply, async move { image.restart().await });
             }
             Event::Status { reply } => self.status(reply),
-            Event::Grant { client, bound, retry, reply } => self.permit(client, bound, retry, reply),
+            Event::Permit { request, retry, reply } => self.permit(request, retry, reply),
             Event::WouldAsk { client, class, tool, reply } => {
                 // The caller may have gone.
                 let _ = reply.send(self.would_ask(client, class, tool));
             }
-            Event::Settle { client, bound, answer, reply } => self.settle(client, bound, answer, reply),
-            Event::AwaitRetry { state, pending } => self.await_retry(state, pending),
-            Event::Withdrawn { client, bound } => self.withdrawn(client.0, &client.1, &bound),
-            Event::Broken { client, bound, why } => self.note(client, &bound, false, "the file", Some(&why)),
-            Event::IsProcess { editor, process } => drop(self.approvals.processes.insert(editor, process)),
+            Event::Settle { request, answer, reply } => {
+                self.approvals.settle(&mut self.jobs, request, answer, reply);
+            }
+            Event::AwaitRetry { state, question } => self.await_retry(state, question),
+            Event::Withdrawn { request } => self.approvals.withdrawn(&request),
+            Event::Refused { request, why } => self.refused(*request, &why),
+            Event::IsProcess { editor, process } => self.approvals.is_process(editor, process),
             Event::CanBeAsked { editor } => {
                 self.can_be_asked(editor);
                 self.ask_for_trust(editor);
@@ -324,7 +326,7 @@ impl Actor {
 
     fn detach(&mut self, id: ClientId) {
         if let Some(client) = self.clients.remove(&id) {
-            self.leave_approvals(id, &client.info.name);
+            self.approvals.leave(id);
             self.leave_trust(id);
             self.jobs.abort_client(id);
             self.documents.remove_client(id);
@@ -392,7 +394,7 @@ impl Actor {
             self.swept = now;
             self.documents.all_due(now);
         }
-        self.approvals_tick(now);
+        self.approvals.tick(now);
         for ((client, uri), open) in self.documents.iter_mut() {
             if let Some(running) = open.running.as_mut().filter(|r| !r.announced && r.since + LONG <= now) {
                 running.announced = true;

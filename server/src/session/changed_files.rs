@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::approval::Sources;
 use super::loaded_texts::changes;
+use super::sources::Sources;
 use super::{CheckSystemRequest, Session};
 use crate::fault::{self, Call};
 use crate::ide::context::Backend as _;

@@ -2,12 +2,12 @@
 //! session does.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::approval::types::{Answer, BoundRequest, PendingApproval, Retry, Verdict};
+use super::approval::question::{Question, Verdict};
+use super::approval::request::{Answer, ApprovalRequest};
 use super::jobs::{Finished, Job, Jobs, Kind};
 use super::part::{Selected, Wanted};
 use super::trust_prompt::TrustAnswer;
@@ -202,10 +202,10 @@ pub(super) enum Event {
         reply: oneshot::Sender<Status>,
     },
     // Approval.
-    Grant {
-        client: ClientId,
-        bound: Box<BoundRequest>,
-        retry: Option<Retry>,
+    Permit {
+        request: Box<ApprovalRequest>,
+        /// The state and the answer of a call that was answered with a question before.
+        retry: Option<(String, Answer)>,
         reply: oneshot::Sender<Verdict>,
     },
     WouldAsk {
@@ -215,22 +215,19 @@ pub(super) enum Event {
         reply: oneshot::Sender<bool>,
     },
     Settle {
-        client: ClientId,
-        bound: Box<BoundRequest>,
+        request: Box<ApprovalRequest>,
         answer: Answer,
         reply: oneshot::Sender<Verdict>,
     },
     AwaitRetry {
         state: String,
-        pending: PendingApproval,
+        question: Question,
     },
     Withdrawn {
-        client: (ClientId, String),
-        bound: Box<BoundRequest>,
+        request: Box<ApprovalRequest>,
     },
-    Broken {
-        client: ClientId,
-        bound: Arc<BoundRequest>,
+    Refused {
+        request: Box<ApprovalRequest>,
         why: String,
     },
     IsProcess {

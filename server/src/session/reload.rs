@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::approval::{Sources, digest_of};
 use super::log;
 use super::provenance::{LOADING, ProvenanceEntry};
+use super::sources::{Sources, digest_of};
 use super::{CheckRequest, ClientId, Session};
 use crate::ide::asd::{AsdFiles, sources_below};
 use crate::ide::context::Backend as _;

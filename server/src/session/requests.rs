@@ -194,7 +194,7 @@ mod tests {
         tokio::task::yield_now().await;
         let asked = tokio::spawn(other.of(compute_all(|| 7)));
         tokio::task::yield_now().await;
-        // Those that have the turns end; of the others none does.
+        // Requests that have the turns end; none of the others does.
         flood.iter().take(COMPUTATIONS).for_each(JoinHandle::abort);
         let answer = crate::patience::soon(asked).await;
         assert!(matches!(answer, Ok(7)), "{answer:?}");

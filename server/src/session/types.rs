@@ -1,12 +1,14 @@
 //! The types of the session's interface: clients, requests and answers.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use ropey::Rope;
 use tokio::sync::mpsc;
 
-use super::approval::Sources;
-use super::approval::types::ApprovalPrompt;
+use super::approval::request::ApprovalRequest;
+use super::sources::Sources;
 use super::trust_prompt::TrustPrompt;
 use crate::image::api::{FileText, Origin};
 use crate::image::programs::Program;
@@ -124,7 +126,14 @@ pub enum Feedback {
     },
     /// A request for a person's approval of an agent's operation. The answer goes to
     /// [`super::Session::answer`].
-    Ask(Box<ApprovalPrompt>),
+    Ask {
+        /// The question's number.
+        id: u64,
+        /// The request.
+        request: Arc<ApprovalRequest>,
+        /// The time limit for an answer.
+        deadline: Duration,
+    },
     /// A question was withdrawn or answered elsewhere.
     AskOver {
         /// The question's number.

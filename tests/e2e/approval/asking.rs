@@ -1,6 +1,6 @@
-//! Who is asked, what they are shown, and what their answer means.
+//! Questions: who is asked, what they are shown, and what their answer means.
 
-use consort::session::approval::{Answer, Decision, safe};
+use consort::session::approval::{Answer, safe};
 use consort::session::{ClientInfo, Frontend};
 use consort_tests::agent::{Agent, text};
 use consort_tests::lsp::Editor;
@@ -261,7 +261,7 @@ async fn an_editor_that_came_after_the_question_does_not_answer_it() {
     let (late, _feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "late".into() });
     session.can_be_asked(late);
     for id in 0..100 {
-        session.answer(late, id, Answer::Decided(Decision::Allow));
+        session.answer(late, id, Answer::Allow);
     }
     editor.reply(&question, json!({"title": "Deny"})).await;
     assert!(text(&agent.result(call).await).starts_with("Refused"));

@@ -214,7 +214,8 @@ async fn code_cannot_change_what_is_asked() {
     let mut editor = guarded.editor().await;
     let mut agent = guarded.agent("agent").await;
     let settings = guarded.world.path("consort.toml");
-    // Everything is allowed once: it writes the workspace's settings, and rebinds what answers the host in the image.
+    // Everything is allowed once: it writes the workspace's settings, and rebinds what answers the
+    // host in the image.
     let code = format!(
         "(progn (with-open-file (s {:?} :direction :output :if-exists :supersede) (write-string \"[approval]
 eval = \\\"allow\\\"\" s))
@@ -376,15 +377,12 @@ async fn every_other_class_is_asked_by_default() {
         (Class::RestartImage, "image"),
         (Class::Debug, "debug"),
     ] {
-        let wish = || ApprovalRequest {
-            class,
-            tool,
-            subject: Subject { what: "Do it".into(), ..Subject::default() },
-            arguments: json!({"a": 1}),
-            lasting: true,
+        let request = |tool| {
+            let subject = Subject { what: "Do it".into(), ..Subject::default() };
+            ApprovalRequest::new(session.workspace(), client, tool, (class, subject), json!({"a": 1}), true)
         };
-        let ruling = session.permit(client, wish(), None).await;
-        let Verdict::ThroughAgent(question) = ruling else { panic!("{class:?}: {ruling:?}") };
+        let verdict = session.permit(request(tool), None).await;
+        let Verdict::ThroughAgent(question) = verdict else { panic!("{class:?}: {verdict:?}") };
         assert!(
             question.message.contains("AI agent agent wants to do it:")
                 && question.message.contains(r#"Arguments: {"a":1}"#)
@@ -392,14 +390,13 @@ async fn every_other_class_is_asked_by_default() {
         drop(question);
         guarded.audited(|entry| entry["tool"] == tool && entry["why"].to_string().contains("withdrawn")).await;
         let mut editor = guarded.editor().await;
-        let permit = session.permit(client, wish(), None);
+        let permit = session.permit(request(tool), None);
         let permit = tokio::spawn(permit);
         editor.press("Allow for this session").await;
         assert!(matches!(permit.await, Ok(Verdict::Allowed(_))));
-        assert!(matches!(session.permit(client, wish(), None).await, Verdict::Allowed(_)));
+        assert!(matches!(session.permit(request(tool), None).await, Verdict::Allowed(_)));
         // For this tool and class, and no other.
-        let other = ApprovalRequest { tool: "another", ..wish() };
-        let permit = tokio::spawn(session.permit(client, other, None));
+        let permit = tokio::spawn(session.permit(request("another"), None));
         editor.press("Deny").await;
         assert!(matches!(permit.await, Ok(Verdict::Refused(_))));
         editor.leave().await;

@@ -1,4 +1,5 @@
-//! The whole program: `consort mcp` for the agent, `consort lsp` for the editor that is asked, one host, and its audit log.
+//! The whole program: `consort mcp` for the agent, `consort lsp` for the editor that is asked, one
+//! host, and its audit log.
 
 use std::path::PathBuf;
 
@@ -99,8 +100,8 @@ impl Doors {
         std::fs::read_to_string(self.house.path(name)).expect("the file")
     }
 
-    /// These decisions, as `tool decision`, and no others are in the audit log; what a rule allowed is left out. The last lines are written after
-    /// the answer.
+    /// These decisions, as `tool decision`, and no others are in the audit log; what a rule allowed
+    /// is left out. The last lines are written after the answer.
     pub(crate) fn audited(&self, expected: &[&str]) {
         until(&format!("{expected:#?} in the audit log"), || {
             let found = self.audit();

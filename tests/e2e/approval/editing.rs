@@ -1,4 +1,5 @@
-//! Ways round the approval of `lisp-edit-form`, over the real doors: nothing is written but what was shown, where it was shown.
+//! Ways round the approval of `lisp-edit-form`, over the real doors: nothing is written but what
+//! was shown, where it was shown.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,5 @@
-//! The binding of an approval to a file: the file that was there, where it was. By the gate itself, which every tool that names a file passes.
+//! The binding of an approval to a file: the file that was there, where it was. By the gate itself,
+//! which every tool that names a file passes.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -10,23 +11,19 @@ use serde_json::json;
 
 use crate::support::Guarded;
 
-fn edit(file: &str) -> ApprovalRequest {
-    ApprovalRequest {
-        class: Class::EditFile,
-        tool: "lisp-edit-form",
-        subject: Subject {
-            what: "Edit a form".into(),
-            file: Some(file.into()),
-            code: Some("(defun f ())".into()),
-            ..Subject::default()
-        },
-        arguments: json!({"file_path": file}),
-        lasting: true,
-    }
+fn edit(guarded: &Guarded, client: ClientId, file: &str) -> ApprovalRequest {
+    let subject = Subject {
+        what: "Edit a form".into(),
+        file: Some(file.into()),
+        code: Some("(defun f ())".into()),
+        ..Subject::default()
+    };
+    let (workspace, arguments) = (guarded.world.session.workspace(), json!({"file_path": file}));
+    ApprovalRequest::new(workspace, client, "lisp-edit-form", (Class::EditFile, subject), arguments, true)
 }
 
 async fn refusal(guarded: &Guarded, client: ClientId, file: &str) -> String {
-    match guarded.world.session.permit(client, edit(file), None).await {
+    match guarded.world.session.permit(edit(guarded, client, file), None).await {
         Verdict::Refused(why) => why,
         other => panic!("{file}: {other:?}"),
     }
@@ -35,7 +32,7 @@ async fn refusal(guarded: &Guarded, client: ClientId, file: &str) -> String {
 /// Allowed by a person, who was shown this path.
 async fn allowed(guarded: &Guarded, client: ClientId, file: &str, shown: &Path) -> Grant {
     let mut editor = guarded.editor().await;
-    let asked = tokio::spawn(guarded.world.session.permit(client, edit(file), None));
+    let asked = tokio::spawn(guarded.world.session.permit(edit(guarded, client, file), None));
     let question = editor.press("Allow").await;
     let message = question["params"]["message"].as_str().expect("a message");
     let shown = format!("Filename: {}", shown.canonicalize().expect("it is there").display());
@@ -91,23 +88,23 @@ async fn a_file_that_is_not_the_one_that_was_allowed_is_not_used() {
     // Nothing happens: it may be used, by its real name, more than once.
     let permit = allowed(&guarded, client, "./core.lisp", &core).await;
     for _ in 0..2 {
-        assert_eq!(session.recheck(client, &permit), Ok(Some(core.canonicalize().expect("it is there"))));
+        assert_eq!(session.recheck(&permit), Ok(Some(core.canonicalize().expect("it is there"))));
     }
     // Another file under its name.
     std::fs::rename(&other, &core).expect("renamed");
-    assert!(session.recheck(client, &permit).is_err_and(|why| why.contains("changed or replaced")));
+    assert!(session.recheck(&permit).is_err_and(|why| why.contains("changed or replaced")));
     // Other contents, as long and with the time set back.
     let permit = allowed(&guarded, client, "core.lisp", &core).await;
     let time = std::fs::metadata(&core).and_then(|facts| facts.modified()).expect("a time");
     std::fs::write(&core, "(defun OTHER ())\n").expect("written");
     std::fs::File::options().write(true).open(&core).and_then(|file| file.set_modified(time)).expect("set");
-    assert!(session.recheck(client, &permit).is_err_and(|why| why.contains("changed or replaced")));
+    assert!(session.recheck(&permit).is_err_and(|why| why.contains("changed or replaced")));
     // A link in its place.
     let permit = allowed(&guarded, client, "core.lisp", &core).await;
     std::fs::write(&other, "()").expect("a file");
     std::fs::remove_file(&core).expect("removed");
     symlink(&other, &core).expect("a link");
-    assert!(session.recheck(client, &permit).is_err_and(|why| why.contains("now leads to")));
+    assert!(session.recheck(&permit).is_err_and(|why| why.contains("now leads to")));
     // A directory on its way that is a link now.
     std::fs::create_dir_all(guarded.world.path("src")).expect("a directory");
     std::fs::create_dir_all(guarded.world.path("elsewhere")).expect("a directory");
@@ -117,10 +114,10 @@ async fn a_file_that_is_not_the_one_that_was_allowed_is_not_used() {
     std::fs::rename(guarded.world.path("src"), guarded.world.path("moved")).expect("renamed");
     std::fs::rename(guarded.world.path("moved/a.lisp"), guarded.world.path("elsewhere/a.lisp")).expect("renamed");
     symlink(guarded.world.path("elsewhere"), guarded.world.path("src")).expect("a link");
-    assert!(session.recheck(client, &permit).is_err_and(|why| why.contains("now leads to")));
+    assert!(session.recheck(&permit).is_err_and(|why| why.contains("now leads to")));
     // Gone.
     std::fs::remove_file(guarded.world.path("src")).expect("removed");
-    assert!(session.recheck(client, &permit).is_err());
+    assert!(session.recheck(&permit).is_err());
 
     guarded.refused("now leads to").await;
     let refused = guarded.refused("changed or replaced").await;

@@ -1,4 +1,5 @@
-//! Ways round the approval of what changes the running code, over the real doors: the image keeps what it has.
+//! Ways round the approval of what changes the running code, over the real doors: the image keeps
+//! what it has.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,5 @@
-//! Ways to have a person allow what they did not see: what is shown is what would run, and what is not allowed does not run.
+//! Ways to have a person allow what they did not see: what is shown is what would run, and what is
+//! not allowed does not run.
 
 use consort_tests::agent::{Agent, text};
 use consort_tests::lsp::Editor;
@@ -109,7 +110,8 @@ async fn what_else_was_given_is_shown_too() {
     guarded.end().await;
 }
 
-/// What a key that is there twice, or keys in another order, make of the arguments is what is shown, bound and done.
+/// Arguments with a key that is there twice, or with keys in another order, are shown, bound and
+/// used in the same reading.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arguments_are_one_thing_however_they_are_written() {
     let guarded = Guarded::new().await;
@@ -149,7 +151,8 @@ async fn arguments_are_one_thing_however_they_are_written() {
     guarded.end().await;
 }
 
-/// Neither asking nor looking reads the code as Lisp does: nothing in it has run when a person says no.
+/// Neither asking nor looking reads the code as Lisp does: nothing in it has run when a person says
+/// no.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_runs_while_a_person_reads() {
     let guarded = Guarded::new().await;

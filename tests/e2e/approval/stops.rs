@@ -1,4 +1,5 @@
-//! A person's stopped program: an agent looks at it without a question, and does there only what a person allows.
+//! A person's stopped program: an agent looks at it without a question, and does there only what a
+//! person allows.
 
 use consort::config::Config;
 use consort::image::StopEvent;
@@ -39,7 +40,7 @@ impl Program {
         Program { work, events, stop }
     }
 
-    /// How the stop was left, and what the evaluation came to.
+    /// The way in which the stop was left, and the outcome of the evaluation.
     async fn ended(mut self) -> (String, EvalOutcome) {
         let how = loop {
             if let StopEvent::Left(left) = soon(self.events.recv()).await.expect("an event") {

@@ -1,4 +1,5 @@
-//! The questions that ten usual tasks of an agent cost a person who wants to be asked about evaluation.
+//! The questions that ten usual tasks of an agent cost a person who wants to be asked about
+//! evaluation.
 
 use std::fs;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use crate::ide::{files, fixes};
 use crate::model::check::CheckMode;
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::image::ImageError;
-use crate::session::approval::BoundFile;
+use crate::session::bound_file::BoundFile;
 use crate::session::outside;
 use crate::session::{CheckRequest, ClientId, Session};
 use crate::text::decode;

@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 use super::{Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
 use crate::ide::{chatter, reload};
 use crate::model::image::{OutputChunk, Progress};
-use crate::session::approval::{Class, Subject, digest_of};
+use crate::session::approval::{Class, Subject};
 use crate::session::reload::{Reload, home_of};
+use crate::session::sources::digest_of;
 
 /// The data of a reload. Only one of `report` and `error` is present.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -169,7 +169,8 @@ impl Actor {
         let deadline = self.deadline(client, request.timeout);
         let params = ExpandParams {
             deadline,
-            // A copy that an agent asked for by name is confined whatever the settings say of checks.
+            // A copy that an agent asked for by name is confined whatever the settings say of
+            // checks.
             confine: check.confine || request.confined,
             memory: check.memory,
             request,

@@ -191,7 +191,7 @@ impl Actor {
                 self.busy_until = None;
                 self.world_changed();
             }
-            Kind::Approval(id) => self.question_ended(id),
+            Kind::Approval(id) => self.approvals.question_ended(id),
             Kind::Status | Kind::Other => {}
         }
         if let Some(answer) = answer {

@@ -8,46 +8,35 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::SystemTime;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::types::BoundRequest;
+use super::request::ApprovalRequest;
 use crate::fault::{self, Call};
 use crate::session::timestamp::timestamp;
 
-/// A decision.
-#[derive(Debug)]
-pub(in crate::session) struct Entry(Value);
-
-impl Entry {
-    /// `by`: the person or rule that decided. `why`: the reason for a refusal.
-    pub(in crate::session) fn new(
-        client: (super::ClientId, &str),
-        bound: &BoundRequest,
-        allowed: bool,
-        by: &str,
-        why: Option<&str>,
-    ) -> Entry {
-        let mut entry = json!({
-            "time": timestamp(SystemTime::now()),
-            "client": client.1,
-            "connection": client.0.0,
-            "tool": bound.wish.tool,
-            "class": bound.wish.class,
-            "digest": bound.digest,
-            "arguments": bound.written.0,
-            "omitted": bound.written.1.saturating_sub(bound.written.0.chars().count()),
-            "decision": if allowed { "allowed" } else { "refused" },
-            "by": by,
-        });
-        if let Some(file) = bound.file.as_ref() {
-            entry["file"] = file.path.to_string_lossy().into();
-        }
-        if let Some(why) = why {
-            entry["why"] = why.into();
-        }
-        Entry(entry)
+/// Returns the entry for a decision. `by`: the person or rule that decided. `why`: the reason for a
+/// refusal.
+fn entry(request: &ApprovalRequest, allowed: bool, by: &str, why: Option<&str>) -> String {
+    let mut entry = json!({
+        "time": timestamp(SystemTime::now()),
+        "client": request.agent,
+        "connection": request.client.0,
+        "tool": request.tool,
+        "class": request.class,
+        "digest": request.digest,
+        "arguments": request.written.0,
+        "omitted": request.written.1.saturating_sub(request.written.0.chars().count()),
+        "decision": if allowed { "allowed" } else { "refused" },
+        "by": by,
+    });
+    if let Some(file) = request.file() {
+        entry["file"] = file.to_string_lossy().into();
     }
+    if let Some(why) = why {
+        entry["why"] = why.into();
+    }
+    entry.to_string()
 }
 
 type Line = (String, Option<oneshot::Sender<Result<(), String>>>);
@@ -55,10 +44,10 @@ type Line = (String, Option<oneshot::Sender<Result<(), String>>>);
 /// The writer of the log, in the order of the decisions, on a separate thread. The thread ends
 /// with the last clone.
 #[derive(Debug, Clone)]
-pub(in crate::session) struct Audit(Option<Sender<Line>>);
+pub(super) struct Audit(Option<Sender<Line>>);
 
 impl Audit {
-    pub(in crate::session) fn start(path: Option<PathBuf>) -> Audit {
+    pub(super) fn start(path: Option<PathBuf>) -> Audit {
         let Some(path) = path else { return Audit(None) };
         if let Some(directory) = path.parent()
             && let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(directory)
@@ -75,18 +64,24 @@ impl Audit {
 
     /// Writes an entry for a decision made without a question, which stands even if writing
     /// fails.
-    pub(in crate::session) fn note(&self, entry: &Entry) {
+    pub(super) fn note(&self, request: &ApprovalRequest, allowed: bool, by: &str, why: Option<&str>) {
         if let Some(sender) = &self.0 {
             // Fails only when the thread has died, which is logged.
-            let _ = sender.send((entry.0.to_string(), None));
+            let _ = sender.send((entry(request, allowed, by, why), None));
         }
     }
 
     /// Writes an entry and waits until it is written.
-    pub(in crate::session) async fn write(&self, entry: Entry) -> Result<(), String> {
+    pub(super) async fn write(
+        &self,
+        request: &ApprovalRequest,
+        allowed: bool,
+        by: &str,
+        why: Option<&str>,
+    ) -> Result<(), String> {
         let (reply, answer) = oneshot::channel();
         match &self.0 {
-            Some(sender) if sender.send((entry.0.to_string(), Some(reply))).is_ok() => {}
+            Some(sender) if sender.send((entry(request, allowed, by, why), Some(reply))).is_ok() => {}
             Some(_) => return Err("its writer has ended".into()),
             None => return Err("no directory is known for it; set HOME or XDG_STATE_HOME".into()),
         }

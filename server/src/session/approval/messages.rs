@@ -1,8 +1,10 @@
 //! The texts of questions to a person, and of refusals to an agent.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
-use super::types::BoundRequest;
+use super::request::ApprovalRequest;
 use crate::config::approval::{Class, Rule};
 use crate::shown::{lookalikes, notification, safe, without_gaps};
 
@@ -17,11 +19,11 @@ const FILES: usize = 12;
 const NAME: usize = 80;
 
 /// The question, as worded in the contract (hot-reload: "User Prompt").
-pub(in crate::session) fn message(client: &str, bound: &BoundRequest, seconds: u64) -> String {
-    let subject = &bound.wish.subject;
+pub fn message(request: &ApprovalRequest, deadline: Duration) -> String {
+    let subject = &request.subject;
     let mut text =
-        format!("AI agent {} wants to {}:\nTool: {}", name(client), uncapital(&subject.what), bound.wish.tool);
-    if let Some(file) = &bound.file {
+        format!("AI agent {} wants to {}:\nTool: {}", name(&request.agent), uncapital(&subject.what), request.tool);
+    if let Some(file) = &request.file {
         text.push_str(&format!("\nFilename: {}", name(&file.path.to_string_lossy())));
     }
     if !subject.sources.is_empty() {
@@ -35,16 +37,16 @@ pub(in crate::session) fn message(client: &str, bound: &BoundRequest, seconds: u
     }
     match &subject.code {
         Some(code) => {
-            reading(bound, &mut text);
-            others(bound, &mut text);
+            reading(request, &mut text);
+            others(request, &mut text);
             text.push_str(&format!("\nCode: {}", shortened(code)));
             if let Some(line) = lookalikes(code) {
                 text.push_str(&format!("\n{line}"));
             }
         }
-        None => text.push_str(&format!("\nArguments: {}", shortened(&bound.wish.arguments.to_string()))),
+        None => text.push_str(&format!("\nArguments: {}", shortened(&request.arguments.to_string()))),
     }
-    text.push_str(&format!("\n\nAllow? Timeout: {seconds}s"));
+    text.push_str(&format!("\n\nAllow? Timeout: {}s", deadline.as_secs()));
     notification(&text)
 }
 
@@ -58,12 +60,12 @@ fn files<'a>(paths: impl Iterator<Item = &'a std::path::Path>) -> String {
 
 /// The complete code, for an editor that can show it. Invisible characters are spelled out, and
 /// comments above contain the rest of the message.
-pub(in crate::session) fn whole(bound: &BoundRequest) -> Option<String> {
-    let subject = &bound.wish.subject;
+pub fn whole(request: &ApprovalRequest) -> Option<String> {
+    let subject = &request.subject;
     let code = subject.code.as_deref().or(subject.changes.as_deref())?;
     let mut notes = String::new();
-    reading(bound, &mut notes);
-    others(bound, &mut notes);
+    reading(request, &mut notes);
+    others(request, &mut notes);
     if let Some(line) = lookalikes(code) {
         notes.push_str(&format!("\n{line}"));
     }
@@ -72,8 +74,8 @@ pub(in crate::session) fn whole(bound: &BoundRequest) -> Option<String> {
 }
 
 /// The package in which the code is read, and the differences from standard syntax.
-fn reading(bound: &BoundRequest, text: &mut String) {
-    let Some(reading) = &bound.wish.subject.reading else { return };
+fn reading(request: &ApprovalRequest, text: &mut String) {
+    let Some(reading) = &request.subject.reading else { return };
     text.push_str(&format!("\nPackage: {}", name(&reading.package)));
     if !reading.syntax.is_empty() {
         let more = reading.syntax.len().saturating_sub(FILES);
@@ -85,14 +87,14 @@ fn reading(bound: &BoundRequest, text: &mut String) {
 
 /// The arguments besides the code and the file: the same code has another meaning in another
 /// package.
-fn others(bound: &BoundRequest, text: &mut String) {
-    let subject = &bound.wish.subject;
+fn others(request: &ApprovalRequest, text: &mut String) {
+    let subject = &request.subject;
     let shown = |value: &Value| {
         let value = value.as_str();
         value.is_some()
             && (value == subject.code.as_deref() || value == subject.file.as_deref().and_then(|file| file.to_str()))
     };
-    for (argument, value) in bound.wish.arguments.as_object().into_iter().flatten() {
+    for (argument, value) in request.arguments.as_object().into_iter().flatten() {
         let package = argument == "package" && subject.reading.is_some();
         if !value.is_null() && !shown(value) && !package {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -155,21 +157,21 @@ fn user_file() -> String {
 }
 
 /// The refusal of an evaluation in the image, where only a copy is permitted.
-pub(in crate::session) fn only_in_copy(bound: &BoundRequest, rule: Rule) -> String {
+pub(super) fn only_in_copy(request: &ApprovalRequest, rule: Rule) -> String {
     format!(
         "Refused: {} would run code in the image, and {} lets agents evaluate in a copy of it only: call evaluate-lisp, run-tests or profile-code with \
          \"in\": \"copy\", which asks nobody and keeps nothing.",
-        bound.wish.tool,
+        request.tool,
         rule.name()
     )
 }
 
 /// The refusal by a rule.
-pub(in crate::session) fn denied(bound: &BoundRequest, rule: Rule) -> String {
-    let class = bound.wish.class;
+pub(super) fn denied(request: &ApprovalRequest, rule: Rule) -> String {
+    let class = request.class;
     format!(
         "Refused: {} needs approval of the class `{}`, which {} denies. {}",
-        bound.wish.tool,
+        request.tool,
         class.key(),
         rule.name(),
         match rule {
@@ -181,25 +183,26 @@ pub(in crate::session) fn denied(bound: &BoundRequest, rule: Rule) -> String {
 }
 
 /// The refusal by a person.
-pub(in crate::session) fn said_no(bound: &BoundRequest, who: &str) -> String {
+pub(super) fn said_no(request: &ApprovalRequest, who: &str) -> String {
     format!(
         "Refused: {} was not allowed by the person who was asked ({who}). Do not try it again in another way: tell them what you need it for.",
-        bound.wish.tool
+        request.tool
     )
 }
 
 /// The refusal without an answer in time.
-pub(in crate::session) fn too_late(bound: &BoundRequest, seconds: u64) -> String {
+pub(super) fn too_late(request: &ApprovalRequest, deadline: Duration) -> String {
+    let seconds = deadline.as_secs();
     format!(
         "Refused: nobody answered within {seconds} s whether {} may be used. Go on with something else, or ask the person to watch for the question \
          before you call again.",
-        bound.wish.tool
+        request.tool
     )
 }
 
 /// The refusal when no person can be asked: the options of the person and of the agent.
-pub(in crate::session) fn nobody(bound: &BoundRequest) -> String {
-    let command = command(bound).map_or_else(String::new, |command| {
+pub(super) fn nobody(request: &ApprovalRequest) -> String {
+    let command = command(request).map_or_else(String::new, |command| {
         format!("- run `{command}` in a terminal in the workspace, which does it once and asks nobody;\n")
     });
     format!(
@@ -212,21 +215,21 @@ Tell the person what you need. They can do one of these:\n\
 - set `{class} = \"allow\"` in the table [approval] of their own config.toml ({file}) and restart the host (`consort stop`).\n\
 You need nobody for compile-form, diagnostics, describe-symbol, source_location, lisp-read-file and dry runs; evaluate-lisp, and run-tests of what \
 is loaded, are of the class `eval`, which is allowed unless a person changed that. No tool can change the rules.",
-        bound.wish.tool,
-        class = bound.wish.class.key(),
+        request.tool,
+        class = request.class.key(),
         file = user_file(),
     )
 }
 
 /// The shell command with which a person can do the same.
-fn command(bound: &BoundRequest) -> Option<String> {
-    let argument = |name: &str| bound.wish.arguments[name].as_str().map(str::to_owned);
+fn command(request: &ApprovalRequest) -> Option<String> {
+    let argument = |name: &str| request.arguments[name].as_str().map(str::to_owned);
     // The agent's text is quoted for the shell, and only plain names are shown in a command.
     let plain = |name: &String| {
         !name.is_empty()
             && name.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.' | '/' | '+'))
     };
-    match bound.wish.tool {
+    match request.tool {
         "load-system" | "code_reload_system" => {
             let system = argument("system").filter(plain)?;
             Some(format!("consort eval '(asdf:load-system \"{system}\")'"))
@@ -237,9 +240,9 @@ fn command(bound: &BoundRequest) -> Option<String> {
 }
 
 /// The refusal without an audit log.
-pub(in crate::session) fn unwritten(bound: &BoundRequest, why: &str) -> String {
+pub(super) fn unwritten(request: &ApprovalRequest, why: &str) -> String {
     format!(
         "Refused: {} needs approval, and the audit log, in which every approval has to be, cannot be written: {why}",
-        bound.wish.tool
+        request.tool
     )
 }

@@ -1,5 +1,5 @@
-//! The content of the files that a load or reload would load, when a person is asked: the content is
-//! approved, not the names.
+//! The content of the files that a load or reload would load, when a person is asked: the content
+//! is approved, not the names.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};

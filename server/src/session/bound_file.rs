@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundFile {
     /// The path as given, in the workspace if relative.
-    pub(super) named: PathBuf,
+    pub(in crate::session) named: PathBuf,
     /// The path with links resolved.
     pub(in crate::session) path: PathBuf,
     /// The file's identity and times; `None`: no file exists.

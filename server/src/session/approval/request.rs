@@ -1,0 +1,192 @@
+//! An agent's request for an approval, bound to its arguments by their digest and to its file, and
+//! the outcome.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::config::approval::Class;
+use crate::image::api::reading::Reading;
+use crate::session::bound_file::BoundFile;
+use crate::session::sources::Sources;
+use crate::session::{ClientId, outside_workspace};
+
+/// The limit of arguments that a person can review, in characters.
+const READABLE: usize = 100_000;
+/// The limit of arguments in the audit log, in characters; the digest covers all.
+const WRITTEN: usize = 4_000;
+
+/// The content of a question to a person, to which the approval is bound.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The operation in a few words: "Replace the function CL-PPCRE:SCAN".
+    pub what: String,
+    /// The file concerned.
+    pub file: Option<PathBuf>,
+    /// The complete code concerned.
+    pub code: Option<String>,
+    /// The files that would be loaded, with digests of their content.
+    pub sources: Sources,
+    /// The changes in these files since they were loaded.
+    pub changes: Option<String>,
+    /// The package and the syntax in which the code is read.
+    pub reading: Option<Reading>,
+    /// A second class that the same answer covers.
+    pub also: Option<Class>,
+}
+
+/// An agent's request for an approval, and the state that the approval is bound to.
+#[derive(Debug, Clone)]
+pub struct ApprovalRequest {
+    /// The agent's connection.
+    pub(in crate::session) client: ClientId,
+    /// The agent's name when the session received the request.
+    pub(in crate::session) agent: String,
+    /// The class of the operation.
+    pub class: Class,
+    /// The tool's own name, regardless of the name in the call.
+    pub tool: &'static str,
+    /// The content shown to a person.
+    pub subject: Subject,
+    /// All arguments.
+    pub arguments: Value,
+    /// True if the agent has a connection of its own, so that "for this session" has an end.
+    lasting: bool,
+    /// The digest of tool, class and arguments.
+    pub(super) digest: String,
+    /// The arguments as JSON, clipped, and their full length in characters.
+    pub(super) written: (String, usize),
+    pub(super) file: Option<BoundFile>,
+    /// The reason for a refusal regardless of any answer.
+    pub(super) impossible: Option<String>,
+}
+
+impl ApprovalRequest {
+    /// Creates a request, and resolves its file now; this is the file shown to a person. `lasting`:
+    /// the agent has a connection of its own, so that "for this session" has an end.
+    pub fn new(
+        workspace: &Path,
+        client: ClientId,
+        tool: &'static str,
+        (class, subject): (Class, Subject),
+        arguments: Value,
+        lasting: bool,
+    ) -> ApprovalRequest {
+        let text = arguments.to_string();
+        let written = (text.chars().take(WRITTEN).collect(), text.chars().count());
+        let file = subject.file.as_deref().map(|file| BoundFile::of(workspace, file));
+        let (file, mut impossible) = match file.transpose() {
+            Ok(file) => (file, None),
+            Err(why) => (None, Some(why)),
+        };
+        if let Some(outside) = file.as_ref().filter(|file| class == Class::EditFile && !file.is_within(workspace)) {
+            let why = outside_workspace::message(&outside.named, &outside.path, workspace);
+            impossible = Some(format!("{why} It cannot be written"));
+        }
+        let digest = digest(tool, class, &text);
+        let agent = String::new();
+        ApprovalRequest { client, agent, class, tool, subject, arguments, lasting, digest, written, file, impossible }
+    }
+
+    /// Returns the agent's name.
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// Returns the path of the file concerned, links resolved.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_ref().map(BoundFile::path)
+    }
+
+    /// Returns the reason why no person can be asked: the request is too long to read.
+    pub(super) fn unreadable(&self) -> Option<String> {
+        let characters = self.written.1;
+        let why = "its arguments have {n} characters, which nobody can judge; send at most {most}, or save the code to a file and load that";
+        (characters > READABLE)
+            .then(|| why.replace("{n}", &characters.to_string()).replace("{most}", &READABLE.to_string()))
+    }
+
+    /// Returns the classes that an answer covers.
+    pub(in crate::session) fn classes(&self) -> impl Iterator<Item = Class> + use<> {
+        [Some(self.class), self.subject.also].into_iter().flatten()
+    }
+
+    /// Returns true if `answer` permits the tool until the agent's connection ends.
+    pub(super) fn is_granted_for_session(&self, answer: Answer) -> bool {
+        answer == Answer::AllowSession && self.lasting
+    }
+
+    /// Returns the permission. `decided`: by a person, and not by a rule.
+    pub(super) fn grant(self: Box<Self>, decided: bool) -> Grant {
+        Grant { request: Arc::from(self), decided }
+    }
+}
+
+/// Returns the SHA-256, in hex, of the tool, the class and the arguments, with keys in order
+/// (`serde_json`'s maps are ordered).
+fn digest(tool: &str, class: Class, arguments: &str) -> String {
+    let mut hash = Sha256::new();
+    for part in [tool, class.key(), arguments] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The permission for exactly the approved operation. See
+/// [`Session::recheck`](crate::session::Session::recheck).
+#[derive(Debug, Clone)]
+pub struct Grant {
+    pub(super) request: Arc<ApprovalRequest>,
+    /// True if a person decided, now or for the session; false for a rule.
+    decided: bool,
+}
+
+impl Grant {
+    /// Returns the permitted operation in a few words, as a person was shown it.
+    pub fn what(&self) -> &str {
+        &self.request.subject.what
+    }
+
+    /// Returns true if a person decided, now or for the session, and not a rule.
+    pub fn is_decided(&self) -> bool {
+        self.decided
+    }
+}
+
+/// The outcome of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Permission for this call.
+    Allow,
+    /// Permission for this class and tool until the agent's connection ends.
+    AllowSession,
+    /// Refusal.
+    Deny,
+    /// The question was dismissed without a decision.
+    Dismissed,
+    /// The client cannot ask.
+    Cannot,
+    /// No answer in time.
+    Late,
+}
+
+impl Answer {
+    /// Parses a person's decision: `allow`, `allow-session`, `deny`. Anything else, or nothing,
+    /// dismisses the question.
+    pub fn of(decision: Option<&str>) -> Answer {
+        match decision {
+            Some("allow") => Answer::Allow,
+            Some("allow-session") => Answer::AllowSession,
+            Some("deny") => Answer::Deny,
+            _ => Answer::Dismissed,
+        }
+    }
+
+    /// Returns true if a person decided.
+    pub(super) fn is_decision(self) -> bool {
+        matches!(self, Answer::Allow | Answer::AllowSession | Answer::Deny)
+    }
+}
