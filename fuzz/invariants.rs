@@ -1,5 +1,5 @@
-//! Invariants of the analysis of any text. The fuzz target checks it for as long as one likes, `server/tests/scanner_invariants.rs`
-//! at every test run.
+//! Invariants of the analysis of any text. The fuzz target checks it for as long as one likes,
+//! `server/tests/scanner_invariants.rs` at every test run.
 
 use consort::ide::structure;
 use consort::text::document::{Document, Edit};
@@ -11,7 +11,8 @@ use ropey::Rope;
 /// White space, as SBCL's reader has it.
 const WHITE: &[u8] = b" \t\n\r\x0c\x7f";
 
-/// Take a fuzzer's bytes as a text and an edit: where it is from and to (two bytes each), the text, and after a byte 1 the new part.
+/// Take a fuzzer's bytes as a text and an edit: where it is from and to (two bytes each), the text,
+/// and after a byte 1 the new part.
 pub fn check_bytes(data: &[u8]) {
     let Some((&[a, b, c, d], rest)) = data.split_first_chunk() else { return };
     let mut parts = rest.splitn(2, |byte| *byte == 1).map(String::from_utf8_lossy);
@@ -19,8 +20,8 @@ pub fn check_bytes(data: &[u8]) {
     check(&text, u16::from_le_bytes([a, b]).into(), u16::from_le_bytes([c, d]).into(), &by);
 }
 
-/// Check everything that must hold of `text`, and that an edit which replaces `from..to` (in characters, clamped) by `by` leads to the
-/// same document as the edited text itself.
+/// Check everything that must hold of `text`, and that an edit which replaces `from..to` (in
+/// characters, clamped) by `by` leads to the same document as the edited text itself.
 ///
 /// # Panics
 /// When something does not hold; that is its purpose.
@@ -30,7 +31,8 @@ pub fn check(text: &str, from: usize, to: usize, by: &str) {
     edit(text, from, to, by);
 }
 
-/// Tokens lie in the text in order, none is empty, between them is white space, and they end where characters do.
+/// Tokens lie in the text in order, none is empty, between them is white space, and they end where
+/// characters do.
 fn tokens(text: &str) {
     let mut end = 0;
     for token in Scanner::new(text) {
@@ -42,7 +44,8 @@ fn tokens(text: &str) {
     assert!(text.get(end..).is_some_and(|rest| rest.bytes().all(|byte| WHITE.contains(&byte))));
 }
 
-/// Forms are disjoint and in order; the parentheses of each that is whole balance within it; nothing but comments lies between.
+/// Forms are disjoint and in order; the parentheses of each that is whole balance within it;
+/// nothing but comments lies between.
 fn forms(text: &str) {
     let scan = Scan::of(text);
     let rope = Rope::from_str(text);
@@ -54,7 +57,8 @@ fn forms(text: &str) {
         );
         let between = rope.slice(end..form.span.start).to_string();
         let comments = |kind| matches!(kind, TokenKind::LineComment | TokenKind::BlockComment);
-        // A form that a missing `"` cut short is scanned from within a string: its rest may look like anything.
+        // A form that a missing `"` cut short is scanned from within a string: its rest may look
+        // like anything.
         let sound = form.fault.is_none() && scan.broken().next().is_none();
         assert!(!sound || Scanner::new(&between).all(|token| comments(token.kind)), "{between:?}");
         let source = rope.slice(form.span.start..form.span.end).to_string();

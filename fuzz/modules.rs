@@ -1,4 +1,5 @@
-//! The pure modules alone, under the crate's own name, so that the fuzzer is built in a minute, without the server.
+//! The pure modules alone, under the crate's own name, so that the fuzzer is built in a minute,
+//! without the server.
 #![allow(dead_code, reason = "the server uses the rest")]
 
 #[path = "../server/src/text/mod.rs"]

@@ -1,8 +1,11 @@
-;;;; Compile, load and save: from the sources of lisp/ to a core that serves, or to one fasl that does.
+;;;; Compile, load and save: from the sources of lisp/ to a core that serves, or to one fasl that
+;;;; does.
 ;;;;
-;;;;   CONSORT_OUTPUT=/path/consort.core sbcl --noinform --no-sysinit --no-userinit --non-interactive --load boot.lisp --eval '(consort:build)'
+;;;;   CONSORT_OUTPUT=/path/consort.core sbcl --noinform --no-sysinit --no-userinit \
+;;;;     --non-interactive --load boot.lisp --eval '(consort:build)'
 ;;;;
-;;;; sources.sexp lists the sources. CONSORT_OUTPUT ending in .fasl gives a fasl instead. A warning of the compiler is an error. docs/wire.md tells how either is started.
+;;;; sources.sexp lists the sources. CONSORT_OUTPUT ending in .fasl gives a fasl instead. A warning
+;;;; of the compiler is an error. docs/wire.md tells how either is started.
 
 (load (merge-pathnames "src/package.lisp" *load-truename*))
 
@@ -38,7 +41,8 @@
   (find-symbol "REDEFINITION-WARNING" "SB-KERNEL"))
 
 (defun compile-sources (directory)
-  "Compile and load every source; the fasls. What is undefined when all is compiled is an error too."
+  "Compile and load every source; the fasls. What is undefined when all is compiled is an error
+  too."
   (let ((undefined '()))
     (prog1
         (handler-bind ((sb-ext:compiler-note #'muffle-warning)
@@ -60,7 +64,8 @@
                 do (write-sequence buffer out :end count)))))))
 
 (defun build ()
-  "Make what the environment's CONSORT_OUTPUT names: a fasl when it ends in .fasl, else a core. Fasls in between are deleted."
+  "Make what the environment's CONSORT_OUTPUT names: a fasl when it ends in .fasl, else a core.
+  Fasls in between are deleted."
   (let* ((output (or (sb-ext:posix-getenv "CONSORT_OUTPUT")
                      (error "CONSORT_OUTPUT must name the core or the fasl to write")))
          (output-file (sb-ext:parse-native-namestring output))

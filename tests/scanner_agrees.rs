@@ -1,8 +1,9 @@
-//! The scanner finds top-level forms where SBCL's reader does, in every Lisp file of the systems that `tests/support/systems`
-//! names, and of SBCL itself.
+//! The scanner finds top-level forms where SBCL's reader does, in every Lisp file of the systems
+//! that `tests/support/systems` names, and of SBCL itself.
 //!
-//! Compared are the objects that the reader returns: each must be one of the scanner's forms, less its guards; and each form of the
-//! scanner that has no guard must be one of the reader's objects. (A guard that is false makes no object.)
+//! Compared are the objects that the reader returns: each must be one of the scanner's forms, less
+//! its guards; and each form of the scanner that has no guard must be one of the reader's objects.
+//! (A guard that is false makes no object.)
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -90,7 +91,8 @@ fn compare(file: &Path, answer: &str) -> Result<Result<usize, String>> {
     Ok(Ok(read.len()))
 }
 
-/// Where the object of a form may begin: at its start, and behind each guard (with its feature) at its start.
+/// Where the object of a form may begin: at its start, and behind each guard (with its feature) at
+/// its start.
 fn starts_behind_guards(form: &[char]) -> Vec<usize> {
     let text: String = form.iter().collect();
     let offset = |byte: usize| text[..byte].chars().count();

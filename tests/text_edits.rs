@@ -1,5 +1,6 @@
-//! Edits of texts, on real files of Debian's source packages: indentation never changes what SBCL's reader reads, and is
-//! idempotent; each top-level form is replaced by itself, and others are put beside it, with every other byte kept.
+//! Edits of texts, on real files of Debian's source packages: indentation never changes what SBCL's
+//! reader reads, and is idempotent; each top-level form is replaced by itself, and others are put
+//! beside it, with every other byte kept.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-// build.mjs [tests]: bundle the extension and its webview into dist/, or the unit tests into dist/test/.
+// build.mjs [tests]: bundle the extension and its webview into dist/, or the unit tests into
+// dist/test/.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import esbuild from 'esbuild'
 import { enter } from './syntaxes/enter.mjs'

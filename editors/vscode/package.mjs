@@ -1,5 +1,6 @@
-// package.mjs [--bundle [BINARY]]: the extension as a .vsix. With --bundle for this platform only, with the program `consort` in it: BINARY, or
-// $CONSORT_BIN, or the release build of this repository.
+// package.mjs [--bundle [BINARY]]: the extension as a .vsix. With --bundle for this platform only,
+// with the program `consort` in it: BINARY, or $CONSORT_BIN, or the release build of this
+// repository.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
 
@@ -12,7 +13,10 @@ const run = (program, ...args) => {
   const { status } = spawnSync(program, args, { stdio: 'inherit' })
   if (status !== 0) process.exit(status ?? 1)
 }
-/** As VS Code names platforms; `process.platform` and `process.arch` are the same words for those that Consort runs on. */
+/**
+ * As VS Code names platforms; `process.platform` and `process.arch` are the same words for those
+ * that Consort runs on.
+ */
 const target = `${process.platform}-${process.arch}`
 const out = flag === undefined ? 'consort.vsix' : `consort-${target}.vsix`
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Types, unit tests, and the package: what `make test` asks of the extension without an editor. scripts/test-tools has installed the rest.
+# Types, unit tests, and the package: what `make test` asks of the extension without an editor.
+# scripts/test-tools has installed the rest.
 # `test.sh PATTERN`: only the unit tests whose names match.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 cache=${CONSORT_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/consort-test}
-# Packaging needs a newer Node than some systems have. Of the environment, only what programs are found by: npm and Node read much else.
+# Packaging needs a newer Node than some systems have. Of the environment, only what programs are
+# found by: npm and Node read much else.
 if [ -z "${CONSORT_UNIT_ENVIRONMENT:-}" ]; then
     exec env -i CONSORT_UNIT_ENVIRONMENT=yes PATH="$cache/vscode/node/current/bin:$PATH" HOME="$HOME" TMPDIR="${TMPDIR:-/tmp}" \
         LC_ALL=C.UTF-8 TZ=UTC NO_COLOR=1 npm_config_userconfig=/dev/null npm_config_globalconfig=/nonexistent/npmrc npm_config_update_notifier=false \

@@ -1,4 +1,4 @@
-;;;; What people are shown of values, conditions and the stack: always bounded, and never failing.
+;;;; Values, conditions and the stack as text for people: always bounded, and never failing.
 
 (in-package :consort)
 
@@ -7,7 +7,8 @@
 (defconstant +frames+ 20 "Frames that are shown.")
 
 (defun call-printing (function limit)
-  "The JSON of what FUNCTION, called with a stream, writes: bounded by LIMIT and stopped when far beyond it."
+  "The JSON of what FUNCTION, called with a stream, writes: bounded by LIMIT and stopped when far
+  beyond it."
   (let* ((stopped nil)
          (capture (make-capture :limit limit)))
     (block printing
@@ -75,7 +76,8 @@
 ;;; Frames are lists (NAME ARG ...), innermost first, as LIST-BACKTRACE gives them.
 
 (defun frame-symbol (frame)
-  "The symbol that tells whose FRAME is: the name, or what (FLET X :IN NAME), (LAMBDA () :IN NAME) and the like are in. NIL when there is none."
+  "The symbol that tells whose FRAME is: the name, or what (FLET X :IN NAME), (LAMBDA () :IN NAME)
+  and the like are in. NIL when there is none."
   (let ((name (first frame)))
     (cond ((symbolp name) name)
           ((and (consp name) (ignore-errors (list-length name)))
@@ -84,7 +86,8 @@
                    ((and (eq (first name) 'setf) (symbolp (second name))) (second name))))))))
 
 (defun internal-frame-p (frame)
-  "Whether FRAME is of a function that a user would not know: of the system, of foreign code, of ours."
+  "Returns true if FRAME is of a function that a user would not know: of the system, of foreign
+  code, of ours."
   (let* ((symbol (frame-symbol frame))
          (package (and symbol (symbol-package symbol))))
     (or (stringp (first frame))
@@ -97,7 +100,8 @@
   (member (first frame) *evaluator-frames*))
 
 (defun relevant-frames (frames)
-  "Those of FRAMES that a user would know: neither what signals, nor the system's internals, nor what is beneath an evaluation."
+  "Returns those of FRAMES that a user would know: neither what signals, nor the system's internals,
+  nor what is beneath an evaluation."
   (let* ((debugger (position 'invoke-debugger frames :key #'first))
          (below (nthcdr (if debugger (1+ debugger) 0) frames))
          (start (loop for tail on below
@@ -116,7 +120,8 @@
           finally (return (or relevant (form-frames below))))))
 
 (defun form-frames (frames)
-  "Where none of FRAMES is of a function of the user's: what was being evaluated, or that the text was being read."
+  "Where none of FRAMES is of a function of the user's: what was being evaluated, or that the text
+  was being read."
   (loop for (frame caller) on frames
         until (eq (first frame) 'call-user-code)
         when (and (evaluator-frame-p frame) (rest frame))

@@ -1,6 +1,7 @@
-;;;; What a copy may do: compile. It gives up its capabilities; Landlock keeps it from writing files but below one directory, from reading
-;;;; what is none of its business, from executing, from TCP and from signals; a seccomp filter allows the system calls that compiling takes,
-;;;; and no other. None of it can be taken back. What is refused fails with EPERM or EACCES.
+;;;; The confinement of a copy, which may only compile. It gives up its capabilities; Landlock keeps
+;;;; it from writing files but below one directory, from reading what is none of its business, from
+;;;; executing, from TCP and from signals; a seccomp filter allows the system calls that compiling
+;;;; takes, and no other. None of it can be taken back. What is refused fails with EPERM or EACCES.
 
 (in-package :consort)
 
@@ -10,8 +11,9 @@
 (defconstant +pr-set-no-new-privileges+ 38)
 
 (defun confine (directory readable)
-  "Confine this process for good to writing below DIRECTORY, and to reading READABLE (`readable-names`) and without secrets in its
-environment. The version of Landlock in force, 0 for none; and whether what the kernel has to confine with is in force. If not, why."
+  "Confine this process for good to writing below DIRECTORY, and to reading READABLE
+  (`readable-names`) and without secrets in its environment. The version of Landlock in force, 0
+  for none; and whether what the kernel has to confine with is in force. If not, why."
   (if (zerop (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-no-new-privileges+) (sb-alien:unsigned-long 1)
                      (sb-alien:unsigned-long 0) (sb-alien:unsigned-long 0) (sb-alien:unsigned-long 0)))
       (multiple-value-bind (landlock failure) (progn (forget-secrets) (confine-files directory readable))

@@ -1,15 +1,21 @@
-;;;; A copy of the live, multi-threaded image: a fork with one thread, which does one thing and leaves.
+;;;; A copy of the live, multi-threaded image: a fork with one thread, which does one thing and
+;;;; leaves.
 ;;;;
-;;;; What makes it safe, each part found necessary:
-;;;;  1. The lock of the collector is held and the world stopped across the fork, so no thread is allocating or collecting.
-;;;;     WITHOUT-GCING is not held around the retries: the collector then waits for us, and we for it.
-;;;;  2. No other thread holds a lock of the runtime at that moment (compiler, packages, fdefinitions, ...), else the copy waits for
-;;;;     ever for a thread that it does not have. If one is held, we let go and try again, until patience ends. Locks that came
-;;;;     later (of a user's generic functions) remain: the host kills a copy that hangs, and tries once more.
-;;;;  3. The copy closes the other threads' allocation regions and makes itself the only thread: it can collect garbage.
-;;;;  4. The runtime's C locks count too: two are looked at before the fork, the finalizer's are made new in the copy.
-;;;;  5. The system is asked for the fork, not the C library: its fork waits for the locks of malloc, and for ever when a stopped thread
-;;;;     holds one. A copy that needs such a lock hangs, as in 2.
+;;;; The conditions under which a fork is safe, each found necessary:
+;;;;  1. The lock of the collector is held and the world stopped across the fork, so no thread is
+;;;;     allocating or collecting. WITHOUT-GCING is not held around the retries: the collector then
+;;;;     waits for us, and we for it.
+;;;;  2. No other thread holds a lock of the runtime at that moment (compiler, packages,
+;;;;     fdefinitions, ...), else the copy waits for ever for a thread that it does not have. If one
+;;;;     is held, we let go and try again, until patience ends. Locks that came later (of a user's
+;;;;     generic functions) remain: the host kills a copy that hangs, and tries once more.
+;;;;  3. The copy closes the other threads' allocation regions and makes itself the only thread: it
+;;;;     can collect garbage.
+;;;;  4. The runtime's C locks count too: two are looked at before the fork, the finalizer's are
+;;;;     made new in the copy.
+;;;;  5. The system is asked for the fork, not the C library: its fork waits for the locks of
+;;;;     malloc, and for ever when a stopped thread holds one. A copy that needs such a lock hangs,
+;;;;     as in 2.
 ;;;;  6. The copy leaves by _exit: no exit hooks, no buffers flushed twice.
 
 (in-package :consort)
@@ -31,8 +37,9 @@
   "Every mutex that exists before user code runs: 500 to 800 of them, whatever this version of SBCL calls them.")
 
 (defun held-runtime-lock ()
-  "A lock of the runtime that another thread holds, and not one that waits in a stop; NIL when there is none. What a stopped thread holds it
-held while it called user code, which may find what the lock guards as it is."
+  "A lock of the runtime that another thread holds, and not one that waits in a stop; NIL when there
+  is none. What a stopped thread holds it held while it called user code, which may find what the
+  lock guards as it is."
   (let ((locks *runtime-locks*) (self sb-thread:*current-thread*))
     (declare (simple-vector locks))
     (loop for lock across locks
@@ -42,7 +49,8 @@ held while it called user code, which may find what the lock guards as it is."
             return lock)))
 
 (defun free-locks-of-stopped ()
-  "In a copy: free the runtime's locks that threads held which waited in a stop, and which the copy does not have."
+  "In a copy: free the runtime's locks that threads held which waited in a stop, and which the copy
+  does not have."
   (let ((locks *runtime-locks*) (self sb-thread:*current-thread*))
     (declare (simple-vector locks))
     (loop for lock across locks
@@ -50,7 +58,8 @@ held while it called user code, which may find what the lock guards as it is."
             do (free-lock lock))))
 
 (defun thread-without-collector ()
-  "Another thread that keeps the collector off. To stop the world would stop all but that one, until it lets go."
+  "Another thread that keeps the collector off. To stop the world would stop all but that one, until
+  it lets go."
   (find-if (lambda (thread)
              (and (not (eq thread sb-thread:*current-thread*))
                   (eq t (handler-case (sb-thread:symbol-value-in-thread collector-off thread nil)
@@ -58,30 +67,33 @@ held while it called user code, which may find what the lock guards as it is."
            (sb-thread:list-all-threads)))
 
 (defun obstacle ()
-  "What keeps the image from being copied now, in words; NIL when nothing does any more."
+  "Describes the obstacle to a copy of the image now; NIL when nothing does any more."
   (let ((thread (thread-without-collector))
         (lock (held-runtime-lock)))
     (cond (thread (format nil "~A keeps the collector off" (thread-words thread)))
           (lock (holding-words lock)))))
 
 (defun c-variables (names)
-  "The addresses of those C variables of the runtime that it has. Never called with the world stopped: the linker has locks too."
+  "The addresses of those C variables of the runtime that it has. Never called with the world
+  stopped: the linker has locks too."
   (remove nil (mapcar #'foreign-address names)))
 
 (defun c-lock-held-p (locks)
-  "Whether one of the C LOCKS, addresses, is held: with glibc the first word of a mutex is the lock."
+  "Returns true if one of the C LOCKS, addresses, is held: with glibc the first word of a mutex is
+  the lock."
   (dolist (address locks nil)
     (when (plusp (sap-32 (int-sap address) 0)) (return t))))
 
 (defun renew-finalizer-locks (mutexes conditions)
-  "Make the finalizer's C mutex and condition variable new: the thread that may hold the one and wait for the other is gone."
+  "Make the finalizer's C mutex and condition variable new: the thread that may hold the one and
+  wait for the other is gone."
   (flet ((clear (address size)
            (loop for offset from 0 below size by 4 do (setf (sap-32 (int-sap address) offset) 0))))
     (dolist (address mutexes) (clear address 40)) ; sizeof (pthread_mutex_t), (pthread_cond_t)
     (dolist (address conditions) (clear address 48))))
 
 (defun can-copy-p ()
-  "Whether this image can be copied: Linux, with every internal that it takes."
+  "Returns true if this image can be copied: Linux, with every internal that it takes."
   (and #+linux t #-linux nil
        #+sb-thread t #-sb-thread nil
        (every #'internal-p '(map-heap mutex-state primitive-thread thread-next-slot thread-previous-slot all-threads avl-insert
@@ -113,7 +125,8 @@ held while it called user code, which may find what the lock guards as it is."
                            ,@(mapcar #'second typed-arguments)))
 
 (defun bare-fork ()
-  "fork(2) without what the C library does around it: the process id, 0 in the copy, -1 when the system refused."
+  "fork(2) without what the C library does around it: the process id, 0 in the copy, -1 when the
+  system refused."
   #+(and linux (or x86-64 arm64))
   (call-c "syscall" sb-alien:long (sb-alien:long #+x86-64 56 #+arm64 220) ; SYS_clone
           (sb-alien:unsigned-long sb-posix:sigchld) (sb-alien:long 0) (sb-alien:long 0) (sb-alien:long 0) (sb-alien:long 0))
@@ -126,8 +139,9 @@ held while it called user code, which may find what the lock guards as it is."
   (call-c "release_gc_lock" sb-alien:void))
 
 (defun try-to-fork (c-locks finalizer-mutexes finalizer-conditions)
-  "With interrupts off and the compiler's lock held: fork if nothing is in the way. The process id, 0 in the copy, -1 when the system
-refused; NIL when something was in the way. Nothing here may cons or look up while the world is stopped."
+  "With interrupts off and the compiler's lock held: fork if nothing is in the way. The process id,
+  0 in the copy, -1 when the system refused; NIL when something was in the way. Nothing here may
+  cons or look up while the world is stopped."
   (without-collecting
     (when (eql 1 (call-c "try_acquire_gc_lock" sb-alien:int))
       (call-c "gc_stop_the_world" sb-alien:void)
@@ -141,12 +155,13 @@ refused; NIL when something was in the way. Nothing here may cons or look up whi
         pid))))
 
 (defun world-lock-of-stopped-p ()
-  "Whether a thread that waits in a stop holds the compiler's lock."
+  "Returns true if a thread that waits in a stop holds the compiler's lock."
   (let ((owner (sb-thread:mutex-owner world-lock)))
     (and owner (thread-waiting-p owner))))
 
 (defun call-with-world-lock (function seconds)
-  "Call FUNCTION with the compiler's lock held, or in the hands of a thread that waits in a stop; COPY-BUSY when it is not free within SECONDS."
+  "Call FUNCTION with the compiler's lock held, or in the hands of a thread that waits in a stop;
+  COPY-BUSY when it is not free within SECONDS."
   (loop with end = (+ (get-internal-real-time) (* seconds internal-time-units-per-second))
         do (cond ((or (sb-thread:holding-mutex-p world-lock)
                       (world-lock-of-stopped-p)) ; TRY-TO-FORK looks again with the world stopped
@@ -158,7 +173,8 @@ refused; NIL when something was in the way. Nothing here may cons or look up whi
                   (error 'copy-busy :obstacle (holding-words world-lock))))))
 
 (defmacro be-copy (function &optional (parent '(sb-posix:getppid)))
-  "In a process that is to be a copy of PARENT's, in the scope of a WITHOUT-INTERRUPTS: cut its ties, call FUNCTION, and leave."
+  "In a process that is to be a copy of PARENT's, in the scope of a WITHOUT-INTERRUPTS: cut its
+  ties, call FUNCTION, and leave."
   `(unwind-protect
         (progn (prepare-copy ,parent)
                (with-local-interrupts (call-on-its-own ,function))
@@ -166,9 +182,10 @@ refused; NIL when something was in the way. Nothing here may cons or look up whi
      (leave 70)))
 
 (defun call-in-copy (function &key (patience 2))
-  "Copy the image, call FUNCTION in the copy, which then leaves with exit code 0, or 70 if FUNCTION did not return. The process id of the
-copy, which the caller must reap (WAIT-FOR-COPY). COPY-BUSY when the image does not let itself be copied within PATIENCE seconds.
-Nothing of FUNCTION is seen in this image."
+  "Copy the image, call FUNCTION in the copy, which then leaves with exit code 0, or 70 if FUNCTION
+  did not return. The process id of the copy, which the caller must reap (WAIT-FOR-COPY). COPY-BUSY
+  when the image does not let itself be copied within PATIENCE seconds. Nothing of FUNCTION is seen
+  in this image."
   (unless (can-copy-p)
     (error 'cannot-copy :reason "this system or version of SBCL is not supported"))
   (let ((pid nil)
@@ -184,7 +201,8 @@ Nothing of FUNCTION is seen in this image."
            (let ((collecting (not (thread-without-collector))))
              (setf pid (and collecting (try-to-fork c-locks mutexes conditions)))
              (when (or pid (> (get-internal-real-time) deadline)) (return))
-             ;; Not again and again: to look conses, and the collection that comes of it would stop everybody.
+             ;; Not again and again: to look conses, and the collection that comes of it would stop
+             ;; everybody.
              (if collecting (sb-thread:thread-yield) (sleep 1/20))))
          (when (eql pid 0)
            (free-locks-of-stopped)
@@ -214,8 +232,8 @@ Nothing of FUNCTION is seen in this image."
                 collect descriptor))))
 
 (defun close-inherited-descriptors ()
-  "Make every descriptor one of /dev/null. They stay taken: a stream of the live image that code under check writes to must not meet
-a descriptor that is opened later under the same number."
+  "Make every descriptor one of /dev/null. They stay taken: a stream of the live image that code
+  under check writes to must not meet a descriptor that is opened later under the same number."
   (let ((null-fd (sb-posix:open "/dev/null" sb-posix:o-rdwr)))
     (dolist (descriptor (descriptor-numbers))
       (unless (= descriptor null-fd)
@@ -223,7 +241,8 @@ a descriptor that is opened later under the same number."
           (sb-posix:syscall-error () nil))))))
 
 (defun call-on-its-own (function)
-  "Call FUNCTION without the handlers and restarts of the thread that was copied, and without its streams."
+  "Call FUNCTION without the handlers and restarts of the thread that was copied, and without its
+  streams."
   (let* ((nobody (make-concatenated-stream))
          (nowhere (make-broadcast-stream))
          (both (make-two-way-stream nobody nowhere)))
@@ -240,12 +259,13 @@ a descriptor that is opened later under the same number."
 (define-global *timers-of-image* '() "In a copy: the timers that the image had at the fork, which may change the image later.")
 
 (defun prepare-copy (parent)
-  "Cut what ties a fresh copy to the image, the process PARENT: descriptors, signals, hooks. It ends with that, also where that ended before
-it could be tied to it."
+  "Cut what ties a fresh copy to the image, the process PARENT: descriptors, signals, hooks. It ends
+  with that, also where that ended before it could be tied to it."
   #+linux (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-pdeathsig+) (sb-alien:unsigned-long 9))
   (unless (eql parent (sb-posix:getppid)) (leave 70))
   (close-inherited-descriptors)
-  ;; The image's timers do not run here, and SBCL would wait for one of them before it sets the clock for a later one of ours.
+  ;; The image's timers do not run here, and SBCL would wait for one of them before it sets the
+  ;; clock for a later one of ours.
   (setf *timers-of-image* (sb-ext:list-all-timers))
   (mapc #'sb-ext:unschedule-timer *timers-of-image*)
   (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup))
@@ -259,14 +279,16 @@ it could be tied to it."
 ;;; In the image
 
 (defun call-with-alarm (seconds alarm function)
-  "Call FUNCTION. After SECONDS, ALARM is called in it: a copy has no other thread that could do that."
+  "Call FUNCTION. After SECONDS, ALARM is called in it: a copy has no other thread that could do
+  that."
   (let ((timer (sb-ext:make-timer alarm)))
     (sb-ext:schedule-timer timer seconds)
     (unwind-protect (funcall function)
       (sb-ext:unschedule-timer timer))))
 
 (defun wait-for-copy (pid)
-  "Wait for the copy PID to end, and reap it: its exit code or NIL, and the signal that ended it or NIL."
+  "Wait for the copy PID to end, and reap it: its exit code or NIL, and the signal that ended it or
+  NIL."
   (loop
     (handler-case
         (multiple-value-bind (reaped status) (sb-posix:waitpid pid 0)

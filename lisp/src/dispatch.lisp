@@ -1,4 +1,5 @@
-;;;; One thread reads requests and starts what answers them; it never runs user code and never waits. And MAIN, which starts it all.
+;;;; One thread reads requests and starts what answers them; it never runs user code and never
+;;;; waits. And MAIN, which starts it all.
 
 (in-package :consort)
 
@@ -15,7 +16,8 @@
 ;;; Parameters
 
 (defun param (params name type &key (default nil default-p))
-  "The value of NAME in PARAMS, an object. It must be of TYPE, or absent when there is a DEFAULT. Booleans come as T and NIL."
+  "The value of NAME in PARAMS, an object. It must be of TYPE, or absent when there is a DEFAULT.
+  Booleans come as T and NIL."
   (let ((value (field params name)))
     (cond ((null value)
            (if default-p default (refuse "bad-params" "The parameter ~S is missing" name)))
@@ -37,16 +39,18 @@
 (define-global *operations* (make-hash-table :test #'equal) "By name. Filled when the image is built.")
 
 (defmacro define-operation (name where (id params) &body body)
-  "Define what answers requests for NAME. ID is the request's, PARAMS the object it came with. With WHERE
-  :dispatcher  BODY runs in the dispatcher, and returns the result, or NIL when somebody else will answer;
-  :look        BODY runs no user code and cannot be interrupted; it runs in a thread that may have done such work before, and returns the result;
-  :thread      BODY runs in a thread of its own, and returns the result."
+  "Define what answers requests for NAME. ID is the request's, PARAMS the object it came with. With
+  WHERE :dispatcher  BODY runs in the dispatcher, and returns the result, or NIL when somebody else
+  will answer; :look        BODY runs no user code and cannot be interrupted; it runs in a thread
+  that may have done such work before, and returns the result; :thread      BODY runs in a thread
+  of its own, and returns the result."
   (let ((documentation (when (stringp (first body)) (list (pop body)))))
     `(setf (gethash ,name *operations*)
            (make-operation ,name ,where (lambda (,id ,params) ,@documentation (declare (ignorable ,id ,params)) ,@body)))))
 
 (defun call-answering (id answer answer-error function &aux (answer-error (coerce answer-error 'function)))
-  "Call FUNCTION and ANSWER request ID with what it returns, unless that is NIL; or ANSWER-ERROR it."
+  "Call FUNCTION and ANSWER request ID with what it returns, unless that is NIL; or ANSWER-ERROR
+  it."
   (block answering
     (handler-bind ((serious-condition
                      (lambda (condition)
@@ -74,7 +78,8 @@
         (send-error id "internal" "The thread that worked on this was ended")))))
 
 (defun answer-look (id operation params)
-  "Answer a request that looks something up, or say who is in the way. A look-up cannot be interrupted, so it must not wait for ever."
+  "Answer a request that looks something up, or say who is in the way. A look-up cannot be
+  interrupted, so it must not wait for ever."
   (handler-case (await-package-locks)
     (request-error (refusal)
       (send-error id (request-error-kind refusal) (request-error-message refusal))
@@ -140,7 +145,7 @@
 (define-global *features-of-image* '() "What DEFINE-FEATURE collected, newest first.")
 
 (defmacro define-feature (name () &body body)
-  "What BODY returns is told to the host as feature NAME (docs/wire.md, `ready`), a JSON value."
+  "Tells the host the value of BODY as feature NAME (docs/wire.md, `ready`), a JSON value."
   `(push (cons ,name (lambda () ,@body)) *features-of-image*))
 
 (defun image-features ()
@@ -163,7 +168,8 @@
     (with-standard-io-syntax (format nil "~(~{~2,'0X~}~)" (coerce octets 'list)))))
 
 (defun take-link ()
-  "The descriptor that CONSORT_FD names. It is not handed on to programs that the image runs, nor is the variable."
+  "The descriptor that CONSORT_FD names. It is not handed on to programs that the image runs, nor is
+  the variable."
   (let* ((text (sb-ext:posix-getenv "CONSORT_FD"))
          (fd (and text (ignore-errors (parse-integer text)))))
     (unless fd
@@ -181,7 +187,7 @@
 (define-global *work-directory* nil "The host's own directory, removed with it; NIL when it named none.")
 
 (defun take-work-directory ()
-  "What CONSORT_WORK names. Programs that the image runs are not told."
+  "Returns the value of CONSORT_WORK. Programs that the image runs are not told."
   (let ((text (sb-ext:posix-getenv "CONSORT_WORK")))
     (sb-posix:unsetenv "CONSORT_WORK")
     (and text (plusp (length text)) (string-right-trim "/" text))))
@@ -214,14 +220,16 @@
   (rehearse-evaluation))
 
 (defun rehearse (texts &rest keys)
-  "Evaluates each of TEXTS with the settings of a new session and writes its outcome as JSON, for what SBCL makes on the way. KEYS are EVALUATE's."
+  "Evaluates each of TEXTS with the settings of a new session and writes its outcome as JSON, for
+  what SBCL makes on the way. KEYS are EVALUATE's."
   (dolist (text texts)
     (let ((*user-settings* (copy-of-settings)))
       (json-line (apply #'evaluate (make-evaluation 0 "rehearsal") text :package (user-package) keys)))))
 
 (defun rehearse-evaluation ()
-  "Evaluates a value and an error. SBCL finds out again what it forgot about generic functions when the core was saved. That takes the
-compiler's lock, which user code may hold from the first evaluation on."
+  "Evaluates a value and an error. SBCL finds out again what it forgot about generic functions when
+  the core was saved. That takes the compiler's lock, which user code may hold from the first
+  evaluation on."
   (rehearse '("1" "(error \"rehearsal\")")))
 
 (defun main ()

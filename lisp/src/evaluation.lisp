@@ -3,10 +3,12 @@
 (in-package :consort)
 
 (defstruct (evaluation (:constructor make-evaluation (id session)))
-  "User code for request ID; THREAD is where it runs, NIL before it does. STATE is NIL, :RUNNING or :ENDED; it is :RUNNING exactly while the catch tag, the evaluation
-itself, is in force and interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is how much of the heap
-was in use in that last case. DEBUG: it stops where it would fail (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends
-it all. DEADLINE is the timer of its time. STEPPER is the step that it is in (debug/steps.lisp)."
+  "User code for request ID; THREAD is where it runs, NIL before it does. STATE is NIL, :RUNNING or
+  :ENDED; it is :RUNNING exactly while the catch tag, the evaluation itself, is in force and
+  interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is
+  how much of the heap was in use in that last case. DEBUG: it stops where it would fail
+  (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends it all. DEADLINE
+  is the timer of its time. STEPPER is the step that it is in (debug/steps.lisp)."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
   (thread nil)
@@ -34,14 +36,16 @@ it all. DEADLINE is the timer of its time. STEPPER is the step that it is in (de
   "Held while *RUNNING* is replaced.")
 
 (define-global *world* (list 0)
-  "Counts what may have changed the image: user code that began and that ended, and collections, after which finalizers and hooks run. A cons of the number.")
+  "Counts what may have changed the image: user code that began and that ended, and collections,
+  after which finalizers and hooks run. A cons of the number.")
 
 (defun world-changed ()
-  "Note that the image may not be what it was. User code in evaluations does; whatever else changes the image must call this."
+  "Note that the image may not be what it was. User code in evaluations does; whatever else changes
+  the image must call this."
   (sb-ext:atomic-incf (car *world*)))
 
 (defun in-user-code-p ()
-  "Whether user code is running in this thread."
+  "Returns true if user code is running in this thread."
   (let ((evaluation *evaluation*))
     (and evaluation (eq (evaluation-state evaluation) :running))))
 
@@ -61,7 +65,8 @@ it all. DEADLINE is the timer of its time. STEPPER is the step that it is in (de
     (throw evaluation :stopped)))
 
 (defun interrupt-evaluation (evaluation reason)
-  "Ask the thread of EVALUATION to leave it, for REASON; when it does not run yet, it will see so. Takes no lock of ours and waits for nothing."
+  "Ask the thread of EVALUATION to leave it, for REASON; when it does not run yet, it will see so.
+  Takes no lock of ours and waits for nothing."
   (unless (eq (evaluation-state evaluation) :ended)
     (unless (evaluation-reason evaluation)
       (setf (evaluation-reason evaluation) reason))
@@ -82,8 +87,9 @@ it all. DEADLINE is the timer of its time. STEPPER is the step that it is in (de
 (defconstant +warnings-limit+ 200 "Warnings that an evaluation reports.")
 
 (defun note-warning (warning)
-  "Record and muffle WARNING, unless it was only signalled, or the user has muffled its type. While a file is compiled it is not muffled:
-COMPILE-FILE would not count it, and return that all went well."
+  "Record and muffle WARNING, unless it was only signalled, or the user has muffled its type. While
+  a file is compiled it is not muffled: COMPILE-FILE would not count it, and return that all went
+  well."
   (let ((restart (find-restart 'muffle-warning warning))
         (evaluation *evaluation*))
     (when (and restart evaluation (not (typep warning sb-ext:*muffled-warnings*)))
@@ -95,8 +101,8 @@ COMPILE-FILE would not count it, and return that all went well."
         (invoke-restart restart)))))
 
 (defun note-error (evaluation condition)
-  "Remember CONDITION as the error that ends EVALUATION. When the stack is full it is printed later, when there is room again; when the
-heap is, now, since only now it knows its sizes, but briefly."
+  "Remember CONDITION as the error that ends EVALUATION. When the stack is full it is printed later,
+  when there is room again; when the heap is, now, since only now it knows its sizes, but briefly."
   (unless (evaluation-error evaluation) ; an error of remembering the first
     (when (typep condition 'storage-condition)
       (setf (evaluation-error evaluation) (cons condition (current-frame-names))))
@@ -113,8 +119,8 @@ heap is, now, since only now it knows its sizes, but briefly."
         (funcall hook condition hook)))))
 
 (defun evaluation-debugger (condition hook)
-  "Instead of the debugger: stop if the evaluation is to, else report CONDITION and leave the evaluation; or, in a thread that runs none, report it
-and end the thread."
+  "Instead of the debugger: stop if the evaluation is to, else report CONDITION and leave the
+  evaluation; or, in a thread that runs none, report it and end the thread."
   (declare (ignore hook))
   (let ((evaluation *evaluation*))
     (cond ((in-user-code-p)
@@ -178,7 +184,8 @@ and end the thread."
   nil)
 
 (defun begin (evaluation stream timeout)
-  "Put EVALUATION among those that run. STREAM: send its output as events. TIMEOUT in seconds, NIL for none."
+  "Put EVALUATION among those that run. STREAM: send its output as events. TIMEOUT in seconds, NIL
+  for none."
   (flet ((sink (name)
            (let ((id (evaluation-id evaluation)))
              (lambda (text) (send-event "output" "id" id "stream" name "text" text)))))
@@ -227,15 +234,17 @@ and end the thread."
   (stop-passing-on (evaluation-stderr evaluation)))
 
 (defun call-with-user-settings (package function)
-  "Call FUNCTION with *USER-SETTINGS* in force, and PACKAGE current, which they do not keep, unless that is NIL."
+  "Call FUNCTION with *USER-SETTINGS* in force, and PACKAGE current, which they do not keep, unless
+  that is NIL."
   (call-with-settings *user-settings*
                       (if package
                           (lambda () (let ((*package* package)) (funcall function)))
                           function)))
 
 (defun call-evaluating (function evaluation &key stream timeout package)
-  "Call FUNCTION, which runs user code, as EVALUATION, with *USER-SETTINGS*. How it ended: :OK, :ERROR, :STOPPED, or :ABORTED by the ABORT
-restart; and, when it returned, its value. Nothing else comes out of it, but the end of the thread. PACKAGE as in CALL-WITH-USER-SETTINGS."
+  "Call FUNCTION, which runs user code, as EVALUATION, with *USER-SETTINGS*. How it ended: :OK,
+  :ERROR, :STOPPED, or :ABORTED by the ABORT restart; and, when it returned, its value. Nothing
+  else comes out of it, but the end of the thread. PACKAGE as in CALL-WITH-USER-SETTINGS."
   (begin evaluation stream timeout)
   (let ((*evaluation* evaluation)
         (value nil))
@@ -316,20 +325,24 @@ restart; and, when it returned, its value. Nothing else comes out of it, but the
         (append warnings (list (object "type" "WARNING" "message" (format nil "~D more warnings were left out" more))))
         warnings)))
 
-;;; Little heap left. When a collection finds no room to copy to, the process dies; so evaluations are stopped before.
+;;; Little heap left. When a collection finds no room to copy to, the process dies; so evaluations
+;;; are stopped before.
 
 (defun heap-nearly-full-p ()
-  "Whether a collection may soon fail: three quarters are in use, or what may have to be copied at the next is more than what is free."
+  "Returns true if a collection may soon fail: three quarters are in use, or what may have to be
+  copied at the next is more than what is free."
   (let* ((size (sb-ext:dynamic-space-size))
          (usage (dynamic-usage)))
     (declare (type (unsigned-byte 62) size usage))
     (or (> (* 4 usage) (* 3 size))
         (and (> (* 3 usage) size)
-             ;; Until then as much again is allocated, which needs room, is itself copied, and a third time for what is wasted.
+             ;; Until then as much again is allocated, which needs room, is itself copied, and a
+             ;; third time for what is wasted.
              (> (+ (movable-bytes) (* 3 (sb-ext:bytes-consed-between-gcs))) (- size usage))))))
 
 (defun guard-heap ()
-  "After each collection, in whatever thread: stop what runs when little heap is left. Conses next to nothing and takes no lock of ours."
+  "After each collection, in whatever thread: stop what runs when little heap is left. Conses next
+  to nothing and takes no lock of ours."
   (world-changed)
   (when (and *running* (heap-nearly-full-p))
     (let ((all (not (find-if-not #'evaluation-waiting-p *running*)))) ; those that wait allocate nothing
@@ -339,7 +352,8 @@ restart; and, when it returned, its value. Nothing else comes out of it, but the
           (interrupt-evaluation evaluation :heap))))))
 
 (defun make-room-again (evaluation)
-  "EVALUATION was stopped by GUARD-HEAP: collect what it left, for which there is room just now, and tell the host."
+  "EVALUATION was stopped by GUARD-HEAP: collect what it left, for which there is room just now, and
+  tell the host."
   (sb-ext:gc :gen 2)
   (send-event "heap" "usage" (evaluation-usage evaluation) "size" (sb-ext:dynamic-space-size) "stopped" (list (evaluation-id evaluation))))
 

@@ -1,4 +1,5 @@
-;;;; JSON cut to fit a line of limited length: the longest texts lose their middle, the longest lists their end.
+;;;; JSON cut to fit a line of limited length: the longest texts lose their middle, the longest
+;;;; lists their end.
 
 (in-package :consort)
 
@@ -10,7 +11,8 @@
         (values text 0))))
 
 (defun cut-list (values limit)
-  "The first LIMIT of VALUES, and, where they are texts or have one, a last one that tells how many were left out."
+  "The first LIMIT of VALUES, and, where they are texts or have one, a last one that tells how many
+  were left out."
   (let* ((omitted (- (length values) limit))
          (kept (subseq (coerce values 'list) 0 (min limit (length values))))
          (words (and (plusp omitted) (format nil "...[~D more left out]..." omitted))))
@@ -20,7 +22,8 @@
                   ((every (lambda (value) (and (object-p value) (field value "omitted"))) kept) (list (clipped words 0)))))))
 
 (defun cut-json (value limit)
-  "VALUE, JSON to be written, with no text of more than LIMIT characters and no list of more than LIMIT elements in it."
+  "VALUE, JSON to be written, with no text of more than LIMIT characters and no list of more than
+  LIMIT elements in it."
   (cond ((stringp value) (values (cut-text value limit)))
         ((and (object-p value) (stringp (field value "text")) (integerp (field value "omitted")))
          (multiple-value-bind (text omitted) (cut-text (field value "text") limit)

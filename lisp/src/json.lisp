@@ -1,7 +1,9 @@
-;;;; JSON: a reader over UTF-8 octets and a writer to them. Nothing is interned, depth is limited, and bad input is a JSON-ERROR.
+;;;; JSON: a reader over UTF-8 octets and a writer to them. Nothing is interned, depth is limited,
+;;;; and bad input is a JSON-ERROR.
 ;;;;
-;;;; object -> (:object "key" value ...)    array -> simple vector (written: also a list)    true, false, null -> :true :false :null
-;;;; string -> string                       integer -> integer                               other numbers -> double-float
+;;;; object -> (:object "key" value ...)    array -> simple vector (written: also a list)    true,
+;;;; false, null -> :true :false :null string -> string                       integer -> integer
+;;;; other numbers -> double-float
 
 (in-package :consort)
 
@@ -27,7 +29,7 @@
   (cons :object keys-and-values))
 
 (defun object-p (value)
-  "Whether VALUE is a JSON object."
+  "Returns true if VALUE is a JSON object."
   (and (consp value) (eq (car value) :object)))
 
 (defun field (object key &optional default)
@@ -56,7 +58,8 @@
   (depth 0 :type fixnum))
 
 (defun parse-json (octets &optional (start 0) (end (length octets)))
-  "The one JSON value in OCTETS from START to END. JSON-ERROR when it is not one, or nests deeper than +DEPTH-LIMIT+."
+  "The one JSON value in OCTETS from START to END. JSON-ERROR when it is not one, or nests deeper
+  than +DEPTH-LIMIT+."
   (let* ((input (make-json-input octets start end))
          (value (parse-value input)))
     (when (peek-octet input)
@@ -223,7 +226,8 @@
         string))))
 
 (defun decode-string (input end string)
-  "Fill STRING with the characters from the position to END, escapes and UTF-8 undone; their number."
+  "Fill STRING with the characters from the position to END, escapes and UTF-8 undone; their
+  number."
   (declare (optimize speed) (type json-input input) (type index end) (type (simple-array character (*)) string))
   (let ((octets (json-input-octets input))
         (fill 0))

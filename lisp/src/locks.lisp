@@ -1,4 +1,5 @@
-;;;; Locks of the runtime that a user's thread may hold for ever: who holds one, in words, and look-ups that do not wait for it for ever.
+;;;; Locks of the runtime that a user's thread may hold for ever: who holds one, in words, and
+;;;; look-ups that do not wait for it for ever.
 
 (in-package :consort)
 
@@ -9,7 +10,7 @@
         (t (format nil "the thread ~S" (sb-thread:thread-name thread)))))
 
 (defun holding-words (lock)
-  "Who holds LOCK, a mutex of the runtime, in words."
+  "Describes the holder of LOCK, a mutex of the runtime."
   (format nil "~A ~:[holds ~S of the runtime~;compiles or loads, or holds the compiler's lock~*~]"
           (thread-words (sb-thread:mutex-owner lock)) (eq lock world-lock) (sb-thread:mutex-name lock)))
 
@@ -19,12 +20,13 @@
                         :test (lambda (object)
                                 (and (typep object 'sb-thread:mutex)
                                      (member (sb-thread:mutex-name object) '("package names" "Package Table Lock") :test #'equal)))))
-  "What who lists all packages takes.")
+  "The lock that listing all packages takes.")
 
 (defconstant +look-patience+ 2 "Seconds that a look-up waits for a lock of the runtime.")
 
 (defun await-package-locks ()
-  "Wait until nobody holds a lock that listing packages takes. Refuse when somebody does not let go."
+  "Wait until nobody holds a lock that listing packages takes. Refuse when somebody does not let
+  go."
   (dolist (lock *package-locks*)
     (when (lock-held-p lock)
       (if (sb-thread:grab-mutex lock :timeout +look-patience+)

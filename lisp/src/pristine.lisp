@@ -1,5 +1,6 @@
-;;;; The standard's operators and the printing of conditions as they were built. Every session and every check stands on them, so a
-;;;; redefinition is taken back: in the image when the evaluation ends that made it, in a copy where it begins.
+;;;; The standard's operators and the printing of conditions as they were built. Every session and
+;;;; every check stands on them, so a redefinition is taken back: in the image when the evaluation
+;;;; ends that made it, in a copy where it begins.
 
 (in-package :consort)
 
@@ -41,22 +42,24 @@
                      (as-built (setf fdefinition) definition symbol)))))
     (mapcar #'first redefined)))
 
-;;; PRINT-OBJECT. A user's method for a class of the system's, such as T or CONDITION, would print all that a check tells.
+;;; PRINT-OBJECT. A user's method for a class of the system's, such as T or CONDITION, would print
+;;; all that a check tells.
 
 (define-global *print-methods* '() "Those of the build; none until they were noted.")
 (define-global *print-methods-seen* '() "The list of PRINT-OBJECT's methods when it was last found to be without one that everybody's printing would go through.")
 
 (defun note-print-methods ()
-  "Have the methods that PRINT-OBJECT has now be those of the build. To be called before user code runs."
+  "Have the methods that PRINT-OBJECT has now be those of the build. To be called before user code
+  runs."
   (setf *print-methods* (copy-list (sb-mop:generic-function-methods #'print-object))
         *print-methods-seen* (sb-mop:generic-function-methods #'print-object)))
 
 (defun system-class-p (specializer)
-  "Whether SPECIALIZER is a class that came with the system."
+  "Returns true if SPECIALIZER is a class that came with the system."
   (and (typep specializer 'class) (part-of-core-p specializer)))
 
 (defun shared-class-p (specializer)
-  "Whether all printing, or all that is told of conditions, goes through SPECIALIZER."
+  "Returns true if all printing, or all that is told of conditions, goes through SPECIALIZER."
   (and (system-class-p specializer)
        (or (eq specializer (load-time-value (find-class 't)))
            (subtypep specializer 'condition))))
@@ -70,7 +73,8 @@
           collect method))
 
 (defun restore-printing (&optional (wanted-p #'system-class-p))
-  "Remove users' methods on PRINT-OBJECT for classes that are WANTED-P, and give those of the build back; the classes."
+  "Remove users' methods on PRINT-OBJECT for classes that are WANTED-P, and give those of the build
+  back; the classes."
   (let ((foreign (foreign-print-methods wanted-p))
         (lost (set-difference *print-methods* (sb-mop:generic-function-methods #'print-object) :test #'eq)))
     (when (or foreign lost)
@@ -80,7 +84,8 @@
     (remove-duplicates (mapcar (lambda (method) (class-name (first (sb-mop:method-specializers method)))) (append foreign lost)))))
 
 (defun restore-shared-printing ()
-  "Remove the methods on PRINT-OBJECT that everybody's printing goes through; their classes. Looks only when some method is new."
+  "Remove the methods on PRINT-OBJECT that everybody's printing goes through; their classes. Looks
+  only when some method is new."
   (unless (eq (sb-mop:generic-function-methods #'print-object) *print-methods-seen*)
     (prog1 (restore-printing #'shared-class-p)
       (setf *print-methods-seen* (sb-mop:generic-function-methods #'print-object)))))
@@ -91,7 +96,8 @@
   (restore-printing))
 
 (defun print-condition (condition stream)
-  "Print what CONDITION reports to STREAM: as the system does where a user's method would do it for every condition."
+  "Print what CONDITION reports to STREAM: as the system does where a user's method would do it for
+  every condition."
   (if (and (internal-p 'condition-reporter) (foreign-print-methods))
       (report-condition condition stream)
       (princ condition stream)))

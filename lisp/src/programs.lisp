@@ -1,5 +1,5 @@
-;;;; The programs that the user's code has started. The host ends them after the image; a host that was killed cannot, so the image does
-;;;; when its link ends.
+;;;; The programs that the user's code has started. The host ends them after the image; a host that
+;;;; was killed cannot, so the image does when its link ends.
 
 (in-package :consort)
 
@@ -21,9 +21,10 @@
         (sb-posix:syscall-error ()))))) ; it has ended
 
 (defun end-programs ()
-  "End the programs that were started here, unless they are to stay. Takes no lock, which the user's code might hold."
+  "End the programs that were started here, unless they are to stay. Takes no lock, which the user's
+  code might hold."
   (unless (or *keep-programs* (not (eql *own-pid* (sb-posix:getpid))) (not (internal-p 'active-processes)))
-    ;; What is in the list has not been waited for, so its number is its own.
+    ;; A process in the list has not been waited for, so its number is its own.
     (let ((programs (mapcar #'sb-ext:process-pid (copy-list active-processes))))
       (when (signal-programs programs sb-posix:sigterm)
         (loop repeat 50

@@ -1,6 +1,7 @@
-;;;; With sbcl/, the only file that names SBCL's internal packages; a test holds the others to it (tests/run.sh). This one has what all the
-;;;; rest stands on, sbcl/ what one area needs. Every internal name is looked up when its file is compiled and loaded
-;;;; (always by the SBCL that will run it) and given a name of ours; where SBCL has it no more, using ours signals
+;;;; With sbcl/, the only file that names SBCL's internal packages; a test holds the others to it
+;;;; (tests/run.sh). This one has what all the rest stands on, sbcl/ what one area needs. Every
+;;;; internal name is looked up when its file is compiled and loaded (always by the SBCL that will
+;;;; run it) and given a name of ours; where SBCL has it no more, using ours signals
 ;;;; MISSING-INTERNAL, which says what is lost, and INTERNAL-P is false.
 
 (in-package :consort)
@@ -36,14 +37,13 @@
             return symbol)))
 
 (defmacro define-internal (name kind feature &rest candidates)
-  "Give NAME to an internal of SBCL: the first of CANDIDATES, each (PACKAGE SYMBOL), both strings. FEATURE is what is lost without it.
-KIND is one of
-  :function  NAME becomes a function, the very same one;
-  :macro     (NAME ...) is a call of the macro, also as a place of SETF (so this also serves for a function with a SETF);
-  :place     the same as :macro, to be used for what is an accessor;
-  :variable  NAME is a symbol macro for the special variable or constant; bind it with WITH-INTERNALS, never with LET;
-  :type      NAME is a type specifier;
-  :symbol    NAME is a symbol macro for the quoted symbol itself."
+  "Give NAME to an internal of SBCL: the first of CANDIDATES, each (PACKAGE SYMBOL), both strings.
+  FEATURE is what is lost without it. KIND is one of :function  NAME becomes a function, the very
+  same one; :macro     (NAME ...) is a call of the macro, also as a place of SETF (so this also
+  serves for a function with a SETF); :place     the same as :macro, to be used for what is an
+  accessor; :variable  NAME is a symbol macro for the special variable or constant; bind it with
+  WITH-INTERNALS, never with LET; :type      NAME is a type specifier; :symbol    NAME is a symbol
+  macro for the quoted symbol itself."
   (let* ((symbol (find-internal kind candidates))
          (wanted (format nil "~{~A:~A~}" (first candidates)))
          (absent `(missing-internal ,wanted ,feature)))
@@ -68,11 +68,12 @@ KIND is one of
        ',name)))
 
 (defun internal-p (name)
-  "Whether this SBCL has what DEFINE-INTERNAL called NAME."
+  "Returns true if this SBCL has what DEFINE-INTERNAL called NAME."
   (and (get name 'internal) t))
 
 (defmacro with-internals (bindings &body body)
-  "Bind internal variables, ((NAME VALUE) ...), around BODY. Those that this SBCL lacks are passed over."
+  "Bind internal variables, ((NAME VALUE) ...), around BODY. Those that this SBCL lacks are passed
+  over."
   `(progv (remove nil (list ,@(loop for (name) in bindings collect `(get ',name 'internal))))
        (loop for symbol in (list ,@(loop for (name) in bindings collect `(get ',name 'internal)))
              for value in (list ,@(mapcar #'second bindings))
@@ -80,7 +81,8 @@ KIND is one of
      ,@body))
 
 (defmacro define-global (name value documentation)
-  "Define a variable that threads share and nobody binds. Unlike SB-EXT:DEFGLOBAL, VALUE is not evaluated at compile time."
+  "Define a variable that threads share and nobody binds. Unlike SB-EXT:DEFGLOBAL, VALUE is not
+  evaluated at compile time."
   `(progn
      (declaim (sb-ext:global ,name))
      (setf (documentation ',name 'variable) ,documentation)
@@ -100,7 +102,8 @@ KIND is one of
 (define-internal enable-interrupt :function "leaving on SIGTERM" ("SB-SYS" "ENABLE-INTERRUPT"))
 
 (defmacro with-lock ((mutex) &body body)
-  "BODY with MUTEX held and interrupts off, so that nobody unwinds out of it. Only for short work that does not run user code."
+  "BODY with MUTEX held and interrupts off, so that nobody unwinds out of it. Only for short work
+  that does not run user code."
   `(without-interrupts (sb-thread:with-mutex (,mutex) ,@body)))
 
 ;;; Locks of the runtime (code/target-thread.lisp)
@@ -112,7 +115,8 @@ KIND is one of
 
 (declaim (inline lock-held-p))
 (defun lock-held-p (lock)
-  "Whether a thread holds LOCK. The state is looked at, not the owner: between taking a lock and signing it, it has no owner."
+  "Returns true if a thread holds LOCK. The state is looked at, not the owner: between taking a lock
+  and signing it, it has no owner."
   (plusp (logand +lock-bits+ (mutex-state lock))))
 
 ;;; Descriptors. read(2) and write(2) without the copies and locks of streams; EINTR is tried again.
@@ -123,7 +127,8 @@ KIND is one of
 (define-internal wait-until-fd-usable :function "answering while the host does not read" ("SB-SYS" "WAIT-UNTIL-FD-USABLE"))
 
 (defun read-octets (fd octets start end)
-  "Read once from FD into OCTETS: how many came, 0 at the end of file, and NIL with errno when it failed."
+  "Read once from FD into OCTETS: how many came, 0 at the end of file, and NIL with errno when it
+  failed."
   (declare (type (simple-array (unsigned-byte 8) (*)) octets) (type (unsigned-byte 31) fd) (type (unsigned-byte 62) start end))
   (loop
     (let ((count (with-pinned-objects (octets)
@@ -152,7 +157,8 @@ KIND is one of
   t)
 
 (defun leave (code)
-  "End the process at once by _exit(2): no hook runs, no thread is waited for, no buffer is flushed."
+  "End the process at once by _exit(2): no hook runs, no thread is waited for, no buffer is
+  flushed."
   (sb-alien:alien-funcall (sb-alien:extern-alien "_exit" (function sb-alien:void sb-alien:int)) code)
   (loop))
 
@@ -172,7 +178,8 @@ KIND is one of
 ;;; Refusing to lose a package on which everything stands.
 
 (defun refuse-package-loss (names refuse)
-  "From now on, whoever deletes or renames one of the packages NAMES calls REFUSE instead, with the function's name and the package's."
+  "From now on, whoever deletes or renames one of the packages NAMES calls REFUSE instead, with the
+  function's name and the package's."
   (let ((packages (mapcar #'find-package names)))
     (dolist (name '(delete-package rename-package))
       (encapsulate name 'consort
@@ -183,7 +190,8 @@ KIND is one of
                            (funcall refuse name (package-name package))
                            (apply function designator more))))))))
 
-;;; Where a definition was made (compiler/main.lisp, code/debug-info.lisp): a source that is read like a file that LOAD reads.
+;;; Where a definition was made (compiler/main.lisp, code/debug-info.lisp): a source that is read
+;;; like a file that LOAD reads.
 
 (define-internal make-source-info :function "finding what was evaluated from a file" ("SB-C" "MAKE-SOURCE-INFO"))
 (define-internal make-file-info :function "finding what was evaluated from a file" ("SB-C" "MAKE-FILE-INFO"))
@@ -210,9 +218,11 @@ KIND is one of
     (%make-source (namestring pathname) (make-source-info :file-info file-info) file-info)))
 
 (defun eval-in-source (form position source)
-  "Evaluate FORM, whose first character is at POSITION in SOURCE's file, 0-based, so that what it defines is found there.
-Functions remember the character offset. Variables, classes and methods only remember the number of the form, which is not the file's own here: so
-the definition source's plist has :CONSORT-FILE (when it is not the definition's own file, ignore it) and :CONSORT-POSITION."
+  "Evaluate FORM, whose first character is at POSITION in SOURCE's file, 0-based, so that what it
+  defines is found there. Functions remember the character offset. Variables, classes and methods
+  only remember the number of the form, which is not the file's own here: so the definition
+  source's plist has :CONSORT-FILE (when it is not the definition's own file, ignore it) and
+  :CONSORT-POSITION."
   (let* ((file-info (source-file-info source))
          (index (vector-push-extend form (file-info-forms file-info))))
     (vector-push-extend position (file-info-positions file-info))
@@ -223,7 +233,7 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
       (find-source-paths form index)
       (eval-tlf form index))))
 
-;;; What DECLAIM sets for all that is compiled later (compiler/policy.lisp)
+;;; The policy that DECLAIM sets for all that is compiled later (compiler/policy.lisp)
 
 (define-internal policy-name :symbol "sessions with a compilation policy of their own" ("SB-C" "*POLICY*"))
 
@@ -232,7 +242,8 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
 (define-internal sbcl-directory :function "preferring SBCL's own contribs" ("SB-INT" "SBCL-HOMEDIR-PATHNAME"))
 
 (defun contrib-p (name)
-  "Whether this SBCL comes with a system NAME of its own, which none of that name in a workspace takes the place of."
+  "Returns true if this SBCL comes with a system NAME of its own, which none of that name in a
+  workspace takes the place of."
   (and (internal-p 'sbcl-directory)
        (eql 0 (search "sb-" name))
        (let ((directory (sbcl-directory)))
@@ -240,19 +251,19 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
               (probe-file (merge-pathnames (format nil "contrib/~A.fasl" name) directory))
               t))))
 
-;;; What came with the core
+;;; Objects that came with the core
 
 (define-internal generation-of :function "telling the system's own objects" ("SB-KERNEL" "GENERATION-OF"))
 (define-internal oldest-generation :variable "telling the system's own objects" ("SB-VM" "+PSEUDO-STATIC-GENERATION+"))
 
 (defun part-of-core-p (object)
-  "Whether OBJECT came with the core, SBCL's own or ours, and was not made or loaded since."
+  "Returns true if OBJECT came with the core, SBCL's own or ours, and was not made or loaded since."
   (or (not (internal-p 'generation-of))
       (not (internal-p 'oldest-generation))
       (let ((generation (generation-of object)))
         (or (null generation) (>= generation oldest-generation)))))
 
-;;; What a condition's definition has it report (code/target-error.lisp)
+;;; The report that a condition's definition gives it (code/target-error.lisp)
 
 (define-internal condition-reporter :function "telling errors while a user's PRINT-OBJECT method is for every condition" ("SB-KERNEL" "CONDITION-CLASSOID-REPORT"))
 (define-internal classoid-precedence :function "telling errors while a user's PRINT-OBJECT method is for every condition" ("SB-KERNEL" "CONDITION-CLASSOID-CPL"))
@@ -263,7 +274,7 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
   (let ((*print-escape* nil))
     (funcall (some #'condition-reporter (classoid-precedence (classoid-of condition))) condition stream)))
 
-;;; What the system itself prints to, and the frames that belong to it
+;;; The streams that the system itself prints to, and the frames that belong to it
 
 (define-internal *stdout* :variable "showing what threads print" ("SB-SYS" "*STDOUT*") ("SB-IMPL" "*STDOUT*"))
 (define-internal *stderr* :variable "showing what threads print" ("SB-SYS" "*STDERR*") ("SB-IMPL" "*STDERR*"))
@@ -271,7 +282,8 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
 (define-internal %invoke-debugger :symbol "ending evaluations whose code unset the debugger's hook" ("SB-DEBUG" "%INVOKE-DEBUGGER"))
 
 (defun replace-debugger (debugger)
-  "From now on, where the debugger would talk to a terminal, DEBUGGER is called with the condition and NIL."
+  "From now on, where the debugger would talk to a terminal, DEBUGGER is called with the condition
+  and NIL."
   (when (internal-p '%invoke-debugger)
     (encapsulate %invoke-debugger 'consort (lambda (function condition)
                                              (declare (ignore function))
@@ -283,7 +295,8 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
   "Packages whose functions' frames are not shown, nor those of functions internal to any other package of SBCL.")
 
 (defvar *signalling-frames* '(error cerror break signal warn invoke-debugger)
-  "Functions whose frames are shown above the place of an error only where that place called them itself.")
+  "Functions whose frames are shown above the place of an error only where that place called them
+  itself.")
 
 (defvar *evaluator-frames*
   (cons 'eval (loop for (package name) in '(("SB-IMPL" "%SIMPLE-EVAL") ("SB-IMPL" "SIMPLE-EVAL-IN-LEXENV") ("SB-IMPL" "EVAL-TLF")
@@ -306,8 +319,9 @@ the definition source's plist has :CONSORT-FILE (when it is not the definition's
 (define-global *foreign-addresses* '() "The addresses of foreign symbols that were looked up in this process, by name.")
 
 (defun foreign-address (name)
-  "The address of the foreign symbol NAME, or NIL. It is looked up once: the dynamic linker takes a lock for that, and a copy of the image
-that was made while another thread held it would wait for ever."
+  "The address of the foreign symbol NAME, or NIL. It is looked up once: the dynamic linker takes a
+  lock for that, and a copy of the image that was made while another thread held it would wait for
+  ever."
   (let ((known (assoc name *foreign-addresses* :test #'string=)))
     (if known
         (cdr known)
@@ -316,15 +330,18 @@ that was made while another thread held it would wait for ever."
           address))))
 
 (defun look-up-foreign-addresses ()
-  "Look up what threads of ours and copies need. To be called when the process begins: addresses in a saved core are of another one."
+  "Look up what threads of ours and copies need. To be called when the process begins: addresses in
+  a saved core are of another one."
   (setf *foreign-addresses* '())
   (mapc #'foreign-address '("auto_gc_trigger" "protect_control_stack_return_guard_page" "protect_control_stack_guard_page")))
 
 (defun restore-stack-guards ()
-  "Put the guard pages of this thread's stack as they are in a new one. To be called where a thread of ours begins and where it ends, at
-little depth. When a stack is exhausted SBCL opens the guard page, closes the one before it, and undoes this when the stack is as deep again.
-If the thread ends before, the next thread on that memory has neither guard nor room: the runtime ends the process, or a stack grows past its
-end (runtime: interrupt.c, handle_guard_page_triggered; thread.c, init_new_thread)."
+  "Put the guard pages of this thread's stack as they are in a new one. To be called where a thread
+  of ours begins and where it ends, at little depth. When a stack is exhausted SBCL opens the guard
+  page, closes the one before it, and undoes this when the stack is as deep again. If the thread
+  ends before, the next thread on that memory has neither guard nor room: the runtime ends the
+  process, or a stack grows past its end (runtime: interrupt.c, handle_guard_page_triggered;
+  thread.c, init_new_thread)."
   (flet ((protect (page protected)
            (let ((address (foreign-address page)))
              (when address
@@ -340,13 +357,15 @@ end (runtime: interrupt.c, handle_guard_page_triggered; thread.c, init_new_threa
 
 (define-internal dynamic-usage :function "stopping evaluations before the heap is full" ("SB-KERNEL" "DYNAMIC-USAGE"))
 
-;;; Room for the collector (code/gc.lisp, runtime/gencgc-internal.h): it copies small objects, so it needs as much free room as they take.
+;;; Room for the collector (code/gc.lisp, runtime/gencgc-internal.h): it copies small objects, so it
+;;; needs as much free room as they take.
 
 (define-internal free-pointer :function "having memory ready for a check" ("SB-KERNEL" "DYNAMIC-SPACE-FREE-POINTER"))
 (define-internal page-bytes :variable "stopping evaluations before the heap is full" ("SB-VM" "GENCGC-PAGE-BYTES") ("SB-VM" "GENCGC-CARD-BYTES"))
 
 (defun movable-bytes ()
-  "About how many bytes the next few collections may have to copy: small objects of the three youngest generations."
+  "About how many bytes the next few collections may have to copy: small objects of the three
+  youngest generations."
   (declare (optimize speed (safety 0)))
   (let ((table (sb-alien:extern-alien "page_table" sb-sys:system-area-pointer)) ; of (start u32, words u16, type u8, generation s8)
         (pages 0))
@@ -369,6 +388,7 @@ end (runtime: interrupt.c, handle_guard_page_triggered; thread.c, init_new_threa
        (sb-sys:sap-ref-sap (sb-sys:int-sap address) 0) 0 1 0)))) ; _IOLBF
 
 (defun prepare-signals ()
-  "SIGTERM ends the image, as it does any process; SIGINT is the terminal's and is not for an image that the host owns."
+  "SIGTERM ends the image, as it does any process; SIGINT is the terminal's and is not for an image
+  that the host owns."
   (enable-interrupt sb-posix:sigterm :default)
   (enable-interrupt sb-posix:sigint :ignore))

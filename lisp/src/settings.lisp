@@ -1,7 +1,9 @@
-;;;; The standard variables that user code sets, and who has which values of them: our own threads those of the build, the image those
-;;;; that its init files left, each session a copy of these from where it began, each check another copy.
+;;;; The standard variables that user code sets, and who has which values of them: our own threads
+;;;; those of the build, the image those that its init files left, each session a copy of these from
+;;;; where it began, each check another copy.
 ;;;;
-;;;; User code also runs in threads that it made itself. These see the global values, on which nothing of ours stands.
+;;;; User code also runs in threads that it made itself. These see the global values, on which
+;;;; nothing of ours stands.
 
 (in-package :consort)
 
@@ -24,8 +26,8 @@
    *repl-variables*)
   "The variables that each session has its own values of. The first five are treated one by one in COPY-SETTINGS.")
 
-;;; CL-USER. SBCL and all of ours hold the very package, so it is neither deleted nor renamed (REFUSE-PACKAGE-LOSS); should it be all the same,
-;;; there is another.
+;;; CL-USER. SBCL and all of ours hold the very package, so it is neither deleted nor renamed
+;;; (REFUSE-PACKAGE-LOSS); should it be all the same, there is another.
 
 (defparameter *user-package-uses* (mapcar #'package-name (package-use-list "COMMON-LISP-USER"))
   "The names of the packages that SBCL's CL-USER uses.")
@@ -59,19 +61,21 @@
                     (*random-state* (make-random-state nil))
                     ((* ** *** + ++ +++ / // /// -) nil)
                     (t (symbol-value symbol))))
-  "What our own threads have, in the order of *SETTINGS*.")
+  "The values of our own threads, in the order of *SETTINGS*.")
 
 (defmacro with-own-settings (() &body body)
   "BODY with the values that our own threads have."
   `(progv *settings* *own-values* ,@body))
 
 (defstruct (settings (:constructor make-settings (values &optional (seen 0))))
-  "VALUES, in the order of *SETTINGS*. SEEN counts those of the image's published features that were added to these."
+  "VALUES, in the order of *SETTINGS*. SEEN counts those of the image's published features that were
+  added to these."
   (values '() :type list)
   (seen 0 :type fixnum))
 
 (define-global *image-settings* (make-settings *own-values*)
-  "What the image has: the values at its start and what its init files set. What is loaded changes its readtable in place.")
+  "The values of the image: those at its start and what its init files set. What is loaded changes
+  its readtable in place.")
 
 (define-global *published-features* '() "Features that were added by what was loaded, the newest first.")
 (define-global *features-lock* (sb-thread:make-mutex :name "consort features") "Held while a feature is published.")
@@ -92,8 +96,8 @@
   (sb-ext:symbol-global-value symbol))
 
 (defun take-image-settings ()
-  "Have the image's settings be the global values, with a readtable and a dispatch table of their own. Our own threads stay as built, but
-for where relative names start."
+  "Have the image's settings be the global values, with a readtable and a dispatch table of their
+  own. Our own threads stay as built, but for where relative names start."
   (setf *image-settings*
         (make-settings (loop for symbol in *settings*
                              collect (case symbol
@@ -105,7 +109,8 @@ for where relative names start."
         (nth (position '*default-pathname-defaults* *settings*) *own-values*) *default-pathname-defaults*))
 
 (defun copy-of-settings (&key (tables t))
-  "Settings that begin as the image's. TABLES: with a readtable and a dispatch table of their own, so that what is done to these stays there."
+  "Settings that begin as the image's. TABLES: with a readtable and a dispatch table of their own,
+  so that what is done to these stays there."
   (let ((image (settings-values *image-settings*)))
     (destructuring-bind (package readtable dispatch random-state features &rest others) image
       (declare (ignore package))
@@ -164,7 +169,8 @@ for where relative names start."
                      (t value))))
   (setf *image-settings* settings))
 
-;;; Features. What code sets stays in its session; but what a file that was loaded adds tells what there is now, in every session and check.
+;;; Features. What code sets stays in its session; but what a file that was loaded adds tells what
+;;; there is now, in every session and check.
 
 (defun publish-features (before)
   "Have everybody know of the features that are there now and were not BEFORE, a list."

@@ -7,8 +7,9 @@
 (defconstant +frame-argument-limit+ 200 "Characters kept of one argument.")
 
 (defstruct (stack-frame (:constructor make-stack-frame (call &optional file line)))
-  "A frame that people are shown. CALL: (NAME ARG ...). FILE: the native name of the file that its function was loaded from, or NIL. LINE: that of the
-form which it is at, or of the definition, from 1; NIL where it is not known."
+  "A frame that people are shown. CALL: (NAME ARG ...). FILE: the native name of the file that its
+  function was loaded from, or NIL. LINE: that of the form which it is at, or of the definition,
+  from 1; NIL where it is not known."
   (call '() :type list :read-only t)
   (file nil :read-only t)
   (line nil :read-only t))
@@ -31,7 +32,8 @@ form which it is at, or of the definition, from 1; NIL where it is not known."
     (serious-condition () '())))
 
 (defun walk-frames ()
-  "The frames of this thread, as lists (NAME ARG ...), innermost first, and an association of each list with SBCL's frame."
+  "The frames of this thread, as lists (NAME ARG ...), innermost first, and an association of each
+  list with SBCL's frame."
   (let ((calls '()) (frames '()) (count 0))
     (block walk
       (map-backtrace (lambda (frame)
@@ -84,8 +86,9 @@ form which it is at, or of the definition, from 1; NIL where it is not known."
 ;;; Names
 
 (defun named-function (name)
-  "The name of the definition that a function called NAME is a part of, a symbol or (SETF SYMBOL), or NIL; second value, of a method: its qualifiers and
-its specializers. (FLET X :IN NAME) and (LAMBDA () :IN NAME) are parts of NAME."
+  "The name of the definition that a function called NAME is a part of, a symbol or (SETF SYMBOL),
+  or NIL; second value, of a method: its qualifiers and its specializers. (FLET X :IN NAME) and
+  (LAMBDA () :IN NAME) are parts of NAME."
   (cond ((symbolp name) name)
         ((not (and (consp name) (ignore-errors (list-length name)) (symbolp (first name)))) nil)
         ((member :in name) (named-function (second (member :in name))))
@@ -96,7 +99,7 @@ its specializers. (FLET X :IN NAME) and (LAMBDA () :IN NAME) are parts of NAME."
         (t (named-function (second name))))) ; (MACRO-FUNCTION NAME) and the like
 
 (defun frame-role (call name)
-  "Whose the frame CALL of the function NAME is: the `role` of docs/wire.md."
+  "Returns the owner of the frame CALL of the function NAME: the `role` of docs/wire.md."
   (let* ((symbol (if (consp name) (second name) name))
          (package (and symbol (symbol-package symbol))))
     (cond ((member name *signalling-frames*) "signal")
@@ -139,7 +142,8 @@ its specializers. (FLET X :IN NAME) and (LAMBDA () :IN NAME) are parts of NAME."
   (object "type" kind "message" message "operation" (or-null operation) "backtrace" (backtrace-of frames)))
 
 (defun failed-operation (condition)
-  "The name of the function whose call failed with CONDITION and left no frame of its own, as text, or NIL."
+  "The name of the function whose call failed with CONDITION and left no frame of its own, as text,
+  or NIL."
   (let* ((operation (ignore-errors (typecase condition
                                      (arithmetic-error (arithmetic-error-operation condition))
                                      (undefined-function (cell-error-name condition)))))

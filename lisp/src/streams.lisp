@@ -29,8 +29,9 @@ ON-EXCESS is called, once, by the writer who first passes twenty times the limit
 the limit, by whoever writes, or by a timer (PASS-ON)."))
 
 (defun instance-of (class &rest initargs)
-  "Returns a new instance of the class named CLASS, made without a constructor that is compiled for INITARGS. SBCL forgets those when a core
-is saved, and compiles them at their first use (pcl/ctor.lisp), which waits for ever when user code holds the compiler's lock by then."
+  "Returns a new instance of the class named CLASS, made without a constructor that is compiled for
+  INITARGS. SBCL forgets those when a core is saved, and compiles them at their first use
+  (pcl/ctor.lisp), which waits for ever when user code holds the compiler's lock by then."
   (declare (notinline make-instance))
   (apply #'make-instance class initargs))
 
@@ -60,7 +61,8 @@ is saved, and compiles them at their first use (pcl/ctor.lisp), which waits for 
     middle))
 
 (defun keep-tail (capture string start end total)
-  "Keep STRING from START to END, which begins at character TOTAL of all, in the ring of the last characters."
+  "Keep STRING from START to END, which begins at character TOTAL of all, in the ring of the last
+  characters."
   (declare (type index start end total) (type string string))
   (let* ((size (- (the index (capture-limit capture)) (head-limit capture)))
          (ring (or (capture-tail capture) (setf (capture-tail capture) (make-string size))))
@@ -127,7 +129,8 @@ is saved, and compiles them at their first use (pcl/ctor.lisp), which waits for 
   (object "text" text "omitted" omitted))
 
 (defun captured (capture &optional at-least)
-  "What CAPTURE has kept, as JSON. AT-LEAST: writing was stopped, so more was to come."
+  "Returns the text that CAPTURE has kept, as JSON. AT-LEAST: writing was stopped, so more was to
+  come."
   (with-lock ((capture-lock capture))
     (let* ((total (capture-total capture))
            (head (subseq (capture-head capture) 0 (min total (head-limit capture))))
@@ -200,7 +203,8 @@ is saved, and compiles them at their first use (pcl/ctor.lisp), which waits for 
 (define-global *nobody* (instance-of 'nobody)
   "The one stream of its kind.")
 
-;;; What threads print that are not an evaluation's: the one evaluation that runs has it, or else descriptor 1 or 2.
+;;; Output of threads outside of evaluations: it goes to the one evaluation that runs, or else to
+;;; descriptor 1 or 2.
 
 (defclass shared-output (consort-stream sb-gray:fundamental-character-output-stream)
   ((kind :initarg :kind :reader shared-output-kind :documentation "STDOUT or STDERR."))

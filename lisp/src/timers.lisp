@@ -1,4 +1,5 @@
-;;;; Timers: one thread a queue waits for the earliest of many moments. Adding and cancelling one wakes nobody as a rule.
+;;;; Timers: one thread a queue waits for the earliest of many moments. Adding and cancelling one
+;;;; wakes nobody as a rule.
 
 (in-package :consort)
 
@@ -43,7 +44,8 @@
     (setf (timer-queue-timers queue) (delete timer (timer-queue-timers queue) :test #'eq :count 1))))
 
 (defun take-due (queue)
-  "The first timer that is due, taken out; or NIL and the seconds until there is one, NIL for never."
+  "The first timer that is due, taken out; or NIL and the seconds until there is one, NIL for
+  never."
   (with-lock ((timer-queue-lock queue))
     (let ((first (first (timer-queue-timers queue)))
           (now (get-internal-real-time)))

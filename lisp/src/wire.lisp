@@ -17,7 +17,8 @@
       (leave-with-programs))))
 
 (defun send-frame (value)
-  "Send VALUE as one frame; waits while the host does not read. A frame above the limit becomes an error of the same id."
+  "Send VALUE as one frame; waits while the host does not read. A frame above the limit becomes an
+  error of the same id."
   (multiple-value-bind (octets end) (json-line value)
     (if (<= end +frame-limit+)
         (write-frame octets end)
@@ -45,8 +46,8 @@
                              (restore-stack-guards)))
                          :name name))
 
-;;; To make a thread takes a lock of the runtime. A user's thread may hold it for ever, and the dispatcher must not wait for it: then
-;;; another thread waits.
+;;; To make a thread takes a lock of the runtime. A user's thread may hold it for ever, and the
+;;; dispatcher must not wait for it: then another thread waits.
 
 (define-global *starts* '() "Functions that start a thread, newest first, which wait for the starter.")
 (define-global *starts-lock* (sb-thread:make-mutex :name "consort starts") "Held while *STARTS* changes.")
@@ -62,7 +63,7 @@
                  (car oldest))))))
 
 (defun can-start-thread-p ()
-  "Whether a thread can be made now, as far as can be told without waiting."
+  "Returns true if a thread can be made now, as far as can be told without waiting."
   (and (null *starts*)
        (not (and (internal-p 'make-thread-lock) (lock-held-p make-thread-lock)))))
 
@@ -77,15 +78,15 @@
   t)
 
 (defun own-thread-p (thread)
-  "Whether THREAD is Consort's, or the one that serves, and not the user's."
+  "Returns true if THREAD is Consort's, or the one that serves, and not the user's."
   (or (sb-thread:main-thread-p thread)
       (eq thread sb-thread:*current-thread*)
       (not (sb-thread:thread-alive-p thread))
       (handler-case (sb-thread:symbol-value-in-thread '*own-thread* thread nil)
         (error () nil))))
 
-;;; The dispatcher must go on reading, and so see the end of the link, when the host does not read: what it says is then said by
-;;; another thread.
+;;; The dispatcher must go on reading, and so see the end of the link, when the host does not read:
+;;; what it says is then said by another thread.
 
 (define-global *outbox* '() "Frames, as (octets . end), newest first, that wait for the poster.")
 (define-global *outbox-lock* (sb-thread:make-mutex :name "consort outbox")
@@ -93,7 +94,8 @@
 (define-global *outbox-filled* (sb-thread:make-semaphore :name "consort outbox")
   "Counts what is in the outbox.")
 (defun post-all ()
-  "Sends what is put into the outbox. The poster is started with the image: once a frame waits, it may be impossible to make a thread."
+  "Sends what is put into the outbox. The poster is started with the image: once a frame waits, it
+  may be impossible to make a thread."
   (loop
     (sb-thread:wait-on-semaphore *outbox-filled*)
     (destructuring-bind (octets . end)
@@ -122,7 +124,8 @@
 ;;; Lines in
 
 (defstruct (line-reader (:constructor make-line-reader (fd)))
-  "What came over the link: OCTETS from START to END are not yet taken; up to SCANNED there is no newline."
+  "The octets that came over the link: OCTETS from START to END are not yet taken; up to SCANNED
+  there is no newline."
   (fd 0 :type (unsigned-byte 31) :read-only t)
   (octets (make-array 65536 :element-type '(unsigned-byte 8)) :type octets)
   (start 0 :type index)
@@ -160,8 +163,8 @@
           (line-reader-end reader) 0)))
 
 (defun next-line (reader)
-  "The next line: octets, start and end, valid until the next call. At the end of the link NIL; for a line above the limit :TOO-LONG,
-when it has passed."
+  "The next line: octets, start and end, valid until the next call. At the end of the link NIL; for
+  a line above the limit :TOO-LONG, when it has passed."
   (shrink reader)
   (loop
     (let ((newline (newline-position (line-reader-octets reader) (line-reader-scanned reader) (line-reader-end reader)))

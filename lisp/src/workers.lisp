@@ -1,9 +1,11 @@
-;;;; The threads that evaluations run in: one for each session, and one for each piece of work that is no session's.
+;;;; The threads that evaluations run in: one for each session, and one for each piece of work that
+;;;; is no session's.
 
 (in-package :consort)
 
 (defstruct (session (:constructor make-session (name)))
-  "A client's own SETTINGS, NIL until it evaluates, and the thread its evaluations run in, one after another."
+  "A client's own SETTINGS, NIL until it evaluates, and the thread its evaluations run in, one after
+  another."
   (name "" :type string :read-only t)
   (lock (sb-thread:make-mutex :name "consort session") :type sb-thread:mutex :read-only t)
   (work (sb-thread:make-semaphore :name "consort session") :type sb-thread:semaphore :read-only t)
@@ -14,7 +16,8 @@
   (settings nil :type (or null settings)))
 
 (defstruct (job (:constructor make-job (evaluation function on-cancel on-death)))
-  "FUNCTION answers EVALUATION's request when it is called; ON-CANCEL when it never was; ON-DEATH when its thread ended while it ran."
+  "FUNCTION answers EVALUATION's request when it is called; ON-CANCEL when it never was; ON-DEATH
+  when its thread ended while it ran."
   (evaluation nil :type evaluation :read-only t)
   (function nil :type function :read-only t)
   (on-cancel nil :type function :read-only t)
@@ -58,7 +61,8 @@
   (funcall (job-function job)))
 
 (defun leave-session (session)
-  "SESSION's thread ends: closed, or by what the user's code did to it. Then the job is answered, and another thread goes on."
+  "SESSION's thread ends: closed, or by what the user's code did to it. Then the job is answered,
+  and another thread goes on."
   (let ((job (shiftf (session-current session) nil)))
     (when job
       (funcall (job-on-death job))))
@@ -101,7 +105,8 @@
 (defvar *own-evaluation* nil "That of the request that this thread was made for.")
 
 (defun call-starting (evaluation function)
-  "Call FUNCTION in the thread that was made for the request of EVALUATION, which the dispatcher put among *STARTING*."
+  "Call FUNCTION in the thread that was made for the request of EVALUATION, which the dispatcher put
+  among *STARTING*."
   (unwind-protect
        (let ((*own-evaluation* evaluation))
          (funcall function))
@@ -110,15 +115,17 @@
       (setf *starting* (remove evaluation *starting* :test #'eq)))))
 
 (defun evaluate-alone (id work &key keep)
-  "Call WORK, which runs user code, for request ID in this thread, as if in a new REPL; how it ended, and the JSON of EvalOutcome. What it
-does to the readtable is done to the image's, which later sessions and checks begin with. KEEP: so is what it sets."
+  "Call WORK, which runs user code, for request ID in this thread, as if in a new REPL; how it
+  ended, and the JSON of EvalOutcome. What it does to the readtable is done to the image's, which
+  later sessions and checks begin with. KEEP: so is what it sets."
   (let ((evaluation (or *own-evaluation* (make-evaluation id nil)))
         (*user-settings* (copy-of-settings :tables nil)))
     (let ((how (call-evaluating work evaluation)))
       (when keep (keep-in-image *user-settings*))
       (values how (outcome evaluation how :package (package-of-settings *user-settings*))))))
 
-;;; Work that runs no user code and is soon done. Making a thread takes longer than most of it does, so a few wait for more of it.
+;;; Work that runs no user code and is soon done. Making a thread takes longer than most of it does,
+;;; so a few wait for more of it.
 
 (defstruct (helper (:constructor make-helper (work)))
   "WORK is what its thread is to call, NIL when it waits for some."
@@ -142,7 +149,7 @@ does to the readtable is done to the image's, which later sessions and checks be
         (start-thread-soon "consort helper" #'run-helper (make-helper work)))))
 
 (defun wait-for-work (helper)
-  "Whether HELPER is one of those that wait, and then has work; NIL when enough of them do."
+  "Returns true if HELPER is one of those that wait, and then has work; NIL when enough of them do."
   (when (with-lock (*helpers-lock*)
           (when (< (length *idle-helpers*) +idle-helpers+)
             (push helper *idle-helpers*)))
@@ -150,7 +157,8 @@ does to the readtable is done to the image's, which later sessions and checks be
     t))
 
 (defun run-helper (helper)
-  "The thread of HELPER. When somebody ends it, what it was given and has not begun is done by another."
+  "The thread of HELPER. When somebody ends it, what it was given and has not begun is done by
+  another."
   (unwind-protect
        (loop do (funcall (shiftf (helper-work helper) nil))
              while (wait-for-work helper))

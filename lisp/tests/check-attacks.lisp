@@ -1,5 +1,6 @@
-;;;; Attacks on what confines a copy, by system calls. Each is made in a copy without confinement first, where it must succeed (else it would
-;;;; prove nothing here, which is told), and then in copies confined as on the kernels of each version of Landlock.
+;;;; Attacks on what confines a copy, by system calls. Each is made in a copy without confinement
+;;;; first, where it must succeed (else it would prove nothing here, which is told), and then in
+;;;; copies confined as on the kernels of each version of Landlock.
 ;;;;
 ;;;; With CONSORT_TEST_USER, a number, the tests are those of that user: root gives up being root.
 
@@ -163,13 +164,14 @@
 (define-attack "personality" () (call '(135 92) 0))
 
 (defun outcome-of-attack (attack)
-  "How ATTACK went: :SUCCEEDED, or the errno that refused it."
+  "Returns the outcome of ATTACK: :SUCCEEDED, or the errno that refused it."
   (handler-case (progn (funcall (second attack)) :succeeded)
     (refused (condition) (refused-errno condition))
     (sb-posix:syscall-error (condition) (sb-posix:syscall-errno condition))))
 
 (defun call-in-new-copy (function)
-  "What FUNCTION returns in a copy of this image, a readable object, by a file; NIL when the copy did not end well. *SCRATCH* and *VICTIM* are its own."
+  "Returns the value of FUNCTION in a copy of this image, a readable object, by a file; NIL when the copy
+  did not end well. *SCRATCH* and *VICTIM* are its own."
   (call-with-scratch
    (lambda (directory)
      (let ((*scratch* (concatenate 'string directory "scratch/")) (*victim* (concatenate 'string directory "victim")) (*mother* (sb-posix:getpid))
@@ -191,7 +193,8 @@
   (confine *scratch* (list *scratch* *victim* "/proc/" "/usr/")))
 
 (defun possible-attacks ()
-  "The attacks that succeed where nothing confines them: each in a copy of its own, as one may change what the next one needs."
+  "The attacks that succeed where nothing confines them: each in a copy of its own, as one may
+  change what the next one needs."
   (loop for attack in *attacks*
         for outcome = (call-in-new-copy (lambda () (outcome-of-attack attack)))
         if (eq outcome :succeeded) collect attack
@@ -199,7 +202,8 @@
           do (format t "~&  not possible here without confinement either (errno ~D): ~A~%" outcome (first attack))))
 
 (defun attack-all (attacks limit words)
-  "Make ATTACKS in a copy confined as by version LIMIT of Landlock; WORDS: for which kernels that stands."
+  "Make ATTACKS in a copy confined as by version LIMIT of Landlock; WORDS: for which kernels that
+  stands."
   (let* ((*landlock-limit* limit)
          (answers (call-in-new-copy
                    (lambda ()
@@ -218,7 +222,8 @@
   (when user
     (sb-posix:setgid (parse-integer user))
     (sb-posix:setuid (parse-integer user))
-    ;; A process that changed its user is closed to others of that user, which would refuse the attacks for us.
+    ;; A process that changed its user is closed to others of that user, which would refuse the
+    ;; attacks for us.
     (call-c "prctl" sb-alien:int (sb-alien:int 4) (sb-alien:unsigned-long 1))))
 
 (format t "~&as ~:[a plain user~;root~]:~%" (zerop (sb-posix:getuid)))
@@ -229,7 +234,7 @@
                (attack-all possible limit words)
                (format t "~&  Landlock ~D (~A): not on this kernel~%" limit words))))
 
-;; What compiling takes is allowed, on each of them.
+;; The calls that compiling takes are allowed, on each machine.
 (loop for (limit) in *kernels*
       when (<= limit (landlock-abi))
         do (let ((*landlock-limit* limit))

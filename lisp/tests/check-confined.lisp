@@ -1,4 +1,5 @@
-;;;; What code under check cannot do: each attempt must be refused by the system, and told as such.
+;;;; Attempts that code under check must not succeed in: the system must refuse each, and the answer
+;;;; must say so.
 ;;;;
 ;;;;   sbcl --noinform --non-interactive --no-userinit --load lisp/tests/check-confined.lisp
 
@@ -35,7 +36,8 @@
   "Name, Lisp text, and the file it is about.")
 
 (defun attempt-text (form place)
-  "FORM where code runs while a text is checked: in an EVAL-WHEN, a macro, a reader macro, or at read time."
+  "FORM where code runs while a text is checked: in an EVAL-WHEN, a macro, a reader macro, or at
+  read time."
   (ecase place
     (:eval-when (format nil "(eval-when (:compile-toplevel) ~A (warn \"SUCCEEDED\"))~%" form))
     (:macro (format nil "(defmacro attempt () ~A (warn \"SUCCEEDED\") nil)~%(defun f () (attempt))~%" form))
@@ -43,13 +45,13 @@
     (:reader-macro (format nil "(eval-when (:compile-toplevel) (setf *readtable* (copy-readtable)) (set-macro-character #\\! (lambda (stream char) (declare (ignore stream char)) ~A (warn \"SUCCEEDED\") nil)))~%(defun f () !)~%" form))))
 
 (defun state-of (path)
-  "What could be seen changed of the file PATH."
+  "Returns the facts of the file PATH that a change would show in."
   (let ((stat (ignore-errors (sb-posix:stat path))))
     (and stat (list (sb-posix:stat-ino stat) (sb-posix:stat-size stat) (sb-posix:stat-mode stat) (sb-posix:stat-mtime stat) (sb-posix:stat-uid stat)))))
 
 (defun attempt-all (directory places runner told &key parked)
-  "Make every attempt in PLACES, in copies that RUNNER works in; TOLD: the diagnostic must say that checks are confined; PARKED: by copies
-that were made before."
+  "Make every attempt in PLACES, in copies that RUNNER works in; TOLD: the diagnostic must say that
+  checks are confined; PARKED: by copies that were made before."
   (let ((victim (concatenate 'string directory "victim")) (new (concatenate 'string directory "new")))
     (with-open-file (out victim :direction :output) (write-string "untouched" out))
     (let ((before (state-of victim)))
@@ -71,7 +73,8 @@ that were made before."
 (when (plusp (landlock-abi))
   (call-with-scratch (lambda (directory) (attempt-all directory '(:eval-when) 'check-in-copy t :parked t))))
 
-;; Where the kernel has no Landlock, the filter of system calls must do alone. MKDIR and others that it refuses are without paths.
+;; Where the kernel has no Landlock, the filter of system calls must do alone. MKDIR and others that
+;; it refuses are without paths.
 (flet ((without-landlock (params) (let ((*landlock-limit* 0)) (check-in-copy params))))
   (call-with-scratch (lambda (directory) (attempt-all directory '(:eval-when) #'without-landlock t)))
   (let ((lines (check-lines (coerce "(defun f (x y) (no-such-function y))" 'text) :path "/nowhere/text.lisp" :runner #'without-landlock)))
@@ -80,7 +83,7 @@ that were made before."
     (expect (eql 0 (loop for line in lines thereis (and (field line "confined") (field (field line "confined") "landlock"))))
             "it says that Landlock is not in force")))
 
-;; What is allowed: reading, writing in the scratch directory and to /dev/null.
+;; Allowed: reading, writing in the scratch directory and to /dev/null.
 (expect (null (diagnostics-of (check-lines (coerce (format nil "(eval-when (:compile-toplevel)
   (with-open-file (in ~S) (read-line in))
   (with-open-file (out \"/dev/null\" :direction :output :if-exists :append) (print 1 out))
@@ -88,7 +91,8 @@ that were made before."
   (sb-ext:gc :full t))" (uiop:native-namestring (merge-pathnames "check-support.lisp" *tests-directory*))) 'text) :path "/nowhere/text.lisp")))
         "what is allowed works")
 
-;; Time: a form that never ends is left, and the rest is checked; what cannot be left ends the copy, and not the image.
+;; Time: a form that never ends is left, and the rest is checked; what cannot be left ends the copy,
+;; and not the image.
 (expect (equal (mapcar (lambda (line) (field (field line "diagnostic") "code"))
                        (remove-if-not (lambda (line) (field line "diagnostic"))
                                       (check-lines (coerce "(eval-when (:compile-toplevel) (loop (ignore-errors (loop (sleep 1)))))

@@ -1,5 +1,5 @@
-;;;; Copies of an image whose other threads compile, intern, fill tables, collect, start threads and use the C library's memory: each must
-;;;; give every condition.
+;;;; Copies of an image whose other threads compile, intern, fill tables, collect, start threads and
+;;;; use the C library's memory: each must give every condition.
 ;;;;
 ;;;;   sbcl --noinform --non-interactive --no-userinit --load lisp/tests/check-copies.lisp
 ;;;;
@@ -20,7 +20,8 @@
         (busy-thread "interning" (lambda (i) (intern (format nil "SYMBOL-~D" (mod i 5000)) "COMMON-LISP-USER")))
         (busy-thread "filling" (let ((table (make-hash-table :test 'equal)))
                                  (lambda (i) (setf (gethash (list (mod i 10000)) table) (make-string 100)))))
-        ;; Both hold locks of the C library, which its own fork would wait for with the world stopped.
+        ;; Both hold locks of the C library, which its own fork would wait for with the world
+        ;; stopped.
         (busy-thread "allocating" (lambda (i) (mapc #'sb-alien:free-alien
                                                     (loop for size from 1000 by 700 repeat 50 collect (sb-alien:make-alien char (+ size (mod i 7)))))))
         (busy-thread "starting" (lambda (i) (sb-thread:join-thread (sb-thread:make-thread (lambda () i)))))
@@ -56,14 +57,15 @@
     (expect (eq :busy (handler-case (call-in-copy (lambda ()) :patience 0.3) (copy-busy () :busy))) "the compiler's lock held")
     (sb-thread:signal-semaphore go-on)
     (sb-thread:join-thread holder))
-  ;; How a copy ends is told.
+  ;; The end of a copy is reported.
   (flet ((ending (function) (multiple-value-list (wait-for-copy (call-in-copy function :patience *patience*)))))
     (expect (equal (ending (lambda ())) '(0 nil)) "a copy that returns")
     (expect (equal (ending (lambda () (error "no"))) '(70 nil)) "a copy that fails")
     (expect (equal (ending (lambda () (throw 'nowhere nil))) '(70 nil)) "a copy that throws")
     (expect (equal (ending (lambda () (sb-posix:kill (sb-posix:getpid) sb-posix:sigkill))) (list nil sb-posix:sigkill)) "a copy that is killed")
     (expect (equal (ending (lambda () (sb-ext:gc :full t) (make-array 10000000) (sb-ext:gc))) '(0 nil)) "a copy collects garbage")
-    ;; A timer of the image runs in no copy and stops no alarm of one; but it may change the image, so that a copy does not stay current.
+    ;; A timer of the image runs in no copy and stops no alarm of one; but it may change the image,
+    ;; so that a copy does not stay current.
     (flet ((quiet () (ending (lambda () (leave (if (quiet-p) 3 4)))))
            (alarm () (ending (lambda () (call-with-alarm 1/100 (lambda () (leave 5)) (lambda () (loop)))))))
       (expect (equal (quiet) '(3 nil)) "a copy of an image at rest")
@@ -73,7 +75,8 @@
         (expect (equal (alarm) '(5 nil)) "an alarm in a copy of an image with a timer")
         (sb-ext:unschedule-timer timer))
       (expect (equal (quiet) '(3 nil)) "a copy of an image whose timer is over")))
-  ;; Each form is told of, also one that cannot be read behind a comment, so that the host can count.
+  ;; Each form is told of, also one that cannot be read behind a comment, so that the host can
+  ;; count.
   (flet ((told (text) (let ((lines (check-lines (coerce text 'text))))
                         (list (remove-duplicates (loop for line in lines
                                                        for at = (field line "at")
@@ -93,7 +96,8 @@
     (expect (search "more left out" (aref (field cut "more") (1- (length (field cut "more"))))) "a cut list says so")
     (let ((short (object "values" (list (clipped "x" 0)))))
       (expect (equalp (multiple-value-list (fitting-line short 1000)) (multiple-value-list (json-line short))) "a short answer is as it was")))
-  ;; A kernel that has Landlock and does not apply it: nothing runs. It refuses a seventeenth domain.
+  ;; A kernel that has Landlock and does not apply it: nothing runs. It refuses a seventeenth
+  ;; domain.
   (when (plusp (landlock-abi))
     (flet ((nested (params)
              (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-no-new-privileges+) (sb-alien:unsigned-long 1)

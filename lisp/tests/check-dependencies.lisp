@@ -1,5 +1,5 @@
-;;;; The check of a system goes by ASDF's own plan: what is loaded is not compiled again, a system's own methods count, parts for other
-;;;; Lisps are left out.
+;;;; The check of a system goes by ASDF's own plan: what is loaded is not compiled again, a system's
+;;;; own methods count, parts for other Lisps are left out.
 ;;;;
 ;;;;   sbcl --noinform --non-interactive --no-userinit --load lisp/tests/check-dependencies.lisp
 
@@ -66,7 +66,8 @@
      (expect (equal (codes-told (check-tree (in-root "own.asd"))) '("main.lisp undefined-function")) "a system's own methods")
      (expect (equal (codes-told (check-tree (in-root "bad.asd"))) '("one.lisp load-failed")) "what follows a file that cannot be loaded"))))
 
-;;; Systems that have their files compiled in ways of their own: whole, and a file with the system loaded
+;;; Systems that have their files compiled in ways of their own: whole, and a file with the system
+;;; loaded
 
 (call-with-scratch
  (lambda (root)

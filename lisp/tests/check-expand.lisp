@@ -1,4 +1,5 @@
-;;;; Macro expansion, in real copies: what is expanded, in which environment, what is not, and that nothing of it reaches the image.
+;;;; Macro expansion, in real copies: what is expanded, in which environment, what is not, and that
+;;;; nothing of it reaches the image.
 
 (load (merge-pathnames "check-support.lisp" *load-truename*))
 
@@ -16,7 +17,7 @@
           thereis (field line "answer")))
 
 (defun text-of-answer (answer)
-  "Its expansion with white space made plain, or its error."
+  "Returns the expansion with white space made plain, or its error."
   (let ((expansion (field answer "expansion")))
     (if expansion
         (substitute #\Space #\Newline (collapse-space expansion))
@@ -33,7 +34,8 @@
                       (write-char char out))))))
 
 (defun expect-expansion (text expected &rest more)
-  "Expect that TEXT expands to EXPECTED: a text, or (:contains ...) with several, some of them (:not text)."
+  "Expect that TEXT expands to EXPECTED: a text, or (:contains ...) with several, some of them (:not
+  text)."
   (let* ((answer (apply #'answer-of text more))
          (got (let ((text (text-of-answer answer))) (if (stringp text) (squeezed text) text))))
     (expect (if (stringp expected)
@@ -167,7 +169,7 @@ b\")" '(:contains "\"a b\" \"a b\""))
   (expect (equal '(0 3 3 6 6 6) (loop for (line column unit) in '((0 0 "utf-8") (0 4 "utf-16") (0 6 "utf-8") (1 1 "utf-32") (1 90 "utf-32") (9 9 "utf-16"))
                                        collect (offset-at (format nil "a~C~Cb~%c" (code-char #x1F600) (code-char #xE9)) line column unit)))
           "places in the units of editors")
-  ;; What was printed is a form again: without a package but of one name is the same.
+  ;; The printed expansion is a form again: without a package but of one name is the same.
   (expect-expansion "(macrolet ((#:m () 7)) (#:m))" "7" "how" "full" "printed" :true)
   (expect-expansion "(twice #<FUNCTION <a> {1}>)" '(:contains "unreadable") "printed" :true)
 
@@ -179,7 +181,7 @@ b\")" '(:contains "\"a b\" \"a b\""))
     (expect (search (format nil "~%         (let") (concatenate 'string (field answer "expansion"))) (format nil "lines after the first are indented by the column: ~S" (field answer "expansion"))))
   (expect (eq :false (field (answer-of "(twice #.#'car)" "writable" :true) "writable")) "an object that no text stands for is told")
 
-  ;; What goes wrong.
+  ;; Errors.
   (flet ((failed (text stage words &rest more)
            (let ((error (field (apply #'answer-of text more) "error")))
              (expect (and error (equal stage (field error "stage")) (search words (field error "message")))
@@ -200,7 +202,7 @@ b\")" '(:contains "\"a b\" \"a b\""))
     (failed "'(a)  b" "place" "" "offset" 5)
     (expect (equal "SB-INT:SIMPLE-PROGRAM-ERROR" (field (field (answer-of "(loop for)" :package "COMMON-LISP-USER") "error") "type")) "the type is as CL-USER sees it"))
 
-  ;; What a macro does, it does to the copy.
+  ;; Side effects of a macro happen in the copy.
   (expect-expansion "(noting)" "1")
   (expect (eql 0 (symbol-value (find-symbol "*SEEN*" :expand-tests))) "a variable is as it was")
   (expect (null (symbol-plist (find-symbol "NOTING" :expand-tests))) "so are properties")
@@ -217,7 +219,7 @@ b\")" '(:contains "\"a b\" \"a b\""))
     (plain-expansion (apply #'object "text" text "package" "EXPAND-TESTS" more))))
 
 (defun names-of-image ()
-  "How many symbols and which packages there are."
+  "Returns the number of symbols and which packages there are."
   (let ((count 0))
     (do-all-symbols (symbol) (declare (ignorable symbol)) (incf count))
     (list count (length (list-all-packages)))))
@@ -240,7 +242,7 @@ b\")" '(:contains "\"a b\" \"a b\""))
   (expect (equal before (names-of-image)) "no name is left behind")
   (expect (null (find-symbol "PLAIN-I" :expand-tests)) "what is read is not interned"))
 
-;; What may run code of the user's, or is more than this reader knows, takes a copy.
+;; Text whose reading may run code of the user's, or is more than this reader knows, takes a copy.
 (with-definitions ("(defmacro plain-macro () (incf *seen*))" "(deftype plain-type () (incf *seen*) 'integer)" "(defsetf plain-set (x) (v) (incf *seen*) `(list ,x ,v))"
                    "(define-symbol-macro plain-symbol-macro (plain-macro))" "(defclass plain-class () ())" "(defun (setf plain-setter) (v x) (list v x))")
   (dolist (text '("(plain-macro)" "(when (plain-macro) 1)" "(incf (plain-macro))" "(setf (plain-set 1) 2)" "(loop for x of-type plain-type from 1 collect x)" "(incf plain-symbol-macro)"

@@ -1,4 +1,5 @@
-;;;; The code of each kind of finding, as this SBCL signals it; and that what a user's macro says is not taken for the compiler's words.
+;;;; The code of each kind of finding, as this SBCL signals it; and that what a user's macro says is
+;;;; not taken for the compiler's words.
 ;;;;
 ;;;;   sbcl --noinform --non-interactive --no-userinit --load lisp/tests/check-kinds.lisp
 

@@ -1,5 +1,5 @@
-;;;; Checking a text of which an earlier state is loaded in the image: what the edit is right in gives no findings, and what it is wrong
-;;;; in gives the same as in a fresh image.
+;;;; Checking a text of which an earlier state is loaded in the image: what the edit is right in
+;;;; gives no findings, and what it is wrong in gives the same as in a fresh image.
 ;;;;
 ;;;;   sbcl --noinform --non-interactive --no-userinit --load lisp/tests/check-loaded.lisp
 
@@ -18,7 +18,7 @@
            (load (compile-file file))))))))
 
 (defun findings-after (loaded text)
-  "What the check of TEXT finds, as \"CODE message\", in an image that has LOADED loaded."
+  "Returns the findings of a check of TEXT, as \"CODE message\", in an image that has LOADED loaded."
   (load-text loaded)
   (multiple-value-bind (lines code signal) (check-lines (coerce text '(simple-array character (*))) :path "/nowhere/text.lisp")
     (if (and (eql code 0) (null signal))
@@ -27,7 +27,8 @@
         (list (format nil "the copy ended with ~A, ~A" code signal)))))
 
 (defmacro edit (name loaded text &rest expected)
-  "Test that the check of TEXT, with LOADED in the image, gives findings that begin with EXPECTED, and no others."
+  "Test that the check of TEXT, with LOADED in the image, gives findings that begin with EXPECTED,
+  and no others."
   `(let ((found (findings-after ,loaded ,text)) (expected (list ,@expected)))
      (expect (and (= (length found) (length expected))
                   (every (lambda (found expected) (eql 0 (search expected found))) found expected))

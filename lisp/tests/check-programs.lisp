@@ -1,13 +1,14 @@
-;;;; The table of programs: tests/programs/*.check, each a program with the diagnostics that its check must give, as carets under
-;;;; the source.
+;;;; The table of programs: tests/programs/*.check, each a program with the diagnostics that its
+;;;; check must give, as carets under the source.
 ;;;;
 ;;;;   sbcl --noinform --non-interactive --no-userinit --load lisp/tests/check-programs.lisp
 ;;;;
-;;;; CONSORT_ACCEPT=1 writes what is found into the files, to be read with care; CONSORT_TEST_NAMES="NAME..." takes those whose name has one of the NAMEs.
+;;;; CONSORT_ACCEPT=1 writes what is found into the files, to be read with care;
+;;;; CONSORT_TEST_NAMES="NAME..." takes those whose name has one of the NAMEs.
 ;;;;
-;;;; A file begins with lines ";;; key: value" (see OPTIONS-OF), then comes the program. A line of carets, a severity, a code and a
-;;;; message is what is expected of the line above. Where an SBCL says it differently, ";;; ==== SBCL 2.5" begins the same once more
-;;;; for versions that begin so.
+;;;; A file begins with lines ";;; key: value" (see OPTIONS-OF), then comes the program. A line of
+;;;; carets, a severity, a code and a message is what is expected of the line above. Where an SBCL
+;;;; says it differently, ";;; ==== SBCL 2.5" begins the same once more for versions that begin so.
 
 (load (merge-pathnames "check-support.lisp" *load-truename*))
 
@@ -23,7 +24,7 @@
 (defparameter *severities* '("ERROR" "WARNING" "STYLE-WARNING" "NOTE" "INFORMATION"))
 
 (defun expectation-p (line)
-  "Whether LINE is carets and a severity."
+  "Returns true if LINE is carets and a severity."
   (let* ((start (position-if-not (lambda (c) (member c '(#\Space #\Tab))) line))
          (end (and start (char= (char line start) #\^) (position-if-not (lambda (c) (member c '(#\^ #\.))) line :start start))))
     (and end (char= (char line end) #\Space)
@@ -102,7 +103,7 @@
             (list (format nil "the copy ended with code ~A, signal ~A" code signal)))))))
 
 (defun expected-here (versions)
-  "Of VERSIONS the lines that this SBCL must give."
+  "Returns the lines of VERSIONS that this SBCL must give."
   (cdr (or (loop for entry in (rest versions)
                  when (eql 0 (search (car entry) (lisp-implementation-version))) return entry)
            (first versions))))

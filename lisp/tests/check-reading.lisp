@@ -1,5 +1,5 @@
-;;;; What code under check cannot read: files that are none of its business, and the secrets in the environment. Each refusal names the key
-;;;; that would allow it.
+;;;; Reads that code under check must not succeed in: files that are none of its business, and the
+;;;; secrets in the environment. Each refusal names the key that would allow it.
 
 (load (merge-pathnames "check-support.lisp" *load-truename*))
 
@@ -12,7 +12,8 @@
   name)
 
 (defun findings-of (form &rest options)
-  "The diagnostics of a text that evaluates FORM, a string, when it is compiled. It warns of SUCCEEDED when that returns true."
+  "The diagnostics of a text that evaluates FORM, a string, when it is compiled. It warns of
+  SUCCEEDED when that returns true."
   (diagnostics-of (apply #'check-lines (coerce (format nil "(eval-when (:compile-toplevel) (when ~A (warn \"SUCCEEDED\")))" form) 'text) options)))
 
 (defun read-form (name) (format nil "(with-open-file (in ~S) (read-line in))" name))
@@ -92,7 +93,7 @@
                 "(with-open-file (in \"/proc/self/environ\" :external-format :latin-1) (loop for line = (read-line in nil) while line thereis (search \"sesame\" line)))"))
   (let ((found (findings-of form)))
     (expect (null found) (format nil "~A finds no secret: ~S" form (mapcar (lambda (d) (field d "message")) found)))))
-;; What was unset or set to something else is where the process began.
+;; Variables that were unset or set to something else are where the process began.
 (sb-posix:unsetenv "CONSORT_TEST_UNSET_TOKEN")
 (sb-posix:setenv "CONSORT_TEST_OTHER_TOKEN" "" 1)
 (expect (search "sesame-two" (text-of-environ)) "what was unset is still in this process's memory")

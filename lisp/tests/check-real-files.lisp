@@ -1,10 +1,12 @@
-;;;; Whole files of real libraries, checked in an image that has them loaded: every form is seen, every condition has its place, no
-;;;; condition comes of the library being loaded already, and the image is the same afterwards.
+;;;; Whole files of real libraries, checked in an image that has them loaded: every form is seen,
+;;;; every condition has its place, no condition comes of the library being loaded already, and the
+;;;; image is the same afterwards.
 ;;;;
 ;;;;   sbcl --noinform --non-interactive --no-userinit --load lisp/tests/check-real-files.lisp
 ;;;;
-;;;; Needs the sources of Debian's packages cl-ppcre and cl-ironclad, and reads no others. With CONSORT_FEW_FILES set it is cl-ppcre alone: for
-;;;; another compiler, which would have to compile ironclad first. CONSORT_TEST_FASLS names the directory of their fasls, which later runs load.
+;;;; Needs the sources of Debian's packages cl-ppcre and cl-ironclad, and reads no others. With
+;;;; CONSORT_FEW_FILES set it is cl-ppcre alone: for another compiler, which would have to compile
+;;;; ironclad first. CONSORT_TEST_FASLS names the directory of their fasls, which later runs load.
 
 (load (merge-pathnames "check-support.lisp" *load-truename*))
 
@@ -28,7 +30,7 @@
     (reverse files)))
 
 (defun covered-p (text diagnostic)
-  "Whether the span of DIAGNOSTIC is of one token or one list of TEXT."
+  "Returns true if the span of DIAGNOSTIC is of one token or one list of TEXT."
   (destructuring-bind (start end) (coerce (field diagnostic "span") 'list)
     (and (<= 0 start) (< start end) (<= end (length text))
          (let ((first (char text start)))

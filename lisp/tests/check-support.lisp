@@ -1,4 +1,4 @@
-;;;; What the checker's tests share: a check in a real copy, as the host would ask for it.
+;;;; Shared by the checker's tests: a check in a real copy, as the host would ask for it.
 
 (unless (and (find-package "CONSORT") (fboundp (intern "CHECK-IN-COPY" "CONSORT")))
   (load (merge-pathnames "../boot.lisp" *load-truename*)))
@@ -6,7 +6,8 @@
 (in-package :consort)
 
 (defparameter *patience* 900
-  "Seconds that anything is waited for. Only a failure takes that long, so that a slow or busy machine makes none.")
+  "Seconds that anything is waited for. Only a failure takes that long, so that a slow or busy
+  machine makes none.")
 
 (defun fresh-directory ()
   "Returns the name of a new, empty directory, with a slash."
@@ -47,12 +48,13 @@
                (error "The copy ended, with status ~D, before it connected." status)))))
 
 (defun parked-params (params)
-  "What a copy is asked that is to wait for what PARAMS say."
+  "Returns the request for a copy that is to wait for PARAMS."
   (object "text" "" "parked" :true "room" 10000000 "world" (car *world*) "confine" (field params "confine")
           "socket" (field params "socket") "token" (field params "token") "scratch" (field params "scratch") "read" (field params "read")))
 
 (defun tell-parked (stream params)
-  "Tell the copy at the other end of STREAM what PARAMS say, once it is parked: it may be warm by then, or not."
+  "Tell the copy at the other end of STREAM what PARAMS say, once it is parked: it may be warm by
+  then, or not."
   (loop repeat 3 ; token, confined, parked
         do (loop until (= 10 (read-byte stream))))
   (multiple-value-bind (octets end) (json-line params)
@@ -62,7 +64,8 @@
 (defun check-lines (text &key path (mode "file") package notes unreachable (withheld #()) asd-files (confine t) (deadline *patience*) more
                            (read (mapcar #'uiop:native-namestring (list (uiop:temporary-directory) *tests-directory* (merge-pathnames "../../tests/programs/" *tests-directory*))))
                            (runner 'check-in-copy) parked)
-  "What a copy that checks TEXT sends, each line read; and its exit code and signal. PARKED: it is made, and warm, before it has the text."
+  "Returns the messages of a copy that checks TEXT, each line read; and its exit code and signal. PARKED: it is
+  made, and warm, before it has the text."
   (call-with-scratch
    (lambda (directory)
      (let* ((socket-name (concatenate 'string directory "s"))
@@ -112,7 +115,8 @@
      (format t "~&FAILED: ~A~%" ,name)))
 
 (defun finish-tests (title &key skipped)
-  "Tells how it went and ends with the exit code: 77 when nothing failed and the tests were SKIPPED."
+  "Tells how it went and ends with the exit code: 77 when nothing failed and the tests were
+  SKIPPED."
   (format t "~&~A: ~:[~D failed~;~:[all passed~;skipped~]~]~%" title (zerop *failures*) (if (zerop *failures*) skipped *failures*))
   (finish-output)
   (leave (cond ((plusp *failures*) 1) (skipped 77) (t 0))))

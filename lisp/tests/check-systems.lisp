@@ -11,7 +11,7 @@
 (defun in-shop (name) (concatenate 'string *shop* name))
 
 (defun told (lines)
-  "What LINES tell: (file line code) for each diagnostic, sorted."
+  "Returns the diagnostics in LINES: (file line code) for each diagnostic, sorted."
   (sort (loop for line in lines
               for diagnostic = (field line "diagnostic")
               when diagnostic
@@ -45,7 +45,8 @@
   (expect-told "a list that is no call, where all names are known" lines "18 illegal-call"))
 
 (defun call-with-workshop (function)
-  "Call FUNCTION with the native names of a directory and of its workshop.asd, where a system of the same name is installed elsewhere."
+  "Call FUNCTION with the native names of a directory and of its workshop.asd, where a system of the
+  same name is installed elsewhere."
   (let* ((root (uiop:ensure-directory-pathname (fresh-directory)))
          (here (merge-pathnames "here/" root)) (installed (merge-pathnames "installed/" root))
          (asdf:*central-registry* (list installed)))

@@ -1,4 +1,5 @@
-;;;; Stopped programs: an evaluation with `debug` stops where it would fail, is looked at, and goes on or ends.
+;;;; Stopped programs: an evaluation with `debug` stops where it would fail, is looked at, and goes
+;;;; on or ends.
 
 (in-package :consort)
 
@@ -340,7 +341,7 @@
         (is string= "not-unwindable" (path (on-stop image "debug-restart-frame" stop "frame" frame) "error" "kind")))
       (on-stop image "debug-abort" stop)
       (answer image id))
-    ;; What a form declaims is kept; what evaluation for debugging adds is not.
+    ;; A form's declamations are kept; those that evaluation for debugging adds are not.
     (prepare image "(declaim (optimize (debug 1) (safety 1)))")
     (is string= "(2 3)" (outcome-text image (debug-id image "(declaim (optimize (safety 3))) (list (second (assoc 'debug (sb-c::policy-to-decl-spec sb-c::*policy*))) (second (assoc 'safety (sb-c::policy-to-decl-spec sb-c::*policy*))))")))
     (is string= "(1 3)" (first-value image "(list (second (assoc 'debug (sb-c::policy-to-decl-spec sb-c::*policy*))) (second (assoc 'safety (sb-c::policy-to-decl-spec sb-c::*policy*))))"))))
@@ -368,7 +369,7 @@
       (is string= "(fails q)" (path (aref frames 1) "place" "form"))
       (call image "interrupt" "target" id)
       (answer image id)
-      ;; What it defined has its places from then on.
+      ;; The definitions that it made have their places from then on.
       (let* ((again (debug-id image "(from-text 3)"))
              (frames (frames-of image (stop-of-id image again))))
         (is string= "(fails q)" (place-text (aref frames 1) text))

@@ -200,7 +200,7 @@
       (evaluated image (format nil "(sb-posix:utimes ~S 1000 1000)" file))
       (is equalp `("INNERMOST" ,file nil)
           (find "INNERMOST" (frame-facts (evaluated image "(list (innermost 5))") "name" "file" "line") :key #'first :test #'equal)))
-    ;; Whose a frame is.
+    ;; The role of a frame.
     (is equalp '(("ERROR" "signal")) (subseq (frame-facts (evaluated image "(error \"x\")") "name" "role") 0 1))
     (is equalp '(("EVAL" "standard")) (frame-facts (evaluated image "no-such-variable") "name" "role"))
     (evaluated image "(defun (setf frame-place) (new x) (list (error \"x\") new x))")

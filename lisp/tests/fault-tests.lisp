@@ -1,4 +1,4 @@
-;;;; What a running image must survive, with a clear answer and nothing lost.
+;;;; Faults that a running image must survive, with a clear answer and nothing lost.
 
 (in-package :consort)
 
@@ -77,7 +77,8 @@
         (is equal "interrupted" (path (answer image id) "result" "status"))))))
 
 (deftest an-answer-is-known-by-its-kind
-  ;; Events have the id of the request that they are about; neither they nor the answers to others are taken for its answer.
+  ;; Events have the id of the request that they are about; neither they nor the answers to others
+  ;; are taken for its answer.
   (with-image (image)
     (let ((speaks (eval-id image "(princ :said) (finish-output) :spoken" :stream t))
           (other (eval-id image ":other" :session "other")))

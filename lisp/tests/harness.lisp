@@ -11,7 +11,8 @@
 (defvar *subject* nil "The frame, or the part of one, that the running check looked into last. It is shown when the check fails.")
 
 (defparameter *patience* 900
-  "Seconds that anything is waited for. Only a failure takes that long, so that a slow or busy machine makes none.")
+  "Seconds that anything is waited for. Only a failure takes that long, so that a slow or busy
+  machine makes none.")
 
 (defmacro deftest (name &body body)
   "Defines a test: BODY with checks."
@@ -34,8 +35,8 @@
   (finish-output))
 
 (defun call-check (form check)
-  "Calls CHECK, which returns whether it passed, and why not as a text; counts, and tells of a failure. An error fails the check alone, unless
-the test cannot go on."
+  "Calls CHECK, which returns whether it passed, and why not as a text; counts, and tells of a
+  failure. An error fails the check alone, unless the test cannot go on."
   (let ((*subject* nil))
     (multiple-value-bind (passed why)
         (handler-bind ((test-aborted (lambda (condition) (note-failure "~S~%  ~A" form condition) (throw 'test-ended nil))))
@@ -53,7 +54,8 @@ the test cannot go on."
                    (values (,test expected actual) (format nil "expected ~S, got ~S" expected (clipped-text actual)))))))
 
 (defmacro is-when (circumstance test expected actual)
-  "Checks as IS does. A failure also shows CIRCUMSTANCE, a text: for a check that is made in several of them."
+  "Checks as IS does. A failure also shows CIRCUMSTANCE, a text: for a check that is made in several
+  of them."
   `(call-check (list ,circumstance ',actual)
                (lambda ()
                  (let ((expected ,expected) (actual ,actual))
@@ -68,7 +70,8 @@ the test cannot go on."
   `(call-check ',form (lambda () (values (handler-case (progn ,form nil) (,type () t)) ,(format nil "did not signal ~S" type)))))
 
 (defmacro eventually (form)
-  "Returns the first true value of FORM, which is evaluated again and again; the test ends when none comes."
+  "Returns the first true value of FORM, which is evaluated again and again; the test ends when none
+  comes."
   `(call-until (lambda () ,form) ',form))
 
 (defun call-until (function form)
@@ -85,7 +88,7 @@ the test cannot go on."
   (format t "~&  skipped: ~?~%" control arguments)
   (throw 'test-ended nil))
 
-;;; What is read from frames
+;;; Access to frames
 
 (define-condition missing-member (error)
   ((object :initarg :object)
@@ -96,13 +99,15 @@ the test cannot go on."
                (format stream "There is no ~S of the path~{ ~S~} in ~A" step path (shown object))))))
 
 (defun member-at (object step)
-  "Returns the member STEP, a name or an index, of OBJECT, and whether there is one that is not null."
+  "Returns the member STEP, a name or an index, of OBJECT, and whether there is one that is not
+  null."
   (let ((value (cond ((and (stringp step) (object-p object)) (field object step))
                      ((and (integerp step) (vectorp object) (not (stringp object)) (< step (length object))) (aref object step)))))
     (values value (and value (not (eq value :null))))))
 
 (defun path (object &rest path)
-  "Returns what is at PATH, names and indices, in OBJECT. A missing member is an error, and so is one that is null."
+  "Returns what is at PATH, names and indices, in OBJECT. A missing member is an error, and so is
+  one that is null."
   (setf *subject* object)
   (let ((at object))
     (dolist (step path at)
@@ -112,7 +117,8 @@ the test cannot go on."
         (setf at value)))))
 
 (defun path-if-any (object &rest path)
-  "Returns what is at PATH in OBJECT; NIL when a member on the way is missing or null. For a test that asks for absence."
+  "Returns what is at PATH in OBJECT; NIL when a member on the way is missing or null. For a test
+  that asks for absence."
   (setf *subject* object)
   (let ((at object))
     (dolist (step path at)
@@ -146,8 +152,8 @@ the test cannot go on."
   (string-downcase (car test)))
 
 (defun chosen-tests (names)
-  "Returns the tests of NAMES, in their order of definition; all when there are no names. A name that no test has stands for those that have it
-as a part of theirs."
+  "Returns the tests of NAMES, in their order of definition; all when there are no names. A name
+  that no test has stands for those that have it as a part of theirs."
   (let ((tests (reverse *tests*)))
     (flet ((meant (name)
              (or (remove name tests :key #'name-of-test :test #'string/=)

@@ -1,4 +1,5 @@
-;;;; A user's thread holds a lock of the runtime: every request answers or says who is in the way, and all goes on when it is free.
+;;;; A user's thread holds a lock of the runtime: every request answers or says who is in the way,
+;;;; and all goes on when it is free.
 
 (in-package :consort)
 
@@ -11,10 +12,11 @@
      "ackage")
     (:collector "(sb-sys:without-gcing (hold))" "keeps the collector off")
     (:deadline "(sb-sys:with-deadline (:seconds 3600) (sb-kernel::with-world-lock () (hold)))" "compiler's lock"))
-  "What a thread does to hold something, and what is then said.")
+  "Forms with which a thread holds something, and the message then.")
 
 (defun hold-in (image code)
-  "Makes a thread of the user's in IMAGE hold what CODE holds around its HOLD, until RELEASE-IN. Returns when it does."
+  "Makes a thread of the user's in IMAGE hold what CODE holds around its HOLD, until RELEASE-IN.
+  Returns when it does."
   ;; All is read and compiled before the thread starts: both may take what it holds.
   (prepare image "(defvar *held* nil) (defvar *go* (sb-thread:make-semaphore)) (defvar *holder*)
     (defun hold () (setf *held* t) (sb-thread:wait-on-semaphore *go*) (setf *held* nil))
@@ -57,7 +59,8 @@
                (holds "G" (first-value image "(defun g (x) (list x))"))))))
 
 (deftest status-asks-once
-  ;; While ASDF cannot answer, each request for the status does not leave a thread behind that waits.
+  ;; While ASDF cannot answer, each request for the status does not leave a thread behind that
+  ;; waits.
   (with-image (image)
     (hold-in image "(sb-kernel::with-world-lock () (hold))")
     (dotimes (i 5)
@@ -88,7 +91,8 @@
            (holding (eval-id image (format nil "(sb-thread:with-mutex (consort::*link-lock*) (close (open ~S :direction :output)) (loop))" mark))))
       (eventually (probe-file mark))
       (delete-file mark)
-      ;; The dispatcher cannot write this at once, and leaves it to another thread. It reads the interrupt, which frees the link, after that.
+      ;; The dispatcher cannot write this at once, and leaves it to another thread. It reads the
+      ;; interrupt, which frees the link, after that.
       (let ((status (send image "status"))
             (interrupt (send image "interrupt" "target" holding)))
         (ok (integerp (path (answer image status) "result" "pid")))

@@ -1,5 +1,6 @@
-;;;; The host's side of the link: images to test, over real descriptors. Each frame that comes is filed by its kind: events by name, answers by
-;;;; the id of their request; so no test depends on the order in which they come.
+;;;; The host's side of the link: images to test, over real descriptors. Each frame that comes is
+;;;; filed by its kind: events by name, answers by the id of their request; so no test depends on
+;;;; the order in which they come.
 
 (in-package :consort)
 
@@ -8,8 +9,8 @@
 (defvar *debian-sources* "/usr/share/common-lisp/source/")
 
 (defstruct image
-  "EVENTS and ANSWERS are frames, newest first; of ANSWERS those that nobody has taken yet. COUNT is of all frames that came. REQUESTS are ids
-and operations, newest first."
+  "EVENTS and ANSWERS are frames, newest first; of ANSWERS those that nobody has taken yet. COUNT is
+  of all frames that came. REQUESTS are ids and operations, newest first."
   process socket stream (id 0) (events '()) (answers '()) (count 0) (requests '()) ready)
 
 ;;; Starting and ending
@@ -21,7 +22,8 @@ and operations, newest first."
   (format nil "~A --noinform --no-sysinit --no-userinit --disable-debugger --load ~Aconsort.fasl --eval '(consort:main)'" *sbcl* *scratch*))
 
 (defun source-registry (debian)
-  "Returns a configuration with which ASDF finds what is in DEBIAN, directories of Debian's Lisp sources, and nothing else on the machine."
+  "Returns a configuration with which ASDF finds what is in DEBIAN, directories of Debian's Lisp
+  sources, and nothing else on the machine."
   (with-standard-io-syntax
     (prin1-to-string `(:source-registry ,@(loop for name in debian collect `(:directory ,(concatenate 'string *debian-sources* name "/")))
                                         :ignore-inherited-configuration))))
@@ -33,8 +35,9 @@ and operations, newest first."
       (skip-test "~A~A is not there (Debian's package of the library is not installed)" *debian-sources* name))))
 
 (defun start-image (&key (command (core-command)) debian)
-  "Returns an image that is ready, in which ASDF finds the systems of DEBIAN, directories of Debian's Lisp sources. The shell moves the link, which
-RUN-PROGRAM can only pass as descriptor 0, to where the host would have it."
+  "Returns an image that is ready, in which ASDF finds the systems of DEBIAN, directories of
+  Debian's Lisp sources. The shell moves the link, which RUN-PROGRAM can only pass as descriptor 0,
+  to where the host would have it."
   (need-debian debian)
   (multiple-value-bind (ours theirs) (socket-pair)
     (let* ((their-stream (sb-sys:make-fd-stream theirs :input t :element-type '(unsigned-byte 8)))
@@ -43,7 +46,8 @@ RUN-PROGRAM can only pass as descriptor 0, to where the host would have it."
                                                            (remove-if (lambda (entry) (eql 0 (search "CL_SOURCE_REGISTRY=" entry))) (sb-ext:posix-environ)))
                                         :input their-stream :output (concatenate 'string *scratch* "out") :error (concatenate 'string *scratch* "err")
                                         :if-output-exists :append :if-error-exists :append :wait nil))
-           ;; Without :DUAL-CHANNEL-P, input that is buffered when something is written is thrown away: the stream is taken for a file.
+           ;; Without :DUAL-CHANNEL-P, input that is buffered when something is written is thrown
+           ;; away: the stream is taken for a file.
            (image (make-image :process process :socket ours
                               :stream (sb-sys:make-fd-stream ours :input t :output t :dual-channel-p t
                                                                   :external-format :utf-8 :buffering :full :timeout *patience*))))
@@ -62,7 +66,8 @@ RUN-PROGRAM can only pass as descriptor 0, to where the host would have it."
     (values (sb-alien:deref fds 0) (sb-alien:deref fds 1))))
 
 (defun stop-image (image)
-  "Closes the link, waits for the image to leave and returns its exit code. An image that does not leave is killed, and the test ends."
+  "Closes the link, waits for the image to leave and returns its exit code. An image that does not
+  leave is killed, and the test ends."
   (close (image-stream image) :abort t)
   (let ((process (image-process image)))
     (handler-case (eventually (not (sb-ext:process-alive-p process)))
@@ -137,7 +142,8 @@ RUN-PROGRAM can only pass as descriptor 0, to where the host would have it."
                (format nil "the answer to request ~A (~A)" id (operation-of image id))))
 
 (defun next-answer (image)
-  "Returns the oldest answer that nobody has taken, whatever its id, waited for: a frame that could not be read has none."
+  "Returns the oldest answer that nobody has taken, whatever its id, waited for: a frame that could
+  not be read has none."
   (take-answer image (constantly t) "any answer"))
 
 (defun events (image name &key id)
@@ -147,7 +153,8 @@ RUN-PROGRAM can only pass as descriptor 0, to where the host would have it."
                           (image-events image))))
 
 (defun await-event (image name &key id (which #'first))
-  "Returns what WHICH returns of the events of that NAME, oldest first, and, with ID, for that request; waits until that is true."
+  "Returns what WHICH returns of the events of that NAME, oldest first, and, with ID, for that
+  request; waits until that is true."
   (loop
     (let ((found (funcall which (events image name :id id))))
       (when found (return found)))

@@ -1,4 +1,5 @@
-;;;; The inspector: parts of values by reference, a page at a time, without running the user's code and keeping nothing alive.
+;;;; The inspector: parts of values by reference, a page at a time, without running the user's code
+;;;; and keeping nothing alive.
 
 (in-package :consort)
 
@@ -79,7 +80,7 @@
                         (evaluated image "(sb-ext:gc :full t)")
                         (> (count-if (lambda (reference) (equal "not-found" (path-if-any (call image "inspect" "reference" reference) "error" "kind"))) references)
                            15)))))
-    ;; What a stop shows is there while the stop is, and not after.
+    ;; The objects of a stop are there while the stop is, and not after.
     (multiple-value-bind (stop id) (stopped-at image "(let ((k (list 1 2 3))) (list (cerror \"Go on.\" \"x\") k))")
       (let ((reference (path (local-in image stop (frame-number image stop "top-level form") "K") "value" "reference")))
         (evaluated image "(sb-ext:gc :full t)" :session "other")

@@ -1,11 +1,13 @@
-;;;; What one session sets or redefines stays its own: other sessions, lookups and checks go on as before.
+;;;; Isolation: settings and redefinitions of one session stay its own; other sessions, lookups and
+;;;; checks go on as before.
 
 (in-package :consort)
 
 ;;; A check, as the host asks for one
 
 (defun call-with-check-directory (function)
-  "Calls FUNCTION with the name of a fresh directory below the scratch directory, which is deleted afterwards."
+  "Calls FUNCTION with the name of a fresh directory below the scratch directory, which is deleted
+  afterwards."
   (let ((name (format nil "~Acheck-~36R/" *scratch* (random (expt 36 8) (make-random-state t)))))
     (ensure-directories-exist name)
     (unwind-protect (funcall function name)
@@ -23,7 +25,8 @@
       (close stream))))
 
 (defun answer-or-copy (image id)
-  "Waits until request ID is answered or its copy is made. Returns the answer; NIL when there is a copy."
+  "Waits until request ID is answered or its copy is made. Returns the answer; NIL when there is a
+  copy."
   (loop
     (when (events image "copy" :id id)
       (return nil))
@@ -47,7 +50,8 @@
          (sb-bsd-sockets:socket-close listener))))))
 
 (defun codes-of (image text &rest more)
-  "Returns the codes of the findings of a check of TEXT, or the kind of the error that was the answer."
+  "Returns the codes of the findings of a check of TEXT, or the kind of the error that was the
+  answer."
   (let ((lines (apply #'checked-with image "check" "text" text more)))
     (if (object-p lines)
         (path lines "error" "kind")
@@ -67,7 +71,8 @@
   "A text with two.")
 
 (defun everything-works (image code)
-  "Checks that sessions, lookups and checks go on as before after CODE was evaluated in the session `bad`."
+  "Checks that sessions, lookups and checks go on as before after CODE was evaluated in the session
+  `bad`."
   (macrolet ((works (expected actual) `(is-when (format nil "after ~A" code) equal ,expected ,actual)))
     (works "(1.5 10 ABC \"s\" (A . 10) 10 T)"
            (first-value image "(list 1.5 10 'abc \"s\" (read-from-string \"(a . 10)\") *read-base* (not (not (member :sbcl *features*))))" :session "good"))

@@ -3,7 +3,8 @@
 (in-package :consort)
 
 (defun replaced (image function code &rest more)
-  "The outcome of replacing FUNCTION by CODE; the kind of the refusal when it was refused, or failed."
+  "The outcome of replacing FUNCTION by CODE; the kind of the refusal when it was refused, or
+  failed."
   (let ((frame (apply #'call image "replace-function" "function" function "code" code more)))
     (or (path-if-any frame "error" "kind") (path-if-any frame "result" "failure" "type") (path frame "result"))))
 
@@ -17,7 +18,8 @@
 (defgeneric (setf place) (new x)) (defmethod (setf place) (new (x integer)) (list new x))
 (defmethod print-object ((x sub) stream) (write-string \"old\" stream)) (defun plain (x) x) (defvar *key* :go)")
     (flet ((value (code) (first-value image (format nil "(let ((*package* (find-package :hm))) ~A)" code))))
-      ;; Primary, qualified, EQL, in a DEFGENERIC, with other names of parameters; a setf function; a function of the system's.
+      ;; Primary, qualified, EQL, in a DEFGENERIC, with other names of parameters; a setf function;
+      ;; a function of the system's.
       (loop for (function code name probe expected)
               in '(("hm::run" "(defmethod run ((job task) &key verbose) (list :new verbose))" "method (HM::RUN (HM::TASK))"
                     "(hm::run (make-instance 'hm::task) :verbose 1)" "(:AROUND :NEW 1)")
@@ -39,7 +41,8 @@
                  (is equal expected (value probe))))
       (ok (reloaded-p (replaced image "cl:print-object" "(defmethod print-object ((it sub) out) (write-string \"printed\" out))" "package" "HM")))
       (is equal "\"printed\"" (value "(princ-to-string (make-instance 'hm::sub))"))
-      ;; The generic function itself: what was defined apart is kept, what stood in it is as it says now.
+      ;; The generic function itself: what was defined apart is kept, what stood in it is as it says
+      ;; now.
       (let ((outcome (replaced image "hm::run" "(defgeneric run (object &key verbose) (:documentation \"new\") (:method ((task integer) &key verbose) (list :integer verbose)))")))
         (ok (reloaded-p outcome))
         (ok (listed outcome "redefined" "generic function HM::RUN"))
@@ -71,7 +74,8 @@
   (with-image (image)
     (prepare image *callers*)
     (flet ((code (i)
-             ;; Other names of parameters each time; one method in the DEFGENERIC, and another one that comes and goes.
+             ;; Other names of parameters each time; one method in the DEFGENERIC, and another one
+             ;; that comes and goes.
              (format nil "(defgeneric torn (a ~[b~;c~;d~]) (:method ((x symbol) y) (list ~D ~D y)) ~[(:method ((x string) y) y)~;~])
 (defmethod torn ((x~D integer) y) (let ((i ~D)) (list i i y)))
 (defmethod torn ((x (eql 7)) z~D) (let ((i ~D)) (list i i z~D)))
@@ -92,7 +96,7 @@
       (dotimes (i 40)
         (unless (eq :true (path (undo image) "reloaded"))
           (is eql :undone i)))
-      ;; What fails is put back at no cost to them either.
+      ;; A load that fails is put back at no cost to them either.
       (dotimes (i 20)
         (is eq :false (path (compile-string image (concatenate 'string (code i) " (error \"at the end\")")) "reloaded")))
       (is equal "NIL" (first-value image "(stop-callers)")))))

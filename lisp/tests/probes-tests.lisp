@@ -1,4 +1,5 @@
-;;;; Breakpoints and steps: definitions with probes do what they did, and what is evaluated for debugging stops in them.
+;;;; Breakpoints and steps: definitions with probes do what they did, and what is evaluated for
+;;;; debugging stops in them.
 
 (in-package :consort)
 
@@ -58,7 +59,8 @@
             (- at (or (position #\Newline text :end at :from-end t) -1)))))
 
 (defun points-set (image file text &rest points)
-  "Sets POINTS, lists of a part of TEXT on whose line it is and further fields, as the breakpoints in FILE; returns the answers."
+  "Sets POINTS, lists of a part of TEXT on whose line it is and further fields, as the breakpoints
+  in FILE; returns the answers."
   (path (call image "debug-breakpoints" "owner" "test" "file" file "text" text
               "points" (coerce (loop for (part . fields) in points
                                      for id from 1
@@ -142,7 +144,7 @@
       (on-stop image "debug-continue" stop)
       (let ((second (stop-of-id image id 1)))
         (is string= "2" (in-frame image second 0 "i"))
-        ;; It is taken out while the program is stopped there, which goes on.
+        ;; The probe is taken out while the program is stopped there, which goes on.
         (is equalp #() (points-set image file text))
         (is string= "(13)" (went-on image second id))))))
 
@@ -267,7 +269,7 @@
     (flet ((why (text &rest point) (path (points-set image file text point) 0 "message")))
       (let ((edited (replace-in text "(square i)" "(square n)")))
         (ok (text-contains "was made from another text" (why edited "(square n)")))
-        ;; What was moved as it is, is found where it is now.
+        ;; A form that was moved unchanged is found where it is now.
         (let ((moved (format nil "~2%~A" (replace-in text "(* x x)" "(* x x x)"))))
           (is equalp #(12 27 12 37) (path (points-set image file moved '("(square i)")) 0 "position"))))
       (ok (text-contains "not in DEFVAR" (why text "(defvar *go-on*")))

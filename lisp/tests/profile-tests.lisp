@@ -1,5 +1,5 @@
-;;;; `profile`: where time and memory went, of the profiled code's threads only. Profiled code works until so many samples have come, however
-;;;; fast the machine is; what is judged are their shares.
+;;;; `profile`: where time and memory went, of the profiled code's threads only. Profiled code works
+;;;; until so many samples have come, however fast the machine is; what is judged are their shares.
 
 (in-package :consort)
 
@@ -28,11 +28,11 @@
 (defun anywhere (name) (lambda (names) (member name names :test #'equal)))
 
 (defparameter *ten-functions*
-  "(defun burn (n) (declare (fixnum n)) (let ((s 0)) (declare (fixnum s)) (dotimes (i n s) (setf s (logxor i (logand s 1023))))))
-   (macrolet ((cold (&rest names) `(progn ,@(loop for name in names collect `(defun ,name () (list ',name (random 10)))))))
-     (cold c1 c2 c3 c4 c5 c6 c7 c8))
-   (defun work () (burn 1000000) (c1) (c2) (c3) (c4) (c5) (c6) (c7) (c8))
-   (defun sampled (n work) (loop do (funcall work) until (>= (consort::profile-count consort::*profiling*) n)))"
+  "(defun burn (n) (declare (fixnum n)) (let ((s 0)) (declare (fixnum s)) (dotimes (i n s) (setf s
+  (logxor i (logand s 1023)))))) (macrolet ((cold (&rest names) `(progn ,@(loop for name in names
+  collect `(defun ,name () (list ',name (random 10))))))) (cold c1 c2 c3 c4 c5 c6 c7 c8)) (defun
+  work () (burn 1000000) (c1) (c2) (c3) (c4) (c5) (c6) (c7) (c8)) (defun sampled (n work) (loop do
+  (funcall work) until (>= (consort::profile-count consort::*profiling*) n)))"
   "(SAMPLED N WORK) works until N samples have come.")
 
 (deftest profile-a-hot-spot
@@ -67,7 +67,8 @@
       (ok (> (share time (anywhere "WAITS")) 80)))))
 
 (deftest profile-weighs-what-was-merged
-  ;; Without interrupts the timer's expirations are merged into one signal, as they are for a thread that waits for a processor. They count all the same.
+  ;; Without interrupts the timer's expirations are merged into one signal, as they are for a thread
+  ;; that waits for a processor. They count all the same.
   (with-image (image)
     (prepare image *ten-functions*)
     (prepare image "(defun thread-seconds () (multiple-value-bind (s n) (sb-unix::clock-gettime sb-unix::clock-thread-cputime-id) (+ s (/ n 1000000000))))

@@ -3,7 +3,7 @@
 (in-package :consort)
 
 (defun all-end-p (answer least)
-  "Whether at least LEAST tests ended in one way or another, each at a place that is known."
+  "Returns true if at least LEAST tests ended in one way or another, each at a place that is known."
   (let ((tests (coerce (path answer "tests") 'list)))
     (or (and (>= (length tests) least)
              (every (lambda (test)
@@ -15,7 +15,8 @@
 
 (deftest real-suites-of-fiveam
   (with-image (image :debian (append *fiveam* '("cl-split-sequence")))
-    ;; Its own tests, and those that they run: these fail, are skipped and depend on each other on purpose.
+    ;; FiveAM's own tests, and those that they run: these fail, are skipped and depend on each other
+    ;; on purpose.
     (let ((answer (tests-run image "system" "fiveam")))
       (is equal "fiveam" (path answer "framework"))
       (ok (all-end-p answer 20))

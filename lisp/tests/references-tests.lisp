@@ -1,4 +1,5 @@
-;;;; Who refers to a name, also inside methods on the system's generic functions; what lambda lists show.
+;;;; References to a name, also inside methods on the system's generic functions; the display of
+;;;; lambda lists.
 
 (in-package :consort)
 
@@ -58,6 +59,6 @@
       (is equal '() (codes-of image text))
       (evaluated image text)
       (is equal '() (codes-of image text))
-      ;; What is there twice is told all the same.
+      ;; A name that is there twice is found all the same.
       (let ((twice (concatenate 'string text " (defmacro point (y) y)")))
         (is equal '("duplicate-definition") (codes-of image twice))))))

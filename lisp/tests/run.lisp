@@ -1,4 +1,5 @@
-;;;; Loads the tests and runs those that CONSORT_TEST_NAMES names, all when it names none; tests/run.sh says with what.
+;;;; Loads the tests and runs those that CONSORT_TEST_NAMES names, all when it names none;
+;;;; tests/run.sh says with what.
 
 (setf *compile-verbose* nil)
 (defvar cl-user::*tests-directory* *load-truename*)

@@ -1,16 +1,20 @@
 #!/bin/sh
-# Build a core and a fasl with the given SBCL (default: sbcl) in a temporary directory, test both, then the checker; and clean up.
-# The last line counts: the checker's parts, each a script of its own, count as one test each.
+# Build a core and a fasl with the given SBCL (default: sbcl) in a temporary directory, test both,
+# then the checker; and clean up. The last line counts: the checker's parts, each a script of its
+# own, count as one test each.
 #
-#   lisp/tests/run.sh [SBCL [PART [NAME...]]...]    parts: image programs kinds loaded systems dependencies confined attacks reading copies
-#                                                           expand real-files
+#   lisp/tests/run.sh [SBCL [PART [NAME...]]...]
 #
-# The parts `image` and `programs` have tests with names: of NAMEs behind a part, only these are run, or those that have them in their name.
+# Parts: image programs kinds loaded systems dependencies confined attacks reading copies expand
+# real-files.
+#
+# The parts `image` and `programs` have tests with names: of NAMEs behind a part, only these are
+# run, or those that have them in their name.
 #   lisp/tests/run.sh sbcl image profile-a-hot-spot
 #   lisp/tests/run.sh sbcl programs unused
 #
-# Nothing of the user's or of the machine comes in but SBCL: the environment has what is set below and nothing else. ASDF finds no system
-# but those that a test names.
+# Nothing of the user's or of the machine comes in but SBCL: the environment has what is set below
+# and nothing else. ASDF finds no system but those that a test names.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -43,7 +47,8 @@ mkdir -m 700 "$scratch/runtime"
 # A cache that cannot be written is done without.
 { mkdir -p "$cache" && [ -w "$cache" ]; } 2>/dev/null || cache=$scratch/fasls
 
-# It is one package, and the build cannot tell a redefinition from a macro that is loaded after it was compiled.
+# Consort is one package, and the build cannot tell a redefinition from a macro that is loaded after
+# it was compiled.
 twice=$(grep -rhoE '^\((defun|defmacro|defgeneric|define-internal|define-operation|defvar|defparameter|define-global) [^ ()]+' "$lisp/src" |
     sed 's/^[^ ]* //' | sort | uniq -d)
 [ -z "$twice" ] || { echo "defined more than once in lisp/src:" $twice; exit 1; }
@@ -54,7 +59,8 @@ outside=$(cd "$lisp/src" && find . -name '*.lisp' ! -path ./sbcl.lisp ! -path '.
     grep -iE "[( '\"]sb-$inside(:|\")" || true)
 [ -z "$outside" ] || { echo "internals of SBCL named outside of lisp/src/sbcl*:" "$outside"; exit 1; }
 
-# clean COMMAND...: run it in the environment of the tests. What the leak check knows its processes by goes with them.
+# clean COMMAND...: run it in the environment of the tests. What the leak check knows its processes
+# by goes with them.
 clean() {
     set -- PATH="$(getconf PATH)" HOME="$scratch/home" TMPDIR="$scratch/tmp" \
         XDG_CONFIG_HOME="$scratch/home/.config" XDG_CACHE_HOME="$scratch/home/.cache" XDG_DATA_HOME="$scratch/home/.local/share" \
@@ -70,7 +76,8 @@ clean() {
     env -i "$@" </dev/null
 }
 
-# Both of one compilation: what is saved in the core has just been compiled, as `consort:build` does it.
+# Both of one compilation: what is saved in the core has just been compiled, as `consort:build` does
+# it.
 clean CONSORT_OUTPUT="$scratch" "$sbcl" --noinform --no-sysinit --no-userinit --non-interactive --load "$lisp/boot.lisp" \
     --eval '(let ((directory (concatenate (quote string) (sb-ext:posix-getenv "CONSORT_OUTPUT") "/")))
               (consort::concatenate-files (consort::compile-sources (sb-ext:parse-native-namestring directory))
@@ -79,7 +86,8 @@ clean CONSORT_OUTPUT="$scratch" "$sbcl" --noinform --no-sysinit --no-userinit --
               (consort::save-core (sb-ext:parse-native-namestring (concatenate (quote string) directory "consort.core"))))' \
     >"$scratch/build.log" 2>&1 || { cat "$scratch/build.log"; echo "the build failed"; exit 1; }
 mv "$scratch/consort.fasl.new" "$scratch/consort.fasl"
-# run ENVIRONMENT LISP-OPTION...: the tests of the image talk to images; the checker's are loaded into one.
+# run ENVIRONMENT LISP-OPTION...: the tests of the image talk to images; the checker's are loaded
+# into one.
 run() {
     names=$1
     shift
@@ -97,17 +105,20 @@ test_part() {
         passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
         return
     fi
-    # A secret that is in the environment from the start is in /proc/self/environ, which one that is set later is not.
+    # A secret that is in the environment from the start is in /proc/self/environ, which one that is
+    # set later is not.
     count "$1" "$2" CONSORT_TEST_TOKEN=sesame CONSORT_TEST_UNSET_TOKEN=sesame-two CONSORT_TEST_OTHER_TOKEN=sesame-three CONSORT_TEST_PROXY=http://me:sesame-four@proxy:8080
-    # What confines a copy must hold for root and for a plain user: root plays both.
+    # The confinement of a copy must hold for root and for a plain user: root plays both.
     if [ "$1" = attacks ] && [ "$(id -u)" = 0 ]; then
-        # A directory that a plain user can get to, which those of TMPDIR need not be. Its name begins as the leak check expects it.
+        # A directory that a plain user can get to, which those of TMPDIR need not be. Its name
+        # begins as the leak check expects it.
         [ -n "$plain" ] || plain=$(mktemp -d "/tmp/$(basename "${CONSORT_TEST_PLACE:-consort-lisp}").plain.XXXXXX")
         chmod 1777 "$plain"
         count "$1" "$2" TMPDIR="$plain" CONSORT_TEST_USER=65534
     fi
 }
-# count PART NAMES [NAME=VALUE...]: run a part of the checker's with these variables, and count how it ended.
+# count PART NAMES [NAME=VALUE...]: run a part of the checker's with these variables, and count how
+# it ended.
 count() {
     part_of_checker=$1 names=$2 status=0
     shift 2

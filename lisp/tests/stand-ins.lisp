@@ -1,5 +1,6 @@
-;;;; Stand-ins for Parachute and Rove, which Debian does not have: their packages, classes and functions as their own sources and
-;;;; documentation have them (Parachute's result.lisp, test.lisp, report.lisp; Rove's core/), with as little behind them as running a test takes.
+;;;; Stand-ins for Parachute and Rove, which Debian does not have: their packages, classes and
+;;;; functions as their own sources and documentation have them (Parachute's result.lisp, test.lisp,
+;;;; report.lisp; Rove's core/), with as little behind them as running a test takes.
 
 (defpackage :parachute (:use :cl)
   (:export #:test #:define-test #:is #:true #:skip #:name #:home #:parent #:children #:tests #:package-tests #:find-test #:plain #:result #:expression

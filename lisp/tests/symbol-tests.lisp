@@ -1,4 +1,4 @@
-;;;; What is known of names: complete, symbol, apropos.
+;;;; Lookups of names: complete, symbol, apropos.
 
 (in-package :consort)
 
@@ -27,7 +27,7 @@
     (let ((answer (path (call image "complete" "text" "" "limit" 5) "result")))
       (is = 5 (length (path answer "items")))
       (is eq :true (path answer "incomplete")))
-    ;; What a package shadows is not its own.
+    ;; A symbol that a package shadows is not the standard's.
     (evaluated image "(defpackage :sy-c (:use :cl) (:shadow #:ldiff)) (defpackage :sy-d (:use :cl :sy-a))")
     (is equal '("SY-C") (map 'list (lambda (item) (path item "package"))
                              (path (call image "complete" "text" "ldiff" "limit" 1 "package" "SY-C") "result" "items")))

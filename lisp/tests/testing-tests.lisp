@@ -1,4 +1,5 @@
-;;;; `run-tests`, with FiveAM as Debian has it (cl-fiveam), and with stand-ins for Parachute and Rove.
+;;;; `run-tests`, with FiveAM as Debian has it (cl-fiveam), and with stand-ins for Parachute and
+;;;; Rove.
 
 (in-package :consort)
 
@@ -7,7 +8,7 @@
   (result-or-error (apply #'call image "run-tests" (if (given-p "timeout" fields) fields (list* "timeout" *patience* fields)))))
 
 (defun given-p (name fields)
-  "Whether FIELDS, names and values, have NAME."
+  "Returns true if FIELDS, names and values, have NAME."
   (loop for (key) on fields by #'cddr thereis (equal key name)))
 
 (defun test-named (answer name)
@@ -105,7 +106,8 @@
                                "if_missing" "error") "result" "status"))
     (evaluated image "(defpackage :e-tests (:use :cl :rove)) (in-package :e-tests) (deftest early (ok (= 1 1))) (deftest endless (loop))")
     (is equal "timeout" (path (tests-run image "package" "e-tests" "timeout" 1) "status"))
-    ;; The tests that have ended by then are told; the deadline may come before there is one, an interrupt does not.
+    ;; The tests that have ended by then are told; the deadline may come before there is one, an
+    ;; interrupt does not.
     (let ((id (send image "run-tests" "timeout" *patience* "package" "e-tests")))
       (await-event image "progress" :id id
                    :which (lambda (events) (find-if (lambda (event) (text-contains "ENDLESS" (string-upcase (path event "message")))) events)))

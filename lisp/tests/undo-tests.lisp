@@ -1,9 +1,10 @@
-;;;; Undoing what a reload did to packages, conditions and structures; what cannot be undone is named.
+;;;; Undoing what a reload did to packages, conditions and structures; what cannot be undone is
+;;;; named.
 
 (in-package :consort)
 
 (defun not-undone-p (outcome &rest texts)
-  "Whether OUTCOME names just these as not undone."
+  "Returns true if OUTCOME names just these as not undone."
   (let ((notes (coerce (path outcome "not_undone") 'list)))
     (or (and (= (length notes) (length texts)) (every #'text-contains texts notes))
         (progn (format t "~&  ~S~%" notes) nil))))
@@ -33,13 +34,14 @@
       (ok (not-undone-p (undo image)))
       (is equal old (first-value image probe))
       (is equal "(LIST HU-LIB:SHARED)" (first-value image "(hu:api)"))
-      ;; What the source no longer exports is exported still, which is told, and no failure.
+      ;; A symbol that the source no longer exports is exported still, which is reported, and no
+      ;; failure.
       (let ((outcome (compile-string image "(defpackage :hu (:use :cl) (:nicknames :hu-nick) (:import-from :hu-lib #:shared) (:export #:api))")))
         (ok (reloaded-p outcome))
         (ok (text-contains "package HU also exports" (path outcome "report" "gone" 0)))
         (ok (text-contains "KEPT" (path outcome "report" "gone" 0))))
       (undo image)
-      ;; What is taken away by hand.
+      ;; A definition that is removed by hand.
       (ok (reloaded-p (compile-string image "(eval-when (:load-toplevel) (unexport 'hu::kept :hu) (unuse-package :cl :hu) (unintern 'hu::shared :hu) (rename-package :hu :hu '(:hu-other)))")))
       ;; Symbols alone are nothing to take back.
       (let ((outcome (compile-string image "(intern \"SHARED\" :hu) (intern \"CAR\" :hu)")))

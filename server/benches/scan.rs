@@ -1,6 +1,7 @@
 //! How fast the scanner is: `cargo bench -p consort --bench scan -- [directory of Lisp files ...]`.
 //!
-//! Prints MB/s for each directory, and the time of one edit, structural diagnostics included, in a document of 10,000 lines.
+//! Prints MB/s for each directory, and the time of one edit, structural diagnostics included, in a
+//! document of 10,000 lines.
 
 #![allow(clippy::print_stdout)]
 

@@ -8,6 +8,7 @@
 mod actor;
 pub mod approval;
 mod backend;
+pub mod bound_file;
 mod changed_files;
 pub mod context;
 mod debug;
@@ -28,6 +29,7 @@ pub mod requests;
 mod saved;
 mod selection;
 mod source_files;
+pub mod sources;
 mod status;
 mod systems;
 mod timestamp;

@@ -1,7 +1,8 @@
-//! Every feature of a text takes time by the length of the text: of each hostile shape, n against 4n.
+//! Every feature of a text takes time by the length of the text: of each hostile shape, n against
+//! 4n.
 //!
-//! The only test that measures time: the processor's time of this thread, so that a busy machine does not matter, the least of several runs,
-//! and one against the other.
+//! The only test that measures time: the processor's time of this thread, so that a busy machine
+//! does not matter, the least of several runs, and one against the other.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -31,7 +32,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The sizes that are compared, in elements of the shape.
 const SIZES: [usize; 3] = [1_000, 4_000, 16_000];
-/// The time below which a feature of a shape of `SIZES[1]` elements is not quadratic: that would be millions of steps.
+/// The time below which a feature of a shape of `SIZES[1]` elements is not quadratic: that would be
+/// millions of steps.
 const QUICK: Duration = Duration::from_millis(30);
 /// The limit of the ratio of four times the text to the text. Linear is 4, quadratic 16.
 const MOST: f64 = 7.0;
@@ -349,16 +351,18 @@ fn ratio(feature: Feature, shape: Shape, (document, text): (&Document, &str)) ->
     if found < MOST {
         return Some(found);
     }
-    // A text that no longer fits into a cache is slower at one step; a quadratic feature is slower at every step.
+    // A text that no longer fits into a cache is slower at one step; a quadratic feature is slower
+    // at every step.
     let slower = of_size(feature, shape, SIZES[2]);
     Some(found.min(slower.as_secs_f64() / slow.as_secs_f64()))
 }
 
-/// One cell of this many is checked in a usual run: a debug build is slow, and all of them take many minutes.
+/// One cell of this many is checked in a usual run: a debug build is slow, and all of them take
+/// many minutes.
 const SAMPLE: usize = 8;
 
-/// Checks the shapes with the features: a sample of the cells, or all cells of the features whose name contains the
-/// value of the environment variable `LINEAR` (`LINEAR=` for all features).
+/// Checks the shapes with the features: a sample of the cells, or all cells of the features whose
+/// name contains the value of the environment variable `LINEAR` (`LINEAR=` for all features).
 fn holds(shapes: &[Shape]) {
     let wanted = std::env::var("LINEAR").ok();
     let chosen = |(at, (name, _)): (usize, &Feature), row: usize| match &wanted {

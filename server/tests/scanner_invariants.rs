@@ -1,4 +1,5 @@
-//! The invariants of `fuzz/invariants.rs`, on the fuzzer's seeds, on every way of cutting them, and on random texts.
+//! The invariants of `fuzz/invariants.rs`, on the fuzzer's seeds, on every way of cutting them, and
+//! on random texts.
 
 use proptest::prelude::*;
 

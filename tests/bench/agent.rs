@@ -1,4 +1,5 @@
-//! An agent's calls through MCP: one tool after another, beside Swank where SLIME asks for the same, and a mix as a session has it.
+//! An agent's calls through MCP: one tool after another, beside Swank where SLIME asks for the
+//! same, and a mix as a session has it.
 
 use std::time::Duration;
 
@@ -35,7 +36,8 @@ const TWENTY_LINES: &str = "(defun bench-tally (words &key (test #'equal) (limit
                                 0))))))
 ";
 
-/// The tool, its arguments, the number of calls; the same request to Swank; the aim; figures of others.
+/// The tool, its arguments, the number of calls; the same request to Swank; the aim; figures of
+/// others.
 type Row = (&'static str, &'static str, Value, usize, Option<&'static str>, Aim, &'static str);
 
 /// Needs cl-ppcre loaded in both images.

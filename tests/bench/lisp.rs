@@ -16,7 +16,8 @@ pub(crate) struct Lisp {
 }
 
 impl Lisp {
-    /// Each of `setup` is evaluated first; `answer` is a lambda expression, called with each line; what it returns is printed.
+    /// Each of `setup` is evaluated first; `answer` is a lambda expression, called with each line;
+    /// what it returns is printed.
     fn start(setup: &[&str], answer: &str, directory: &Path) -> Result<Lisp> {
         let answering = format!(
             "(let ((answer {answer}))
@@ -54,7 +55,8 @@ impl Lisp {
         Ok(lisp)
     }
 
-    /// A warm image with the systems of `directory` loaded, which answers a file's path with the milliseconds that `compile-file` took.
+    /// A warm image with the systems of `directory` loaded, which answers a file's path with the
+    /// milliseconds that `compile-file` took.
     pub(crate) fn compiler(directory: &Path, systems: &[&str]) -> Result<Lisp> {
         let names: Vec<String> = systems.iter().map(|system| format!("{system:?}")).collect();
         let setup = [

@@ -1,7 +1,10 @@
-//! `make bench`: Consort against plain `compile-file` in a warm image and against Swank, measured in turns in one run on one machine.
+//! `make bench`: Consort against plain `compile-file` in a warm image and against Swank, measured
+//! in turns in one run on one machine.
 //!
-//! Ratios are what to look at; the milliseconds belong to this machine at this hour. What others reached elsewhere is what was measured of them, on
-//! another machine of two cores with the same SBCL. `consort-bench PART ...` measures only these: start, check, eval, names, text, agent, profile.
+//! Ratios are what to look at; the milliseconds belong to this machine at this hour. What others
+//! reached elsewhere is what was measured of them, on another machine of two cores with the same
+//! SBCL. `consort-bench PART ...` measures only these: start, check, eval, names, text, agent,
+//! profile.
 
 #![allow(clippy::print_stdout)] // it is here to print
 
@@ -83,7 +86,8 @@ fn measure(report: &Report, place: &Place) -> Result<()> {
     editor.close()
 }
 
-/// From the start of `consort mcp`, with no host running and the core cached, to the first answer of Lisp.
+/// From the start of `consort mcp`, with no host running and the core cached, to the first answer
+/// of Lisp.
 fn start(report: &Report, place: &Place) -> Result<()> {
     let mut times = Vec::new();
     for round in 0..=ROUNDS {
@@ -210,7 +214,8 @@ fn large_file(report: &Report, place: &Place, editor: &mut Editor) -> Result<()>
     ensure!(text.lines().count() == 10_002, "{} lines", text.lines().count());
     editor.open_document(&file, &text)?;
     editor.diagnostics(&file)?;
-    // Handled in order: what a request takes behind a change, less what it takes alone, is what the change took.
+    // Handled in order: what a request takes behind a change, less what it takes alone, is what the
+    // change took.
     let nothing = json!({"command": "consort.interrupt", "arguments": [{}]});
     let (mut alone, mut behind) = (Vec::new(), Vec::new());
     for round in 0..MANY {

@@ -1,9 +1,12 @@
-;;;; Plain SBCL and ASDF on one system, for `make corpus`: what the compiler says of each file, as lines of JSON.
+;;;; Plain SBCL and ASDF on one system, for `make corpus`: what the compiler says of each file, as
+;;;; lines of JSON.
 ;;;;
-;;;;   CORPUS_SYSTEM=NAME CORPUS_OUTPUT=FILE sbcl --noinform --no-sysinit --no-userinit --non-interactive --load tests/corpus/baseline.lisp
+;;;;   CORPUS_SYSTEM=NAME CORPUS_OUTPUT=FILE sbcl --noinform --no-sysinit --no-userinit \
+;;;;     --non-interactive --load tests/corpus/baseline.lisp
 ;;;;
-;;;; The systems that SYSTEM depends on are loaded first; then it is compiled with :FORCE. A line is a condition
-;;;; (file, form, severity, message, package), a file (file, forms: the bytes at which its top-level forms begin), or the time.
+;;;; The systems that SYSTEM depends on are loaded first; then it is compiled with :FORCE. A line is
+;;;; a condition (file, form, severity, message, package), a file (file, forms: the bytes at which
+;;;; its top-level forms begin), or the time.
 
 (require :asdf)
 

@@ -39,7 +39,8 @@ pub(crate) struct Condition {
 
 /// All that plain SBCL says of a system.
 pub(crate) struct Plain {
-    /// The files that were compiled, each with the bytes at which its top-level forms begin, or the blank before them.
+    /// The files that were compiled, each with the bytes at which its top-level forms begin, or the
+    /// blank before them.
     pub(crate) files: BTreeMap<PathBuf, Vec<usize>>,
     pub(crate) conditions: Vec<Condition>,
     /// How long `asdf:compile-system` took, with the systems it depends on loaded.

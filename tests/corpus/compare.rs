@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::baseline::Plain;
 use crate::ours::{Finding, forms_of};
 
-/// What is found where. Of names that nothing defines, only in which file: the compiler tells of some of their uses, Consort of each.
+/// The findings of a file. Undefined names count once a file: the compiler reports some of their
+/// uses, Consort each.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) file: PathBuf,

@@ -30,8 +30,9 @@ impl Corpus {
         self.directory.join("root/usr/share/common-lisp/source")
     }
 
-    /// Has ASDF in what `command` starts find the corpus and nothing else, and keep what it compiles with it. A newer ASDF in
-    /// the registry is left out: plain ASDF would compile itself first, and then each system twice.
+    /// Has ASDF in what `command` starts find the corpus and nothing else, and keep what it
+    /// compiles with it. A newer ASDF in the registry is left out: plain ASDF would compile itself
+    /// first, and then each system twice.
     pub(crate) fn environment(&self, command: &mut Command) {
         let registry = format!(
             "(:source-registry (:exclude \"cl-asdf\") (:tree \"{}/\") :ignore-inherited-configuration)",

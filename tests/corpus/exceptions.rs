@@ -18,7 +18,7 @@ struct Exception {
     kind: &'static str,
     /// A file's name, or `*`.
     file: &'static str,
-    /// What the message begins with, in the words of [`crate::compare::normal`].
+    /// The beginning of the message, in the words of [`crate::compare::normal`].
     words: &'static str,
     reason: &'static str,
     used: Cell<u32>,
@@ -52,7 +52,7 @@ impl Exceptions {
             .map(Exceptions)
     }
 
-    /// Whether this difference is argued.
+    /// Returns true if an exception explains this difference.
     pub(crate) fn argue(&self, system: &str, how: &str, kind: &str, key: &Key) -> bool {
         let name = key.file.file_name().unwrap_or_default().to_string_lossy();
         let is = |pattern: &str, value: &str| pattern == "*" || pattern == value;

@@ -1,7 +1,8 @@
-//! `make corpus`: Debian's Lisp systems, each checked whole and file by file, compared with what plain SBCL says of it in a fresh process.
+//! `make corpus`: Debian's Lisp systems, each checked whole and file by file, compared with what
+//! plain SBCL says of it in a fresh process.
 //!
-//! `consort-corpus [--report FILE] [SYSTEM ...]` prints a table, and every condition that only one side has and `exceptions` does not
-//! argue. With such a condition it ends with code 1.
+//! `consort-corpus [--report FILE] [SYSTEM ...]` prints a table, and every condition that only one
+//! side has and `exceptions` does not argue. With such a condition it ends with code 1.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // it is here to print
 
@@ -100,7 +101,8 @@ fn examine(corpus: &Corpus, exceptions: &Exceptions, system: &str) -> Result<(Ro
     Ok((row, unargued))
 }
 
-/// The checks of a system whole, with what it depends on loaded, and of each of its files, with it loaded.
+/// The checks of a system whole, with what it depends on loaded, and of each of its files, with it
+/// loaded.
 fn check(host: &Host<'_>, system: &str, definition: &Path, plain: &baseline::Plain) -> Result<(Check, Check)> {
     // As baseline.lisp does it.
     host.evaluate(&format!(

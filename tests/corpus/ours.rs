@@ -96,7 +96,7 @@ impl Host<'_> {
     /// Evaluates `code` in the image.
     ///
     /// # Errors
-    /// It fails.
+    /// The check fails.
     pub(crate) fn evaluate(&self, code: &str) -> Result<()> {
         let output = self.run(&["eval", "--timeout", "900", code])?;
         ensure!(
@@ -149,7 +149,8 @@ impl Host<'_> {
         let status = self.place.status()?.context("no host runs")?;
         let pid = status["image"]["pid"].as_u64().context("no image runs")?;
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // Behind the name, which may have spaces; then the 16th and 17th fields are ticks of children.
+        // Behind the name, which may have spaces; then the 16th and 17th fields are ticks of
+        // children.
         let fields: Vec<&str> = stat.rsplit_once(')').context("no name")?.1.split_whitespace().collect();
         let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
         let (user, system) = (ticks(13).context("no times")?, ticks(14).context("no times")?);
@@ -159,7 +160,7 @@ impl Host<'_> {
     /// Ends the host.
     ///
     /// # Errors
-    /// It does not end.
+    /// The check does not end.
     pub(crate) fn clear(&self) -> Result<()> {
         self.place.clear()
     }

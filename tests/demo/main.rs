@@ -1,7 +1,8 @@
-//! `make demo`: Consort at work on examples/telegraph, over the protocols that editors and agents use.
+//! `make demo`: Consort at work on examples/telegraph, over the protocols that editors and agents
+//! use.
 //!
-//! Everything shown is done for real: the commands are run, and the editor's and the agent's parts are played by two clients that speak
-//! LSP and MCP to `consort lsp` and `consort mcp`.
+//! Everything shown is done for real: the commands are run, and the editor's and the agent's parts
+//! are played by two clients that speak LSP and MCP to `consort lsp` and `consort mcp`.
 
 #![allow(clippy::print_stdout)] // it is here to print
 

@@ -1,4 +1,5 @@
-//! `consort check` as a person and as a script have it: text, JSON lines, exit codes; whole systems, which never enter the image itself.
+//! `consort check` as a person and as a script have it: text, JSON lines, exit codes; whole
+//! systems, which never enter the image itself.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +16,8 @@ fn check(world: &Installation, args: &[&str]) -> Output {
     world.run(&[&["check", "--timeout", "900"], args].concat())
 }
 
-/// A workspace with a copy of a directory of this repository at its top: a directory below with an `.asd` would have a host of its own.
+/// A workspace with a copy of a directory of this repository at its top: a directory below with an
+/// `.asd` would have a host of its own.
 fn with_copy(of: &str) -> Installation {
     let world = Installation::new();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of);
@@ -208,7 +210,8 @@ fn a_form_that_says_that_the_check_is_done_makes_nothing_clean() {
     world.write("forged.lisp", &format!("(defun before () 1)\n{done}(defun after () (undefined-thing))\n"));
     let checked = world.run(&["check", "forged.lisp"]);
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");
-    // One that also says that it came to all of the text, or to the last form alone, and leaves with code 0.
+    // One that also says that it came to all of the text, or to the last form alone, and leaves
+    // with code 0.
     let leave = "(eval-when (:compile-toplevel) (sb-ext:exit :code 0 :abort t))\n";
     for places in [r#"{"at":[0,100000]}"#, r#"{"at":[0,300]}"#, r#"{"at":[280,281]}"#] {
         let lines = [places, r#"{"done":{"forms":5,"read":5}}"#].map(forged).concat();

@@ -1,5 +1,6 @@
-//! Code under check achieves nothing outside its throw-away copy: each attempt, from a macro, from `eval-when` and from a reader
-//! macro, is refused by the system, and the world outside is as before.
+//! Code under check achieves nothing outside its throw-away copy: each attempt, from a macro, from
+//! `eval-when` and from a reader macro, is refused by the system, and the world outside is as
+//! before.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -10,7 +11,8 @@ use consort::config::Copies;
 use consort::model::check::CheckReport;
 use consort_tests::lone_image::LoneImage;
 
-/// Three ways in which text under check runs code at compile time. Each tells what came of `ATTEMPT` in a warning.
+/// Three ways in which text under check runs code at compile time. Each tells what came of
+/// `ATTEMPT` in a warning.
 fn programs(attempt: &str) -> [(&'static str, String); 3] {
     let told = format!(
         "(warn \"attempt: ~a\" (handler-case (let ((value {attempt})) (format nil \"SUCCEEDED with ~s\" value)) (error (c) (format nil \"refused: ~a\" c))))"
@@ -45,7 +47,8 @@ async fn all_refused(lone: &LoneImage, attempts: &[(&str, String)]) {
     }
 }
 
-/// A call of the C library that must fail: 0 or more (a process id, an exit status of 0) is success; what is not is told with its errno.
+/// A call of the C library that must fail: 0 or more (a process id, an exit status of 0) is
+/// success; what is not is told with its errno.
 fn c_call(name: &str, argument: &str) -> String {
     let parameter = if argument.is_empty() { "" } else { "sb-alien:c-string" };
     format!(
@@ -199,7 +202,8 @@ async fn nobody_is_reached_or_signalled_there(copies: Copies) {
     lone.finish().await;
 }
 
-/// Code that never ends, or takes all memory, costs a diagnostic on the form it was at, and the form before is still checked.
+/// Code that never ends, or takes all memory, costs a diagnostic on the form it was at, and the
+/// form before is still checked.
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_end_the_copy_alone() {
     limits_end_the_copy_alone_there(Copies::Fork).await;
@@ -213,7 +217,8 @@ async fn limits_end_the_copy_alone_in_a_second_process() {
 async fn limits_end_the_copy_alone_there(copies: Copies) {
     let lone = LoneImage::with(copies);
     let before = "(defun before () (undefined-before))\n";
-    // What the host has to kill cannot tell any more what had been found undefined; what the copy leaves by itself can.
+    // A copy that the host has to kill cannot report undefined names any more; one that leaves by
+    // itself can.
     for (runaway, killed) in [
         ("(defmacro runaway () (loop))", false),
         ("(defmacro runaway () (loop (ignore-errors (sb-posix:fork))))", false),

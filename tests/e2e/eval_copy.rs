@@ -1,4 +1,5 @@
-//! An evaluation in a copy of the image: everything that is loaded is at hand, nothing is kept, and what the copy may not do is told.
+//! An evaluation in a copy of the image: everything that is loaded is at hand, nothing is kept, and
+//! what the copy may not do is told.
 
 use std::path::Path;
 

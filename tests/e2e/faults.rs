@@ -1,4 +1,5 @@
-//! Faults of a running server, over both front ends: each is answered clearly, nothing is lost, and no process is left.
+//! Faults of a running server, over both front ends: each is answered clearly, nothing is lost, and
+//! no process is left.
 
 use consort_tests::deaf::Deaf;
 use consort_tests::doors::{Answer, Door};

@@ -1,7 +1,9 @@
-//! The failure of each open, write, connect, bind, start of a process and copy, one at a time: the next good answer comes, the person is told
-//! why, and nothing is left. The host makes the failures itself, in debug builds (`server/src/fault.rs`).
+//! The failure of each open, write, connect, bind, start of a process and copy, one at a time: the
+//! next good answer comes, the person is told why, and nothing is left. The host makes the failures
+//! itself, in debug builds (`server/src/fault.rs`).
 //!
-//! The tests make some of them; `make faults` all, up to the first number that no call has any more.
+//! The tests make some of them; `make faults` all, up to the first number that no call has any
+//! more.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::print_stdout, reason = "a run of all failures says what it found")]
@@ -17,7 +19,8 @@ use serde_json::{Value, json};
 
 /// The wait for an answer after which something hangs. The host's own limits are shorter.
 const HANG: Duration = Duration::from_secs(240);
-/// The attempts that a step has: the failure may end the connection, and one request more may tell of it.
+/// The attempts that a step has: the failure may end the connection, and one request more may tell
+/// of it.
 const ATTEMPTS: usize = 3;
 /// The failures in `make test`: where the first calls of each kind are, and some between.
 const SAMPLE: [(&str, &[u32]); 10] = [
@@ -40,7 +43,7 @@ const SWEPT: [(&str, &[&str]); 5] = [
     ("check", &["write", "connect"]),
     ("stop", &["open", "write", "connect"]),
 ];
-/// What the system says of the failures that are made.
+/// The system's message for each injected failure.
 const CAUSES: [&str; 3] = ["Too many open files", "No space left on device", "Resource temporarily unavailable"];
 
 const FILE: &str = "(defpackage :made (:use :cl) (:export :double))\n(in-package :made)\n\n(defun double (x)\n  (* 2 x))\n\n(defun broken ()\n  (no-such-function))\n";
@@ -54,12 +57,12 @@ struct Run {
     errors: PathBuf,
     editor: Option<Client>,
     agent: Option<Client>,
-    /// What failed, as the person or the agent was told.
+    /// The failure, as the person or the agent was told.
     failures: Vec<String>,
     slowest: Duration,
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug)]
 struct Found {
     /// The place of the failure; `None`: there are not so many calls.
@@ -153,7 +156,8 @@ impl Run {
         self.agent.as_mut().context("it was just started")
     }
 
-    /// An editor's request; a connection that has ended is made anew at the next attempt, as an editor does.
+    /// An editor's request; a connection that has ended is made anew at the next attempt, as an
+    /// editor does.
     fn ask(&mut self, method: &str, params: Value) -> Result<Value> {
         let answer = self.editor()?.request(method, params);
         if answer.as_ref().is_err_and(|error| !format!("{error:#}").contains("answered with an error")) {
@@ -175,12 +179,12 @@ impl Run {
 }
 
 impl Run {
-    /// Whether the failure is that of reading the person's settings.
+    /// Returns true if the failure is that of reading the person's settings.
     fn has_defaults(&self) -> bool {
         self.logged("the defaults are used")
     }
 
-    /// Whether the host's log has these words.
+    /// Returns true if the host's log has these words.
     fn logged(&self, words: &str) -> bool {
         let state = self.told.with_file_name("state/consort");
         let logs = std::fs::read_dir(state).into_iter().flatten().flatten();
@@ -282,7 +286,7 @@ fn survive(fault: &str) -> Result<Option<Found>, String> {
         found.slowest.as_secs_f64(),
         found.failures.iter().map(|text| format!("\n         {text}")).collect::<String>()
     );
-    // Who is at the other end of a connection that broke knows nothing else; every other failure says why.
+    // The other end of a connection that broke knows nothing else; every other failure says why.
     let broken = |text: &String| {
         text.contains("closed the connection")
             || text.contains("connection to the Consort host broke")
@@ -315,7 +319,8 @@ fn every_failure_costs_one_answer_at_most() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Makes the failures of each list until one is not reached, some lists at a time. Returns what was wrong.
+/// Makes the failures of each list until one is not reached, some lists at a time. Returns what was
+/// wrong.
 fn swept(lists: Vec<Vec<String>>) -> Vec<String> {
     let lists = std::sync::Mutex::new(lists.into_iter().rev().collect::<Vec<_>>());
     let wrong = std::sync::Mutex::new(Vec::new());

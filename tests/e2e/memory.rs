@@ -1,4 +1,5 @@
-//! The host's memory with a client that asks and never reads: bounded while the client is there, given back when it has left.
+//! The host's memory with a client that asks and never reads: bounded while the client is there,
+//! given back when it has left.
 
 #![cfg(target_os = "linux")]
 
@@ -9,8 +10,8 @@ use consort_tests::patience::until;
 use consort_tests::wire::Framing;
 use serde_json::json;
 
-/// The memory that the host may take for one client that does not read, beyond what it takes for others: the 64 MB that it queues, and the answers that
-/// are being made.
+/// The memory that the host may take for one client that does not read, beyond what it takes for
+/// others: the 64 MB that it queues, and the answers that are being made.
 const BOUND: u64 = 200 << 20;
 /// The part of it that may stay when the client has left.
 const KEPT: u64 = 32 << 20;

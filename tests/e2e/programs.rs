@@ -1,4 +1,5 @@
-//! Programs that evaluated code starts: listed, and ended with the image unless the person wants them to stay.
+//! Programs that evaluated code starts: listed, and ended with the image unless the person wants
+//! them to stay.
 
 #![cfg(target_os = "linux")]
 
@@ -8,7 +9,8 @@ use consort_tests::patience::{AMPLE, found, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-/// Programs of each kind: waited for by nobody, behind a shell, one that ignores SIGTERM, and a daemon, whose parent has ended.
+/// Programs of each kind: waited for by nobody, behind a shell, one that ignores SIGTERM, and a
+/// daemon, whose parent has ended.
 const PROGRAMS: &str = r#"(progn
   (sb-ext:run-program "/bin/sleep" '("91001") :wait nil)
   (uiop:launch-program "sleep 91002 & sleep 91002")

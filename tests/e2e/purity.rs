@@ -131,7 +131,8 @@ async fn the_fingerprint_sees_each_change() {
 async fn checking_whole_systems_leaves_no_trace() {
     let lone = LoneImage::start();
     let before = fingerprint(&lone).await;
-    // A second compiler is given every fifth file of the larger system: what is its own shows in those.
+    // A second compiler is given every fifth file of the larger system: what is its own shows in
+    // those.
     let few = std::env::var_os("CONSORT_FEW_FILES").is_some();
     for path in sources("cl-ppcre").iter().chain(sources("ironclad").iter().step_by(if few { 5 } else { 1 })) {
         check_file(&lone, path).await;

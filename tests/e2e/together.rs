@@ -1,4 +1,5 @@
-//! Both doors: what an agent does is in the editor's log, and what an editor has is in the agent's answers, without anybody asking to refresh.
+//! Both doors: what an agent does is in the editor's log, and what an editor has is in the agent's
+//! answers, without anybody asking to refresh.
 
 use std::time::Duration;
 
@@ -93,7 +94,8 @@ async fn a_definition_knows_who_made_it() {
     assert_eq!(made[0].text, "(defun process (x) x)");
     assert_eq!(session.provenance("APP", "*LEVEL*").len(), 1);
     assert_eq!(session.provenance("KEYWORD", "APP")[0].kind, "package");
-    // The package lasts in the agent's session, so the next one is known to be the same function; a nickname or a prefix changes nothing.
+    // The package lasts in the agent's session, so the next one is known to be the same function; a
+    // nickname or a prefix changes nothing.
     agent.call("evaluate-lisp", json!({"code": "(defun process (x) (* 2 x))"})).await;
     editor.eval("(defun app::other () 1)").await;
     assert!(session.provenance("APP", "PROCESS")[0].text.contains("(* 2 x)"));
@@ -167,7 +169,7 @@ async fn a_subscriber_is_told_when_a_resource_is_another() {
         .await;
     let accepted = modern.wait_for("notifications/subscriptions/acknowledged").await;
     assert_eq!(accepted["params"]["notifications"]["resourceSubscriptions"], json!(["consort://log"]), "{accepted}");
-    // What was there before the listener looked is no news: go on until it has.
+    // A state from before the listener looked is no news: go on until it has.
     soon(async {
         loop {
             editor.eval("(list 1)").await;
@@ -270,7 +272,8 @@ async fn what_one_door_defines_the_other_has_unasked() {
     editor.open(&uri, "(defun user () (together-one 1))\n").await;
     editor.diagnostics(&uri, |_, lines| lines.iter().any(|line| line.ends_with(" undefined-function"))).await;
 
-    // Evaluated by the agent, then replaced by it, then taken back: the text is checked anew each time, and hover tells.
+    // Evaluated by the agent, then replaced by it, then taken back: the text is checked anew each
+    // time, and hover tells.
     agent.call("evaluate-lisp", json!({"code": "(defun together-one (x) \"By evaluation.\" x)"})).await;
     editor.diagnostics(&uri, |_, lines| lines.is_empty()).await;
     let told = editor.request("textDocument/hover", hover.clone()).await.expect("an answer").to_string();

@@ -1,4 +1,5 @@
-//! Unsaved work of a person: agents read it, and no file is edited beneath it. Whether a text is unsaved is decided by its file.
+//! Unsaved work of a person: agents read it, and no file is edited beneath it. Whether a text is
+//! unsaved is decided by its file.
 
 use std::os::unix::fs::symlink;
 
@@ -119,7 +120,8 @@ async fn a_document_opened_as_its_file_is_is_saved() {
         assert_eq!(result["structuredContent"]["unsaved"], false, "{name}: {result}");
         let now = std::fs::read(world.path(name)).expect("the file");
         assert!(now.windows(6).any(|piece| piece == b":agent"), "{name}");
-        // A text that was the file's is no work of a person's: what counts is what somebody else wrote.
+        // A text that was the file's is no work of a person's: what counts is what somebody else
+        // wrote.
         assert!(read(&mut agent, name).await.0.contains(":agent"), "{name}");
     }
     world.end().await;
@@ -132,7 +134,8 @@ async fn a_save_counts_when_the_file_has_the_text() {
     let mut editor = editor(&world).await;
     let mut agent = Agent::named(&world.session, "agent", json!({})).await;
     open(&mut editor, &uri, DISK).await;
-    // Without a change, while somebody else has written another text: the editor's is not on the disk.
+    // Without a change, while somebody else has written another text: the editor's is not on the
+    // disk.
     std::fs::write(world.path("core.lisp"), "(defun core ()\n  :other)\n").expect("a file");
     save(&mut editor, &uri).await;
     assert_eq!(read(&mut agent, "core.lisp").await, (DISK.to_owned(), true));

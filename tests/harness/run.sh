@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tests of what the tests stand on: scripts/isolated shuts the machine out, tests/support/leaks fails for what its own command leaves and
-# for nothing else, scripts/test-report.sh counts. `run.sh PATTERN`: only the tests whose name matches. The last line counts.
+# Tests of what the tests stand on: scripts/isolated shuts the machine out, tests/support/leaks
+# fails for what its own command leaves and for nothing else, scripts/test-report.sh counts. `run.sh
+# PATTERN`: only the tests whose name matches. The last line counts.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$root"
@@ -53,7 +54,8 @@ only_named_systems_are_found() {
     done
     echo "(:tree \"$data/\")" >"$scratch/home/.config/common-lisp/source-registry.conf.d/hostile.conf"
     echo '(error "hostile")' >"$scratch/home/.sbclrc"
-    # Both compilers' homes are theirs alone; what an installation of rustup and cargo is, is asked of nobody here.
+    # Both compilers' homes are theirs alone; what an installation of rustup and cargo is, is asked
+    # of nobody here.
     env HOME="$scratch/home" XDG_DATA_DIRS="$data" CONSORT_TEST_CACHE="${CONSORT_TEST_CACHE:?}" scripts/isolated sbcl --non-interactive \
         --eval '(require :asdf)' --eval '(print (list :hostile (asdf:find-system "hostile" nil)
                                                      :asdf (asdf:component-pathname (asdf:find-system "asdf" nil))

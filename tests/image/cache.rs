@@ -26,7 +26,8 @@ async fn a_core_that_does_not_start_is_built_again() {
     let begun = SystemTime::now() - Duration::from_secs(1);
     House::new().close_when_ready().await;
     let own = tempfile::tempdir().unwrap();
-    // The one that it has just started from is marked as used; of others there may be many, and somebody may make an old one go.
+    // The one that it has just started from is marked as used; of others there may be many, and
+    // somebody may make an old one go.
     let used = |core: &Path| fs::metadata(core).and_then(|facts| facts.modified()).ok().filter(|time| *time >= begun);
     for core in cores(&cache()).into_iter().filter(|core| used(core).is_some()) {
         let Ok(bytes) = fs::read(&core) else { continue };

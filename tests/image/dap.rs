@@ -327,7 +327,7 @@ async fn breakpoints_and_steps() {
     client.ask("stepOut", json!({"threadId": inside})).await;
     assert_eq!(client.answer(evaluation).await["body"]["result"], "(6 3)");
 
-    // What a debugger sets is gone with it.
+    // Breakpoints that a debugger sets are gone with it.
     client.leave().await;
     assert_eq!(house.values("(list (eq *plain* #'price) (length consort::*breakpoints*))").await, ["(T 0)"]);
     drop(session);

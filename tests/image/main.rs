@@ -1,5 +1,5 @@
-//! The image alone, with a real SBCL: evaluation, checks, faults, and what is restored after a death. Every test ends its image and looks
-//! that no process and no file of it is left.
+//! The image alone, with a real SBCL: evaluation, checks, faults, and what is restored after a
+//! death. Every test ends its image and looks that no process and no file of it is left.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod cache;

@@ -60,7 +60,7 @@ pub(crate) fn until(is_so: impl Fn() -> bool) -> impl Future<Output = ()> {
     found(move || is_so().then_some(()))
 }
 
-/// Whether a process of that number is there.
+/// Returns true if a process of that number exists.
 pub(crate) fn lives(pid: u32) -> bool {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::test_kill_process(pid).is_ok()

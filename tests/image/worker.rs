@@ -28,7 +28,7 @@ fn others(image: u32) -> Vec<u32> {
     children(std::process::id()).into_iter().filter(|pid| *pid != image && is_of(*pid, image)).collect()
 }
 
-/// Whether two processes work in the same directory: other tests have images too.
+/// Returns true if two processes work in the same directory: other tests have images too.
 fn is_of(pid: u32, image: u32) -> bool {
     let directory = |pid| fs::read_link(format!("/proc/{pid}/cwd")).ok();
     directory(pid).is_some() && directory(pid) == directory(image)
@@ -49,7 +49,7 @@ async fn it_finds_the_same_and_the_image_is_not_forked() {
     forked.close().await;
     assert_eq!(house.values("(list (find-symbol \"TWICE\") (find-symbol \"NOWHERE\"))").await, ["(NIL NIL)"]);
     assert!(children(pid).is_empty());
-    // What is only evaluated it does not know.
+    // A definition that is only evaluated is unknown to the worker.
     house.eval("(defun lost () 1)").await;
     let lost = |found: &CheckReport| codes(found).iter().filter(|(code, ..)| *code == "undefined-function").count();
     assert_eq!(lost(&check(&house, code).await), 2);

@@ -1,12 +1,15 @@
-;;;; Read files with SBCL's own reader and print where each top-level object begins and ends, for scanner_agrees.rs.
+;;;; Read files with SBCL's own reader and print where each top-level object begins and ends, for
+;;;; scanner_agrees.rs.
 ;;;;
 ;;;; Standard input: one path a line. Standard output: one line of JSON for each path, in order:
-;;;;   [[start, end], ...]            in characters; guards (#+ #-) and comments before an object are not part of it
+;;;;   [[start, end], ...]            in characters; guards (#+ #-) and comments before an object are
+;;;;                                  not part of it
 ;;;;   "message"                      the reader refused the file
 ;;;; Files are read as UTF-8, and as Latin-1 when they are not.
 ;;;;
-;;;; *READ-SUPPRESS* lets unknown packages pass; where objects end does not depend on it. Guards are read by our own macro, as
-;;;; SBCL's would stop at features of other Lisps ((:VERSION>= 9)); what cannot be told is absent.
+;;;; *READ-SUPPRESS* lets unknown packages pass; where objects end does not depend on it. Guards are
+;;;; read by our own macro, as SBCL's would stop at features of other Lisps ((:VERSION>= 9)); what
+;;;; cannot be told is absent.
 
 (defvar *skipped*) ; start -> end of comments and guards, and of the datum after a guard that is false
 

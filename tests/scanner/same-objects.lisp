@@ -1,7 +1,9 @@
-;;;; Whether SBCL's reader reads the same from two files, object by object, for text_edits.rs.
+;;;; A test whether SBCL's reader reads the same from two files, object by object, for
+;;;; text_edits.rs.
 ;;;;
-;;;; Standard input: two paths, each on a line, and so on. Standard output: a line for each pair: the number of objects, or how they differ.
-;;;; Packages that are missing are made; `#.` is read and not evaluated.
+;;;; Standard input: two paths, each on a line, and so on. Standard output: a line for each pair:
+;;;; the number of objects, or how they differ. Packages that are missing are made; `#.` is read and
+;;;; not evaluated.
 
 (defvar *unevaluating-readtable*
   (let ((readtable (copy-readtable nil)))

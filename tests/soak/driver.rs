@@ -163,7 +163,8 @@ impl Driver {
         (0..self.clients.len()).for_each(|client| self.collect(client));
     }
 
-    /// Repeats a request until it is answered without an error: one may tell that a host was killed.
+    /// Repeats a request until it is answered without an error: one may tell that a host was
+    /// killed.
     fn ask(&mut self, client: usize, method: &str, params: &Value) -> Value {
         let rpc = self.clients[client].door.rpc();
         found(method, || {
@@ -310,7 +311,8 @@ impl Driver {
         }
     }
 
-    /// A copy of the image that there is now: a process with the image's own command line, and the image for its parent.
+    /// A copy of the image that there is now: a process with the image's own command line, and the
+    /// image for its parent.
     fn copy(&self) -> Option<Pid> {
         let image = self.world.status()["image"]["pid"].as_u64()?;
         let line = std::fs::read(format!("/proc/{image}/cmdline")).ok()?;

@@ -30,7 +30,8 @@ pub(crate) enum Event {
     Fault { what: String },
     /// Answers to no request, or second ones.
     Surplus { client: usize, ids: Vec<u64> },
-    /// A text as its editor has it, and as the host has it; and whether each says that it is unsaved.
+    /// A text as its editor has it, and as the host has it; and whether each says that it is
+    /// unsaved.
     Text { client: usize, ours: String, theirs: String, ours_unsaved: bool, theirs_unsaved: bool },
     /// The findings of a saved text, in the editor and by `consort check`.
     Findings { client: usize, shown: Vec<String>, checked: Vec<String> },
@@ -38,19 +39,22 @@ pub(crate) enum Event {
     Host { descriptors: usize, memory: u64, descriptors_before: usize },
 }
 
-/// The descriptors and bytes that the host may have at the end beyond the beginning: copies kept ready, caches.
+/// The descriptors and bytes that the host may have at the end beyond the beginning: copies kept
+/// ready, caches.
 const DESCRIPTORS: usize = 16;
 const MEMORY: u64 = 300 << 20;
 
-/// Returns what the history must not have in it. A session's `*` is a register: requests of a client are answered in order, a read gives the
-/// last number written, or NIL when the image may have ended since.
+/// Returns what the history must not have in it. A session's `*` is a register: requests of a
+/// client are answered in order, a read gives the last number written, or NIL when the image may
+/// have ended since.
 pub(crate) fn faults_of(events: &[Event]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut open: HashMap<(usize, u64), (Call, u64, bool)> = HashMap::new();
     // The values that `*` may have now.
     let mut stars: HashMap<usize, Vec<String>> = HashMap::new();
     let mut since_begin: HashMap<(usize, u64), bool> = HashMap::new();
-    // The clients whose requests since the last fault have had no good answer: what they are answered may tell of it.
+    // The clients whose requests since the last fault have had no good answer: what they are
+    // answered may tell of it.
     let mut begun_at: HashMap<(usize, u64), usize> = HashMap::new();
     let mut last_fault = 0;
     let mut untold: HashSet<usize> = HashSet::new();
@@ -96,7 +100,8 @@ pub(crate) fn faults_of(events: &[Event]) -> Vec<String> {
                     (_, true) if !fault => {
                         say(format!("request {id} of client {client} failed without a cause: {text}"))
                     }
-                    // The code may have been evaluated before the image ended, and the image may be another.
+                    // The code may have been evaluated before the image ended, and the image may be
+                    // another.
                     (Call::Write, true) => star.extend([value.to_string(), "NIL".into()]),
                     (Call::Read, true) => star.push("NIL".into()),
                     (Call::Write, false) => {

@@ -1,7 +1,9 @@
-//! Random work of two editors and an agent on one host, with faults; the history is checked afterwards.
+//! Random work of two editors and an agent on one host, with faults; the history is checked
+//! afterwards.
 //!
-//! `make soak SECONDS= SEED=` runs it for a time, the tests for a number of steps from a fixed seed. CONSORT_SOAK_HISTORY names the directory
-//! of the histories, CONSORT_SOAK_CHECK a history that is checked again without a host.
+//! `make soak SECONDS= SEED=` runs it for a time, the tests for a number of steps from a fixed
+//! seed. CONSORT_SOAK_HISTORY names the directory of the histories, CONSORT_SOAK_CHECK a history
+//! that is checked again without a host.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::print_stdout, reason = "a run of hours says what it did")]

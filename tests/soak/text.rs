@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// Pieces of which documents are made: forms that are right, forms with findings, broken ones, and characters of one to four bytes.
+/// Pieces of which documents are made: forms that are right, forms with findings, broken ones, and
+/// characters of one to four bytes.
 const PIECES: [&str; 14] = [
     "(defun one (x) (+ x 1))\n",
     "(defun two (unused) 2)\n",

@@ -1,4 +1,5 @@
-//! A small MCP client in this process, written by hand: it says what it likes, also what no well-behaved client says.
+//! A small MCP client in this process, written by hand: it says what it likes, also what no
+//! well-behaved client says.
 
 use std::collections::VecDeque;
 

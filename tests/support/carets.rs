@@ -1,8 +1,10 @@
-//! Source text with carets under ranges, for snapshots that a person can check by eye. Also included by unit tests of `server`.
+//! Source text with carets under ranges, for snapshots that a person can check by eye. Also
+//! included by unit tests of `server`.
 
 use std::fmt::Write as _;
 
-/// A range to mark: `start..end` in characters (an empty one gets one caret), and what to say about it.
+/// A range to mark: `start..end` in characters (an empty one gets one caret), and what to say about
+/// it.
 #[derive(Debug, Clone)]
 pub struct Mark {
     /// The first character.
@@ -13,8 +15,9 @@ pub struct Mark {
     pub label: String,
 }
 
-/// Render `text` with each mark under its line. All lines of a mark are underlined; the label is under the first.
-/// Tabs are shown as `→` up to the next multiple of 4; carets are two wide under wide characters; other control characters show as `·`.
+/// Render `text` with each mark under its line. All lines of a mark are underlined; the label is
+/// under the first. Tabs are shown as `→` up to the next multiple of 4; carets are two wide under
+/// wide characters; other control characters show as `·`.
 pub fn render(text: &str, marks: &[Mark]) -> String {
     let mut out = String::new();
     let mut start = 0;

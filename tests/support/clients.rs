@@ -1,4 +1,5 @@
-//! The two clients that the demo and the benchmark play: a person's editor over LSP, and that person's agent over MCP.
+//! The two clients that the demo and the benchmark play: a person's editor over LSP, and that
+//! person's agent over MCP.
 
 use std::path::Path;
 use std::process::Command;

@@ -10,14 +10,16 @@ use serde_json::{Value, json};
 use crate::installation::Installation;
 use crate::wire::Framing;
 
-/// The bridge of a client that never reads, and the number of requests that it has sent. End it with [`Deaf::end`].
+/// The bridge of a client that never reads, and the number of requests that it has sent. End it
+/// with [`Deaf::end`].
 pub struct Deaf {
     bridge: Child,
     sent: Arc<AtomicUsize>,
 }
 
 impl Deaf {
-    /// Start a client of LSP (`Framing::Headers`) or of MCP, which sends `requests` requests for `method` with `params`, as fast as it can.
+    /// Start a client of LSP (`Framing::Headers`) or of MCP, which sends `requests` requests for
+    /// `method` with `params`, as fast as it can.
     ///
     /// # Panics
     /// The bridge does not start.
@@ -64,7 +66,7 @@ impl Deaf {
     /// Kill it.
     ///
     /// # Panics
-    /// It cannot be killed.
+    /// A process that cannot be killed.
     pub fn end(mut self) {
         self.bridge.kill().expect("it can be killed");
         self.bridge.wait().expect("it can be waited for");

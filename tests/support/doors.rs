@@ -16,9 +16,10 @@ pub enum Door {
 /// An answer, in words both front ends share.
 #[derive(Debug)]
 pub struct Answer {
-    /// Whether the evaluation failed.
+    /// True if the evaluation failed.
     pub failed: bool,
-    /// Everything a person or an agent reads: the tool's text, or the command's result, or the error's message.
+    /// Everything a person or an agent reads: the tool's text, or the command's result, or the
+    /// error's message.
     pub text: String,
     /// The values, printed.
     pub values: Vec<String>,

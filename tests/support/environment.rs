@@ -1,8 +1,10 @@
-//! The environment of the programs that tests start: made here, and not inherited. Also included by the tests of `server`.
+//! The environment of the programs that tests start: made here, and not inherited. Also included by
+//! the tests of `server`.
 
 use std::process::Command;
 
-/// The variables that are kept: where programs are, what the tests' own marks are, and what `scripts/isolated` has made for ASDF.
+/// The variables that are kept: where programs are, what the tests' own marks are, and what
+/// `scripts/isolated` has made for ASDF.
 const KEPT: [&str; 7] = [
     "PATH",
     "CONSORT_TEST_PLACE",

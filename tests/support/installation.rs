@@ -1,4 +1,5 @@
-//! Consort as one person has it, for one test: temporary home, runtime directory and workspace; its host and image; and the proof that nothing stays.
+//! Consort as one person has it, for one test: temporary home, runtime directory and workspace; its
+//! host and image; and the proof that nothing stays.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ use crate::place::cache_home;
 use crate::registry::source_registry;
 use crate::wire::{Framing, Rpc};
 
-/// The environment variable by which a test's processes are known, also after they lost their parent.
+/// The environment variable by which a test's processes are known, also after they lost their
+/// parent.
 const MARK: &str = "CONSORT_TEST_INSTALLATION";
 
 /// Directories and processes of one test. Call [`Installation::finish`] at its end.
@@ -185,8 +187,9 @@ impl Default for Installation {
 
 impl Drop for Installation {
     fn drop(&mut self) {
-        // A failed test must not leave its host either. A bridge that outlives its host for a moment starts another one, so
-        // this goes on until none is left; a process shows no environment while it is being started, so one look is not enough.
+        // A failed test must not leave its host either. A bridge that outlives its host for a
+        // moment starts another one, so this goes on until none is left; a process shows no
+        // environment while it is being started, so one look is not enough.
         let deadline = Instant::now() + PATIENCE;
         let mut empty = 0;
         while empty < 5 && Instant::now() < deadline {

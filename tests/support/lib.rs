@@ -1,4 +1,5 @@
-//! Support for end-to-end tests: a host or a session of its own, clients for both doors, and a check that nothing is left behind.
+//! Support for end-to-end tests: a host or a session of its own, clients for both doors, and a
+//! check that nothing is left behind.
 
 pub mod agent;
 pub mod carets;

@@ -120,8 +120,8 @@ impl Editor {
         .await;
     }
 
-    /// The next diagnostics published for a document that satisfy `wanted`, as `line:character-line:character code`. Those before are
-    /// dropped.
+    /// The next diagnostics published for a document that satisfy `wanted`, as
+    /// `line:character-line:character code`. Those before are dropped.
     pub async fn diagnostics(&mut self, uri: &str, wanted: impl Fn(i64, &[String]) -> bool) -> (i64, Vec<String>) {
         let until = Instant::now() + PATIENCE;
         let mut before = Vec::new();
@@ -139,7 +139,8 @@ impl Editor {
         }
     }
 
-    /// The parameters of the next notification of a kind that satisfies `wanted`. Others stay to be looked at.
+    /// The parameters of the next notification of a kind that satisfies `wanted`. Others stay to be
+    /// looked at.
     pub async fn wait_for(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut message = self.wait(method, |message| message["method"] == method && wanted(&message["params"])).await;
         message["params"].take()
@@ -171,13 +172,15 @@ impl Editor {
         }
     }
 
-    /// The next question whether an agent may do something (either request), which the test answers with [`Editor::reply`].
+    /// The next question whether an agent may do something (either request), which the test answers
+    /// with [`Editor::reply`].
     pub async fn question(&mut self) -> Value {
         let asks = |method: &str| matches!(method, "window/showMessageRequest" | "consort/approve");
         self.wait("a question", |message| message["method"].as_str().is_some_and(asks)).await
     }
 
-    /// Whether such a question has come. Whatever the server said before its answer to a request is seen first.
+    /// Whether such a question has come. Whatever the server said before its answer to a request is
+    /// seen first.
     pub async fn was_asked(&mut self) -> bool {
         self.command("consort.status", json!({})).await.expect("a status");
         self.unseen
@@ -202,7 +205,8 @@ impl Editor {
         question
     }
 
-    /// The next message; requests are answered as an editor would, but questions. `None` at end of file.
+    /// The next message; requests are answered as an editor would, but questions. `None` at end of
+    /// file.
     async fn receive(&mut self) -> Option<Value> {
         loop {
             if let Some(message) = self.parse() {

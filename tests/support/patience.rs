@@ -1,6 +1,7 @@
-//! How long tests wait. Also included by the tests of `server`.
+//! The time limits of tests. Also included by the tests of `server`.
 //!
-//! Only a failure waits as long as this, so it is longer than anything takes on a slow and busy machine.
+//! Only a failure waits as long as this, so it is longer than anything takes on a slow and busy
+//! machine.
 
 #![allow(dead_code, reason = "each crate that includes it uses a part of it")]
 
@@ -13,7 +14,7 @@ pub const PATIENCE: Duration = Duration::from_secs(900);
 /// The deadline of code that ends by itself, in seconds, for operations that want one.
 pub const AMPLE: f64 = 900.0;
 
-/// How long is slept between two looks at what nothing tells of.
+/// The pause between two looks at a state that nothing announces.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Waits for something that must happen. A wait in vain panics with the caller's place.

@@ -1,4 +1,5 @@
-//! A workspace with a runtime directory of its own, so that it neither uses nor ends a host of the person who runs it.
+//! A workspace with a runtime directory of its own, so that it neither uses nor ends a host of the
+//! person who runs it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,8 +10,9 @@ use serde_json::Value;
 
 use crate::patience::PATIENCE;
 
-/// `XDG_CACHE_HOME` for everything that tests start, so that they build one core for each compiler between them, and compile the systems
-/// that they load once: they depend on sbcl and lisp/ alone. `scripts/isolated` names it; otherwise it is kept below `target/`.
+/// `XDG_CACHE_HOME` for everything that tests start, so that they build one core for each compiler
+/// between them, and compile the systems that they load once: they depend on sbcl and lisp/ alone.
+/// `scripts/isolated` names it; otherwise it is kept below `target/`.
 pub fn cache_home() -> PathBuf {
     match (std::env::var_os("CONSORT_TEST_PLACE"), std::env::var_os("XDG_CACHE_HOME")) {
         (Some(_), Some(cache)) => cache.into(),
@@ -32,7 +34,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// For the workspace `workspace`, with the binary that `CONSORT_BIN` names, or else the one beside this program.
+    /// For the workspace `workspace`, with the binary that `CONSORT_BIN` names, or else the one
+    /// beside this program.
     pub fn new(workspace: PathBuf) -> Result<Place> {
         let consort = match std::env::var_os("CONSORT_BIN") {
             Some(path) => path.into(),

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The files below `directory` that have one of these extensions, sorted. Links are not followed: each file once, and no circles.
+/// The files below `directory` that have one of these extensions, sorted. Links are not followed:
+/// each file once, and no circles.
 pub fn below(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     collect(directory, extensions, &mut files);

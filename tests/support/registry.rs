@@ -1,4 +1,5 @@
-//! The Lisp systems that tests see: those that `systems` beside this file names, and no other that is installed.
+//! The Lisp systems that tests see: those that `systems` beside this file names, and no other that
+//! is installed.
 
 use std::path::{Path, PathBuf};
 

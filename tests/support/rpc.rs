@@ -1,7 +1,8 @@
-//! A JSON-RPC client over a child's standard input and output, for programs that are no tests: the demo and the benchmark.
+//! A JSON-RPC client over a child's standard input and output, for programs that are no tests: the
+//! demo and the benchmark.
 //!
-//! Blocking; it waits for answers with a limit, so that a server that hangs is an error and not a hang. No thread of its own reads, so that
-//! the time of an answer is the server's.
+//! Blocking; it waits for answers with a limit, so that a server that hangs is an error and not a
+//! hang. No thread of its own reads, so that the time of an answer is the server's.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::patience::PATIENCE;
 
-/// How messages are told apart.
+/// The framing of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// LSP: `Content-Length` headers.
@@ -37,7 +38,7 @@ pub struct Client {
     last_id: u64,
     /// When the last message was there whole, before it was read as JSON.
     arrived: Instant,
-    /// How long an answer may take.
+    /// The time limit of an answer.
     pub limit: Duration,
 }
 
@@ -97,7 +98,8 @@ impl Client {
         Ok((answer, self.arrived.saturating_duration_since(begun)))
     }
 
-    /// Wait for a notification called `method` whose parameters satisfy `wanted`; earlier ones of that method are dropped.
+    /// Wait for a notification called `method` whose parameters satisfy `wanted`; earlier ones of
+    /// that method are dropped.
     pub fn wait_for(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
         let deadline = Instant::now() + self.limit;
         loop {
@@ -115,7 +117,8 @@ impl Client {
     pub fn close(mut self) -> Result<ExitStatus> {
         drop(self.stdin.take());
         let deadline = Instant::now() + self.limit;
-        // The output is read on, so that a server which still has something to say does not wait for us.
+        // The output is read on, so that a server which still has something to say does not wait
+        // for us.
         let mut piece = [0; 1 << 12];
         loop {
             if !self.readable_by(deadline)? {
@@ -132,7 +135,8 @@ impl Client {
         self.child.id()
     }
 
-    /// The next message; requests from the server are answered with `null` on the way, as a client without the capability may.
+    /// The next message; requests from the server are answered with `null` on the way, as a client
+    /// without the capability may.
     fn receive(&mut self, deadline: Instant) -> Result<Value> {
         loop {
             let message: Value = serde_json::from_slice(&self.read(deadline)?)?;
@@ -193,7 +197,8 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // Only on the way out of an error: `close` leaves a child that has ended, for which both calls do nothing.
+        // Only on the way out of an error: `close` leaves a child that has ended, for which both
+        // calls do nothing.
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.child.kill();
             let _ = self.child.wait();

@@ -1,4 +1,5 @@
-//! A plain JSON-RPC client over a child's stdio, for both doors: it knows the framing and nothing of the protocols.
+//! A plain JSON-RPC client over a child's stdio, for both doors: it knows the framing and nothing
+//! of the protocols.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::patience::{PATIENCE, alone};
 
-/// How messages are told apart on the wire.
+/// The framing of messages on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// LSP: `Content-Length` headers.
@@ -19,7 +20,7 @@ pub enum Framing {
     Lines,
 }
 
-/// How many of the last messages a failure shows.
+/// The number of last messages that a failure shows.
 const SHOWN: usize = 20;
 
 /// A running server on stdio.
@@ -36,7 +37,8 @@ pub struct Rpc {
     pub surplus: Vec<u64>,
     /// The last messages, clipped, for what a failure says.
     last: VecDeque<String>,
-    /// Requests of the server (`workspace/configuration`, `elicitation/create`) that nobody answered yet.
+    /// Requests of the server (`workspace/configuration`, `elicitation/create`) that nobody
+    /// answered yet.
     pub requests: Vec<Value>,
     /// Notifications, in order.
     pub notifications: Vec<Value>,

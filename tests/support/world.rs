@@ -26,8 +26,8 @@ impl World {
         World::configured(files, Config::default()).await
     }
 
-    /// [`World::with`] with settings. The user's init file is not loaded: a test's image is the same everywhere. Evaluations and checks have
-    /// the time that they need on a slow machine.
+    /// [`World::with`] with settings. The user's init file is not loaded: a test's image is the
+    /// same everywhere. Evaluations and checks have the time that they need on a slow machine.
     pub async fn configured(files: &[(&str, &str)], mut config: Config) -> World {
         config.lisp.init_file = consort::config::InitFile::None;
         config.eval_timeout = Duration::from_secs_f64(AMPLE);

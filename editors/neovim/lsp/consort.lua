@@ -1,6 +1,7 @@
 -- Found through 'runtimepath' by vim.lsp.enable('consort'), Neovim 0.11 or newer.
 
---- The workspace: what a coding agent that is started in the project has too, so that both share one image.
+--- The workspace: what a coding agent that is started in the project has too, so that both share
+--- one image.
 local function root_dir(buffer, on_dir)
   on_dir(
     vim.fs.root(buffer, { 'consort.toml', '.git' })

@@ -4,7 +4,9 @@ import { configurations } from './configurations.js'
 import { findBinary } from './binary.js'
 import type { Server } from './server.js'
 
-/** Tell VS Code's own agents of the MCP server. Editors built on an older VS Code have no such list. */
+/**
+ * Tell VS Code's own agents of the MCP server. Editors built on an older VS Code have no such list.
+ */
 export function registerMcpServer(context: vscode.ExtensionContext, server: Server): void {
   if (typeof vscode.lm?.registerMcpServerDefinitionProvider !== 'function') return
   const changed = new vscode.EventEmitter<void>()

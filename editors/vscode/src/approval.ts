@@ -1,5 +1,5 @@
-// An agent's call waits for a person: a notification that takes no focus, the code in a document with the choices above it, and the
-// time that is left. Silence is a no.
+// An agent's call waits for a person: a notification that takes no focus, the code in a document
+// with the choices above it, and the time that is left. Silence is a no.
 import * as vscode from 'vscode'
 import type { Approval, Decision } from './lsp_ext.js'
 import { SCHEME, type Documents } from './documents.js'
@@ -118,13 +118,16 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     this.lenses.fire()
   }
 
-  /** The notification is a progress: it counts down by itself, and goes when the question is settled elsewhere. */
+  /**
+   * The notification is a progress: it counts down by itself, and goes when the question is settled
+   * elsewhere.
+   */
   private async present(asked: Asked): Promise<void> {
     await this.showCode(asked.approval)
     if (asked !== this.shown) return
     const { approval } = asked
-    // One with a button is shown whole, with all of its text; VS Code takes the button's title here too, though its types say `boolean`.
-    // It answers nothing: the answers stand beside each other, and none is plainer than another.
+    // One with a button is shown whole, with all of its text; VS Code takes the button's title here
+    // too, though its types say `boolean`. Answers nothing: no button is the default.
     const cancellable = 'Later' as unknown as boolean
     void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, cancellable }, (progress, token) => {
       token.onCancellationRequested(() => this.endNotice())
@@ -178,14 +181,14 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   }
 }
 
-/** Who wants what, in one sentence. */
+/** The agent and its request, in one sentence. */
 export function sentence(approval: Approval): string {
   const what = oneLine(approval.what, 160)
   const who = oneLine(approval.client, 40)
   return `AI agent ${who} wants to ${what.charAt(0).toLowerCase()}${what.slice(1).replace(/[.?!]$/, '')}.`
 }
 
-/** What was allowed, and the way back where there is one. */
+/** The allowed operation, and the way to undo it where there is one. */
 async function offerUndo(approval: Approval): Promise<void> {
   if (approval.class !== 'modify-running-code') return
   const choice = await vscode.window.showInformationMessage(`Allowed: ${plain(oneLine(approval.what, 120))}. Only the image is changed, not the file.`, UNDO)

@@ -1,4 +1,5 @@
-// Parentheses, strings and comments that nothing closes, from the text alone: what is marked while the server may not run. No `vscode` here.
+// Parentheses, strings and comments that nothing closes, from the text alone: what is marked while
+// the server may not run. No `vscode` here.
 import { read } from './reader.js'
 
 export interface Unbalanced {
@@ -8,7 +9,7 @@ export interface Unbalanced {
   message: string
 }
 
-/** What is not closed, the outermost first; none in a text that is whole. */
+/** The delimiters that are not closed, the outermost first; none in a complete text. */
 export function unbalanced(text: string): Unbalanced[] {
   const reading = read(text)
   const outer = reading.open[0]

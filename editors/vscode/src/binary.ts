@@ -16,7 +16,10 @@ export function isProgram(path: string): boolean {
   }
 }
 
-/** A program on PATH, or among the places where installers put programs and which a desktop's PATH often lacks. */
+/**
+ * A program on PATH, or among the places where installers put programs and which a desktop's PATH
+ * often lacks.
+ */
 export function onPath(name: string, environment: NodeJS.ProcessEnv): string | undefined {
   const home = environment['HOME'] ?? ''
   const usual = [...(home === '' ? [] : [join(home, '.cargo', 'bin'), join(home, '.local', 'bin')]), '/usr/local/bin', '/opt/homebrew/bin']
@@ -28,8 +31,8 @@ export function onPath(name: string, environment: NodeJS.ProcessEnv): string | u
 }
 
 /**
- * The binary: the setting when there is one (and nothing else then: a wrong setting is to be seen, not worked around), else PATH, else the
- * one in the package.
+ * The binary: the setting when there is one (and nothing else then: a wrong setting is to be seen,
+ * not worked around), else PATH, else the one in the package.
  */
 export function findBinary(setting: string, folder: string | undefined, extension: string, environment: NodeJS.ProcessEnv): Found | undefined {
   const home = environment['HOME'] ?? '~'

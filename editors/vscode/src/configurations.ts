@@ -1,6 +1,7 @@
-// How agents are told to start Consort. No `vscode` here: it is tested without.
+// Configurations with which agents start Consort. Imports no `vscode`, so that it is tested
+// without.
 
-/** What is to be pasted where, for each client that we know. */
+/** The text to paste for each known client, and the file for it. */
 export function configurations(binary: string, workspace: string | undefined): { client: string; where: string; text: string }[] {
   const args = workspace === undefined ? ['mcp'] : ['mcp', '--workspace', workspace]
   const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`

@@ -1,4 +1,5 @@
-// VS Code's debugger for Lisp: the program `consort dap`, what F5 evaluates, and the restarts of a stop.
+// VS Code's debugger for Lisp: the program `consort dap`, what F5 evaluates, and the restarts of a
+// stop.
 import * as vscode from 'vscode'
 import { lispEditor, rangeOf, type What } from './evaluate.js'
 import { plain } from './format.js'
@@ -9,7 +10,7 @@ import { formsOf, restartOf, restartRows, restartTitle, Stops, stopText, type Re
 const TYPE = 'consort'
 const UNTRUSTED = "Consort: a debugger runs the workspace's code, and waits until you trust this folder."
 const LIST = 'Choose a Restart…'
-/** How many restarts a notification has buttons for. */
+/** The number of restarts for which a notification has buttons. */
 const BUTTONS = 3
 
 /** The values of `evaluate` in a configuration, and the text that each means. */
@@ -18,7 +19,7 @@ const FORM: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: '
 const FILE: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the File', evaluate: 'file' }
 const ATTACH: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Attach to the Lisp Image' }
 
-/** What a debug adapter says of a stop. */
+/** A stop, as the debug adapter reports it. */
 interface Said {
   type?: string
   event?: string
@@ -103,7 +104,7 @@ export class Debugger implements vscode.Disposable {
 
   private async debugForm(): Promise<void> {
     const folder = this.server.folder
-    // What stands in the editor is evaluated: no file needs to be saved.
+    // The text in the editor is evaluated: no file needs to be saved.
     await vscode.debug.startDebugging(folder && vscode.workspace.getWorkspaceFolder(folder), FORM, { suppressSaveBeforeStart: true })
   }
 

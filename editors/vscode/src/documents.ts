@@ -1,4 +1,5 @@
-// Read-only documents that the extension shows: results, expansions, descriptions, code that waits for approval.
+// Read-only documents that the extension shows: results, expansions, descriptions, code that waits
+// for approval.
 import * as vscode from 'vscode'
 
 export const SCHEME = 'consort'

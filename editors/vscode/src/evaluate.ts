@@ -50,12 +50,12 @@ export class Evaluator {
       pending.end()
       // A file's own range ends behind its last line break, where nothing stands.
       const at = result.range === undefined || what === 'buffer' ? range : toRange(result.range)
-      // What was edited meanwhile is not what was evaluated.
+      // A form that was edited meanwhile is not the one that was evaluated.
       if (document.version === version) this.results.show(document.uri, at, result, packageAt(document.getText(), document.offsetAt(at.start)))
       else this.report(result)
       return result
     } catch (error) {
-      // What had not begun changed nothing, and the value of before still holds.
+      // An evaluation that had not begun changed nothing, and the earlier value still holds.
       if (error instanceof Refused && error.kind === 'interrupted') {
         pending.cancelled()
         return undefined
@@ -71,7 +71,10 @@ export class Evaluator {
     if (result.error !== null) complain(new Error(`${result.error.type}: ${result.error.message}`))
   }
 
-  /** The server's own command where it has one: it finds the form with the real reader. Otherwise the code itself is sent. */
+  /**
+   * The server's own command where it has one: it finds the form with the real reader. Otherwise
+   * the code itself is sent.
+   */
   private question(document: vscode.TextDocument, range: vscode.Range, what: What, position: vscode.Position): [Name, object] {
     const uri = document.uri.toString()
     const at = plain(position)

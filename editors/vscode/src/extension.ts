@@ -1,4 +1,4 @@
-// What the extension offers, wired together.
+// The extension's features, put together.
 import * as vscode from 'vscode'
 import { copyConfiguration, registerMcpServer } from './agents.js'
 import { Approvals } from './approval.js'
@@ -67,7 +67,10 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const command = (name: string, run: (...args: never[]) => unknown): void => {
     context.subscriptions.push(vscode.commands.registerCommand(`consort.editor.${name}`, run))
   }
-  /** A command that changes definitions; what it did is shown beside the editor when there is more to say than that it worked. */
+  /**
+   * A command that changes definitions; what it did is shown beside the editor when there is more
+   * to say than that it worked.
+   */
   const reload = (name: string, ask: Name, argument: (given?: System) => Promise<object | undefined> | object | undefined): void =>
     command(name, async (given?: System) => {
       try {
@@ -221,7 +224,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     threads.refresh()
   })
 
-  // What the person looks at, for their agent. Not at each keystroke.
+  // The position of the person, for the agent. Not sent at each keystroke.
   let contextTimer: NodeJS.Timeout | undefined
   const tellContext = (): void => {
     clearTimeout(contextTimer)

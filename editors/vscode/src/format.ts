@@ -1,4 +1,4 @@
-// How results are put into words. Plain data in, text out.
+// Results as text. Plain data in, text out.
 import type { EvalResult, ReloadReport, Timing } from './lsp_ext.js'
 
 /** One line, at most `limit` characters. */
@@ -23,7 +23,7 @@ export function valuesText(result: EvalResult): string {
   return result.values.join('\n')
 }
 
-/** What stands at the line's end. */
+/** The text at the end of the line. */
 export function inlineText(result: EvalResult, limit: number): string {
   if (result.status !== 'ok') {
     const error = result.error
@@ -34,7 +34,7 @@ export function inlineText(result: EvalResult, limit: number): string {
   }
   const value = result.values.length === 0 ? 'no value' : oneLine(result.values.join(' ; '), limit)
   const output = result.stdout.trim() === '' ? '' : `  │ ${oneLine(result.stdout, 40)}`
-  // What the compiler or the code warned of is in the hover.
+  // Warnings of the compiler or the code are in the hover.
   const warned = result.warnings.length > 0 ? '⚠ ' : ''
   return `${warned}⇒ ${value}${output}`
 }
@@ -61,8 +61,10 @@ function milliseconds(ms: number): string {
   return ms < 1000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms` : `${(ms / 1000).toFixed(2)} s`
 }
 
-/** Text of an agent, a file or the image in a notification, a label or a status bar item, where VS Code makes links of `[text](command:...)`
- * and icons of `$(name)`: shown as it is. */
+/**
+ * Text of an agent, a file or the image, shown as it is in a notification, a label or a status bar
+ * item, where VS Code makes links of `[text](command:...)` and icons of `$(name)`.
+ */
 export function plain(text: string): string {
   return visible(text).replace(/\]\(/g, ']\\u{28}').replace(/\$\(/g, '$\\u{28}')
 }
@@ -72,7 +74,10 @@ export function label(text: string, limit = 200): string {
   return plain(oneLine(text, limit))
 }
 
-/** Text with all characters that act, are not seen, or turn text round spelled out (`server/src/shown.rs` has the same for the server's words). */
+/**
+ * Text with all characters that act, are not seen, or turn text round spelled out
+ * (`server/src/shown.rs` has the same for the server's words).
+ */
 export function visible(text: string): string {
   return text.replace(HIDDEN, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
 }
@@ -119,11 +124,11 @@ export function resultText(result: EvalResult): string {
   return parts.join('\n\n')
 }
 
-/** What a reload did, as a document. */
+/** The outcome of a reload, as a document. */
 export function reportText(report: ReloadReport): string {
   const item = (one: unknown): string => (typeof one === 'string' ? one : warningText(one))
   const part = (title: string, items: unknown[]): string[] => (items.length === 0 ? [] : [`${title}:\n${items.map((one) => `  ${item(one)}`).join('\n')}`])
-  // What the compiler says of each file that it compiles is of no interest.
+  // The compiler's progress messages for each file are left out.
   const output = report.output.replace(/^; (?:compiling file|wrote|compilation finished) .*\n?/gm, '').trim()
   return [
     `Reloaded ${report.what}.`,

@@ -1,4 +1,5 @@
-// Frames of a backtrace: which of them have a source, and where in a definition the next one was called. No `vscode` here.
+// Frames of a backtrace: which of them have a source, and where in a definition the next one was
+// called. No `vscode` here.
 import type { LispError, StackFrame } from './lsp_ext.js'
 
 const NAME = /^(?:\|(?:[^|\\]|\\.)*\||[^\s()|"';])+/
@@ -14,7 +15,10 @@ export function sourced(error: LispError, index: number): Sourced | undefined {
   return { text: text.slice(0, 500), name, method, file, line }
 }
 
-/** The name of the function that the frame at `index` was calling, without its package, for finding the call. */
+/**
+ * The name of the function that the frame at `index` was calling, without its package, for finding
+ * the call.
+ */
 export function calleeOf(error: LispError, index: number): string | undefined {
   const name = index === 0 ? error.operation : error.backtrace[index - 1]?.name
   return name?.replace(/^\(SETF\s+|\)$/gi, '').replace(/^.*:/, '').toLowerCase()
@@ -26,7 +30,10 @@ export function briefly(error: LispError | null): LispError | null {
   return { ...error, message: '', backtrace: error.backtrace.map((frame) => ({ ...frame, text: frame.text.slice(0, 100), args: [] })) }
 }
 
-/** Where, in the text of a definition, `callee` is called: the offset behind the parenthesis. Strings and comments are passed over. */
+/**
+ * Where, in the text of a definition, `callee` is called: the offset behind the parenthesis.
+ * Strings and comments are passed over.
+ */
 export function callIn(definition: string, callee: string): number | undefined {
   let at = 0
   let depth = 0

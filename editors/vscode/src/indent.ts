@@ -1,5 +1,6 @@
-// The indentation of a new line, from the text above it alone: for the moments in which the server does not answer at once. The server's own
-// rules (server/src/ide/format) know the macros of the text and of the image too. No `vscode` here.
+// The indentation of a new line, from the text above it alone: for the moments in which the server
+// does not answer at once. The server's own rules (server/src/ide/format) know the macros of the
+// text and of the image too. No `vscode` here.
 import { read, type Form } from './reader.js'
 
 /** The operators with a body, and how many arguments stand before it. */
@@ -11,15 +12,22 @@ const BODIES: Record<string, number> = {
 }
 const LOCAL_FUNCTIONS = /^(?:flet|labels|macrolet)$/
 
-/** How many arguments stand before the body of an operator; undefined for one that is indented as a function. */
+/**
+ * The number of arguments before the body of an operator; undefined for one that is indented as a
+ * function.
+ */
 function bodyOf(name: string): number | undefined {
   if (Object.hasOwn(BODIES, name)) return BODIES[name]
   return /^(?:def(?!ault$)|with-|do-|when-|if-let)/.test(name) ? 1 : name.startsWith('without-') ? 0 : undefined
 }
 
-/** The columns that the line which begins at `offset` is indented by; undefined inside of strings and comments, where nothing is. */
+/**
+ * The columns that the line which begins at `offset` is indented by; undefined inside of strings
+ * and comments, where nothing is.
+ */
 export function indentation(text: string, offset: number): number | undefined {
-  // From the last line that begins a top-level form, so that a long file costs no more than its last form.
+  // From the last line that begins a top-level form, so that a long file costs no more than its
+  // last form.
   let begin = offset
   do begin = text.lastIndexOf('\n', begin - 1)
   while (begin > 0 && text.charAt(begin + 1) !== '(')

@@ -1,12 +1,14 @@
-// What installs SBCL on this machine.
+// The command that installs SBCL on this machine.
 import { readFile } from 'node:fs/promises'
 import type { Condition } from './server.js'
 
-/** Whether Lisp did not start because there is none; the server's message begins with these words. */
+/**
+ * True if Lisp did not start because there is none; the server's message begins with these words.
+ */
 export const missingSbcl = (condition: Condition): boolean => condition.state === 'dead' && /^SBCL is not installed/.test(condition.reason)
 
 export interface Installation {
-  /** Of a button. */
+  /** The title of the button. */
   title: string
   command: string
 }

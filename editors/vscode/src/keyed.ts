@@ -1,9 +1,12 @@
 // Rows with a key, and the same rows later. No `vscode` here: it is tested without.
 
 export interface Merged<T> {
-  /** The rows as they are now: a row that was there before is the same object, with its fields replaced. */
+  /**
+   * The rows as they are now: a row that was there before is the same object, with its fields
+   * replaced.
+   */
   rows: T[]
-  /** Whether a row came, went or moved. */
+  /** True if a row was added, removed or moved. */
   moved: boolean
   /** The rows that were there before and differ. */
   differing: T[]

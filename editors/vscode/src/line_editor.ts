@@ -1,4 +1,5 @@
-// A multi-line line editor over a terminal's bytes. It knows no Lisp: whether input is complete, and what completes a word, is asked.
+// A multi-line line editor over a terminal's bytes. It knows no Lisp: whether input is complete,
+// and what completes a word, is asked.
 
 export interface Host {
   write(text: string): void
@@ -76,7 +77,8 @@ export class LineEditor {
   }
 
   input(data: string): void {
-    // A bracketed paste, or one whose lines come at once: new lines in it do not submit but the last.
+    // A bracketed paste, or one whose lines come at once: new lines in it do not submit but the
+    // last.
     const pasted = /^\x1b\[200~([\s\S]*?)(?:\x1b\[201~)?$/.exec(data)
     if (pasted) return this.paste(pasted[1] ?? '')
     const keys = data.match(/\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Z]|\x1b[^[O]|[\s\S]/gu) ?? []
@@ -234,7 +236,7 @@ export class LineEditor {
       })
   }
 
-  /** What is common to all is put in; when that is nothing new, they are listed. */
+  /** Inserts the common prefix; lists the candidates when the prefix is nothing new. */
   private choose(start: number, prefix: string, found: string[]): void {
     // Others match by their words or initials: they count when nothing begins like this.
     const begun = found.filter((one) => one.toLowerCase().startsWith(prefix.toLowerCase()))
@@ -324,7 +326,10 @@ const wide = (c: string): boolean => /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\u
 
 export const crlf = (text: string): string => text.replace(/\r?\n/g, '\r\n')
 
-/** The blanks that a new line begins with: two into the innermost open list, or under its first argument. */
+/**
+ * The blanks that a new line begins with: two into the innermost open list, or under its first
+ * argument.
+ */
 export function indentation(text: string): string {
   const open: number[] = []
   let line = 0

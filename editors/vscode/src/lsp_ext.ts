@@ -1,4 +1,5 @@
-// What Consort adds to LSP, in types: docs/protocol.md of the server says what each means. Positions are LSP's.
+// The types of Consort's extensions of LSP: docs/protocol.md of the server describes each.
+// Positions are LSP's.
 
 export interface Position {
   line: number
@@ -54,7 +55,7 @@ export interface EvalResult {
   error: LispError | null
   timing: Timing | null
   package: string
-  /** Of the form that was evaluated; the commands that find it themselves. */
+  /** The range of the form that was evaluated, for the commands that find it themselves. */
   range?: Range
 }
 export interface LoadResult extends EvalResult {
@@ -102,7 +103,10 @@ export interface Structure {
   selection?: Range | null
 }
 
-/** The commands by which the extension asks the server for something. What a server does not announce is not offered. */
+/**
+ * The commands by which the extension asks the server for something. What a server does not
+ * announce is not offered.
+ */
 export const COMMANDS = [
   'eval', 'evalForm', 'evalRegion', 'evalBuffer', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
   'profileForm', 'disassemble', 'describe', 'trace', 'untrace', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
@@ -115,7 +119,7 @@ export type Name = (typeof COMMANDS)[number]
 export interface Expansion {
   /** Null when there is an `error`. */
   expansion: string | null
-  /** Whether anything was a macro call. */
+  /** True if anything was a macro call. */
   expanded: boolean
   package: string
   range?: Range

@@ -5,8 +5,10 @@ import { workspaceSystems } from './trees.js'
 
 const WHOLE = 'Evaluate the Whole File'
 
-/** Say why, and offer to load the system of the package's name, or the only one that is defined beside the file or above it; or to evaluate the
- * file. */
+/**
+ * Shows the reason, and offers to load the system of the package's name, or the only one that is
+ * defined beside the file or above it; or to evaluate the file.
+ */
 export async function offerPackage(error: Error, document: vscode.TextDocument, name: string | undefined): Promise<void> {
   const near = (await workspaceSystems()).filter(({ uri }) => document.uri.path.startsWith(uri.path.replace(/[^/]*$/, '')))
   const system = near.find((one) => one.name.toUpperCase() === name?.toUpperCase()) ?? (near.length === 1 ? near[0] : undefined)

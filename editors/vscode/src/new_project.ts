@@ -3,7 +3,10 @@ import * as vscode from 'vscode'
 import { projectFiles, wrongName } from './project.js'
 import { complain } from './server.js'
 
-/** Ask for a name and a place, make the project there, and open it: in this window when it has no folder, in another one otherwise. */
+/**
+ * Ask for a name and a place, make the project there, and open it: in this window when it has no
+ * folder, in another one otherwise.
+ */
 export async function newProject(given?: { name: string; parent: vscode.Uri }): Promise<void> {
   const name = given?.name ?? (await vscode.window.showInputBox({ title: 'New Project', prompt: 'Its name', placeHolder: 'my-project', validateInput: wrongName }))
   if (name === undefined) return

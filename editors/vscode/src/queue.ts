@@ -1,4 +1,5 @@
-// What waits for a person's decision, one after another. No `vscode` here: it is tested without.
+// A queue of questions that wait for a person's decision, one after another. Imports no `vscode`,
+// so that it is tested without.
 import type { Approval, Decision } from './lsp_ext.js'
 
 export interface Asked {
@@ -41,7 +42,9 @@ export class Queue {
     })
   }
 
-  /** Somebody else has decided, or the asker has gone: nothing that is said here counts any more. */
+  /**
+   * Somebody else has decided, or the asker has gone: nothing that is said here counts any more.
+   */
   over(id: string | number): void {
     this.waiting.find((asked) => asked.approval.id === id)?.decide('deny')
   }

@@ -1,4 +1,4 @@
-// What becomes of a range when the text around it changes.
+// The new place of a range after the text around it changed.
 import type { Position, Range } from './lsp_ext.js'
 
 export interface Change {

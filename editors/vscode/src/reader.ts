@@ -1,5 +1,6 @@
-// A tolerant reader of Common Lisp's standard syntax: where forms begin and end. It knows no packages and never fails. The server
-// has the real one; this one answers where a round trip would be felt (is this input complete?) and on servers without the commands.
+// A tolerant reader of Common Lisp's standard syntax: where forms begin and end. It knows no
+// packages and never fails. The server has the real one; this one answers where a round trip would
+// be felt (is this input complete?) and on servers without the commands.
 
 export interface Form {
   /** Offsets; `start` includes prefixes such as a quote. */
@@ -119,13 +120,16 @@ function skipFeature(text: string, from: number): number {
   return at
 }
 
-/** Whether the text is whole forms, so that a REPL may evaluate it. */
+/** Returns true if the text is complete forms, so that a REPL may evaluate it. */
 export function complete(text: string): boolean {
   const reading = read(text)
   return reading.open.length === 0 && reading.inside === undefined
 }
 
-/** The top-level form at an offset: the one around it, else the last that ends on its line before it, else the next. */
+/**
+ * The top-level form at an offset: the one around it, else the last that ends on its line before
+ * it, else the next.
+ */
 export function topLevelFormAt(text: string, offset: number): Form | undefined {
   const { forms } = read(text)
   return (
@@ -135,7 +139,10 @@ export function topLevelFormAt(text: string, offset: number): Form | undefined {
   )
 }
 
-/** The innermost form that is meant by a cursor: the one that ends at it, the one that begins at it, the atom under it, the list around it. */
+/**
+ * The innermost form that is meant by a cursor: the one that ends at it, the one that begins at it,
+ * the atom under it, the list around it.
+ */
 export function formAt(text: string, offset: number): Form | undefined {
   let level = read(text).forms
   let around: Form | undefined
@@ -152,7 +159,10 @@ export function formAt(text: string, offset: number): Form | undefined {
   }
 }
 
-/** The name of the package in force at an offset, as it is written in the last `in-package` before it; undefined when there is none. */
+/**
+ * The name of the package in force at an offset, as it is written in the last `in-package` before
+ * it; undefined when there is none.
+ */
 export function packageAt(text: string, offset: number): string | undefined {
   let name: string | undefined
   for (const match of text.matchAll(/^\((?:cl:|common-lisp:)?in-package\s+(?:#?:|')?("(?:[^"\\]|\\.)*"|\|[^|]*\||[^\s()"';]+)\s*\)/gim)) {

@@ -133,7 +133,10 @@ class Terminal implements vscode.Pseudoterminal {
     if (result.timing !== null && result.timing.real_ms >= 100) this.write(color(90, `; ${timingText(result.timing)}`) + '\r\n')
   }
 
-  /** What the image knows, as it is seen from the prompt's package; where it cannot say, the standard's names and words of the open files. */
+  /**
+   * Completions from the image, in the prompt's package; without an image, the standard's names and
+   * words of the open files.
+   */
   private async completions(prefix: string, operator: boolean): Promise<string[]> {
     if (this.server.can('complete'))
       try {

@@ -19,7 +19,7 @@ interface Shown {
 /** The mark of a form that runs. */
 export interface Pending {
   end(): void
-  /** It was taken out of the queue: the value of before stays, and it is said that it is older. */
+  /** Removed from the queue: the earlier value stays, marked as older. */
   cancelled(): void
 }
 
@@ -170,7 +170,10 @@ function stopHover(): vscode.MarkdownString {
   return markdown
 }
 
-/** The whole result, for reading and copying. What can be done with it comes first: a long value would push it out of sight. */
+/**
+ * The whole result, for reading and copying. What can be done with it comes first: a long value
+ * would push it out of sight.
+ */
 export function hover(result: EvalResult, inPackage?: string): vscode.MarkdownString {
   const markdown = new vscode.MarkdownString(undefined, true)
   markdown.isTrusted = { enabledCommands: ['consort.editor.copyText', 'consort.editor.openResult', 'consort.editor.goToFrame'] }

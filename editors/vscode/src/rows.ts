@@ -1,7 +1,9 @@
-// A list in the side bar whose rows keep still: asked for in the background, and shown anew only where it differs.
+// A list in the side bar whose rows keep still: asked for in the background, and shown anew only
+// where it differs.
 //
-// VS Code forgets the elements of a tree as soon as the tree says that it changed as a whole, until it has asked for them again. A click that
-// comes in between is a command without its element. So a row that stays keeps its element, and is shown anew by itself.
+// VS Code forgets the elements of a tree as soon as the tree says that it changed as a whole, until
+// it has asked for them again. A click that comes in between is a command without its element. So a
+// row that stays keeps its element, and is shown anew by itself.
 import * as vscode from 'vscode'
 import { merge } from './keyed.js'
 

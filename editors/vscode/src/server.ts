@@ -7,7 +7,9 @@ import { COMMANDS, type Approval, type Decision, type ImageState, type LogEntry,
 import { serverSettings } from './settings.js'
 import { inTime } from './typing.js'
 
-/** The languages that are sent to the server: ours, and what other extensions call Common Lisp by. */
+/**
+ * The languages that are sent to the server: ours, and what other extensions call Common Lisp by.
+ */
 export const LANGUAGES = ['commonlisp', 'lisp']
 export const SELECTOR = LANGUAGES.flatMap((language) => [
   { scheme: 'file', language },
@@ -20,7 +22,7 @@ export const isLisp = (document: vscode.TextDocument): boolean =>
 export type Down = 'not-found' | 'stopped' | 'untrusted'
 export type Condition = ImageState | { state: 'down'; why: Down }
 
-/** What a command says that the server could not do. Its message is for a person. */
+/** An error of a command, with a message for a person. */
 export class Refused extends Error {
   constructor(
     message: string,
@@ -39,7 +41,7 @@ export class Server implements vscode.Disposable {
   private tokens = 0
   private closings: number[] = []
   private running = 0
-  /** How many evaluations have ended, whatever came of them. */
+  /** The number of evaluations that have ended, whatever their outcome. */
   finished = 0
   private readonly listeners = new Map<string | number, (output: Output) => void>()
   private readonly changed = new vscode.EventEmitter<void>()
@@ -74,7 +76,7 @@ export class Server implements vscode.Disposable {
   get busy(): boolean {
     return this.running > 0
   }
-  /** What is announced, once the conditions of keys and menus follow it. */
+  /** Fires after the conditions of keys and menus have been updated. */
   get offered(): readonly string[] {
     return this.known
   }
@@ -145,7 +147,7 @@ export class Server implements vscode.Disposable {
     try {
       await client.stop(3000)
     } catch {
-      // It had ended already.
+      // The evaluation had ended already.
     }
   }
 
@@ -222,7 +224,10 @@ export class Server implements vscode.Disposable {
     return serverSettings((key) => configuration.inspect(key))
   }
 
-  /** Ask the server by one of its commands; `Refused` when it cannot. `onOutput` gets output while it runs. */
+  /**
+   * Ask the server by one of its commands; `Refused` when it cannot. `onOutput` gets output while
+   * it runs.
+   */
   async ask<T>(name: Name, argument: object = {}, token?: vscode.CancellationToken): Promise<T> {
     const client = this.client
     if (client === undefined || !this.started) throw new Refused('Consort is not running. See "Consort: Show the Menu".', 'down')

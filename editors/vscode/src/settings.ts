@@ -1,4 +1,5 @@
-// Which settings are the server's. The others of the section `consort` are this extension's own, and the server is not told of them.
+// The settings of the server. The others of the section `consort` are this extension's own, and the
+// server is not sent them.
 
 /** The keys of docs/configuration.md; a test holds both and package.json together. */
 export const SERVER_KEYS = [
@@ -7,15 +8,21 @@ export const SERVER_KEYS = [
   'approval.edit-file', 'approval.restart-image', 'approval.debug', 'lenses.tests', 'lenses.references', 'hints.parameters', 'eval.timeout_s', 'host.linger_s',
 ] as const
 
-/** Keys that are read when the host starts, before an editor is asked, or that no editor may set: they belong into a file. */
+/**
+ * Keys that are read when the host starts, before an editor is asked, or that no editor may set:
+ * they belong into a file.
+ */
 export const FILE_ONLY = new Set([
   'lisp.command', 'lisp.heap', 'lisp.init_file', 'lisp.end_programs', 'host.linger_s', 'check.confine', 'check.read', 'check.copies',
 ])
 
-/** Keys that count only in a person's own settings, as approval and the limits of checks: a workspace's settings are files that others can write. */
+/**
+ * Keys that count only in a person's own settings, as approval and the limits of checks: a
+ * workspace's settings are files that others can write.
+ */
 export const OWN = /^approval\.|^check\.(deadline_s|memory_mb)$/
 
-/** What VS Code knows of one setting. */
+/** One setting, as VS Code inspects it. */
 export interface Inspected {
   globalValue?: unknown
   workspaceValue?: unknown
@@ -23,8 +30,8 @@ export interface Inspected {
 }
 
 /**
- * The server's settings as nested objects, with only what a person set: an editor's settings are laid over the workspace's
- * consort.toml, and the defaults of package.json must not be.
+ * The server's settings as nested objects, with only what a person set: an editor's settings are
+ * laid over the workspace's consort.toml, and the defaults of package.json must not be.
  */
 export function serverSettings(inspect: (key: string) => Inspected | undefined): Record<string, Record<string, unknown>> {
   const settings: Record<string, Record<string, unknown>> = {}

@@ -5,7 +5,10 @@ import { calleeOf, callIn, sourced, type Sourced } from './frames.js'
 import type { Definition, LispError, SourceLocations } from './lsp_ext.js'
 import { complain, Refused, type Server } from './server.js'
 
-/** Open the first definition of a symbol; by the server's command where there is one, by the workspace's symbols otherwise. */
+/**
+ * Open the first definition of a symbol; by the server's command where there is one, by the
+ * workspace's symbols otherwise.
+ */
 export async function goToSymbol(server: Server, symbol: string): Promise<void> {
   const name = symbol.replace(/^\((?:setf|flet|labels|lambda|sb-pcl::fast-method|method)\s+/i, '').replace(/[)\s].*$/, '')
   if (server.can('sourceLocation')) {
@@ -30,12 +33,16 @@ export async function goToSymbol(server: Server, symbol: string): Promise<void> 
   throw new Refused(`No definition of ${symbol} was found in the workspace.`, undefined)
 }
 
-/** Open the source of a frame at the line that called `callee`; at the definition where that is not to be seen. */
+/**
+ * Open the source of a frame at the line that called `callee`; at the definition where that is not
+ * to be seen.
+ */
 export async function goToFrame(server: Server, frame: Sourced, callee: string | undefined): Promise<void> {
   const answer = await server.ask<SourceLocations>('sourceLocation', { symbol: frame.name })
   const definition = definitionOf(frame, answer.definitions)
   if (definition?.location == null) {
-    // The definition is gone, or another one has its name: the frame knows the file that it was loaded from.
+    // The definition is gone, or another one has its name: the frame knows the file that it was
+    // loaded from.
     if (frame.file === null) throw new Refused(`Where ${frame.name} is defined is not known: it was not loaded from a file.`, undefined)
     await show(vscode.Uri.file(frame.file), new vscode.Position(Math.max(0, (frame.line ?? 1) - 1), 0))
     return
@@ -101,7 +108,10 @@ class FrameLink extends vscode.TerminalLink {
 export class FrameLinks implements vscode.DocumentLinkProvider, vscode.TerminalLinkProvider {
   constructor(
     private readonly server: Server,
-    /** The error that a text which is shown has a backtrace of: the whole of a document, or the REPL's last. */
+    /**
+     * The error that a text which is shown has a backtrace of: the whole of a document, or the
+     * REPL's last.
+     */
     private readonly shownIn: (where: vscode.Terminal | vscode.TextDocument) => LispError | undefined,
   ) {}
   provideDocumentLinks(document: vscode.TextDocument): vscode.DocumentLink[] {

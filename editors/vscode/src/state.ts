@@ -1,4 +1,5 @@
-// The extension's own state, for tests that drive the editor: what a person sees follows it, later by as much as the machine is slow.
+// The extension's own state, for tests that drive the editor: what a person sees follows it, later
+// by as much as the machine is slow.
 import * as vscode from 'vscode'
 import type { Condition } from './server.js'
 import { isLisp, type Server } from './server.js'
@@ -11,9 +12,12 @@ export interface State {
   condition: Condition
   /** Something of this editor is being evaluated. */
   busy: boolean
-  /** How many evaluations have ended. */
+  /** The number of evaluations that have ended. */
   finished: number
-  /** The commands that the server announced, once VS Code knows them as conditions of keys and menus. */
+  /**
+   * The commands that the server announced, once VS Code knows them as conditions of keys and
+   * menus.
+   */
   offered: readonly string[]
   /** Tests are under way. */
   testing: boolean
@@ -21,7 +25,10 @@ export interface State {
   documents: { uri: string; version: number; sent: number | undefined }[]
 }
 
-/** Registers `_consort.state`. It is declared nowhere, so it is in no palette and on no key, and it changes nothing. */
+/**
+ * Registers `_consort.state`. It is declared nowhere, so it is in no palette and on no key, and it
+ * changes nothing.
+ */
 export function registerState(server: Server, testing: () => boolean): vscode.Disposable {
   return vscode.commands.registerCommand('_consort.state', (): State => ({
     found: server.found?.path,

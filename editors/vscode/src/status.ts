@@ -1,4 +1,5 @@
-// The status bar: the image's state, the package at the cursor, busy or idle. A click opens the menu.
+// The status bar: the image's state, the package at the cursor, busy or idle. A click opens the
+// menu.
 import * as vscode from 'vscode'
 import { label, oneLine, plain } from './format.js'
 import { packageAt } from './reader.js'
@@ -60,7 +61,7 @@ export class StatusBar implements vscode.Disposable {
     this.offerHelp()
   }
 
-  /** Of several folders, the one that has the image. */
+  /** The folder that has the image, where there are several folders. */
   private where(): string {
     const folders = vscode.workspace.workspaceFolders ?? []
     return folders.length < 2 ? '' : ` in ${plain(oneLine(folders[0]?.name ?? '', 20))}`

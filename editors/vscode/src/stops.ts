@@ -1,4 +1,5 @@
-// Stops of programs, as the debugger's views show them: which there are, and their restarts in words. No `vscode` here: it is tested without.
+// Stops of programs, as the debugger's views show them: which there are, and their restarts in
+// words. No `vscode` here: it is tested without.
 import { label, oneLine, plain } from './format.js'
 import { read } from './reader.js'
 
@@ -7,7 +8,7 @@ export interface Restart {
   index: number
   name: string | null
   report: string
-  /** Whether it takes arguments. */
+  /** True if the restart takes arguments. */
   arguments: boolean
 }
 
@@ -19,7 +20,10 @@ export interface Stop {
   serial: number
 }
 
-/** The stops that the debug sessions know. Every session is told of every stop; a person is told once. */
+/**
+ * The stops that the debug sessions know. Every session is told of every stop; a person is told
+ * once.
+ */
 export class Stops {
   private readonly known: Stop[] = []
   /** For each stopped thread, the session that speaks of it. */
@@ -45,12 +49,15 @@ export class Stops {
     for (const [thread, speaker] of [...this.speakers]) if (speaker === session) this.speakers.delete(thread)
   }
 
-  /** Whether nobody has left the stop, as far as is known. */
+  /** True if nobody has left the stop, as far as is known. */
   has(stop: Stop): boolean {
     return this.known.includes(stop)
   }
 
-  /** The stop of this thread of a session; without a thread, or when that is not stopped, the newest of the session; else the newest of all. */
+  /**
+   * The stop of this thread of a session; without a thread, or when that is not stopped, the newest
+   * of the session; else the newest of all.
+   */
   find(session?: string, thread?: number): Stop | undefined {
     const newest = (condition: (one: Stop) => boolean): Stop | undefined => this.known.filter(condition).at(-1)
     return (
@@ -89,7 +96,10 @@ export function restartOf<R extends Restart>(typed: string, restarts: readonly R
   return /^[0-9]$/.test(typed) ? restarts.find(({ index }) => index === Number(typed)) : undefined
 }
 
-/** The Lisp forms of a text that a person typed, one by one; undefined when the text ends inside of one. */
+/**
+ * The Lisp forms of a text that a person typed, one by one; undefined when the text ends inside of
+ * one.
+ */
 export function formsOf(text: string): string[] | undefined {
   const { forms, open, inside } = read(text)
   // A lone comment leaves nothing behind it: a line break ends it.

@@ -1,4 +1,5 @@
-// Structural editing: the server says which edits, on its own scanner; here they are applied and the cursor is put.
+// Structural editing: the server says which edits, on its own scanner; here they are applied and
+// the cursor is put.
 import * as vscode from 'vscode'
 import { plainRange, toRange } from './convert.js'
 import { lispEditor } from './evaluate.js'

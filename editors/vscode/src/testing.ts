@@ -1,4 +1,5 @@
-// The test explorer: a row for each system of the workspace, and below it what its tests said when they ran.
+// The test explorer: a row for each system of the workspace, and below it what its tests said when
+// they ran.
 import * as vscode from 'vscode'
 import type { TestOutcome, TestReport } from './lsp_ext.js'
 import { isLisp, type Server } from './server.js'
@@ -56,7 +57,10 @@ export class Tests implements vscode.Disposable {
     await this.run(controller, new vscode.TestRunRequest([item]), new vscode.CancellationTokenSource().token)
   }
 
-  /** A file was saved: the tests that were run before of the systems that are defined beside it or above it run again. */
+  /**
+   * A file was saved: the tests that were run before of the systems that are defined beside it or
+   * above it run again.
+   */
   private async saved(file: vscode.Uri): Promise<void> {
     const controller = this.controller
     if (controller === undefined || this.running) return
@@ -77,7 +81,8 @@ export class Tests implements vscode.Disposable {
       if (token.isCancellationRequested) break
       const system = item.parent ?? item
       this.ran.add(system.id)
-      // Only tests are counted: a system has the state of its tests, and one of its own when there were none to run.
+      // Only tests are counted: a system has the state of its tests, and one of its own when there
+      // were none to run.
       if (item.parent !== undefined) run.started(item)
       try {
         const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: this.names.get(item.id) ?? item.label }

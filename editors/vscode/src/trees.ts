@@ -49,7 +49,7 @@ export function whenResting(server: Server, run: () => void): vscode.Disposable 
 }
 
 export interface SystemRow extends System {
-  /** Whether the image has it, whoever loaded it. */
+  /** True if the system is loaded in the image, whoever loaded it. */
   loaded: boolean
 }
 
@@ -173,7 +173,10 @@ export class ImageTree extends Tree<Line> {
   }
 }
 
-/** What ran, for whom: people and agents apart. It grows by itself. */
+/**
+ * The log of operations with their clients: people and agents apart. New entries appear by
+ * themselves.
+ */
 export class LogTree extends Tree<LogEntry> {
   private entries: LogEntry[] = []
   private following = false
@@ -203,7 +206,7 @@ export class LogTree extends Tree<LogEntry> {
     const item = new vscode.TreeItem(label(code === '' ? inWords(entry.tool) : code, 160))
     const outcome = oneLine((entry.outcome ?? '').replace(/^=> /, '⇒ '), 60)
     const agent = entry.door === 'mcp'
-    // Who: an agent's name; one's own is left out.
+    // An agent's name; one's own is left out.
     item.description = [...(agent ? [entry.client] : []), ...(outcome === '' || outcome === 'no value' || outcome === 'done' ? [] : [outcome])].map((part) => label(part)).join(' · ')
     const time = new Date(entry.time).toLocaleTimeString()
     const color = entry.status === 'ok' ? undefined : new vscode.ThemeColor('consort.errorForeground')
@@ -216,7 +219,7 @@ export class LogTree extends Tree<LogEntry> {
   }
 }
 
-/** What a command is called, to a person. */
+/** The name of a command, for a person. */
 const inWords = (tool: string): string => {
   const words = tool.replace(/^consort\./, '').replace(/([A-Z])/g, ' $1').replace(/[-_]/g, ' ').toLowerCase()
   return words.charAt(0).toUpperCase() + words.slice(1)

@@ -1,11 +1,15 @@
-// The indentation of a line that was begun with Enter: the server's, and the text's own where the server is late, starting or absent.
+// The indentation of a line that was begun with Enter: the server's, and the text's own where the
+// server is late, starting or absent.
 import * as vscode from 'vscode'
 import { indentation } from './indent.js'
 
-/** How long the server's answer is waited for, in milliseconds: VS Code drops one that comes after the next key. */
+/**
+ * The time limit for the server's answer, in milliseconds: VS Code drops one that comes after the
+ * next key.
+ */
 const SOON = 120
 
-/** What puts the line of the position at the column that the text above says. */
+/** The edits that put the line of the position at the column that the text above determines. */
 export function indent(document: vscode.TextDocument, position: vscode.Position): vscode.TextEdit[] {
   const start = new vscode.Position(position.line, 0)
   const column = indentation(document.getText(), document.offsetAt(start))

@@ -1,5 +1,5 @@
-// In a folder that is not trusted nothing is run: what is not closed is marked by the extension itself, until the folder is trusted and the server
-// starts.
+// In a folder that is not trusted nothing is run: what is not closed is marked by the extension
+// itself, until the folder is trusted and the server starts.
 import * as vscode from 'vscode'
 import { unbalanced } from './balance.js'
 import { isLisp } from './server.js'

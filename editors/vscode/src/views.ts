@@ -37,7 +37,10 @@ export class Expansions {
     })
   }
 
-  /** Expand the form at the cursor of the expansion once more; the outermost when the cursor is elsewhere. */
+  /**
+   * Expand the form at the cursor of the expansion once more; the outermost when the cursor is
+   * elsewhere.
+   */
   async further(): Promise<void> {
     const { asked } = this
     const shown = this.texts.at(-1)
@@ -101,7 +104,7 @@ function expansionOf(answer: Expansion): string {
   return answer.expansion
 }
 
-/** What is asked about a name: the place it stands at, or the name when none stands there. */
+/** The name in question: the place it stands at, or the name when none stands there. */
 export async function named(title: string): Promise<object | undefined> {
   const editor = vscode.window.activeTextEditor
   if (editor !== undefined && isLisp(editor.document) && editor.document.getWordRangeAtPosition(editor.selection.active) !== undefined)

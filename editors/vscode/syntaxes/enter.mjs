@@ -1,5 +1,6 @@
-// Enter, at the first keystroke: where the line's first list is still open and everything behind it is closed, the next line stands where Lisp has
-// it. VS Code does this by itself, before the server has been asked; what needs more than one line is the formatter's (src/typing.ts).
+// Enter, at the first keystroke: where the line's first list is still open and everything behind it
+// is closed, the next line stands where Lisp has it. VS Code does this by itself, before the server
+// has been asked; what needs more than one line is the formatter's (src/typing.ts).
 
 /** Text whose parentheses are closed, so many of them within each other. */
 const closed = (depth) => String.raw`(?:[^()";\\]|\\.|"(?:[^"\\]|\\.)*"${depth === 0 ? '' : String.raw`|\(${closed(depth - 1)}\)`})*`

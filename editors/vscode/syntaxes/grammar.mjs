@@ -1,11 +1,17 @@
-// The TextMate grammar for Common Lisp, as data. `npm run build` writes it to commonlisp.tmLanguage.json, which is what VS Code reads.
+// The TextMate grammar for Common Lisp, as data. `npm run build` writes it to
+// commonlisp.tmLanguage.json, which is what VS Code reads.
 //
-// Lists are balanced rules, so that what is special inside one operator (the directives in a `format` string, the keywords of
-// `loop`) ends with its list. Nothing depends on the balance being right: outside of those, a list means what `$self` means.
+// Lists are balanced rules, so that what is special inside one operator (the directives in a
+// `format` string, the keywords of
+// `loop`) ends with its list. Nothing depends on the balance being right: outside of those, a list
+// means what `$self` means.
 import { FUNCTIONS, OPERATORS } from './names.mjs'
 
 const escape = (name) => name.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')
-/** A pattern for exactly these names, with common beginnings shared: it is compiled for each kind of list, and VS Code waits for that. */
+/**
+ * A pattern for exactly these names, with common beginnings shared: it is compiled for each kind of
+ * list, and VS Code waits for that.
+ */
 function anyOf(names) {
   const root = new Map()
   for (const name of names) {
@@ -22,7 +28,8 @@ function anyOf(names) {
   return pattern(root)
 }
 
-// Where a token ends: what the standard syntax calls whitespace and terminating macro characters, or the end of the line.
+// Where a token ends: what the standard syntax calls whitespace and terminating macro characters,
+// or the end of the line.
 const END = '(?=[\\s()"\';`,]|$)'
 const BEGIN = '(?<=[\\s()"\'`,@.]|^)'
 // A symbol's name: constituents, single escapes and multiple escapes.
@@ -42,7 +49,7 @@ const LOOP =
 const scope = (name) => `${name}.commonlisp`
 const self = { include: '$self' }
 
-// What stands first in a list. The list itself is one rule for all of them.
+// The first element of a list. The list itself is one rule for all of them.
 const HEAD = '(?i)(?<=\\()\\s*'
 const definition = (operators, entity) => ({
   match: `${HEAD}${PREFIX}(${operators})(?:\\s+(?:(\\()\\s*(setf|cas)\\s+${PREFIX}(${NAME})\\s*(\\))|[#:']*${PREFIX}(${NAME})|("[^"]*")))?${END}`,

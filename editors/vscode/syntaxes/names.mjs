@@ -2,7 +2,8 @@
 
 /** Functions and accessors. */
 export const FUNCTIONS = `
-  * + - / /= 1+ 1- < <= = > >= abort abs acons acos acosh add-method adjoin adjust-array adjustable-array-p allocate-instance
+  * + - / /= 1+ 1- < <= = > >= abort abs acons acos acosh add-method adjoin adjust-array
+  * adjustable-array-p allocate-instance
   alpha-char-p alphanumericp append apply apropos apropos-list aref arithmetic-error-operands arithmetic-error-operation
   array-dimension array-dimensions array-displacement array-element-type array-has-fill-pointer-p array-in-bounds-p array-rank
   array-row-major-index array-total-size arrayp ash asin asinh assoc assoc-if assoc-if-not atan atanh atom bit bit-and bit-andc1

@@ -1,4 +1,4 @@
-// Which frames of a backtrace have a source, and where the next one was called.
+// Frames of a backtrace: those that have a source, and the place where the next one was called.
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { briefly, calleeOf, callIn, sourced } from '../src/frames.js'

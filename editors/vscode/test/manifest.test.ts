@@ -62,7 +62,7 @@ test('activation waits for nothing and is not asked for by every window', () => 
   const activate = extension.slice(extension.indexOf('export function activate'))
   assert.match(activate, /^export function activate/, 'activate is not async')
   assert.match(activate, /void server\.start\(\)\n.*activated in/)
-  // What runs while it is activated reads no file and starts no program, but for a look at where the binary is.
+  // Activation reads no file and starts no program, except for finding the binary.
   const sync = readdirSync('src').filter((file) => file.endsWith('.ts') && /\b(readFileSync|readdirSync|execSync|execFileSync|spawnSync)\b/.test(readFileSync(`src/${file}`, 'utf8')))
   assert.deepEqual(sync, [])
 })

@@ -1,4 +1,5 @@
-// What needs no editor: results in words, ranges, settings, the binary, the queue, the profile's tree.
+// Tests that need no editor: results in words, ranges, settings, the binary, the queue, the
+// profile's tree.
 import assert from 'node:assert/strict'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -49,7 +49,7 @@ test('of several sessions that know a stop, one speaks of it', () => {
   assert.equal(nested.first, true)
   assert.equal(stops.stopped('b', 7).first, false)
   assert.equal(stops.has(nested.stop), true)
-  // It goes on and stops again; b hears of it later.
+  // The thread goes on and stops again; b hears of it later.
   stops.continued('a', 7)
   assert.equal(stops.has(nested.stop), false)
   assert.equal(stops.stopped('a', 7).first, true)

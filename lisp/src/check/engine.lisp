@@ -1,13 +1,14 @@
-;;;; The check of one text: COMPILE-FILE, with its loop over the forms of a file replaced by ours. It runs in a copy of the image,
-;;;; which it leaves changed as COMPILE-FILE would, and a little more.
+;;;; The check of one text: COMPILE-FILE, with its loop over the forms of a file replaced by ours.
+;;;; It runs in a copy of the image, which it leaves changed as COMPILE-FILE would, and a little
+;;;; more.
 
 (in-package :consort)
 
 (defvar *reading* nil "The READING of the text that is being compiled.")
 
 (defun form-failed (check condition where)
-  "Report that compiling the current form was ended by CONDITION, or by a THROW or ABORT when that is NIL. WHERE: the compiler's place
-then, if it is known."
+  "Report that compiling the current form was ended by CONDITION, or by a THROW or ABORT when that
+  is NIL. WHERE: the compiler's place then, if it is known."
   (let* ((span (form-span check))
          (message (cond ((null condition) "Compiling this form was left by a THROW or ABORT.")
                         ((typep condition 'storage-condition)
@@ -59,7 +60,8 @@ then, if it is known."
       (error () nil))))
 
 (defun compile-text (check function info)
-  "Read the text of CHECK form by form and call FUNCTION, the compiler's, with each, as its own loop over a file would."
+  "Read the text of CHECK form by form and call FUNCTION, the compiler's, with each, as its own loop
+  over a file would."
   (let* ((reading *reading*)
          (text (check-text check)))
     (setf *compile-file-pathname* (check-path check)
@@ -118,8 +120,9 @@ then, if it is known."
 (sb-ext:defglobal *checking* nil "Whether this process is a copy that checks: then the hooks below are in force.")
 
 (defmacro hook (name (original &rest lambda-list) &body body)
-  "Have BODY called instead of the function NAME, with that as ORIGINAL, in a copy that checks. Installed when the image is built: it takes
-the system tens of milliseconds. In the image itself NAME does what it always did."
+  "Have BODY called instead of the function NAME, with that as ORIGINAL, in a copy that checks.
+  Installed when the image is built: it takes the system tens of milliseconds. In the image itself
+  NAME does what it always did."
   `(encapsulate ,name 'consort-check
                 (lambda (,original &rest arguments)
                   (declare (type function ,original))
@@ -128,7 +131,8 @@ the system tens of milliseconds. In the image itself NAME does what it always di
                       (apply ,original arguments)))))
 
 (defun plain-definition-p (form)
-  "Whether nothing of the user's in FORM runs as it is loaded: there is nothing to say of that, and it may be put off."
+  "Returns true if nothing of the user's in FORM runs as it is loaded: there is nothing to say of
+  that, and it may be put off."
   (and (consp form)
        (member (first form) '(in-package defpackage declaim defun defmacro defmethod defgeneric defclass deftype define-condition))))
 
@@ -157,7 +161,8 @@ the system tens of milliseconds. In the image itself NAME does what it always di
       (error () nil)))
   (apply original more))
 
-;; The compiler puts off what is to run at load time, to do several forms at once: what it then has to say would be said of a later form.
+;; The compiler puts off what is to run at load time, to do several forms at once: what it then has
+;; to say would be said of a later form.
 (hook compile-toplevel-lambdas-name (original lambdas force)
   (funcall original lambdas (or force (and *check* (not (plain-definition-p (check-form *check*)))))))
 
@@ -165,7 +170,7 @@ the system tens of milliseconds. In the image itself NAME does what it always di
   (tell-undefined)
   (funcall original abort))
 
-;; What the compiler would print is discarded anyway.
+;; Output of the compiler would be discarded anyway.
 (hook print-compiler-message-name (original &rest more)
   (declare (ignore more))
   nil)
@@ -179,7 +184,7 @@ the system tens of milliseconds. In the image itself NAME does what it always di
   (when (find-restart 'muffle-warning condition)
     (funcall original condition)))
 
-;; What ASDF's operations would have compiled, and what a system's own methods on them do not.
+;; Files that ASDF's operations would have compiled, and that a system's own methods on them do not.
 (defvar *compile-instead* nil "A function without arguments that is called instead of compiling a file for ASDF; NIL for none.")
 
 (hook 'uiop:compile-file* (original file &rest more)
@@ -187,13 +192,14 @@ the system tens of milliseconds. In the image itself NAME does what it always di
       (funcall *compile-instead*)
       (apply original file more)))
 
-;; It would look for the threads that a copy does not have before the system could refuse it.
+;; The loader would look for the threads that a copy does not have before the system could refuse
+;; it.
 (hook 'sb-posix:fork (original)
   (error 'sb-posix:syscall-error :errno sb-posix:eperm :name 'sb-posix:fork))
 
 (defun discard-fasls (directory)
-  "Where nothing may be opened for writing any more: have what is compiled below DIRECTORY go nowhere. To be called while /dev/null can
-still be opened."
+  "Where nothing may be opened for writing any more: have what is compiled below DIRECTORY go
+  nowhere. To be called while /dev/null can still be opened."
   (let ((prefix (sb-ext:native-namestring directory))
         (descriptor (sb-posix:open "/dev/null" sb-posix:o-wronly)))
     (encapsulate 'open 'consort
@@ -206,7 +212,7 @@ still be opened."
                        (apply original path arguments))))))
 
 (defun observable-p (condition)
-  "Whether CONDITION was signalled by WARN, or is not a warning at all."
+  "Returns true if CONDITION was signalled by WARN, or is not a warning at all."
   (or (not (typep condition 'warning))
       (find-restart 'muffle-warning condition)))
 
@@ -230,12 +236,14 @@ still be opened."
     (funcall function)))
 
 (defmacro with-checks (() &body body)
-  "BODY as one compilation unit, which may have several RUN-CHECKs: names count as undefined at its end."
+  "BODY as one compilation unit, which may have several RUN-CHECKs: names count as undefined at its
+  end."
   `(let ((*checks* '()))
      (with-compilation-unit (:override t) ,@body)))
 
 (defun lose-package (check designator)
-  "An IN-PACKAGE names a package that does not exist: what follows is read in an empty one of that name, and names in it mean nothing."
+  "An IN-PACKAGE names a package that does not exist: what follows is read in an empty one of that
+  name, and names in it mean nothing."
   (setf (check-lost-package check) t
         (check-unknown-packages check) t)
   (handler-case (push (setf *package* (make-package (string designator) :use '(:common-lisp))) (check-stand-ins check))
@@ -254,7 +262,8 @@ still be opened."
              (make-finding :start (car place) :end (cdr place) :severity :information :code code :message message :toplevel place))))
 
 (defun settle-names (check)
-  "Tell the held findings; or, when names are unknown because the file's system is not loaded, that alone."
+  "Tell the held findings; or, when names are unknown because the file's system is not loaded, that
+  alone."
   (let ((held (sort (shiftf (check-held check) '()) #'< :key #'finding-start)))
     (when held
       (forget-stand-ins check)
@@ -290,7 +299,8 @@ still be opened."
   (setf (check-written check) t))
 
 (defun run-check (check)
-  "Check the text of CHECK, within WITH-CHECKS, in a copy that is *CHECKING*. Return the fasl's path, or NIL."
+  "Check the text of CHECK, within WITH-CHECKS, in a copy that is *CHECKING*. Return the fasl's
+  path, or NIL."
   (push check *checks*)
   (let* ((scratch (check-scratch check))
          (stub (source-file-of check))

@@ -1,8 +1,9 @@
-;;;; What kind of finding a condition is: the stable codes of docs/diagnostics.md.
+;;;; The kind of finding that a condition is: the stable codes of docs/diagnostics.md.
 ;;;;
-;;;; By its type where SBCL has one for it; else by the format control that SBCL's own code signals it with, which no name or text of the
-;;;; user's is part of. A user's macro may say the same words: its controls are not of the core, and it is not mistaken for the compiler.
-;;;; Only of SBCL's own conditions that have neither, the words are looked at that they print.
+;;;; By its type where SBCL has one for it; else by the format control that SBCL's own code signals
+;;;; it with, which no name or text of the user's is part of. A user's macro may say the same words:
+;;;; its controls are not of the core, and it is not mistaken for the compiler. Only of SBCL's own
+;;;; conditions that have neither, the words are looked at that they print.
 
 (in-package :consort)
 
@@ -58,7 +59,7 @@
              (and (internal-p 'control-string) (ignore-errors (control-string control)))))))
 
 (defun system-condition-p (condition)
-  "Whether SBCL itself defines the class of CONDITION."
+  "Returns true if SBCL itself defines the class of CONDITION."
   (system-symbol-p (class-name (class-of condition))))
 
 (defun kind-of (condition message)
@@ -76,7 +77,8 @@
                        return code))))))
 
 (defun macro-failure-p (condition)
-  "Whether CONDITION is the compiler's word for an error in a macro's function: its arguments are where, and the error."
+  "Returns true if CONDITION is the compiler's word for an error in a macro's function: its
+  arguments are where, and the error."
   (let ((control (control-text condition)) (arguments (condition-arguments condition)))
     (and control
          (or (search "during macroexpansion" control)
@@ -92,8 +94,9 @@
           (t 0))))
 
 (defun confinement-errno (condition &optional (depth 3))
-  "Whether CONDITION is one that code gets when the system refuses it something: by its errno; by the system's own message, or another such
-condition, among the arguments of its report; by the words of it only where it has no arguments."
+  "Returns true if CONDITION is one that code gets when the system refuses it something: by its
+  errno; by the system's own message, or another such condition, among the arguments of its report;
+  by the words of it only where it has no arguments."
   (let ((refusals (list sb-posix:eperm sb-posix:eacces)))
     (labels ((message-p (text)
                (and (stringp text) (some (lambda (errno) (string= text (system-message errno))) refusals)))

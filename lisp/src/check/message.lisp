@@ -1,9 +1,11 @@
-;;;; SBCL's words, made fit for a person: on one line, without addresses, stream names or references.
+;;;; SBCL's words, made fit for a person: on one line, without addresses, stream names or
+;;;; references.
 
 (in-package :consort)
 
 (defun find-words (words text &optional (start 0))
-  "Where TEXT has WORDS, from START on, or NIL. SEARCH is slow, and each message is looked through for many words."
+  "Where TEXT has WORDS, from START on, or NIL. SEARCH is slow, and each message is looked through
+  for many words."
   (declare (type text words text) (type fixnum start) (optimize speed))
   (let ((first (char words 0)) (length (length words)) (end (length text)))
     (loop for at of-type (or null fixnum) = (position first text :start (min start end)) then (position first text :start (1+ at))
@@ -69,7 +71,7 @@
   (as-text (string-trim " " text)))
 
 (defun say (condition &optional (package *package*))
-  "What CONDITION reports, cleaned, with symbols as PACKAGE sees them."
+  "Returns the report of CONDITION, cleaned, with symbols as PACKAGE sees them."
   (let ((text (handler-case
                   (let ((*package* package) (*print-pretty* t) (*print-right-margin* 100000) (*print-length* 10) (*print-level* 5)
                         (*print-lines* nil) (*print-circle* nil) (*print-readably* nil))

@@ -28,7 +28,8 @@
                (first (places check form value :from (cdr form) :test #'equal :skip (constantly nil)))))))
 
 (defun function-places (check form name)
-  "Where FORM calls or names the function NAME: the heads of calls, then #'NAME, then places that are set, then anything."
+  "Where FORM calls or names the function NAME: the heads of calls, then #'NAME, then places that
+  are set, then anything."
   (let ((heads '()) (named '()) (others '()))
     (map-read (lambda (cons)
                 (let ((element (uncomma (car cons))))
@@ -74,7 +75,8 @@
   (and (typep condition 'simple-condition) (ignore-errors (simple-condition-format-arguments condition))))
 
 (defun innermost-offender (check form condition)
-  "The place in FORM of something that the simple condition CONDITION names: a list as it was read, or a name."
+  "The place in FORM of something that the simple condition CONDITION names: a list as it was read,
+  or a name."
   (loop for argument in (condition-arguments condition)
         do (let ((place (typecase argument
                           (condition (innermost-offender check form argument))
@@ -102,7 +104,8 @@
                             (when place (return-from loop-offender place))))))))
 
 (defun narrow (check code condition form cons span)
-  "The span to mark for CONDITION with CODE, which the compiler puts at FORM, whose place is SPAN, or at the car of CONS in it."
+  "The span to mark for CONDITION with CODE, which the compiler puts at FORM, whose place is SPAN,
+  or at the car of CONS in it."
   (let* ((arguments (condition-arguments condition))
          (name (first arguments)))
     (flet ((code-p (&rest codes) (member code codes :test #'string=)))

@@ -1,4 +1,5 @@
-;;;; The conditions of the compiler as findings. They are observed and declined: nothing here unwinds.
+;;;; The conditions of the compiler as findings. They are observed and declined: nothing here
+;;;; unwinds.
 
 (in-package :consort)
 
@@ -38,7 +39,8 @@ If it must, load the file's system first.)" message))))
       condition))
 
 (defun observe (check condition)
-  "Report CONDITION, which the compiler signals, where it belongs. Never fails: at worst the top-level form is marked."
+  "Report CONDITION, which the compiler signals, where it belongs. Never fails: at worst the
+  top-level form is marked."
   (handler-case
       (multiple-value-bind (form span cons)
           (handler-case (locate-context check)
@@ -76,7 +78,8 @@ If it must, load the file's system first.)" message))))
                                 :data (finding-facts code inner))))))
 
 (defun unused-through-failure-p (check condition)
-  "Whether the variable that CONDITION calls unused is named in a list that could not be compiled: then nobody knows."
+  "Returns true if the variable that CONDITION calls unused is named in a list that could not be
+  compiled: then nobody knows."
   (let ((variable (find-if (lambda (a) (and a (symbolp a))) (condition-arguments condition))))
     (and variable
          (some (lambda (failure)
@@ -86,7 +89,8 @@ If it must, load the file's system first.)" message))))
                (check-failures check)))))
 
 (defun note-failure (check code form)
-  "Remember that FORM could not be compiled; if a macro complains of a part of its call, the call around FORM too."
+  "Remember that FORM could not be compiled; if a macro complains of a part of its call, the call
+  around FORM too."
   (push form (check-failures check))
   (when (and (string= code "macro-expansion")
              (not (and (consp form) (symbolp (car form)) (macro-function (car form)))))
@@ -94,11 +98,11 @@ If it must, load the file's system first.)" message))))
       (when (consp around) (push around (check-failures check))))))
 
 (defun in-package-form-p (form)
-  "Whether FORM is an IN-PACKAGE."
+  "Returns true if FORM is an IN-PACKAGE."
   (and (consp form) (eq (car form) 'in-package)))
 
 (defun finding-facts (code condition)
-  "What a quick fix for CODE needs of CONDITION."
+  "Returns the facts of CONDITION that a quick fix for CODE needs."
   (let ((name (first (condition-arguments condition))))
     (cond ((and (member code '("unused-variable" "unread-variable" "ignored-variable-used") :test #'string=) name (symbolp name))
            (list "symbol" (symbol-name name)))
@@ -113,12 +117,14 @@ If it must, load the file's system first.)" message))))
       (when first (list (list (car first) (cdr first) "First defined here."))))))
 
 (defun told-twice-p (check code)
-  "Whether it was told already that the form defines what was defined before; now it has been."
+  "Returns true if it was told already that the form defines what was defined before; now it has
+  been."
   (when (member code '("duplicate-definition" "redefinition") :test #'string=)
     (shiftf (check-duplicate-told check) t)))
 
 (defun passed-over-p (check code condition)
-  "Whether a finding is not wanted: notes that were not asked for, and what is so only because the file is loaded already."
+  "Returns true if a finding is not wanted: notes that were not asked for, and what is so only
+  because the file is loaded already."
   (or (and (typep condition 'sb-ext:compiler-note)
            (if (typep condition 'sb-ext:code-deletion-note)
                (not (or (check-unreachable check) (check-notes check)))

@@ -1,10 +1,12 @@
-;;;; A parked copy: forked, confined and warm before there is a text to check, so that the fork, the confinement and the faults of its
-;;;; first pages are not waited for. It may be used only while the image is what it was: the host asks `world` of the image.
+;;;; A parked copy: forked, confined and warm before there is a text to check, so that the fork, the
+;;;; confinement and the faults of its first pages are not waited for. It may be used only while the
+;;;; image is what it was: the host asks `world` of the image.
 
 (in-package :consort)
 
 (defun quiet-p ()
-  "Whether nothing but requests can change the image: no user code runs but what waits in a stop, no thread or timer of the user's is there that might."
+  "Returns true if nothing but requests can change the image: no user code runs but what waits in a
+  stop, no thread or timer of the user's is there that might."
   (and (every #'evaluation-waiting-p *running*)
        (null (sb-ext:list-all-timers))
        (null *timers-of-image*)
@@ -38,7 +40,8 @@
   "A text that has most of the compiler touched; its names are ours.")
 
 (defun warm-copy (scratch)
-  "Check a text of ours, so that the pages that every check changes are copied already. Never fails."
+  "Check a text of ours, so that the pages that every check changes are copied already. Never
+  fails."
   (let ((directory (merge-pathnames "warm/" scratch)))
     (handler-case
         (with-standard-io-syntax
@@ -53,22 +56,25 @@
 (defconstant +madv-hugepage+ 14)
 (defconstant +madv-populate-write+ 23)
 (defconstant +free-run+ (* 128 1024 1024)
-  "What a copy allocates before it collects: most end before, and to collect is to change, and so to copy, pages of the image.")
+  "The octets that a copy allocates before it collects: most end before, and to collect is to
+  change, and so to copy, pages of the image.")
 (defconstant +room-step+ (* 4 1024 1024) "How much memory is made ready between two looks at whether there is work.")
 
 (defun advise-memory (from octets advice)
-  "Tell the system of OCTETS of memory behind address FROM. False where it does not take this ADVICE."
+  "Tell the system of OCTETS of memory behind address FROM. False where it does not take this
+  ADVICE."
   (zerop (call-c "madvise" sb-alien:int (sb-alien:unsigned-long from) (sb-alien:unsigned-long octets) (sb-alien:int advice))))
 
 (defun allow-free-run ()
-  "Let this copy allocate for a while without collecting, and have the system give it the memory in large pages, each of which is one fault
-instead of 512. Where either cannot be, it is slower and no more."
+  "Let this copy allocate for a while without collecting, and have the system give it the memory in
+  large pages, each of which is one fault instead of 512. Where either cannot be, it is slower and
+  no more."
   (when (and (internal-p 'free-pointer) (room-left-p +free-run+))
     (defer-collection +free-run+)
     #+linux (advise-memory (sap-integer (free-pointer)) +free-run+ +madv-hugepage+)))
 
 (defun room-left-p (octets)
-  "Whether OCTETS are so little of the free heap that they may be made ready."
+  "Returns true if OCTETS are so little of the free heap that they may be made ready."
   (< (* 4 octets) (- (sb-ext:dynamic-space-size) (dynamic-usage))))
 
 (defun prepare-room (room asked-p)
@@ -80,7 +86,8 @@ instead of 512. Where either cannot be, it is slower and no more."
             while (advise-memory (+ start done) +room-step+ +madv-populate-write+)))))
 
 (defun await-text (params report)
-  "Wait, parked and ready, for the text: the params with what the host then says. A host that wants nothing closes the socket."
+  "Wait, parked and ready, for the text: the params with what the host then says. A host that wants
+  nothing closes the socket."
   (let* ((descriptor (report-descriptor report))
          (reader (make-line-reader descriptor)))
     (flet ((asked-p () (wait-until-fd-usable descriptor :input 0 nil)))

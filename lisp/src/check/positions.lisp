@@ -1,13 +1,15 @@
 ;;;; Exact places: from an object the compiler names, by its identity, to where the reader read it.
 ;;;;
-;;;; The reader tells the start, the end and the object of everything it reads, innermost first, whatever readtable is in force.
-;;;; Only when a condition asks is an index made of that, of the top-level form it is in: for each cons of a list as it was
-;;;; read, the span of its car; for each list, the span of the whole.
+;;;; The reader tells the start, the end and the object of everything it reads, innermost first,
+;;;; whatever readtable is in force. Only when a condition asks is an index made of that, of the
+;;;; top-level form it is in: for each cons of a list as it was read, the span of its car; for each
+;;;; list, the span of the whole.
 
 (in-package :consort)
 
 (defstruct (form-index (:conc-name index-))
-  "The places of one top-level form: OBJECTS, of conses, commas and vectors, by EQ; CARS, of the car of a cons."
+  "The places of one top-level form: OBJECTS, of conses, commas and vectors, by EQ; CARS, of the car
+  of a cons."
   (objects (make-hash-table :test 'eq))
   (cars (make-hash-table :test 'eq)))
 
@@ -77,8 +79,8 @@
 ;;; Walking what was read
 
 (defun map-read (function form &key (skip (constantly nil)))
-  "Call FUNCTION with every cons of the lists in FORM, outer before inner, left to right, but not within the lists for which SKIP
-is true. Ends on circular structure too."
+  "Call FUNCTION with every cons of the lists in FORM, outer before inner, left to right, but not
+  within the lists for which SKIP is true. Ends on circular structure too."
   (let ((seen (make-hash-table :test 'eq)))
     (labels ((walk (object)
                (setf object (uncomma object))
@@ -93,15 +95,16 @@ is true. Ends on circular structure too."
       (walk form))))
 
 (defun quotation-p (list)
-  "Whether LIST is (quote X)."
+  "Returns true if LIST is (quote X)."
   (and (eq (car list) 'quote) (consp (cdr list)) (null (cddr list))))
 
 (defun declaration-p (list)
-  "Whether LIST is a DECLARE."
+  "Returns true if LIST is a DECLARE."
   (eq (car list) 'declare))
 
 (defun places (check form object &key (skip #'quotation-p) (test #'eql) (from form))
-  "The spans where OBJECT stands as an element in FORM (as was read), in order. FROM is the cons of FORM's list to begin at."
+  "The spans where OBJECT stands as an element in FORM (as was read), in order. FROM is the cons of
+  FORM's list to begin at."
   (let ((places '()))
     (flet ((look (cons)
              (when (funcall test (uncomma (car cons)) object)
@@ -112,7 +115,8 @@ is true. Ends on circular structure too."
     (nreverse places)))
 
 (defun unused-place (check places key)
-  "The first of PLACES that no finding with KEY has got yet, which it then has; the last of them when all are taken."
+  "The first of PLACES that no finding with KEY has got yet, which it then has; the last of them
+  when all are taken."
   (or (loop for place in places
             for used = (list key place)
             unless (gethash used (check-used check))
@@ -123,8 +127,9 @@ is true. Ends on circular structure too."
 ;;; From the compiler's context to what was read
 
 (defun path-trail (path)
-  "The forms, outermost first, that lead along PATH, a source path of the compiler's, innermost first, as conses of what was read: for a
-list the list itself, and last, when the place is an atom, a vector of the cons whose car it is."
+  "The forms, outermost first, that lead along PATH, a source path of the compiler's, innermost
+  first, as conses of what was read: for a list the list itself, and last, when the place is an
+  atom, a vector of the cons whose car it is."
   (let* ((path (reverse path))
          (form (and path current-source-info (find-source-root (first path) current-source-info)))
          (trail (list (uncomma form))))
@@ -151,8 +156,8 @@ list the list itself, and last, when the place is an atom, a vector of the cons 
             trail)))))
 
 (defun locate-trail (check trail)
-  "Where TRAIL leads: the innermost list that was read, and its span; the top-level form when nothing better is known. The third value
-is the cons whose car is meant when that is an atom."
+  "Where TRAIL leads: the innermost list that was read, and its span; the top-level form when
+  nothing better is known. The third value is the cons whose car is meant when that is an atom."
   (let ((cons nil))
     (loop for form in (reverse trail)
           do (cond ((simple-vector-p form)

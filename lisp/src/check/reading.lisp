@@ -1,4 +1,5 @@
-;;;; Reading the text form by form. What cannot be read is told where it is, skipped, and reading goes on behind it.
+;;;; Reading the text form by form. What cannot be read is told where it is, skipped, and reading
+;;;; goes on behind it.
 
 (in-package :consort)
 
@@ -24,13 +25,14 @@
           (open-source (reading-file reading) (check-text (reading-check reading)) position
                        (check-path (reading-check reading))
                        (lambda (start end object)
-                         ;; Also called with :RESET after a comment within a form: that forgets nothing here.
+                         ;; Also called with :RESET after a comment within a form: that forgets
+                         ;; nothing here.
                          (when (and (integerp start) (not *read-suppress*))
                            (vector-push-extend (+ position start) subforms)
                            (vector-push-extend (+ position end) subforms)
                            (vector-push-extend object subforms)))))))
 
-;;; What cannot be read
+;;; Forms that cannot be read
 
 (defun reader-finding (check start end code message condition)
   "Report that the text from START to END cannot be read."
@@ -46,7 +48,8 @@
                                                                          (if (packagep p) (package-name p) (string p)))))))))
 
 (defun package-message (check condition)
-  "What is wrong with a package prefix; the same words each time, though reading on makes the symbol known."
+  "Describes the error in a package prefix; the same words each time, though reading on makes the
+  symbol known."
   (let ((key (and (typep condition 'simple-condition) (condition-arguments condition))))
     (or (gethash key (check-reader-messages check))
         (setf (gethash key (check-reader-messages check)) (say condition)))))
@@ -117,8 +120,9 @@
       (funcall function)))
 
 (defun call-guarded (function on-failure &optional (where (constantly nil)))
-  "Call FUNCTION; when it would end any other way than by returning (an unhandled condition, a throw, ABORT) call ON-FAILURE with the
-condition or NIL, and what WHERE returned where the condition was met, and return NIL."
+  "Call FUNCTION; when it would end any other way than by returning (an unhandled condition, a
+  throw, ABORT) call ON-FAILURE with the condition or NIL, and what WHERE returned where the
+  condition was met, and return NIL."
   (let ((failure nil) (place nil) (done nil) (values nil))
     (block guarded
       (unwind-protect
@@ -139,7 +143,8 @@ condition or NIL, and what WHERE returned where the condition was met, and retur
           (t (funcall on-failure failure place) nil))))
 
 (defun read-one (reading)
-  "Read the next form. Return it, and :FORM, :END at the end of the text, or :UNREADABLE when it failed, which has then been reported."
+  "Read the next form. Return it, and :FORM, :END at the end of the text, or :UNREADABLE when it
+  failed, which has then been reported."
   (let* ((check (reading-check reading))
          (stream (reading-stream reading))
          (state :unreadable) (form nil) (unlocked '()))
@@ -149,7 +154,8 @@ condition or NIL, and what WHERE returned where the condition was met, and retur
     (call-guarded
      (lambda ()
        (handler-bind ((error (lambda (condition)
-                               ;; With the symbol made known the rest of the form can be read, and its end is found.
+                               ;; With the symbol made known the rest of the form can be read, and
+                               ;; its end is found.
                                (let ((continue (and (typep condition reader-package-error-type)
                                                     (eq (stream-error-stream condition) stream)
                                                     (find-restart 'continue condition))))

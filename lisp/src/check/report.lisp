@@ -1,4 +1,5 @@
-;;;; From a copy to the host: lines of JSON over a socket of their own (docs/wire.md, "A check's copy").
+;;;; From a copy to the host: lines of JSON over a socket of their own (docs/wire.md, "A check's
+;;;; copy").
 
 (in-package :consort)
 
@@ -11,7 +12,8 @@
   (fill 0 :type fixnum))
 
 (defun connect-to-host (path)
-  "A descriptor connected to the Unix socket at PATH. Made with system calls: streams and sockets of Lisp take locks."
+  "A descriptor connected to the Unix socket at PATH. Made with system calls: streams and sockets of
+  Lisp take locks."
   (let* ((name (sb-ext:string-to-octets path :external-format :utf-8))
          (address (make-array 110 :element-type '(unsigned-byte 8) :initial-element 0))
          (descriptor (call-c "socket" sb-alien:int (sb-alien:int 1) (sb-alien:int 1) (sb-alien:int 0)))) ; AF_UNIX, SOCK_STREAM
@@ -38,7 +40,8 @@
 (defconstant +line-limit+ 1000000 "Octets of a line. The host ends a copy that sends one of more than a MiB.")
 
 (defun send-line (report value &key flush)
-  "Send VALUE as a line, now if FLUSH, else when enough waits. One that is too long has its long texts and lists cut."
+  "Send VALUE as a line, now if FLUSH, else when enough waits. One that is too long has its long
+  texts and lists cut."
   (multiple-value-bind (octets end) (fitting-line value +line-limit+)
     (when (> (+ (report-fill report) end) (length (report-octets report)))
       (flush-report report))

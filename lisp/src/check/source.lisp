@@ -20,15 +20,16 @@
   path)
 
 (defun utf-8-length (text end)
-  "How many bytes the first END characters of TEXT take."
+  "Returns the number of bytes the first END characters of TEXT take."
   (declare (type text text))
   (loop for i below end
         for code = (char-code (char text i))
         sum (cond ((< code #x80) 1) ((< code #x800) 2) ((< code #x10000) 3) (t 4))))
 
 (defun open-source (path text offset name observer)
-  "A stream on the file PATH, which holds TEXT, from the character OFFSET on; it calls OBSERVER with the start and end of each
-object that is read (counted from OFFSET) and the object. It says that its file is NAME, if that is not NIL."
+  "A stream on the file PATH, which holds TEXT, from the character OFFSET on; it calls OBSERVER with
+  the start and end of each object that is read (counted from OFFSET) and the object. It says that
+  its file is NAME, if that is not NIL."
   (let ((stream (open path :external-format :utf-8 :class tracking-stream-class)))
     (unless (zerop offset)
       (sb-posix:lseek (stream-descriptor stream) (utf-8-length text offset) sb-posix:seek-set))
@@ -39,12 +40,12 @@ object that is read (counted from OFFSET) and the object. It says that its file 
 ;;; Looking at the text itself
 
 (defun delimiter-p (char)
-  "Whether CHAR ends a token in the standard syntax."
+  "Returns true if CHAR ends a token in the standard syntax."
   (find char '(#\Space #\Tab #\Newline #\Return #\Page #\Linefeed #\( #\) #\" #\' #\` #\, #\;)))
 
 (defun token-around (text position &key (delimiter nil))
-  "The span (START . END) of the token that ends at POSITION, or of the macro character before it; DELIMITER: the reader may have taken
-the delimiter behind the token too."
+  "The span (START . END) of the token that ends at POSITION, or of the macro character before it;
+  DELIMITER: the reader may have taken the delimiter behind the token too."
   (declare (type text text))
   (let* ((length (length text))
          (at (max 0 (1- (min position length)))))
@@ -144,7 +145,8 @@ defines nothing."
   (string-upcase (subseq token (1+ (or (position #\: token :from-end t) -1)))))
 
 (defun unclosed-construct (text start)
-  "Where what never ends begins in TEXT, looking from START: a string, a block comment, a |name|, or else the outermost list."
+  "Where what never ends begins in TEXT, looking from START: a string, a block comment, a |name|, or
+  else the outermost list."
   (declare (type text text))
   (let ((opens '()) (i start) (length (length text)))
     (flet ((skip-to (char from)

@@ -1,10 +1,12 @@
-;;;; Checking a file that the image has loaded already is the normal case: what the image knows of it from then is no finding.
+;;;; Checking a file that the image has loaded already is the normal case: what the image knows of
+;;;; it from then is no finding.
 
 (in-package :consort)
 
 (defparameter *defining-forms*
   '(defmacro defclass defstruct define-condition deftype defgeneric defparameter defconstant define-compiler-macro defpackage)
-  "What may stand once for a name in a file; DEFUN is left to the compiler, DEFVAR and DEFMETHOD may be repeated.")
+  "Definers that may stand once for a name in a file; DEFUN is left to the compiler, DEFVAR and
+  DEFMETHOD may be repeated.")
 
 (defun defined-name (form)
   "The name that the top-level FORM defines, or NIL; the second value says whether there is one."
@@ -17,7 +19,8 @@
       (values name t))))
 
 (defun namespace-of (form)
-  "What the top-level FORM defines its name as. A class and a macro of one name are two things; what an operator of the user's defines is not known."
+  "Returns the kind of definition that the top-level FORM is. A class and a macro of one name are
+  two things; what an operator of the user's defines is not known."
   (case (and (consp form) (car form))
     ((defun defmacro defgeneric defmethod) :operator)
     ((defclass defstruct define-condition deftype) :type)
@@ -35,7 +38,8 @@
           (setf (gethash key (check-definitions check)) (check-form-start check)))))))
 
 (defun tell-duplicate (check form)
-  "Report it if the text defined the same as FORM before, as the same kind of thing, and the compiler did not say so."
+  "Report it if the text defined the same as FORM before, as the same kind of thing, and the
+  compiler did not say so."
   (multiple-value-bind (name named) (defined-name form)
     (when (and named (member (car form) *defining-forms*))
       (let ((earlier (gethash (list (car form) name) (check-definitions check))))
@@ -53,13 +57,15 @@
     (if token (cons start end) (cons form-start (1+ form-start)))))
 
 (defun operator-now (form)
-  "The macro or function that the symbol that FORM defines names now, when what it defines it as is not known."
+  "The macro or function that the symbol that FORM defines names now, when what it defines it as is
+  not known."
   (multiple-value-bind (name named) (defined-name form)
     (and named name (symbolp name) (eq (namespace-of form) :unknown)
          (or (macro-function name) (and (fboundp name) (fdefinition name))))))
 
 (defun note-operator (check form before)
-  "Remember that FORM, which was compiled, made its name an operator, when that is not what it was BEFORE."
+  "Remember that FORM, which was compiled, made its name an operator, when that is not what it was
+  BEFORE."
   (let ((now (operator-now form)))
     (when (and now (not (eq now before)))
       (let ((key (list :operator (defined-name form))))
@@ -67,8 +73,8 @@
           (setf (gethash key (check-definitions check)) (check-form-start check)))))))
 
 (defun first-definition (check name namespace &key exactly)
-  "The span of the name where the text first defines NAME in NAMESPACE, or, but for EXACTLY, in one that is not known; NIL when it does not before the
-current form."
+  "The span of the name where the text first defines NAME in NAMESPACE, or, but for EXACTLY, in one
+  that is not known; NIL when it does not before the current form."
   (let ((starts (loop for space in (cond (exactly (list namespace))
                                          ((eq namespace :unknown) '(:operator :type :variable :package :compiler-macro :unknown))
                                          (t (list namespace :unknown)))
@@ -90,26 +96,28 @@ current form."
     "change in placement of raw slots" "change in the inheritance structure" "Changing meta-class of" "redefining DEFTYPE type to be a class"
     "undeclaring functions for old subclasses" "Clobbering the compiler's idea of the layout"
     "is being redefined as a macro when it was previously defined to be a function")
-  "What SBCL says of a class or name that is not as it was. Its words are in code/class.lisp, code/defstruct.lisp, code/defmacro.lisp.")
+  "SBCL's messages about a class or name that is not as it was. Its words are in code/class.lisp, code/defstruct.lisp, code/defmacro.lisp.")
 
 (defun stale-p (check code condition)
-  "Whether CONDITION is one only because an earlier state of the text is in the image."
+  "Returns true if CONDITION is one only because an earlier state of the text is in the image."
   (flet ((new-p (name &optional (namespace (namespace-of (check-form check)))) (not (first-definition check name namespace))))
-    ;; What a user's own macro says has no arguments to be told by.
+    ;; The message of a user's own macro has no arguments to recognise it by.
     (let ((words (and (or (condition-arguments condition) (not (typep condition 'simple-condition))) (say condition))))
       (cond ((typep condition redefinition-warning-type)
              (not (first-definition check (redefinition-name condition) :operator :exactly t)))
             ((typep condition package-variance-type) (new-p (defined-name (check-form check))))
             ((string= code "redefinition") (new-p (duplicate-name condition) :operator))
             ((and words (search "The new " words) (search " proclamation for " words))
-             ;; The first that differs replaces what the image knew; another in the same text is a conflict of its own.
+             ;; The first that differs replaces what the image knew; another in the same text is a
+             ;; conflict of its own.
              (let ((key (subseq words 0 (position #\Space words :start (+ (search "for " words) 4)))))
                (not (shiftf (gethash key (check-definitions check)) t))))
             ((and words (some (lambda (stale) (search stale words)) *stale-words*)) (new-p (defined-name (check-form check))))))))
 
 (defun forget-definitions (check form)
-  "Make the compiler forget the functions that the text defines from FORM, which comes next, to its next IN-PACKAGE, so that calls
-before their definitions are not measured by what an earlier state of the text defined."
+  "Make the compiler forget the functions that the text defines from FORM, which comes next, to its
+  next IN-PACKAGE, so that calls before their definitions are not measured by what an earlier state
+  of the text defined."
   (let ((text (check-text check)) (start (check-form-start check)))
     (when (and (>= start (check-forgotten-to check)) (not (in-package-form-p form)))
       (setf (check-forgotten-to check) (next-in-package text start))
@@ -125,7 +133,8 @@ before their definitions are not measured by what an earlier state of the text d
                   (t (forget-function-type symbol)))))))))
 
 (defun forget-generic-function (form)
-  "Undefine the generic function that FORM, a DEFGENERIC, defines with another lambda list: calls are measured by the function itself."
+  "Undefine the generic function that FORM, a DEFGENERIC, defines with another lambda list: calls
+  are measured by the function itself."
   (when (and (consp form) (eq (car form) 'defgeneric) (consp (cddr form)))
     (let* ((name (second form))
            (function (and (symbolp name) (fboundp name) (not (macro-function name)) (fdefinition name))))
@@ -135,7 +144,8 @@ before their definitions are not measured by what an earlier state of the text d
         (fmakunbound name)))))
 
 (defun settle-redefinition (check condition)
-  "Let a definition that differs from the image's take its place when the text itself defined it only once: constants, structures."
+  "Let a definition that differs from the image's take its place when the text itself defined it
+  only once: constants, structures."
   (let ((restart (cond ((typep condition 'sb-ext:defconstant-uneql)
                         (find-restart 'continue condition))
                        ((search "attempt to redefine the ~S class ~S incompatibly" (or (control-text condition) ""))

@@ -1,4 +1,4 @@
-;;;; What a check knows while it runs, and the findings it makes.
+;;;; The state of a running check, and the findings it makes.
 
 (in-package :consort)
 
@@ -18,8 +18,9 @@
   (file nil))                           ; a path, when a system is checked
 
 (defstruct (undefined-use (:constructor make-undefined-use (name kind finding tentative form-start)))
-  "A use of a name that was undefined when the compiler came by; it counts only if the name is undefined at the end. TENTATIVE: to be
-dropped when all uses in the top-level form at FORM-START are found."
+  "A use of a name that was undefined when the compiler came by; it counts only if the name is
+  undefined at the end. TENTATIVE: to be dropped when all uses in the top-level form at FORM-START
+  are found."
   name kind finding tentative form-start)
 
 (defstruct check
@@ -78,21 +79,23 @@ dropped when all uses in the top-level form at FORM-START are found."
           (funcall (check-emit check) finding)))))
 
 (defun meaningless-p (finding)
-  "Whether FINDING means nothing where names are read in a package that stands in for an unknown one: macros are taken for functions."
+  "Returns true if FINDING means nothing where names are read in a package that stands in for an
+  unknown one: macros are taken for functions."
   (or (member (finding-code finding) '("unused-variable" "unused-function" "unread-variable" "unknown-class" "compile-time-error" "read-eval" "illegal-call"
                                        "style" "compiler" "undefined-function" "undefined-variable" "undefined-type" "unknown-symbol")
               :test #'string=)
       (search "There is no function named" (finding-message finding))))
 
 (defun name-finding-p (finding)
-  "Whether FINDING is of a name that nothing defines."
+  "Returns true if FINDING is of a name that nothing defines."
   (or (member (finding-code finding) '("unknown-package" "unknown-symbol" "undefined-function" "undefined-variable" "undefined-type")
               :test #'string=)
       (search "does not designate any package" (finding-message finding)))) ; in a DEFPACKAGE
 
 (defun doubtful-finding-p (finding)
-  "Whether FINDING may be there only because names are unknown: what an unknown macro is called with is taken for forms, a macro of the file
-calls a function that is defined elsewhere, a dispatch character is made elsewhere."
+  "Returns true if FINDING may be there only because names are unknown: what an unknown macro is
+  called with is taken for forms, a macro of the file calls a function that is defined elsewhere, a
+  dispatch character is made elsewhere."
   (or (member (finding-code finding) '("illegal-call" "macro-expansion" "compile-time-error" "unknown-block" "unknown-tag" "unknown-class" "note")
               :test #'string=)
       (search "no dispatch function" (finding-message finding))))

@@ -1,5 +1,5 @@
-;;;; Which ASDF system a file belongs to, and the check of a whole system. All of it in a copy: system definitions are read there, and
-;;;; what ASDF compiles goes to the scratch directory.
+;;;; The ASDF system that a file belongs to, and the check of a whole system. All of it in a copy:
+;;;; system definitions are read there, and what ASDF compiles goes to the scratch directory.
 
 (in-package :consort)
 
@@ -11,13 +11,15 @@
    `(:output-translations (t (,scratch "asdf" :implementation :**/ :*.*.*)) :ignore-inherited-configuration :disable-cache)))
 
 (defun keep-asdf ()
-  "Have ASDF stay as it is: a newer one among the installed systems would be compiled, which takes many seconds and is lost with the copy."
+  "Have ASDF stay as it is: a newer one among the installed systems would be compiled, which takes
+  many seconds and is lost with the copy."
   (dolist (name '("asdf" "uiop"))
     (asdf:register-immutable-system name :version (asdf:asdf-version))))
 
 (defun keep-loaded-systems (mine-p)
-  "Have ASDF leave the loaded systems as they are, but for those whose names satisfy MINE-P: it finds none of their fasls here. It would read
-definitions again that themselves load a system, and compile what depends on them."
+  "Have ASDF leave the loaded systems as they are, but for those whose names satisfy MINE-P: it
+  finds none of their fasls here. It would read definitions again that themselves load a system,
+  and compile what depends on them."
   (dolist (name (asdf:already-loaded-systems))
     (unless (funcall mine-p name)
       (asdf:register-immutable-system name :version (asdf:component-version (asdf:registered-system name))))))
@@ -34,7 +36,8 @@ definitions again that themselves load a system, and compile what depends on the
                   (lambda (condition where) (declare (ignore where)) (funcall on-failure condition)))))
 
 (defun load-definition (asd)
-  "Have ASDF read the system definitions in the file ASD; the names of the systems it defines, or NIL and why, in words."
+  "Have ASDF read the system definitions in the file ASD; the names of the systems it defines, or
+  NIL and why, in words."
   (let ((why nil))
     (values (call-silently (lambda ()
                              (asdf:load-asd asd)
@@ -46,7 +49,8 @@ definitions again that themselves load a system, and compile what depends on the
             why)))
 
 (defun find-definition (name asd-files)
-  "The file that defines the system NAME, what it defines, and why there is none: the one of ASD-FILES, or the one that ASDF finds."
+  "The file that defines the system NAME, what it defines, and why there is none: the one of
+  ASD-FILES, or the one that ASDF finds."
   (let* ((primary (asdf:primary-system-name name))
          (likely (find primary asd-files :key #'pathname-name :test #'equal))
          (why nil))
@@ -62,7 +66,7 @@ definitions again that themselves load a system, and compile what depends on the
           (values likely '() why)))))
 
 (defun same-file-p (a b)
-  "Whether A and B name one file."
+  "Returns true if A and B name one file."
   (flet ((true (path) (or (ignore-errors (truename path)) (pathname path))))
     (or (equal (pathname a) (pathname b))
         (equal (true a) (true b)))))
@@ -84,8 +88,10 @@ definitions again that themselves load a system, and compile what depends on the
            names))
 
 (defun may-define-p (asd path)
-  "Whether a system that the file ASD defines may have the file PATH: the file is below the definition, and its text has the name. To load a
-definition takes ten times as long as to read it, and a workspace may have hundreds. What computes its components, or looks elsewhere, may have any."
+  "Returns true if a system that the file ASD defines may have the file PATH: the file is below the
+  definition, and its text has the name. To load a definition takes ten times as long as to read
+  it, and a workspace may have hundreds. What computes its components, or looks elsewhere, may have
+  any."
   (let ((text (handler-case (string-downcase (read-source-file asd)) (error () nil))))
     (and text
          (or (search "package-inferred" text)
@@ -98,14 +104,15 @@ definition takes ten times as long as to read it, and a workspace may have hundr
                         (member (mismatch directory file) (list nil (length directory))))))))))
 
 (defun component-for-this-lisp-p (component)
-  "Whether neither COMPONENT nor what it is in is for other features than there are."
+  "Returns true if neither COMPONENT nor what it is in is for other features than there are."
   (loop for part = component then (asdf:component-parent part)
         while part
         always (or (null (asdf/component:component-if-feature part))
                    (uiop:featurep (asdf/component:component-if-feature part)))))
 
 (defun system-of-file (path asd-files)
-  "The name of the system that the file PATH belongs to, and whether it is loaded. NIL when none of ASDF's, nor of those in ASD-FILES, has it."
+  "The name of the system that the file PATH belongs to, and whether it is loaded. NIL when none of
+  ASDF's, nor of those in ASD-FILES, has it."
   (let* ((loaded (asdf:already-loaded-systems))
          (mine (system-with-file loaded path)))
     (if mine
@@ -137,7 +144,7 @@ definition takes ten times as long as to read it, and a workspace may have hundr
     seen))
 
 (defun outer-dependencies (names)
-  "What the systems NAMES depend on but for each other."
+  "Returns the dependencies of the systems NAMES but for each other."
   (remove-duplicates
    (loop for name in names
          for system = (asdf:find-system name)
@@ -164,8 +171,8 @@ definition takes ten times as long as to read it, and a workspace may have hundr
       (error () (text :latin-1)))))
 
 (defun run-check-as-compiled (component check)
-  "Run CHECK where ASDF has COMPONENT compiled: within its :AROUND-COMPILE and the system's own methods on PERFORM, which may leave it alone. The
-fasl, or NIL, and whether it was compiled."
+  "Run CHECK where ASDF has COMPONENT compiled: within its :AROUND-COMPILE and the system's own
+  methods on PERFORM, which may leave it alone. The fasl, or NIL, and whether it was compiled."
   (let ((fasl nil) (compiled nil))
     (flet ((compile-it ()
              (setf compiled t
@@ -179,7 +186,8 @@ fasl, or NIL, and whether it was compiled."
     (values fasl compiled)))
 
 (defun own-method-p (operation component)
-  "Whether the system of COMPONENT has a method of its own for the operation that OPERATION names."
+  "Returns true if the system of COMPONENT has a method of its own for the operation that OPERATION
+  names."
   (flet ((asdfs-p (specializer)
            (and (typep specializer 'class)
                 (let ((package (symbol-package (class-name specializer))))
@@ -189,16 +197,17 @@ fasl, or NIL, and whether it was compiled."
               (compute-applicable-methods #'asdf:perform (list (asdf:make-operation operation) component)))))
 
 (defun own-load-p (component)
-  "Whether the system of COMPONENT has a method of its own for loading it."
+  "Returns true if the system of COMPONENT has a method of its own for loading it."
   (own-method-p 'asdf:load-op component))
 
 (defun own-compile-p (component)
-  "Whether the system of COMPONENT has it compiled in a way of its own."
+  "Returns true if the system of COMPONENT has it compiled in a way of its own."
   (or (own-method-p 'asdf:compile-op component)
       (asdf/component:around-compile-hook component)))
 
 (defun component-of-its-own-way (path)
-  "The component of a loaded system whose file is PATH, when that system has it compiled in a way of its own; NIL otherwise."
+  "The component of a loaded system whose file is PATH, when that system has it compiled in a way of
+  its own; NIL otherwise."
   (flet ((test (file path)
            ;; Each check looks at the files of all loaded systems: the name is compared first.
            (and (equal (pathname-name file) (pathname-name path)) (equal (pathname-type file) (pathname-type path)) (same-file-p file path))))
@@ -220,14 +229,15 @@ fasl, or NIL, and whether it was compiled."
                 :file (uiop:native-namestring path)))
 
 (defun load-by-own-method (component fasl)
-  "Load COMPONENT by the system's own method. Where ASDF looks for its fasl there is then FASL, if there is one."
+  "Load COMPONENT by the system's own method. Where ASDF looks for its fasl there is then FASL, if
+  there is one."
   (let ((expected (first (ignore-errors (asdf:output-files (asdf:make-operation 'asdf:compile-op) component)))))
     (when (and fasl expected (probe-file fasl))
       (ensure-directories-exist expected)
       (uiop:copy-file fasl expected)))
   (asdf:perform (asdf:make-operation 'asdf:load-op) component))
 
-;;; What a system depends on
+;;; The dependencies of a system
 
 (defun call-with-the-persons-fasls (function)
   "Call FUNCTION where ASDF has fasls as the person configured it, to read them."
@@ -237,16 +247,17 @@ fasl, or NIL, and whether it was compiled."
       (setf (asdf/output-translations::output-translations) ours))))
 
 (defun compiles-something-p (system)
-  "Whether loading SYSTEM would compile."
+  "Returns true if loading SYSTEM would compile."
   (let ((make-plan (find-symbol "MAKE-PLAN" "ASDF")) (plan-actions (find-symbol "PLAN-ACTIONS" "ASDF")))
     (or (null make-plan) (null plan-actions)
-        ;; What writes no file, as COMPILE-OP of a system or of a file that is no source, is always to be done.
+        ;; An operation that writes no file, as COMPILE-OP of a system or of a file that is no
+        ;; source, always counts as to be done.
         (some (lambda (action) (asdf:output-files (car action) (cdr action)))
               (funcall plan-actions (funcall make-plan nil (asdf:make-operation 'asdf:load-op) system))))))
 
 (defun load-dependency (dependency)
-  "Load what the system that is checked depends on, unless it is loaded or is for another Lisp. What is loaded is not compiled again, and what
-the person has fasls of is not either."
+  "Load what the system that is checked depends on, unless it is loaded or is for another Lisp. What
+  is loaded is not compiled again, and what the person has fasls of is not either."
   (let ((system (asdf/find-component:resolve-dependency-spec nil dependency)))
     (when (and system (not (asdf:component-loaded-p system)))
       (flet ((load-it () (asdf:load-system system :force-not (asdf:already-loaded-systems))))
@@ -257,8 +268,9 @@ the person has fasls of is not either."
             (call-with-the-persons-fasls #'load-it))))))
 
 (defun check-component (component make-check problem)
-  "Check the file of COMPONENT with what MAKE-CHECK makes of its path, then load it, so that the files after it see what it defines. The
-CHECK, or NIL when the file cannot be read. PROBLEM is called with words when loading fails."
+  "Check the file of COMPONENT with what MAKE-CHECK makes of its path, then load it, so that the
+  files after it see what it defines. The CHECK, or NIL when the file cannot be read. PROBLEM is
+  called with words when loading fails."
   (let* ((path (asdf:component-pathname component))
          (check (funcall make-check path)))
     (when check
@@ -274,8 +286,8 @@ CHECK, or NIL when the file cannot be read. PROBLEM is called with words when lo
       check)))
 
 (defun workspace-parts (name asd-files)
-  "The systems that checking files of the loaded system NAME goes through, dependencies first: those of its own definition, and those it
-depends on that are defined in ASD-FILES."
+  "The systems that checking files of the loaded system NAME goes through, dependencies first: those
+  of its own definition, and those it depends on that are defined in ASD-FILES."
   (let ((seen '()) (parts '()))
     (labels ((ours-p (system)
                (let ((file (asdf:system-source-file system)))
@@ -293,24 +305,28 @@ depends on that are defined in ASD-FILES."
     (nreverse parts)))
 
 (defun changed-since-load-p (component)
-  "Whether the file of COMPONENT may be newer than what was loaded of it, as far as ASDF tells, which counts seconds."
+  "Returns true if the file of COMPONENT may be newer than what was loaded of it, as far as ASDF
+  tells, which counts seconds."
   (let ((loaded (ignore-errors (asdf/action:component-operation-time (asdf:make-operation 'asdf:load-op) component)))
         (written (ignore-errors (file-write-date (asdf:component-pathname component)))))
     (or (null loaded)
         (and (realp loaded) written (>= written loaded)))))
 
 (defun loaded-file-facts (name)
-  "The JSON of the files of the system NAME in their order, each with whether it changed since it was loaded."
+  "The JSON of the files of the system NAME in their order, each with whether it changed since it
+  was loaded."
   (mapcar (lambda (component)
             (object "path" (sb-ext:native-namestring (asdf:component-pathname component))
                     "changed" (bool (changed-since-load-p component))))
           (files-of-system name)))
 
 (defun check-system (asd name asd-files &key make-check problem at-definition step (wanted nil wanted-p))
-  "Check the files of the system NAME, or of the first one that ASD defines, in order; ASD may be NIL: ASD-FILES are then searched.
-MAKE-CHECK makes the CHECK of a path. PROBLEM is called with a path and words when something goes wrong around the files, AT-DEFINITION
-with the definition's path once it is known, STEP with words before what takes long. WANTED, of a component: the system is loaded in this
-image, and only components for which it is true are checked and loaded again. The CHECKs."
+  "Check the files of the system NAME, or of the first one that ASD defines, in order; ASD may be
+  NIL: ASD-FILES are then searched. MAKE-CHECK makes the CHECK of a path. PROBLEM is called with a
+  path and words when something goes wrong around the files, AT-DEFINITION with the definition's
+  path once it is known, STEP with words before what takes long. WANTED, of a component: the system
+  is loaded in this image, and only components for which it is true are checked and loaded again.
+  The CHECKs."
   (when asd (funcall at-definition asd))
   (multiple-value-bind (found names why) (if asd
                                              (multiple-value-bind (names why) (load-definition asd) (values asd names why))

@@ -1,9 +1,10 @@
-;;;; Names that nothing defines: every use, told at the end of the text, when it is known that nothing in it defined them.
+;;;; Names that nothing defines: every use, told at the end of the text, when it is known that
+;;;; nothing in it defined them.
 
 (in-package :consort)
 
 (defun undefined-now-p (name kind)
-  "Whether the compiler counts NAME among the undefined."
+  "Returns true if the compiler counts NAME among the undefined."
   (some (lambda (warning)
           (and (eq (undefined-warning-kind warning) kind)
                (equal (undefined-warning-name warning) name)))
@@ -24,7 +25,8 @@
                  :data (list "symbol" (and symbol (symbol-name symbol))))))
 
 (defun note-undefined-use (check name kind)
-  "Keep that the compiler met NAME, which is undefined so far. For a function this is the first use only; NOTE-FUNCTION-USES finds all."
+  "Keep that the compiler met NAME, which is undefined so far. For a function this is the first use
+  only; NOTE-FUNCTION-USES finds all."
   (multiple-value-bind (form span cons) (locate-context check)
     (let ((place (or (undefined-place check form cons name kind)
                      (and (not (eq form (check-form check)))
@@ -45,7 +47,8 @@
             (t (or (undefined-place check form cons name :function) span))))))
 
 (defun note-function-uses (check)
-  "Keep every use of the undefined functions in the code that the compiler has just turned into its graph."
+  "Keep every use of the undefined functions in the code that the compiler has just turned into its
+  graph."
   (dolist (warning (undefined-warnings))
     (when (eq (undefined-warning-kind warning) :function)
       (let* ((name (undefined-warning-name warning))
@@ -62,10 +65,12 @@
                                       nil start)
                   (check-undefined check))))))))
 
-;;; Keywords in calls of generic functions: which ones they take is known when all of their methods are.
+;;; Keywords in calls of generic functions: which ones they take is known when all of their methods
+;;; are.
 
 (defun note-keyword-use (check name keywords)
-  "Keep that the compiler met a call of the generic function NAME with KEYWORDS that it does not take so far."
+  "Keep that the compiler met a call of the generic function NAME with KEYWORDS that it does not
+  take so far."
   (multiple-value-bind (form span) (locate-context check)
     (dolist (keyword keywords)
       (let ((place (or (and (consp form) (unused-place check (places check form keyword :from (cdr form)) (list :keyword keyword)))
@@ -77,7 +82,7 @@
               (check-keyword-uses check))))))
 
 (defun method-takes-keyword-p (name keyword)
-  "Whether a method that the image has on the generic function NAME takes KEYWORD."
+  "Returns true if a method that the image has on the generic function NAME takes KEYWORD."
   (let ((function (and (fboundp name) (fdefinition name))))
     (and (typep function 'generic-function)
          (some (lambda (method)
@@ -87,7 +92,8 @@
                (sb-mop:generic-function-methods function)))))
 
 (defun take-unknown-keywords (check)
-  "The findings for the keywords that their generic functions still do not take, in the order of the text; forget them."
+  "The findings for the keywords that their generic functions still do not take, in the order of the
+  text; forget them."
   (sort (loop for (name keyword finding) in (reverse (shiftf (check-keyword-uses check) '()))
               when (handler-case (and (unknown-keyword-p name keyword) (not (method-takes-keyword-p name keyword)))
                      (error () nil))
@@ -95,7 +101,7 @@
         #'< :key #'finding-start))
 
 (defun ghost-p (check name)
-  "Whether a form of the text that could not be read seems to define NAME."
+  "Returns true if a form of the text that could not be read seems to define NAME."
   (let ((symbol (if (consp name) (car (last name)) name)))
     (and (symbolp symbol) (gethash (symbol-name symbol) (check-ghosts check)))))
 

@@ -1,5 +1,5 @@
-;;;; The seccomp filter of a copy: a program for the kernel's packet filter over struct seccomp_data (linux/filter.h, linux/seccomp.h). It
-;;;; finds a call by halving the list of allowed ones.
+;;;; The seccomp filter of a copy: a program for the kernel's packet filter over struct seccomp_data
+;;;; (linux/filter.h, linux/seccomp.h). It finds a call by halving the list of allowed ones.
 
 (in-package :consort)
 
@@ -25,7 +25,7 @@
 
 (defun load-argument (n) "Load the low half of argument N: the kernel takes these arguments as 32 bits." (load-word (+ 16 (* 8 n))))
 
-;;; What is done with a call whose number was found: instructions that answer.
+;;; Instructions that answer a call whose number was found.
 
 (defun allow () (list (answer +allow+)))
 (defun refuse-call () (list (answer +eperm+)))
@@ -44,7 +44,8 @@
                 (load-argument 2) (jump-any-bit #o20000 0 1) (answer +eperm+) (answer +allow+))))
 
 (defun only-private-memory ()
-  "Allow mmap for private memory, and for shared memory that is a file and not written: other memory is not seen by check.memory_mb."
+  "Allow mmap for private memory, and for shared memory that is a file and not written: other memory
+  is not seen by check.memory_mb."
   (list (load-argument 3)
         (jump-any-bit #x40000 0 1) (answer +eperm+) ; MAP_HUGETLB
         (keep-bits #x2f)                ; the type, MAP_ANONYMOUS
@@ -56,7 +57,8 @@
 (defconstant +access-mode+ 3 "O_ACCMODE: reading is 0, writing 1, both 2. Linux has 3 too, which Landlock takes for neither.")
 
 (defun only-known-access (argument)
-  "Refuse opening with the access mode 3, and cutting files that are opened for reading: Landlock before its version 3 lets both pass."
+  "Refuse opening with the access mode 3, and cutting files that are opened for reading: Landlock
+  before its version 3 lets both pass."
   (list (load-argument argument)
         (keep-bits (logior sb-posix:o-trunc +access-mode+))
         (jump-equal +access-mode+ 3 0)
@@ -75,7 +77,8 @@
         (answer +allow+)))
 
 (defun rulings (pid landlock)
-  "An alist from numbers of calls to what is done with them, for the copy PID, by number; LANDLOCK: whether Landlock guards the files."
+  "An alist from numbers of calls to what is done with them, for the copy PID, by number; LANDLOCK:
+  whether Landlock guards the files."
   (flet ((open-flags (argument) (if landlock (only-known-access argument) (only-reading argument))))
     (let ((rulings (append
                     (loop for call in (append *allowed-calls* (when landlock *calls-that-change-files*))
@@ -132,7 +135,7 @@
 (defconstant +pr-get-seccomp+ 21)
 
 (defun seccomp-p ()
-  "Whether this kernel and machine have filters that we can make."
+  "Returns true if this kernel and machine have filters that we can make."
   (and *machine* (>= (call-c "prctl" sb-alien:int (sb-alien:int +pr-get-seccomp+)) 0)))
 
 (defun confine-calls (landlock)

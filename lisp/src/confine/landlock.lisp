@@ -1,5 +1,5 @@
-;;;; Landlock (linux/landlock.h): what is refused of files by where they are. It cannot be taken back. The numbers of its calls are the same
-;;;; on every machine.
+;;;; Landlock (linux/landlock.h): what is refused of files by where they are. It cannot be taken
+;;;; back. The numbers of its calls are the same on every machine.
 
 (in-package :consort)
 
@@ -27,7 +27,8 @@
 (defconstant +read-file+ #b100)
 (defconstant +read-rights+ #b1100 "Reading files and directories.")
 (defconstant +scratch-rights+ #b0110000110110010
-  "Writing, making, removing, moving and cutting plain files and directories; no devices, sockets, FIFOs and links, and no program to run.")
+  "Writing, making, removing, moving and cutting plain files and directories; no devices, sockets,
+  FIFOs and links, and no program to run.")
 (defconstant +o-path+ #o10000000)
 (defconstant +o-cloexec+ #o2000000)
 
@@ -38,7 +39,8 @@
       (system-call (number-here '(openat 257 56)) (ldb (byte 64 0) -100) (sap-integer (vector-sap octets)) flags 0))))
 
 (defun allow-beneath (ruleset path rights)
-  "Add to RULESET that RIGHTS are given beneath PATH, if there is one; beneath a link they are none."
+  "Add to RULESET that RIGHTS are given beneath PATH, if there is one; beneath a link they are
+  none."
   (let ((descriptor (open-at path (logior +o-path+ +o-cloexec+ sb-posix:o-nofollow))))
     (or (minusp descriptor)
         (unwind-protect
@@ -48,8 +50,9 @@
           (sb-posix:close descriptor)))))
 
 (defun confine-files (directory readable)
-  "Give up writing but below DIRECTORY, reading but beneath READABLE, names of which a directory's ends with a slash, executing, TCP, and
-signals to others. The version of Landlock that does it, 0 where there is none; NIL, and the system's message, where there is one and it failed."
+  "Give up writing but below DIRECTORY, reading but beneath READABLE, names of which a directory's
+  ends with a slash, executing, TCP, and signals to others. The version of Landlock that does it, 0
+  where there is none; NIL, and the system's message, where there is one and it failed."
   (let ((abi (landlock-abi)))
     (if (zerop abi)
         0

@@ -1,4 +1,5 @@
-;;;; The capabilities, the view of other processes, and the share of the machine that a copy gives up.
+;;;; The capabilities, the view of other processes, and the share of the machine that a copy gives
+;;;; up.
 
 (in-package :consort)
 
@@ -6,7 +7,8 @@
 (progn
 
 (defun drop-capabilities ()
-  "Give up every capability, which root has, for good: no program is started that could give one back. Whether that was done."
+  "Give up every capability, which root has, for good: no program is started that could give one
+  back. Whether that was done."
   (let ((number (number-here '(capset 126 91))))
     ;; struct __user_cap_header_struct (version 3, this process), and twice 3 words of 32 bits.
     (with-octets (header (#x20080522))
@@ -23,11 +25,13 @@
       (sb-posix:close descriptor))))
 
 (defun enter-user-namespace ()
-  "Move into a user namespace of its own, from which the memory and the environment of processes outside cannot be opened (/proc/PID/mem,
-environ), which only Landlock refuses otherwise. Whether the system lets it."
+  "Move into a user namespace of its own, from which the memory and the environment of processes
+  outside cannot be opened (/proc/PID/mem, environ), which only Landlock refuses otherwise. Whether
+  the system lets it."
   (let ((user (sb-posix:geteuid)) (group (sb-posix:getegid)))
     (when (zerop (system-call (number-here '(unshare 272 97)) +clone-newuser+))
-      ;; Its user and group keep their numbers. Without that it works too, and looks like nobody's.
+      ;; The numbers of user and group stay. Without the mapping it works too, and looks like
+      ;; nobody's.
       (handler-case
           (progn (write-file-at-once "/proc/self/setgroups" "deny")
                  (write-file-at-once "/proc/self/uid_map" (format nil "~D ~:*~D 1" user))
@@ -49,7 +53,7 @@ environ), which only Landlock refuses otherwise. Whether the system lets it."
   "Others that are secrets, or lead to them.")
 
 (defun secret-variable-p (name)
-  "Whether the value of the environment variable NAME is to be kept from code under check."
+  "Returns true if the value of the environment variable NAME is to be kept from code under check."
   (let ((name (string-upcase name)))
     (or (member name *secret-variables* :test #'string=)
         (some (lambda (ending)
@@ -59,7 +63,8 @@ environ), which only Landlock refuses otherwise. Whether the system lets it."
               *secret-endings*))))
 
 (defun secret-value-p (value)
-  "Whether VALUE has a password or a token in it whatever its variable is called: a URL with one before its host, a private key."
+  "Returns true if VALUE has a password or a token in it whatever its variable is called: a URL with
+  one before its host, a private key."
   (or (search "PRIVATE KEY-----" value)
       (loop for start = (search "://" value) then (search "://" value :start2 (+ start 3))
             while start
@@ -68,7 +73,7 @@ environ), which only Landlock refuses otherwise. Whether the system lets it."
                       (find #\@ value :start (+ start 3) :end end)))))
 
 (defun secret-entry-p (entry)
-  "Whether ENTRY, NAME=VALUE, is to be kept from code under check."
+  "Returns true if ENTRY, NAME=VALUE, is to be kept from code under check."
   (let ((end (position #\= entry)))
     (and end (plusp end)
          (or (secret-variable-p (subseq entry 0 end))
@@ -91,11 +96,12 @@ environ), which only Landlock refuses otherwise. Whether the system lets it."
         do (setf (sb-alien:deref (sb-alien:sap-alien (int-sap at) (* (sb-alien:unsigned 8)))) 0)))
 
 (defun first-environment ()
-  "Where the environment that this process began with starts and ends in its memory (proc(5), stat: env_start, env_end), or NIL. It keeps what was unset
-or set to something else since."
+  "Where the environment that this process began with starts and ends in its memory (proc(5), stat:
+  env_start, env_end), or NIL. It keeps what was unset or set to something else since."
   (ignore-errors
    (let* ((stat (with-open-file (in "/proc/self/stat" :external-format :latin-1) (read-line in)))
-          ;; The fields behind the program's name, which may have blanks in it; the first is the third.
+          ;; The fields behind the program's name, which may have blanks in it; the first is the
+          ;; third.
           (fields (with-input-from-string (in stat :start (1+ (position #\) stat :from-end t)))
                     (with-standard-io-syntax
                       (let ((*read-eval* nil) (*package* (find-package "KEYWORD"))) (loop for field = (read in nil) while field collect field)))))
@@ -103,7 +109,8 @@ or set to something else since."
      (and (integerp start) (integerp end) (< 0 start end) (values start end)))))
 
 (defun forget-secrets ()
-  "Take the secrets out of this process's environment, and wipe them from its memory, where /proc/self/environ shows them, those too that were unset before."
+  "Take the secrets out of this process's environment, and wipe them from its memory, where
+  /proc/self/environ shows them, those too that were unset before."
   (let ((names '()) (entries (sb-alien:extern-alien "environ" (* sb-alien:unsigned-long))))
     (unless (sb-alien:null-alien entries)
       (loop for i from 0
@@ -132,7 +139,8 @@ or set to something else since."
     (call-c "setrlimit" sb-alien:int (sb-alien:int resource) (sb-alien:unsigned-long limits))))
 
 (defun limit-copy (seconds)
-  "Limit what this process can use up: CPU time a little above SECONDS from now, files, descriptors, and no core dump."
+  "Limit what this process can use up: CPU time a little above SECONDS from now, files, descriptors,
+  and no core dump."
   (let ((cpu (max 1 (ceiling (+ seconds 1 (/ (get-internal-run-time) internal-time-units-per-second))))))
     (set-limit +rlimit-cpu+ cpu (+ cpu 1)))
   (set-limit +rlimit-fsize+ (* 256 1024 1024) (* 256 1024 1024))

@@ -1,6 +1,7 @@
-;;;; What a copy may read: the workspace and what the person's settings name (both told by the host), the file under check and its system,
-;;;; Lisp, what is installed, and the directories in which ASDF, Quicklisp, ocicl, qlot and Roswell keep sources. Never what
-;;;; keeps a person's secrets, also where that is in one of these.
+;;;; The files that a copy may read: the workspace and those that the person's settings name (both
+;;;; come from the host), the file under check and its system, Lisp, what is installed, and the
+;;;; directories in which ASDF, Quicklisp, ocicl, qlot and Roswell keep sources. Never what keeps a
+;;;; person's secrets, also where that is in one of these.
 
 (in-package :consort)
 
@@ -21,7 +22,7 @@
     "/dev/null" "/dev/zero" "/dev/full" "/dev/random" "/dev/urandom"
     "/proc/self/" "/proc/cpuinfo" "/proc/meminfo" "/proc/version" "/proc/stat" "/proc/loadavg" "/proc/uptime" "/proc/filesystems"
     "/sys/devices/system/cpu/")
-  "What is installed, and what the C library and Lisp ask the system.")
+  "Installed files, and those that the C library and Lisp ask the system for.")
 
 (defparameter *read-of-home*
   '("common-lisp/" ".local/share/common-lisp/" ".config/common-lisp/" ".cache/common-lisp/" "quicklisp/" ".quicklisp/" ".local/share/ocicl/"
@@ -29,12 +30,14 @@
   "Where sources and their fasls usually are, below a home directory.")
 
 (defun real-name (name)
-  "The native name of the file or directory NAME, links resolved; a directory's ends with a slash. NIL when there is none."
+  "The native name of the file or directory NAME, links resolved; a directory's ends with a slash.
+  NIL when there is none."
   (let ((found (ignore-errors (probe-file (if (pathnamep name) name (sb-ext:parse-native-namestring name))))))
     (and found (sb-ext:native-namestring found))))
 
 (defun beneath-p (name directory)
-  "Whether the file NAME is DIRECTORY, or in it. Both are native names; a directory's ends with a slash."
+  "Returns true if the file NAME is DIRECTORY, or in it. Both are native names; a directory's ends
+  with a slash."
   (or (string= name directory)
       (and (> (length name) (length directory))
            (string= name directory :end1 (length directory))
@@ -48,21 +51,22 @@
    :test #'string=))
 
 (defun below-home (names)
-  "Those of NAMES that exist below a home directory."
+  "Returns those of NAMES that exist below a home directory."
   (loop for home in (home-directories)
         append (loop for name in names
                      for real = (real-name (concatenate 'string home name))
                      when real collect real)))
 
 (defun directory-of (name)
-  "The native name of the directory that the file NAME, a native name, is in, or would be; links resolved. NIL when there is none."
+  "The native name of the directory that the file NAME, a native name, is in, or would be; links
+  resolved. NIL when there is none."
   (let ((real (or (real-name (string-right-trim "/" name))
                   (real-name (subseq name 0 (1+ (or (position #\/ name :from-end t) -1)))))))
     (and real (subseq real 0 (1+ (position #\/ real :from-end t))))))
 
 (defun names-in (directory)
-  "The native names of what is in DIRECTORY, a native name; links as they are. A directory's ends with a slash. A name that is not in the
-encoding of file names is left out."
+  "The native names of what is in DIRECTORY, a native name; links as they are. A directory's ends
+  with a slash. A name that is not in the encoding of file names is left out."
   (let ((stream (ignore-errors (sb-posix:opendir directory))))
     (when stream
       (unwind-protect
@@ -135,7 +139,8 @@ encoding of file names is left out."
             collect directory)))
 
 (defun directories-of-text (params)
-  "Where the file, or the files and the definitions of systems, that PARAMS name are. Of a home directory, or one above it, only the files."
+  "Where the file, or the files and the definitions of systems, that PARAMS name are. Of a home
+  directory, or one above it, only the files."
   (let ((homes (home-directories))
         (names (append (list (field params "path") (field params "asd"))
                        (coerce (field params "asd_files" #()) 'list)
@@ -149,7 +154,8 @@ encoding of file names is left out."
                        (list directory)))))
 
 (defun readable-names (params)
-  "The native names of all that the copy of PARAMS may read: files and directories with what is in them."
+  "The native names of all that the copy of PARAMS may read: files and directories with what is in
+  them."
   (let ((told (map 'list (lambda (name) (ignore-errors (real-name name))) (field params "read" #()))))
     (without-inner
      (without-secrets (remove nil (append told
@@ -165,7 +171,8 @@ encoding of file names is left out."
 ;;; Saying so
 
 (defun kept-from-reading-p (name)
-  "Whether the file NAME exists, and is kept from this process by its confinement alone: the permissions that access(2) looks at would let it."
+  "Returns true if the file NAME exists, and is kept from this process by its confinement alone: the
+  permissions that access(2) looks at would let it."
   (and (plusp (length name))
        (char= #\/ (char name 0))
        (ignore-errors (sb-posix:access name sb-posix:r-ok) t)
@@ -173,7 +180,8 @@ encoding of file names is left out."
          (sb-posix:syscall-error (condition) (= (sb-posix:syscall-errno condition) sb-posix:eacces)))))
 
 (defun unread-file (condition &optional (depth 3))
-  "The name of the file that CONDITION, or one among its arguments, is about, if the confinement keeps it from being read; or NIL."
+  "The name of the file that CONDITION, or one among its arguments, is about, if the confinement
+  keeps it from being read; or NIL."
   (flet ((unread (thing)
            (typecase thing
              (pathname (unread-file-name (ignore-errors (sb-ext:native-namestring (merge-pathnames thing)))))

@@ -1,5 +1,6 @@
-;;;; The system calls that a copy needs: for reading files, for writing below its scratch directory, for memory, time and its own signals.
-;;;; Every other call is refused, also those that a later kernel adds.
+;;;; The system calls that a copy needs: for reading files, for writing below its scratch directory,
+;;;; for memory, time and its own signals. Every other call is refused, also those that a later
+;;;; kernel adds.
 
 (in-package :consort)
 
@@ -67,8 +68,8 @@
 
 (defparameter *unknown-calls*
   '((clone3 435 435) (openat2 437 437))
-  "Refused as calls that the kernel does not have (ENOSYS): the C library, and code that is written with care, then takes another call, which
-the filter can look into.")
+  "Refused as calls that the kernel does not have (ENOSYS): the C library, and code that is written
+  with care, then takes another call, which the filter can look into.")
 
 (defconstant +last-known-call+ 470 "Calls with greater numbers are newer than these lists, and refused as unknown ones.")
 

@@ -1,10 +1,12 @@
-;;;; Breakpoints: which probe a line, a column or a function means; conditions, hit counts and log messages; those in force, and those that are not any more.
+;;;; Breakpoints: which probe a line, a column or a function means; conditions, hit counts and log
+;;;; messages; those in force, and those that are not any more.
 
 (in-package :consort)
 
 (defstruct (breakpoint (:constructor make-breakpoint (owner id file unit site wants test log hit)))
-  "A breakpoint ID of OWNER in FILE. WANTS is what was asked for beside the place. TEST, of a condition, and LOG are functions of the variables of SITE or
-NIL, HIT a function of the number of HITS."
+  "A breakpoint ID of OWNER in FILE. WANTS is what was asked for beside the place. TEST, of a
+  condition, and LOG are functions of the variables of SITE or NIL, HIT a function of the number of
+  HITS."
   (owner "" :type string :read-only t) (id 0 :type integer :read-only t) (file "" :type string :read-only t)
   (unit nil :read-only t) (site nil :read-only t) (wants nil :read-only t)
   (test nil :read-only t) (log nil :read-only t) (hit nil :read-only t)
@@ -15,7 +17,7 @@ NIL, HIT a function of the number of HITS."
 
 (defvar *setting-breakpoints* nil "Whether this thread puts breakpoints in force, which is no news to tell.")
 
-;;; What a breakpoint wants
+;;; The request for a breakpoint
 
 (defun condition-function (text unit site)
   (let ((forms (handler-case (forms-of-text text (unit-package unit))
@@ -55,7 +57,8 @@ NIL, HIT a function of the number of HITS."
   (if (stringp value) value (with-own-settings () (present value (user-package) :case :upcase))))
 
 (defun hit-function (text)
-  "The function of a number of hits that TEXT stands for: `5`, `= 5`, `> 5`, `>= 5`, `< 5`, `<= 5`, `% 5`."
+  "The function of a number of hits that TEXT stands for: `5`, `= 5`, `> 5`, `>= 5`, `< 5`, `<= 5`,
+  `% 5`."
   (let* ((text (string-trim " " text))
          (digits (or (position-if #'digit-char-p text) (length text)))
          (operator (string-trim " " (subseq text 0 digits)))
@@ -67,10 +70,11 @@ NIL, HIT a function of the number of HITS."
       (refuse-probe "The hit count ~S is not understood. It is a number, or one after =, >, >=, <, <= or %" text))
     (lambda (hits) (funcall test hits number))))
 
-;;; Which probe a place means
+;;; The probe that a place means
 
 (defun point-offset (text line column)
-  "The offset in TEXT of LINE and COLUMN, both from 1, in UTF-16 code units; NIL when TEXT has no such line."
+  "The offset in TEXT of LINE and COLUMN, both from 1, in UTF-16 code units; NIL when TEXT has no
+  such line."
   (let ((at 0))
     (loop repeat (1- line)
           do (setf at (let ((newline (position #\Newline text :start at))) (if newline (1+ newline) (return-from point-offset nil)))))
@@ -89,8 +93,8 @@ NIL, HIT a function of the number of HITS."
           (t 0)))) ; (): no place, and no default forms
 
 (defun site-on-line (unit start end)
-  "The site of UNIT that a breakpoint means on the line from START to END of its text: the outermost form that begins there, else the first after it, else the
-innermost around it."
+  "The site of UNIT that a breakpoint means on the line from START to END of its text: the outermost
+  form that begins there, else the first after it, else the innermost around it."
   (let* ((body (body-start unit))
          (start (if (<= start 0) body start)) ; on the line of the name, defaults of parameters are not meant
          (best nil))
@@ -169,7 +173,8 @@ innermost around it."
   (find unit *breakpoints* :key #'breakpoint-unit :test #'eq))
 
 (defun settle-units ()
-  "Flag what has breakpoints and take out what has none. What an evaluation that could stop may still run stays known. *PROBES-LOCK* is held."
+  "Flag what has breakpoints and take out what has none. What an evaluation that could stop may
+  still run stays known. *PROBES-LOCK* is held."
   (mapc #'flag-breakpoints *units*)
   (dolist (unit *units*)
     (unless (or (unit-used-p unit) *stepping*) (take-out unit)))
@@ -186,7 +191,8 @@ innermost around it."
                       (t (format nil "~A: ~A" (condition-type condition) (condition-message condition))))))
 
 (defun call-setting-breakpoints (owner file locate points)
-  "Have exactly POINTS be the breakpoints of OWNER in FILE, with LOCATE, which gives the unit and the site of one; the JSON of each."
+  "Have exactly POINTS be the breakpoints of OWNER in FILE, with LOCATE, which gives the unit and
+  the site of one; the JSON of each."
   (let ((*setting-breakpoints* t))
     (sb-thread:with-mutex (*probes-lock*)
       (flet ((ours-p (breakpoint) (and (string= (breakpoint-owner breakpoint) owner) (string= (breakpoint-file breakpoint) file))))
@@ -213,7 +219,8 @@ innermost around it."
     (call-setting-breakpoints owner file (lambda (point) (locate-point point file text pieces)) points)))
 
 (defun possible-sites (file text start-line end-line)
-  "The JSON of the places from START-LINE to END-LINE of TEXT where there can be breakpoints. Nothing is put in place that was not."
+  "The JSON of the places from START-LINE to END-LINE of TEXT where there can be breakpoints.
+  Nothing is put in place that was not."
   (let ((*setting-breakpoints* t) (pieces (toplevel-pieces text)))
     (sb-thread:with-mutex (*probes-lock*)
       (let* ((start (point-offset text start-line 1))
@@ -265,10 +272,11 @@ innermost around it."
                                 (values unit (or (site-on-line unit 0 0) (refuse-probe "~S has no form to stop at" (unit-name unit))))))
                             points))
 
-;;; What was defined anew
+;;; Definitions that were made anew
 
 (defun note-changed-definitions ()
-  "After user code ran: tell whose breakpoints are not in force any more, or may come in force now, so that they are set again."
+  "After user code ran: tell whose breakpoints are not in force any more, or may come in force now,
+  so that they are set again."
   (unless (or *setting-breakpoints* *in-copy* (not (or *breakpoints* *unverified* *units*)))
     (let ((changed *unverified*))
       (dolist (breakpoint *breakpoints*)

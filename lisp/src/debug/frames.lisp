@@ -5,8 +5,8 @@
 (defconstant +stopped-frames+ 1000 "Frames of a stop that can be looked at.")
 
 (defun user-frames ()
-  "The frames of this thread's stack from what failed down to where the evaluation began, innermost first: neither what signals nor the evaluator's.
-Second value: whether there are more."
+  "The frames of this thread's stack from what failed down to where the evaluation began, innermost
+  first: neither what signals nor the evaluator's. Second value: whether there are more."
   (let ((frames '()) (names '()) (more nil))
     (loop with count = 0
           for frame = (top-frame) then (frame-below frame)
@@ -29,7 +29,7 @@ Second value: whether there are more."
             more)))
 
 (defun own-frame-p (name)
-  "Whether a frame called NAME is Consort's."
+  "Returns true if a frame called NAME is Consort's."
   (let ((symbol (frame-symbol name)))
     (and symbol (eq (symbol-package symbol) (load-time-value (find-package "CONSORT"))))))
 
@@ -41,20 +41,21 @@ Second value: whether there are more."
         (t name)))
 
 (defun toplevel-frame-p (frame name)
-  "Whether FRAME, called NAME, is of what the evaluator made of a form."
+  "Returns true if FRAME, called NAME, is of what the evaluator made of a form."
   (and (consp name) (eq (first name) 'lambda) (consp (rest name)) (null (second name))
        (let ((caller (frame-below frame)))
          (and caller (evaluator-frame-p (list (frame-name caller)))))))
 
 (defun frame-label (frame)
-  "What FRAME is called."
+  "Returns the name of FRAME."
   (let ((name (frame-name frame)))
     (cond ((toplevel-frame-p frame name) "top-level form")
           ((stringp name) name)
           (t (present (readable-name name) (user-package) :case :upcase)))))
 
 (defun package-of-frame (frame)
-  "The package that code is read in that a person writes for FRAME: that of its function's name, or the current one."
+  "The package that code is read in that a person writes for FRAME: that of its function's name, or
+  the current one."
   (let* ((name (frame-name frame))
          (symbol (or (frame-symbol (list name))
                      (and (consp name) (ignore-errors (list-length name))

@@ -1,4 +1,5 @@
-;;;; What a thread does that comes to a probe: conditions and log messages are run, and it stops or goes on.
+;;;; The hit of a probe by a thread: conditions and log messages are run, and the thread stops or
+;;;; goes on.
 
 (in-package :consort)
 
@@ -10,7 +11,8 @@
                                  "place" (cons :object (unit-span-fields (breakpoint-unit breakpoint) (site-span (breakpoint-site breakpoint)))))))
 
 (defun call-of-breakpoint (breakpoint function values)
-  "What FUNCTION, a condition or log message of BREAKPOINT, returns for VALUES; what fails is logged, and true."
+  "Returns the value of FUNCTION, a condition or log message of BREAKPOINT, for VALUES; an error is
+  logged, and counts as true."
   (let ((*at-probe* t))
     (handler-case (apply (the function function) values)
       (error (condition)
@@ -41,8 +43,9 @@
         (stop-here evaluation)))))
 
 (defun come-to-probe (unit number after value values frame)
-  "What a thread does whose function, with the frame pointer FRAME, is before or AFTER a form and is not to pass idly. Only evaluations that stop at errors
-stop here, and code for a stop where an error of it would be one."
+  "Handles the arrival of this thread, whose function has the frame pointer FRAME, before or AFTER a
+  form and is not to pass idly. Only evaluations that stop at errors stop here, and code for a stop
+  where an error of it would be one."
   (unless (or *in-copy* *at-probe*)
     (let* ((evaluation *evaluation*)
            (site (aref (unit-sites unit) number))

@@ -3,7 +3,8 @@
 (in-package :consort)
 
 (defstruct (moment (:constructor make-moment (unit site after value values frame breakpoints)))
-  "Where a thread stopped at a probe: at SITE of UNIT, AFTER it gave VALUE or before. VALUES are of the site's variables, FRAME its function's frame pointer."
+  "Where a thread stopped at a probe: at SITE of UNIT, AFTER it gave VALUE or before. VALUES are of
+  the site's variables, FRAME its function's frame pointer."
   (unit nil :read-only t) (site nil :read-only t) (after nil :read-only t) (value nil :read-only t) (values '() :type list :read-only t)
   (frame 0 :type (unsigned-byte 62) :read-only t) (breakpoints '() :type list :read-only t))
 
@@ -22,7 +23,8 @@
       (compile nil `(lambda ,names (declare (ignorable ,@names)) ,@forms)))))
 
 (defun values-at-moment (forms moment)
-  "The values of FORMS where MOMENT's variables are what they are; * is the value of the form that the program has just left."
+  "The values of FORMS where MOMENT's variables are what they are; * is the value of the form that
+  the program has just left."
   (let ((function (function-of-variables forms (moment-site moment)))
         (* (if (moment-after moment) (moment-value moment) *)))
     (multiple-value-list (apply function (moment-values moment)))))

@@ -1,11 +1,13 @@
-;;;; The parts of any value, a page at a time. Runs no code of the user's: slots are read as they are stored.
+;;;; The parts of any value, a page at a time. Runs no code of the user's: slots are read as they
+;;;; are stored.
 
 (in-package :consort)
 
 (defconstant +list-count-limit+ 1000000 "Conses of a list that are counted.")
 
 (defun list-facts (list)
-  "How many conses LIST has, and whether it ends as a list does: :PROPER, :DOTTED, :CIRCULAR, or :LONG when there are too many to count."
+  "Returns the number of conses of LIST, and whether it ends as a list does: :PROPER, :DOTTED,
+  :CIRCULAR, or :LONG when there are too many to count."
   (loop with slow = list
         for count from 0
         for tail = list then (cdr tail)
@@ -17,7 +19,8 @@
              (when (eq slow tail) (return (values count :circular))))))
 
 (defun stored-slot (object slot)
-  "The value of SLOT of OBJECT as it is stored, and whether it is bound; second value :UNKNOWN where it is stored by means of its own."
+  "The value of SLOT of OBJECT as it is stored, and whether it is bound; second value :UNKNOWN where
+  it is stored by means of its own."
   (let* ((name (sb-mop:slot-definition-name slot))
          (location (and (typep object 'standard-object) (sb-mop:slot-definition-location slot)))
          (value (cond ((typep object '(or condition structure-object))
@@ -37,7 +40,8 @@
     (do-symbols (symbol package) (when (eq (symbol-package symbol) package) (push symbol symbols)))
     (sort symbols #'string<)))
 
-;;; A part is (LABEL VALUE &optional KEY): LABEL a string; VALUE a list of the value, or a string that says why there is none; KEY likewise.
+;;; A part is (LABEL VALUE &optional KEY): LABEL a string; VALUE a list of the value, or a string
+;;; that says why there is none; KEY likewise.
 
 (defun slot-part (object slot)
   (multiple-value-bind (value bound) (stored-slot object slot)
@@ -55,7 +59,7 @@
         (list "plist" (list (symbol-plist symbol)))))
 
 (defun array-index-label (array index)
-  "How the element of ARRAY at the row-major INDEX is subscripted."
+  "Returns the subscripts of the element of ARRAY at the row-major INDEX."
   (if (= 1 (array-rank array))
       (format nil "~D" index)
       (let ((subscripts '()))
@@ -88,7 +92,8 @@
   (loop for part in (nthcdr start parts) repeat (- end start) collect part))
 
 (defun parts-of (object start end)
-  "The kind of OBJECT, how many parts it has, those from START below END, and words about it or NIL."
+  "The kind of OBJECT, how many parts it has, those from START below END, and words about it or
+  NIL."
   (when (obsolete-p object)
     (return-from parts-of (values "obsolete instance" 0 '() "Its class was redefined, and it is not updated before its program uses it.")))
   (typecase object

@@ -1,16 +1,19 @@
-;;;; Where a frame is: the exact form, in the text that was evaluated or in a file that is as it was when it was loaded.
+;;;; Where a frame is: the exact form, in the text that was evaluated or in a file that is as it was
+;;;; when it was loaded.
 
 (in-package :consort)
 
 (defstruct (evaluated-text (:conc-name evaluated-) (:constructor make-evaluated-text (id text start file offset)))
-  "A form was read from TEXT, of the evaluation ID, at START. FILE: the text is a file's, and began at its character OFFSET."
+  "A form was read from TEXT, of the evaluation ID, at START. FILE: the text is a file's, and began
+  at its character OFFSET."
   id (text "" :type string) (start 0 :type index) file (offset 0 :type index))
 
 (defconstant +placed-conses+ 50000 "Lists of one form whose places are kept.")
 (defconstant +recent-texts+ 100 "Forms from files that were evaluated for debugging and are remembered, the newest.")
 
 (define-global *evaluated-lists* (make-hash-table :test #'eq :weakness :key :synchronized t)
-  "(EVALUATED-TEXT . PATH) of each list in a form that was evaluated for debugging, as long as code made of it lives; PATH as the positions outwards.")
+  "(EVALUATED-TEXT . PATH) of each list in a form that was evaluated for debugging, as long as code
+  made of it lives; PATH as the positions outwards.")
 (define-global *recent-texts* '() "EVALUATED-TEXT of forms that came from files, newest first.")
 
 (defun note-evaluated-form (form evaluation text start origin)
@@ -36,7 +39,8 @@
   (if (and (internal-p 'comma-p) (comma-p part)) (comma-expression part) part))
 
 (defun lists-on-path (form number)
-  "The subform NUMBER of FORM as the compiler counts them, and the lists around it, innermost first; NIL when there is no such subform."
+  "The subform NUMBER of FORM as the compiler counts them, and the lists around it, innermost first;
+  NIL when there is no such subform."
   (let ((path (form-path form number)) (lists (list form)))
     (unless (eq path :none)
       (dolist (step path lists)
@@ -45,7 +49,8 @@
         (push form lists)))))
 
 (defun path-span (known path)
-  "The span of the list at PATH, positions outwards, in the text of KNOWN; NIL when the text is not what its form was read from."
+  "The span of the list at PATH, positions outwards, in the text of KNOWN; NIL when the text is not
+  what its form was read from."
   (handler-case
       (let* ((input (make-shape-input (coerce (evaluated-text known) 'simple-string) (evaluated-start known) (length (evaluated-text known))))
              (shape (read-shape input 0)))
@@ -55,7 +60,8 @@
     (error () nil)))
 
 (defun same-operator-p (form shape)
-  "Whether SHAPE may be what FORM was read from: they begin with the same name, or not with a name at all."
+  "Returns true if SHAPE may be what FORM was read from: they begin with the same name, or not with
+  a name at all."
   (let ((operator (and (consp form) (car form))))
     (or (not (symbolp operator))
         (and (consp shape)
@@ -68,7 +74,8 @@
   (list "span" (vector start end)))
 
 (defun evaluated-place (frame)
-  "The JSON fields of the place of FRAME in a text that was evaluated for debugging, or of its form alone; NIL when its code came otherwise."
+  "The JSON fields of the place of FRAME in a text that was evaluated for debugging, or of its form
+  alone; NIL when its code came otherwise."
   (let* ((form (frame-evaluated-form frame))
          (number (and form (frame-form-number frame)))
          (lists (and number (ignore-errors (lists-on-path form number)))))
@@ -87,7 +94,8 @@
 (define-global *file-texts* '() "(FILE WRITTEN TEXT) of the files that were read last, newest first.")
 
 (defun text-of-file (file written)
-  "The text of FILE, if it was last written at WRITTEN, in seconds of Unix; NIL when it was not, or cannot be read."
+  "The text of FILE, if it was last written at WRITTEN, in seconds of Unix; NIL when it was not, or
+  cannot be read."
   (let ((now (ignore-errors (- (file-write-date (sb-ext:parse-native-namestring file)) +unix-epoch+))))
     (when (and now (or (null written) (eql now written)))
       (let ((known (find file *file-texts* :key #'first :test #'string=)))
@@ -100,7 +108,8 @@
               text))))))
 
 (defun file-place (frame)
-  "The JSON fields of the place of FRAME in a file; NIL when its function comes from none. CHANGED: the file is not the one that was loaded."
+  "The JSON fields of the place of FRAME in a file; NIL when its function comes from none. CHANGED:
+  the file is not the one that was loaded."
   (let* ((function (frame-function frame))
          (place (cons :object (and function (ignore-errors (source-place (sb-introspect:find-definition-source function))))))
          (file (field place "file"))
@@ -125,6 +134,7 @@
                 (unless text (list "changed" :true))))))))
 
 (defun frame-place-fields (frame)
-  "The JSON of where FRAME is, or null: `file` or `evaluation` with `span`, as exact as it is known."
+  "The JSON of where FRAME is, or null: `file` or `evaluation` with `span`, as exact as it is
+  known."
   (let ((fields (or (probed-place frame) (evaluated-place frame) (file-place frame))))
     (if fields (cons :object fields) :null)))

@@ -1,11 +1,13 @@
 ;;;; Probes: calls around the subforms of a definition by which a running thread stops there.
 ;;;;
-;;;; (PROBE FORM) is a macro that expands one level of FORM and wraps the subforms that are evaluated in PROBE again, so the compiler itself walks: every macro is
-;;;; expanded in its own lexical environment. A form has a probe if the reader made its cons: what a macro leaves of its arguments keeps its exact
-;;;; place, what it invents has none.
+;;;; (PROBE FORM) is a macro that expands one level of FORM and wraps the subforms that are
+;;;; evaluated in PROBE again, so the compiler itself walks: every macro is expanded in its own
+;;;; lexical environment. A form has a probe if the reader made its cons: what a macro leaves of its
+;;;; arguments keeps its exact place, what it invents has none.
 ;;;;
-;;;; An idle probe is a test of one byte. Otherwise the variables in scope are passed as arguments, so they are always there, nothing is closed over, and
-;;;; the policy is the program's. In tail position there is a probe before the form only, so tail calls stay tail calls.
+;;;; An idle probe is a test of one byte. Otherwise the variables in scope are passed as arguments,
+;;;; so they are always there, nothing is closed over, and the policy is the program's. In tail
+;;;; position there is a probe before the form only, so tail calls stay tail calls.
 
 (in-package :consort)
 
@@ -16,15 +18,17 @@
 (defconstant +step-flag+ 2 "Set for every probe while an evaluation steps.")
 
 (defstruct (probe-site (:conc-name site-) (:constructor make-site (form start end variables)))
-  "Where a probe is: FORM and its span in the definition's text, the names of the VARIABLES in scope, and the BREAKPOINTS there."
+  "Where a probe is: FORM and its span in the definition's text, the names of the VARIABLES in
+  scope, and the BREAKPOINTS there."
   (form nil :read-only t) (start 0 :type fixnum :read-only t) (end 0 :type fixnum :read-only t)
   (variables '() :type list :read-only t)
   (breakpoints '() :type list))
 
 (defstruct (unit (:constructor make-unit (file package text form places)))
-  "A definition with probes, read in PACKAGE from TEXT, which is in FILE. PLACES: (START . END) of each list that was read. START, LINE and COLUMN say where
-TEXT begins in the file as it was last given. EVALUATED is what the compiler was given. KIND, NAME: what is defined; OLD and NEW are the definition without
-and with probes; STATE says whether NEW is in place."
+  "A definition with probes, read in PACKAGE from TEXT, which is in FILE. PLACES: (START . END) of
+  each list that was read. START, LINE and COLUMN say where TEXT begins in the file as it was last
+  given. EVALUATED is what the compiler was given. KIND, NAME: what is defined; OLD and NEW are the
+  definition without and with probes; STATE says whether NEW is in place."
   (file "" :type string :read-only t)
   (package nil :read-only t)
   (text "" :type string :read-only t)
@@ -50,7 +54,8 @@ and with probes; STATE says whether NEW is in place."
   "Operators of forms at which there is nothing to stop for.")
 
 (defun site-number (form variables)
-  "The number of the probe of FORM. A form that is expanded twice, by CLOS or by a macro that uses an argument twice, has one if its variables are the same."
+  "The number of the probe of FORM. A form that is expanded twice, by CLOS or by a macro that uses
+  an argument twice, has one if its variables are the same."
   (let ((sites (unit-sites *unit*)))
     (or (position-if (lambda (site) (and (eq (site-form site) form) (equal (site-variables site) variables))) sites :from-end t)
         (destructuring-bind (start . end) (gethash form (unit-places *unit*))
@@ -64,7 +69,8 @@ and with probes; STATE says whether NEW is in place."
        (< (length (unit-sites *unit*)) +probes-limit+)))
 
 (defmacro probe (form tail &environment environment)
-  "FORM with probes. TAIL: it is in tail position, or all of its values count, so there is none after it."
+  "FORM with probes. TAIL: it is in tail position, or all of its values count, so there is none
+  after it."
   (let ((inside (with-probes-inside form environment tail)))
     (note-same-place form inside)
     (if (not (probed-p form))
@@ -117,7 +123,8 @@ and with probes; STATE says whether NEW is in place."
     (cons (probing-lambda-list lambda-list) (probing-body body t :docstring t))))
 
 (defun on-stack-names (specifiers)
-  "The variables that SPECIFIERS, of declarations, put on the stack: a probe around such a value would be an escape."
+  "The variables that SPECIFIERS, of declarations, put on the stack: a probe around such a value
+  would be an escape."
   (loop for (name . variables) in specifiers
         when (and (symbolp name) (member name '("DYNAMIC-EXTENT" "TRULY-DYNAMIC-EXTENT") :test #'string=))
           append variables))
@@ -130,7 +137,8 @@ and with probes; STATE says whether NEW is in place."
                       binding))))
 
 (defun with-probes-inside (form environment tail)
-  "FORM with what it evaluates in PROBE, one level. Special operators that are not known here are left as they are."
+  "FORM with what it evaluates in PROBE, one level. Special operators that are not known here are
+  left as they are."
   (if (not (and (consp form) (proper-list-p form)))
       form
       (destructuring-bind (operator &rest arguments) form

@@ -1,11 +1,13 @@
-;;;; References: numbers by which a host names values of the image. They keep nothing alive, but for what a stop shows while it lasts.
+;;;; References: numbers by which a host names values of the image. They keep nothing alive, but for
+;;;; what a stop shows while it lasts.
 
 (in-package :consort)
 
 (defconstant +references-limit+ 5000 "References that there may be; the oldest are forgotten.")
 
 (defstruct (reference (:constructor make-reference (number weak strong stop)))
-  "WEAK points to the value. STRONG is a list of it for what belongs to STOP, whose stack may hold it: it is forgotten when that is left."
+  "WEAK points to the value. STRONG is a list of it for what belongs to STOP, whose stack may hold
+  it: it is forgotten when that is left."
   (number 0 :type fixnum) weak (strong '() :type list) stop)
 
 (define-global *references* (make-hash-table) "By number.")
@@ -13,7 +15,7 @@
 (define-global *references-lock* (sb-thread:make-mutex :name "consort references") "Around both.")
 
 (defun inspectable-p (object)
-  "Whether there is anything to see in OBJECT."
+  "Returns true if there is anything to see in OBJECT."
   (not (or (null object) (eq object t) (numberp object) (characterp object))))
 
 (defun refer (object &optional stop)
@@ -43,8 +45,8 @@
             do (remhash number *references*))))
 
 (defun value-json (object &optional stop)
-  "The JSON of OBJECT as people are first shown it: one bounded line, the name of its class, and a reference to look into it. Runs no code of
-the user's."
+  "The JSON of OBJECT as people are first shown it: one bounded line, the name of its class, and a
+  reference to look into it. Runs no code of the user's."
   (object "text" (present object (user-package) :case :upcase)
           "type" (class-text object)
           "reference" (refer object stop)))

@@ -1,5 +1,6 @@
-;;;; The shape of a form in a text: its lists and where they are. Nothing is interned, no reader macro of the user's and no #. runs, so any file
-;;;; may be read so at any time. Only what a form's subforms are counted by is told apart; other objects are their own text.
+;;;; The shape of a form in a text: its lists and where they are. Nothing is interned, no reader
+;;;; macro of the user's and no #. runs, so any file may be read so at any time. Only what a form's
+;;;; subforms are counted by is told apart; other objects are their own text.
 
 (in-package :consort)
 
@@ -64,7 +65,7 @@
       (if (member token '("quote" "cl:quote" "common-lisp:quote") :test #'string-equal) 'quote token))))
 
 (defun feature-shape-p (shape)
-  "Whether the feature expression SHAPE is true here."
+  "Returns true if the feature expression SHAPE is true here."
   (cond ((stringp shape)
          (let ((name (string-upcase (string-left-trim ":" shape))))
            (find-if (lambda (feature) (and (symbolp feature) (string= feature name))) *features*)))
@@ -75,7 +76,8 @@
         (t (error 'no-shape))))
 
 (defun read-shape-sharp (input depth)
-  "What the # that is next begins; second value: whether it is nothing, as #+ of a feature that is not there."
+  "Reads the object that the next # begins; second value: true if it is nothing, as #+ of a feature
+  that is not there."
   (let ((start (shape-at input)))
     (incf (shape-at input))
     (loop while (and (shape-peek input) (digit-char-p (shape-peek input))) do (incf (shape-at input)))
@@ -98,7 +100,8 @@
           (t (error 'no-shape)))))))
 
 (defun read-shape (input depth)
-  "The shape of the object that is next; second value: whether there is none before a closing parenthesis or the end."
+  "The shape of the object that is next; second value: whether there is none before a closing
+  parenthesis or the end."
   (when (> depth +shape-depth+) (error 'no-shape))
   (loop
     (skip-shape-blanks input)
@@ -144,7 +147,8 @@
               (t (push shape items)))))))
 
 (defun shape-at-path (shape path places)
-  "The part of SHAPE at PATH, or the innermost around it that has a place, and the place; NIL without."
+  "The part of SHAPE at PATH, or the innermost around it that has a place, and the place; NIL
+  without."
   (let ((best shape))
     (dolist (step path)
       (unless (and (consp shape) (listp shape)) (return))
@@ -154,8 +158,9 @@
     (values best (gethash best places))))
 
 (defun subform-span (text start number)
-  "The span, (START . END), in TEXT of the subform NUMBER of the form that begins at START or after blanks behind it, as the compiler counts subforms,
-and the shape of it; NIL when that cannot be told."
+  "The span, (START . END), in TEXT of the subform NUMBER of the form that begins at START or after
+  blanks behind it, as the compiler counts subforms, and the shape of it; NIL when that cannot be
+  told."
   (handler-case
       (let* ((input (make-shape-input (coerce text 'simple-string) start (min (length text) (+ start +shape-length+))))
              (shape (read-shape input 0))

@@ -3,8 +3,8 @@
 (in-package :consort)
 
 (defstruct (stepper (:constructor make-stepper (mode frame unit within)))
-  "A step of an evaluation that was at a probe of UNIT, whose function's frame pointer was FRAME; NIL when it was elsewhere. WITHIN: the stop that the
-stepping code serves, or NIL."
+  "A step of an evaluation that was at a probe of UNIT, whose function's frame pointer was FRAME;
+  NIL when it was elsewhere. WITHIN: the stop that the stepping code serves, or NIL."
   (mode :into :type (member :into :over :out) :read-only t)
   (frame nil :type (or null (unsigned-byte 62)) :read-only t)
   (unit nil :read-only t)
@@ -43,8 +43,9 @@ stepping code serves, or NIL."
       (dolist (unit *units*) (set-step-flags unit t)))))
 
 (defun step-ends-p (evaluation unit frame)
-  "Whether the step of EVALUATION, if it is in one, ends at a probe of UNIT whose function's frame pointer is FRAME. A function that was called in tail position
-has the frame of the one that called it, so the unit tells them apart."
+  "Returns true if the step of EVALUATION, if it is in one, ends at a probe of UNIT whose function's
+  frame pointer is FRAME. A function that was called in tail position has the frame of the one that
+  called it, so the unit tells them apart."
   (let ((stepper (evaluation-stepper evaluation)))
     (and stepper
          (eq (stepper-within stepper) *current-stop*)

@@ -1,15 +1,19 @@
-;;;; A stop: an evaluation that asked for it waits where it failed, broke or was paused, with its stack alive. Its thread serves requests about
-;;;; that stack, one after another, until one of them leaves.
+;;;; A stop: an evaluation that asked for it waits where it failed, broke or was paused, with its
+;;;; stack alive. Its thread serves requests about that stack, one after another, until one of them
+;;;; leaves.
 ;;;;
-;;;; Others read a stack that waits (frames, locals) from their own threads; only what runs code or unwinds goes through the thread itself.
+;;;; Others read a stack that waits (frames, locals) from their own threads; only what runs code or
+;;;; unwinds goes through the thread itself.
 
 (in-package :consort)
 
 
 (defstruct (stop (:conc-name stopped-) (:constructor make-stop (id thread evaluation parent reason condition restarts frames more moment)))
-  "A thread that waits in EVALUATION. PARENT is the stop around it on the same stack. STATE is :STARTING, :WAITING exactly while the thread waits and
-runs nothing of the user's, :BUSY while it serves a request, :LEFT. FRAMES are the user's, innermost first; MORE: there were more. HOW is what left it.
-READING is held by others while they read the stack. MOMENT tells of the probe that it is at."
+  "A thread that waits in EVALUATION. PARENT is the stop around it on the same stack. STATE is
+  :STARTING, :WAITING exactly while the thread waits and runs nothing of the user's, :BUSY while it
+  serves a request, :LEFT. FRAMES are the user's, innermost first; MORE: there were more. HOW is
+  what left it. READING is held by others while they read the stack. MOMENT tells of the probe that
+  it is at."
   (id 0 :type fixnum :read-only t)
   (thread nil :read-only t)
   (evaluation nil :read-only t)
@@ -30,8 +34,9 @@ READING is held by others while they read the stack. MOMENT tells of the probe t
   (how "unwound" :type string))
 
 (defstruct (stop-work (:conc-name work-) (:constructor make-work (id function)))
-  "FUNCTION, called with the work in the stopped thread, answers request ID by ANSWER-WORK or ANSWER-WORK-ERROR. NESTS: an error in it is a stop of its own.
-It is itself the tag to throw to that ends it."
+  "FUNCTION, called with the work in the stopped thread, answers request ID by ANSWER-WORK or
+  ANSWER-WORK-ERROR. NESTS: an error in it is a stop of its own. It is itself the tag to throw to
+  that ends it."
   (id nil :read-only t)
   (function nil :type function :read-only t)
   (answered nil)
@@ -47,13 +52,14 @@ It is itself the tag to throw to that ends it."
 (defvar *current-work* nil "The request that this thread serves in a stop.")
 
 (defun thread-waiting-p (thread)
-  "Whether THREAD waits in a stop. Conses nothing and takes no lock: it is asked with the world stopped."
+  "Returns true if THREAD waits in a stop. Conses nothing and takes no lock: it is asked with the
+  world stopped."
   (dolist (stop *stops* nil)
     (when (and (eq (stopped-thread stop) thread) (eq (stopped-state stop) :waiting))
       (return t))))
 
 (defun evaluation-waiting-p (evaluation)
-  "Whether EVALUATION waits in a stop. Conses nothing."
+  "Returns true if EVALUATION waits in a stop. Conses nothing."
   (let ((stop (evaluation-stop evaluation)))
     (and stop (eq (stopped-state stop) :waiting))))
 
@@ -80,7 +86,8 @@ It is itself the tag to throw to that ends it."
   (format nil "The stop ~D was left (~A): nothing of it is there any more. Ask for the stops that there are" (stopped-id stop) (stopped-how stop)))
 
 (defun give-work (stop id function &key nests)
-  "Have FUNCTION serve request ID in the thread of STOP. Refuses when the stop was left, or another is on its stack. Waits for nobody."
+  "Have FUNCTION serve request ID in the thread of STOP. Refuses when the stop was left, or another
+  is on its stack. Waits for nobody."
   (let ((inner (innermost-stop stop))
         (work (make-work id function)))
     (unless (eq inner stop)
@@ -102,13 +109,15 @@ It is itself the tag to throw to that ends it."
     (pop (stopped-work stop))))
 
 (defun leave-stop (stop how work)
-  "Answer WORK, which leaves STOP: HOW tells the event. What leaves then fails is a stop of its own."
+  "Answer WORK, which leaves STOP: HOW tells the event. What leaves then fails is a stop of its
+  own."
   (setf (stopped-how stop) how
         (work-nests work) t)
   (answer-work work (object "status" "sent")))
 
 (defun interrupt-work (id)
-  "End the request ID that a stop serves, or that waits for one; whether there was such a request. The stop stays."
+  "End the request ID that a stop serves, or that waits for one; whether there was such a request.
+  The stop stays."
   (dolist (stop *stops* nil)
     (let ((waiting (with-lock ((stopped-lock stop))
                      (let ((found (find id (stopped-work stop) :key #'work-id :test #'equal)))
@@ -123,7 +132,8 @@ It is itself the tag to throw to that ends it."
              (return t))))))
 
 (defun end-work (stop work status)
-  "Have the thread of STOP end WORK and answer STATUS, if it still does it and no other stop is in it. The stop stays."
+  "Have the thread of STOP end WORK and answer STATUS, if it still does it and no other stop is in
+  it. The stop stays."
   (handler-case
       (sb-thread:interrupt-thread (stopped-thread stop)
                                   (lambda ()
@@ -138,7 +148,8 @@ It is itself the tag to throw to that ends it."
   (setf (stopped-current stop) work
         (stopped-state stop) :busy)
   (world-changed)
-  ;; What was sent to this thread while it waited must not run now: a WITH-TIMEOUT of the user's would unwind the stack that people look at.
+  ;; Interrupts that were sent to this thread while it waited must not run now: a WITH-TIMEOUT of
+  ;; the user's would unwind the stack that people look at.
   (let ((late (take-interruptions))
         (status "left"))
     (unwind-protect
@@ -153,7 +164,8 @@ It is itself the tag to throw to that ends it."
       (give-interruptions late))))
 
 (defun wait-in-stop (stop call)
-  "With interrupts off: wait and serve until something throws to STOP, which gives what it throws, or unwinds further."
+  "With interrupts off: wait and serve until something throws to STOP, which gives what it throws,
+  or unwinds further."
   (catch stop
     (loop
       (setf (stopped-state stop) :waiting)
@@ -168,7 +180,8 @@ It is itself the tag to throw to that ends it."
         (when work (serve-work stop work call))))))
 
 (defun hold-deadline (evaluation)
-  "Stop the clock of EVALUATION: what is left of its time in units of GET-INTERNAL-REAL-TIME, or NIL."
+  "Stop the clock of EVALUATION: what is left of its time in units of GET-INTERNAL-REAL-TIME, or
+  NIL."
   (let ((timer (evaluation-deadline evaluation)))
     (when timer
       (cancel *deadlines* timer)
@@ -180,7 +193,8 @@ It is itself the tag to throw to that ends it."
     (set-deadline evaluation (/ left (float internal-time-units-per-second 1d0)))))
 
 (defun may-stop-p (condition)
-  "Whether this thread may wait here. Not where the collector is off, which would wait for it, nor with a full stack or heap."
+  "Returns true if this thread may wait here. Not where the collector is off, which would wait for
+  it, nor with a full stack or heap."
   (and (can-stop-p)
        (not (typep condition 'storage-condition))
        (not (collecting-off-p))
@@ -192,7 +206,8 @@ It is itself the tag to throw to that ends it."
     (if last (ldiff restarts (rest last)) restarts)))
 
 (defun reading-stack (stop function)
-  "What FUNCTION returns, which reads the stack of STOP in a thread of ours; refuses when the stop was left."
+  "Calls FUNCTION, which reads the stack of STOP in a thread of ours; refuses when the stop was
+  left."
   (sb-thread:with-mutex ((stopped-reading stop))
     (when (eq (stopped-state stop) :left) (refuse "stale" "~A" (stale-message stop)))
     (funcall function)))
@@ -209,12 +224,14 @@ It is itself the tag to throw to that ends it."
     (send-event "stop-left" "stop" (stopped-id stop) "id" (evaluation-id (stopped-evaluation stop)) "how" (stopped-how stop))))
 
 (defun user-stack ()
-  "The user's frames of this thread, and whether there are more, as a list; no frames where the stack cannot be read."
+  "The user's frames of this thread, and whether there are more, as a list; no frames where the
+  stack cannot be read."
   (multiple-value-list (handler-case (user-frames) (serious-condition () (values '() nil)))))
 
 (defun wait-at (condition reason &key stack moment)
-  "Stop here for REASON until a request leaves; :ABORT when it is to end as without a stop. NIL at once where this thread may not wait. STACK is the
-USER-STACK when the caller has read it, MOMENT the probe that the thread is at."
+  "Stop here for REASON until a request leaves; :ABORT when it is to end as without a stop. NIL at
+  once where this thread may not wait. STACK is the USER-STACK when the caller has read it, MOMENT
+  the probe that the thread is at."
   (when (may-stop-p condition)
     (destructuring-bind (frames more) (or stack (user-stack))
       (let* ((evaluation *evaluation*)
@@ -234,7 +251,8 @@ USER-STACK when the caller has read it, MOMENT the probe that the thread is at."
                  (with-lock (*stops-lock*) (push stop *stops*))
                  (world-changed)
                  (with-own-settings () (send-frame (list* :object "event" "stopped" (rest (stop-json stop)))))
-                 ;; Within another WITHOUT-INTERRUPTS they would stay off: so it is this one that has them on again.
+                 ;; Within another WITHOUT-INTERRUPTS they would stay off: so it is this one that
+                 ;; has them on again.
                  (wait-in-stop stop (lambda (work) (with-local-interrupts (funcall (the function work))))))
             (forget-stop stop)
             (world-changed)
@@ -244,13 +262,15 @@ USER-STACK when the caller has read it, MOMENT the probe that the thread is at."
 ;;; Why a thread stops
 
 (defun end-request-of-stop (condition)
-  "End the request to a stop that this thread serves, if it does, with CONDITION as its error, unless it is to stop there."
+  "End the request to a stop that this thread serves, if it does, with CONDITION as its error,
+  unless it is to stop there."
   (let ((work *current-work*))
     (when (and work (not (and (work-nests work) (may-stop-p condition))))
       (throw work (with-own-settings () (describe-error condition))))))
 
 (defun stop-at-condition (condition)
-  "Stop where CONDITION was signalled and nobody handled it. Returns when it is to be reported as in an evaluation that does not stop."
+  "Stop where CONDITION was signalled and nobody handled it. Returns when it is to be reported as in
+  an evaluation that does not stop."
   (let ((work *current-work*))
     (wait-at condition (if (typep condition 'serious-condition) "error" "break"))
     (when work ; back to the stop around this one
@@ -259,8 +279,9 @@ USER-STACK when the caller has read it, MOMENT the probe that the thread is at."
 (defconstant +pause-tries+ 20 "How often a pause looks for frames of the program before it stops without them.")
 
 (defun pause-here (evaluation tries)
-  "Stop where this thread is, if it is in EVALUATION and runs. To be called as an interruption. Between two instructions of a call the stack
-cannot be read: then the thread goes on, and is interrupted again in a moment, up to TRIES times."
+  "Stop where this thread is, if it is in EVALUATION and runs. To be called as an interruption.
+  Between two instructions of a call the stack cannot be read: then the thread goes on, and is
+  interrupted again in a moment, up to TRIES times."
   (when (and (eq (evaluation-state evaluation) :running)
              (eq (evaluation-thread evaluation) sb-thread:*current-thread*)
              (null (evaluation-stop evaluation)))
@@ -274,6 +295,7 @@ cannot be read: then the thread goes on, and is interrupted again in a moment, u
                 (stop-here evaluation))))))))
 
 (defun pause-evaluation (evaluation &optional (tries +pause-tries+))
-  "Ask the thread of EVALUATION to stop where it is, as soon as interrupts are on there and its stack can be read."
+  "Ask the thread of EVALUATION to stop where it is, as soon as interrupts are on there and its
+  stack can be read."
   (handler-case (sb-thread:interrupt-thread (evaluation-thread evaluation) (lambda () (pause-here evaluation tries)))
     (sb-thread:interrupt-thread-error () nil)))

@@ -1,6 +1,8 @@
-;;;; Definitions with probes: found in a file's text, compiled, put in the place of the plain ones and taken out again.
+;;;; Definitions with probes: found in a file's text, compiled, put in the place of the plain ones
+;;;; and taken out again.
 ;;;;
-;;;; The plain definition is kept as it is and comes back as the same object. A text is taken only when the definition in the image was made of just that.
+;;;; The plain definition is kept as it is and comes back as the same object. A text is taken only
+;;;; when the definition in the image was made of just that.
 
 (in-package :consort)
 
@@ -39,10 +41,12 @@
     (error () nil)))
 
 (defun loaded-source (object)
-  "The file that OBJECT, a function or method, was made from, and the text of its form as it was then; NIL for what is not known."
+  "The file that OBJECT, a function or method, was made from, and the text of its form as it was
+  then; NIL for what is not known."
   (let* ((source (ignore-errors (sb-introspect:find-definition-source object)))
          (source (if (and (typep object 'standard-method) source (not (getf (sb-introspect:definition-source-plist source) :consort-position)))
-                     ;; The method itself does not know when its file was written; its function does.
+                     ;; The method itself does not know when its file was written; its function
+                     ;; does.
                      (ignore-errors (sb-introspect:find-definition-source (fast-method-function (sb-mop:method-function object))))
                      source))
          (place (cons :object (and source (source-place source))))
@@ -74,10 +78,11 @@
           ((string/= loaded text)
            (refuse-probe "~A in the image was made from another text than this. Evaluate its definition, or load the file" name)))))
 
-;;; What a form defines
+;;; The definitions that a form makes
 
 (defun unit-definition (form)
-  "The kind of what FORM defines, its name, and what stands for it in the image now. Refuses what breakpoints cannot be in."
+  "The kind of what FORM defines, its name, and what stands for it in the image now. Refuses what
+  breakpoints cannot be in."
   (flet ((defined (kind name object)
            (values kind name
                    (or object
@@ -97,14 +102,14 @@
         (t (refuse-probe "There can be breakpoints in DEFUN, DEFMETHOD and DEFMACRO, not in ~A" (if definer (format nil "~S" definer) "this")))))))
 
 (defun current-definition (unit)
-  "What stands in the image for what UNIT defines."
+  "Returns the image's definition for UNIT."
   (handler-case (nth-value 2 (unit-definition (unit-form unit)))
     (error () nil)))
 
 ;;; Compiling
 
 (defun evaluated-form (unit)
-  "What the compiler is given for UNIT."
+  "Returns the form that the compiler is given for UNIT."
   (let ((form (unit-form unit)))
     (ecase (unit-kind unit)
       (:function
@@ -121,7 +126,8 @@
          `(function (lambda ,@(probing-function (rest (sb-cltl2:parse-macro name lambda-list body))))))))))
 
 (defun compile-unit (unit)
-  "Compile the definition of UNIT with probes. A method is then in place already. What the compiler says of it was said of the plain definition."
+  "Compile the definition of UNIT with probes. A method is then in place already. What the compiler
+  says of it was said of the plain definition."
   (let ((*unit* unit) (*package* (unit-package unit)))
     (setf (unit-evaluated unit) (evaluated-form unit))
     (setf (unit-new unit)
@@ -150,7 +156,8 @@
     (world-changed)))
 
 (defun take-out (unit)
-  "Have the plain definition of UNIT be called again, the very same one, unless somebody has defined it anew."
+  "Have the plain definition of UNIT be called again, the very same one, unless somebody has defined
+  it anew."
   (when (eq (unit-state unit) :in-place)
     (cond ((eq (current-definition unit) (unit-new unit))
            (put-definition unit (unit-old unit))
@@ -159,7 +166,7 @@
     (world-changed)))
 
 (defun unit-lost-p (unit)
-  "Whether what UNIT defines was defined anew by somebody else."
+  "Returns true if what UNIT defines was defined anew by somebody else."
   (not (eq (current-definition unit) (if (eq (unit-state unit) :in-place) (unit-new unit) (unit-old unit)))))
 
 (defun take-out-all ()
@@ -190,7 +197,8 @@
     package))
 
 (defun line-and-column (text offset &optional (start 0) (line 1) (column 1))
-  "The line and the column, both from 1, of the character OFFSET of TEXT, in UTF-16 code units, counted from START, which is at LINE and COLUMN."
+  "The line and the column, both from 1, of the character OFFSET of TEXT, in UTF-16 code units,
+  counted from START, which is at LINE and COLUMN."
   (loop for index from start below offset
         for char = (char text index)
         do (cond ((char= char #\Newline) (incf line) (setf column 1))

@@ -1,18 +1,21 @@
-;;;; Lexical environments, as far as macro expansion can tell: what a walk over code knows of the names around a form.
+;;;; Lexical environments, as far as macro expansion can tell: what a walk over code knows of the
+;;;; names around a form.
 
 (in-package :consort)
 
 (defun augmented (environment &rest names)
-  "ENVIRONMENT with NAMES, arguments of SB-CLTL2:AUGMENT-ENVIRONMENT; as it is when SBCL finds fault with them: its compiler will say so better."
+  "ENVIRONMENT with NAMES, arguments of SB-CLTL2:AUGMENT-ENVIRONMENT; as it is when SBCL finds fault
+  with them: its compiler will say so better."
   (handler-case (apply #'sb-cltl2:augment-environment environment names)
     (error () environment)))
 
 (defun proper-list-p (object)
-  "Whether OBJECT is a list that ends, in NIL."
+  "Returns true if OBJECT is a list that ends, in NIL."
   (and (listp object) (ignore-errors (list-length object)) t))
 
 (defun split-body (body &optional docstring)
-  "Three lists of BODY: its forms; what precedes them, declarations and, if DOCSTRING, one string, as written; and the declarations' specifiers."
+  "Three lists of BODY: its forms; what precedes them, declarations and, if DOCSTRING, one string,
+  as written; and the declarations' specifiers."
   (loop with preamble = '() and specifiers = '()
         for (form . more) on body
         for rest = body then (rest rest)
@@ -26,7 +29,8 @@
         finally (return (values '() (nreverse preamble) specifiers))))
 
 (defun bind-variables (environment names &optional specifiers)
-  "ENVIRONMENT with the variables NAMES bound, those special that SPECIFIERS, of declarations, say are."
+  "ENVIRONMENT with the variables NAMES bound, those special that SPECIFIERS, of declarations, say
+  are."
   (let* ((names (remove-if-not #'symbolp names))
          (specials (loop for specifier in specifiers
                          when (and (eq (first specifier) 'special) (proper-list-p specifier))

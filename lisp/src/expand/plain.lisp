@@ -1,15 +1,19 @@
-;;;; Expansions that need no copy: of macros of the standard, over names that mean nothing to anybody. A copy costs some milliseconds; most of what is asked
-;;;; for is LOOP, SETF, WITH-OPEN-FILE.
+;;;; Expansions that need no copy: of macros of the standard, over names that mean nothing to
+;;;; anybody. A copy costs some milliseconds; most of what is asked for is LOOP, SETF,
+;;;; WITH-OPEN-FILE.
 ;;;;
 ;;;; Why this runs no code of the user's and leaves no trace:
-;;;;  1. The text is read by the reader below, which knows lists, integers, strings, quotes and symbols, and gives up at anything else; and only while the
-;;;;     readtable in force reads each of its characters as the standard's does. It interns nothing: a name that the package has no symbol of is made a
-;;;;     symbol of no package, which is printed as it was written.
-;;;;  2. A symbol that exists must be of the standard, or inert: neither macro, symbol macro, type nor class, without a way to be set. So the standard's
-;;;;     expanders, which may ask for any of these, find nothing of the user's.
-;;;;  3. Only macros in *PLAIN-MACROS* are expanded, whose expanders change nothing, and those of SBCL's own that they expand to; SBCL locks both, and of the
-;;;;     first it is seen that they are still SBCL's. A MACROLET, which
-;;;;     would have to be compiled, is left to a copy, and so is all else while there is a *MACROEXPAND-HOOK*.
+;;;;  1. The text is read by the reader below, which knows lists, integers, strings, quotes and
+;;;;     symbols, and gives up at anything else; and only while the readtable in force reads each of
+;;;;     its characters as the standard's does. It interns nothing: a name that the package has no
+;;;;     symbol of is made a symbol of no package, which is printed as it was written.
+;;;;  2. A symbol that exists must be of the standard, or inert: neither macro, symbol macro, type
+;;;;     nor class, without a way to be set. So the standard's expanders, which may ask for any of
+;;;;     these, find nothing of the user's.
+;;;;  3. Only macros in *PLAIN-MACROS* are expanded, whose expanders change nothing, and those of
+;;;;     SBCL's own that they expand to; SBCL locks both, and of the first it is seen that they are
+;;;;     still SBCL's. A MACROLET, which would have to be compiled, is left to a copy, and so is all
+;;;;     else while there is a *MACROEXPAND-HOOK*.
 
 (in-package :consort)
 
@@ -37,7 +41,8 @@
 (defun give-up () (throw 'not-plain nil))
 
 (defun standard-syntax-p (text)
-  "Whether each character of TEXT is read as in standard syntax, as far as the reader below has it."
+  "Returns true if each character of TEXT is read as in standard syntax, as far as the reader below
+  has it."
   (let ((standard (load-time-value (copy-readtable nil))))
     (and (eq (readtable-case *readtable*) :upcase)
          (= *read-base* 10)
@@ -49,7 +54,7 @@
                                                    (read-from-string (coerce (list #\x char #\x) 'string)))))))))))
 
 (defun inert-p (symbol)
-  "Whether SYMBOL means nothing to an expander."
+  "Returns true if SYMBOL means nothing to an expander."
   (not (or (macro-function symbol)
            (special-operator-p symbol)
            (info :type :kind symbol)    ; VALID-TYPE-SPECIFIER-P would run its expander
@@ -73,10 +78,10 @@
           (t (give-up)))))
 
 (defun plain-token (token package)
-  "What TOKEN is read as."
+  "Reads TOKEN."
   (cond ((and (every #'digit-char-p token) (< (length token) 100)) (parse-integer token))
         ((member token '("+" "-" "*" "/" "1+" "1-") :test #'string=) (plain-symbol token package))
-        ;; What may be a number, or a name with a package.
+        ;; A token that may be a number, or a name with a package.
         ((or (find (char token 0) "0123456789+-.") (find #\: token :start 1)) (give-up))
         ((char= (char token 0) #\:) (or (find-symbol (string-upcase (subseq token 1)) "KEYWORD") (give-up)))
         (t (plain-symbol (string-upcase token) package))))
@@ -109,7 +114,7 @@
         (when (< at (length text)) (give-up))))))
 
 (defun plain-macro-p (symbol)
-  "Whether SYMBOL's macro may be expanded here."
+  "Returns true if SYMBOL's macro may be expanded here."
   (let ((package (symbol-package symbol)))
     (if (eq package (load-time-value (find-package "COMMON-LISP")))
         (let ((known (assoc symbol *plain-macros* :test #'eq)))
@@ -159,7 +164,7 @@
                           "writable" (bool t)
                           "span" (span-json 0 (length text))
                           "more" (bool nil))))))
-        ;; What is wrong is told by a copy, in the words it always has.
+        ;; A copy reports the error, in the words it always has.
         (error () nil)))))
 
 (define-operation "macroexpand-plain" :look (id params)

@@ -18,8 +18,9 @@
   (make-symbol "UNREADABLE"))
 
 (defun read-placing (text start &key printed)
-  "Read the first form of TEXT from START on. It, where it ends, and the PLACEs of the lists in it. PRINTED: the text is what we printed, so
- what has no package is the same wherever it has the same name, and #<...> is no error."
+  "Read the first form of TEXT from START on. It, where it ends, and the PLACEs of the lists in it.
+  PRINTED: the text is what we printed, so what has no package is the same wherever it has the same
+  name, and #<...> is no error."
   (let* ((in (make-string-input-stream text start))
          (*readtable* (copy-readtable *readtable*))
          (places '())
@@ -44,14 +45,16 @@
       (values form (+ start (file-position in)) places))))
 
 (defun lists-at (places offset)
-  "Those of PLACES that have or touch OFFSET, the one that is meant first: one that begins there, else the innermost."
+  "Returns those of PLACES that have or touch OFFSET, the one that is meant first: one that begins
+  there, else the innermost."
   (let ((around (remove-if-not (lambda (place) (<= (place-start place) offset (place-end place))) places)))
     (flet ((size (place) (- (place-end place) (place-start place))))
       (stable-sort (sort around #'< :key #'size)
                    (lambda (a b) (and (= (place-start a) offset) (/= (place-start b) offset)))))))
 
 (defun counterpart (list whole other)
-  "What is in OTHER where LIST is in WHOLE, which OTHER was read back from or printed as; NIL when they differ on the way."
+  "Returns the part of OTHER where LIST is in WHOLE, which OTHER was read back from or printed as;
+  NIL when they differ on the way."
   (cond ((eq list whole) other)
         ((not (and (consp whole) (consp other))) nil)
         (t (loop for (part . rest) on whole
@@ -76,7 +79,7 @@
 ;;; Printing
 
 (defun circular-p (object)
-  "Whether printing OBJECT, code, would never end."
+  "Returns true if printing OBJECT, code, would never end."
   (let ((open (make-hash-table :test #'eq)) (done (make-hash-table :test #'eq)))
     (labels ((visit (object)
                (when (and (consp object) (not (gethash object done)))
@@ -92,7 +95,8 @@
       nil)))
 
 (defun map-leaves (function tree)
-  "Call FUNCTION with each atom of TREE, which is not circular, also those in vectors and behind commas."
+  "Call FUNCTION with each atom of TREE, which is not circular, also those in vectors and behind
+  commas."
   (labels ((visit (object)
              (cond ((consp object) (loop for rest = object then (cdr rest)
                                          while (consp rest) do (visit (car rest))
@@ -103,8 +107,9 @@
     (visit tree)))
 
 (defun named-apart (form)
-  "FORM with each symbol of no package that it has more than once replaced by one of *PACKAGE* that is new there: written down and read, they are the same
- again. Second value: an object in it that no text stands for, in a list, or NIL."
+  "FORM with each symbol of no package that it has more than once replaced by one of *PACKAGE* that
+  is new there: written down and read, they are the same again. Second value: an object in it that
+  no text stands for, in a list, or NIL."
   (let ((counts (make-hash-table :test #'eq)) (names (make-hash-table :test #'eq)) (unreadable nil))
     (map-leaves (lambda (leaf)
                   (cond ((and (symbolp leaf) leaf (null (symbol-package leaf))) (incf (gethash leaf counts 0)))
@@ -135,8 +140,9 @@
 (defconstant +margin+ 80)
 
 (defun code-text (form &key (column 0) (limit +text-limit+) dispatch)
-  "FORM as a person writes it, pretty and in lower case, as *PACKAGE* sees it, to stand at COLUMN, 0-based; and how many characters were left out. DISPATCH:
- instead of the standard's pprint dispatch table."
+  "FORM as a person writes it, pretty and in lower case, as *PACKAGE* sees it, to stand at COLUMN,
+  0-based; and how many characters were left out. DISPATCH: instead of the standard's pprint
+  dispatch table."
   (let* ((readtable *readtable*)
          (package *package*)
          (clipped (with-standard-io-syntax

@@ -1,6 +1,8 @@
-;;;; A walk over code that expands every macro call and symbol macro in a place that is evaluated, and nothing that is data. It knows the special operators
-;;;; of the standard and those few of SBCL's own that its macros expand to; any other special operator is left as it stands. SB-WALKER, which SBCL has for
-;;;; its own CLOS, is internal and cannot tell in which environment it found a form.
+;;;; A walk over code that expands every macro call and symbol macro in a place that is evaluated,
+;;;; and nothing that is data. It knows the special operators of the standard and those few of
+;;;; SBCL's own that its macros expand to; any other special operator is left as it stands.
+;;;; SB-WALKER, which SBCL has for its own CLOS, is internal and cannot tell in which environment it
+;;;; found a form.
 
 (in-package :consort)
 
@@ -68,13 +70,14 @@
   (mapcar (lambda (form) (walk form environment)) forms))
 
 (defun walk-body (forms preamble environment)
-  "What stands after a binding form's bindings: PREAMBLE as written, then FORMS walked."
+  "Returns the body of a binding form: PREAMBLE as written, then FORMS walked."
   (append preamble (walk-all forms environment)))
 
 ;;; Functions
 
 (defun walk-parameter (parameter environment)
-  "PARAMETER of a lambda list, as written, with the form that it is made of when it is missing walked; and the names it binds."
+  "PARAMETER of a lambda list, as written, with the form that it is made of when it is missing
+  walked; and the names it binds."
   (if (and (consp parameter) (proper-list-p parameter))
       (destructuring-bind (name &optional (default nil default-p) (supplied nil supplied-p) &rest more) parameter
         (values `(,name ,@(and default-p (list (walk default environment))) ,@(and supplied-p (list supplied)) ,@more)
@@ -83,7 +86,8 @@
       (values parameter (list parameter))))
 
 (defun walk-lambda-list (lambda-list environment specifiers)
-  "LAMBDA-LIST with its forms walked, each where the names before it are bound; and the environment of the body."
+  "LAMBDA-LIST with its forms walked, each where the names before it are bound; and the environment
+  of the body."
   (if (not (proper-list-p lambda-list))
       (values lambda-list environment)
       (values (loop for parameter in lambda-list
@@ -106,7 +110,7 @@
     (append (subseq lambda 0 before) (walk-definition (nthcdr before lambda) environment))))
 
 (defun definition-p (object)
-  "Whether OBJECT could be (NAME LAMBDA-LIST . BODY)."
+  "Returns true if OBJECT could be (NAME LAMBDA-LIST . BODY)."
   (and (proper-list-p object) (rest object)))
 
 ;;; The special operators
@@ -172,7 +176,8 @@
 (define-walker (labels) (arguments environment) (walk-functions arguments environment t))
 
 (defun walk-locally (body environment)
-  "The BODY of a MACROLET or SYMBOL-MACROLET whose macros ENVIRONMENT has, as one form: they are not needed any more."
+  "The BODY of a MACROLET or SYMBOL-MACROLET whose macros ENVIRONMENT has, as one form: they are not
+  needed any more."
   (multiple-value-bind (forms preamble specifiers) (split-body body)
     (let ((forms (walk-all forms (declare-policy environment specifiers))))
       (cond (preamble `(locally ,@preamble ,@forms))
@@ -233,9 +238,10 @@
 ;;; A form inside another
 
 (defun environments-of (sought form environment)
-  "The first of SOUGHT, forms inside FORM, that is evaluated when FORM is evaluated in ENVIRONMENT; and the environment that it is in. NIL when none is."
+  "The first of SOUGHT, forms inside FORM, that is evaluated when FORM is evaluated in ENVIRONMENT;
+  and the environment that it is in. NIL when none is."
   (let ((*sought* sought) (*found* (make-hash-table :test #'eq)) (*expansions* 0))
-    ;; What cannot be walked to its end has perhaps shown what was sought.
+    ;; A form that cannot be walked to its end has perhaps shown what was sought.
     (catch 'found
       (handler-case (walk form environment)
         (error () nil)))

@@ -8,7 +8,8 @@
     points))
 
 (defun answer-setting (id function)
-  "Call FUNCTION, which reads and compiles the user's code and returns a vector, as an evaluation; the JSON of the answer to request ID."
+  "Call FUNCTION, which reads and compiles the user's code and returns a vector, as an evaluation;
+  the JSON of the answer to request ID."
   (let ((answers nil))
     (multiple-value-bind (how outcome)
         (let ((*setting-breakpoints* t))

@@ -1,11 +1,13 @@
-;;;; What an editor's trees show: packages and their symbols, and threads, which can be interrupted and ended.
+;;;; The contents of an editor's trees: packages and their symbols, and threads, which can be
+;;;; interrupted and ended.
 
 (in-package :consort)
 
 ;;; Packages. Nothing here interns a symbol or runs user code.
 
 (defun program-package-p (package)
-  "Whether PACKAGE is a program's, and not of the Lisp, of ASDF, of its contribs or of Consort."
+  "Returns true if PACKAGE is a program's, and not of the Lisp, of ASDF, of its contribs or of
+  Consort."
   (let ((name (package-name package)))
     (not (or (sb-ext:package-locked-p package)
              (member name '("KEYWORD" "CONSORT") :test #'string=)
@@ -23,7 +25,8 @@
     (object "packages" (mapcar #'facts (sort (remove-if-not #'package-name (list-all-packages)) #'string< :key #'package-name)))))
 
 (defun home-symbols (package)
-  "The symbols at home in PACKAGE that it exports or that name something, sorted; each with whether it is exported."
+  "The symbols at home in PACKAGE that it exports or that name something, sorted; each with whether
+  it is exported."
   (let ((found '()))
     (with-package-iterator (next package :internal :external)
       (loop
@@ -74,7 +77,8 @@
     (object "threads" (mapcar #'facts (number-threads (reverse (remove sb-thread:*current-thread* (remove-if #'ephemeral-thread-p (sb-thread:list-all-threads)))))))))
 
 (defun stop-thread (number how)
-  "Call HOW with the thread of that NUMBER; what evaluates there is stopped instead, and what is not the user's is refused."
+  "Call HOW with the thread of that NUMBER; what evaluates there is stopped instead, and what is not
+  the user's is refused."
   (let* ((thread (cdr (assoc number *thread-numbers*)))
          (evaluation (and thread (evaluation-in thread))))
     (cond ((or (null thread) (not (sb-thread:thread-alive-p thread)))
@@ -86,7 +90,8 @@
     (object "name" (if (stringp (sb-thread:thread-name thread)) (sb-thread:thread-name thread) "unnamed"))))
 
 (define-operation "interrupt-thread" :thread (id params)
-  "As Ctrl-C in a terminal: the thread gets the condition INTERACTIVE-INTERRUPT, and ends with a report of where it was unless it handles it."
+  "As Ctrl-C in a terminal: the thread gets the condition INTERACTIVE-INTERRUPT, and ends with a
+  report of where it was unless it handles it."
   (stop-thread (param params "number" '(integer 1))
                (lambda (thread)
                  (sb-thread:interrupt-thread thread (lambda () (with-interrupts (error interactive-interrupt)))))))

@@ -1,4 +1,5 @@
-;;;; `check` and `check-system`: the diagnostics of a text, or of every file of a system, made in a confined copy of the image that streams them to the host and leaves.
+;;;; `check` and `check-system`: the diagnostics of a text, or of every file of a system, made in a
+;;;; confined copy of the image that streams them to the host and leaves.
 
 (in-package :consort)
 
@@ -36,7 +37,7 @@
     (sb-ext:parse-native-namestring (string-right-trim "/" name) nil *default-pathname-defaults* :as-directory t)))
 
 (defun parked-p (params)
-  "Whether the copy is made before there is a text."
+  "Returns true if the copy is made before there is a text."
   (eq (field params "parked") :true))
 
 (defun begin-deadline (params)
@@ -45,7 +46,7 @@
   (set-check-end (field params "deadline" 10)))
 
 (defun begin-in-copy (params)
-  "What a copy does first: connect, say who it is, and take over the compiler. The REPORT."
+  "Does the first work of a copy: connect, say who it is, and take over the compiler. The REPORT."
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
     (unless (parked-p params) (begin-deadline params))
@@ -56,7 +57,8 @@
     report))
 
 (defun confine-copy (params report)
-  "Give up for good what a check may not do. Whether the text may be checked now: not where it should be confined and cannot be; then also why."
+  "Give up for good what a check may not do. Whether the text may be checked now: not where it
+  should be confined and cannot be; then also why."
   (let ((scratch (scratch-directory params)) (landlock 0) (seccomp nil) (why nil))
     (when (confined-p params)
       (when (zerop (landlock-abi)) (discard-fasls scratch))
@@ -70,7 +72,7 @@
                 :message (format nil "This system cannot confine what code does while it is checked (~A), so it was not compiled. To check it all the same, set confine = false under [check] in your own config.toml." why)))
 
 (defun check-in-copy (params)
-  "What the copy of a check does: everything after the fork."
+  "Does the check in the copy: everything after the fork."
   (if (parked-p params)
       (check-when-told params)
       (let* ((report (begin-in-copy params))
@@ -79,7 +81,7 @@
         (multiple-value-call #'finish-check check report (confine-copy params report)))))
 
 (defun check-when-told (params)
-  "What a parked copy does."
+  "Does the work of a parked copy."
   (let ((report (begin-in-copy params)))
     ;; Where it cannot be confined, or not while files can still be opened, there is nothing to win.
     (unless (or (not (confined-p params)) (plusp (landlock-abi))) (leave 0))
@@ -90,7 +92,8 @@
       (finish-check (check-of-params params report (field params "path") (field params "text")) report t))))
 
 (defun tell-done (report checks &optional unloaded-system)
-  "Tell the host that CHECKS are all done. UNLOADED-SYSTEM: the name of the system to load before its file can be checked well."
+  "Tell the host that CHECKS are all done. UNLOADED-SYSTEM: the name of the system to load before
+  its file can be checked well."
   (send-line report (object "done" (object "forms" (reduce #'+ checks :key #'check-forms) "read" (reduce #'+ checks :key #'check-met)
                                            "unloaded_system" (or-null unloaded-system)))
              :flush t))
@@ -104,7 +107,8 @@
   (tell-done report (list check) (check-unloaded-system check)))
 
 (defun withheld-answer (reader)
-  "The spans that the host withholds of the file it was just told of. A host that is gone needs no copy."
+  "The spans that the host withholds of the file it was just told of. A host that is gone needs no
+  copy."
   (if reader
       (multiple-value-bind (octets start end) (next-line reader)
         (if (typep octets 'octets)
@@ -113,8 +117,8 @@
       #()))
 
 (defun check-system-in-copy (params)
-  "What the copy of a system's check does. The host is told of each file before it is read, and answers if it said it would; each
-diagnostic has its file too."
+  "Does the check of a system in the copy. The host is told of each file before it is read, and
+  answers if it said it would; each diagnostic has its file too."
   (let* ((report (begin-in-copy params))
          (reader (and (eq (field params "withhold") :true) (make-line-reader (report-descriptor report))))
          (only (map 'list #'sb-ext:parse-native-namestring (field params "only" #())))
@@ -155,7 +159,7 @@ diagnostic has its file too."
                       (scratch (merge-pathnames (format nil "~D/" (incf numbers)) (scratch-directory params))))
                  (ensure-directories-exist scratch)
                  (handler-case
-                     ;; That its system is not loaded is no excuse: it is being loaded.
+                     ;; A system that is not loaded is no excuse here: it is being loaded.
                      (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name
                                       (or (cdr (assoc path texts :test #'same-file-p)) (read-source-file path))
                                       :scratch scratch
@@ -195,11 +199,13 @@ diagnostic has its file too."
     (when package (find-package-named package))))
 
 (defun answer-from-copy (id params runner)
-  "Have RUNNER, called with PARAMS, work in a copy of this image; tell the host the copy's process id, wait for it and reap it; the answer.
-With `in_place` this process is a second one, which becomes the copy: no answer."
+  "Have RUNNER, called with PARAMS, work in a copy of this image; tell the host the copy's process
+  id, wait for it and reap it; the answer. With `in_place` this process is a second one, which
+  becomes the copy: no answer."
   (when (eq (field params "in_place") :true)
     (return-from answer-from-copy (become-copy id params runner)))
-  ;; The copy is still inside the request that forked it, whose handlers would take every error of the code under check for its own.
+  ;; The copy is still inside the request that forked it, whose handlers would take every error of
+  ;; the code under check for its own.
   (let ((pid (handler-case (call-in-copy (lambda ()
                                            (with-internals ((handler-clusters initial-handler-clusters))
                                              (funcall runner params))))

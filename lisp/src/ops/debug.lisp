@@ -2,10 +2,10 @@
 
 (in-package :consort)
 
-;;; What a stop is
+;;; Stops as data
 
 (defun wants-arguments-p (restart)
-  "Whether RESTART is meant to be given values."
+  "Returns true if RESTART is meant to be given values."
   (or (member (restart-name restart) '(use-value store-value))
       (and (internal-p 'restart-interactive-function) (restart-interactive-function restart))))
 
@@ -15,13 +15,15 @@
           "arguments" (bool (wants-arguments-p restart))))
 
 (defun locks-held ()
-  "The names of the runtime's locks that this thread holds: what others wait for while it is stopped."
+  "The names of the runtime's locks that this thread holds: what others wait for while it is
+  stopped."
   (loop for lock across (the simple-vector *runtime-locks*)
         when (eq (sb-thread:mutex-owner lock) sb-thread:*current-thread*)
           collect (if (eq lock world-lock) "the compiler's lock" (princ-to-string (sb-thread:mutex-name lock)))))
 
 (defun stop-fixed-facts (stop holds)
-  "The JSON fields of STOP that stay as they are. To be called in its thread, for restarts may name the thread that prints them."
+  "The JSON fields of STOP that stay as they are. To be called in its thread, for restarts may name
+  the thread that prints them."
   (let ((condition (stopped-condition stop))
         (evaluation (stopped-evaluation stop)))
     (list "stop" (stopped-id stop)
@@ -95,7 +97,7 @@
                  (unit-span-fields (moment-unit moment) (site-span (moment-site moment)))))
 
 (defun written-variable-p (variable)
-  "Whether a person may have written VARIABLE, and not a macro of the system's."
+  "Returns true if a person may have written VARIABLE, and not a macro of the system's."
   (let ((package (symbol-package (first variable))))
     (and package (not (member package *internal-packages*)))))
 
@@ -141,7 +143,8 @@
           until (eq form in) collect form)))
 
 (defun eval-text-in-frame (text frame &optional moment)
-  "The values of TEXT where the variables of FRAME are visible; at MOMENT, those that the probe has passed, which are not the program's to set."
+  "The values of TEXT where the variables of FRAME are visible; at MOMENT, those that the probe has
+  passed, which are not the program's to set."
   (let* ((package (if moment (unit-package (moment-unit moment)) (package-of-frame frame)))
          (forms (forms-of-text text package)))
     (let ((*package* package))
@@ -149,7 +152,8 @@
       (multiple-value-list (eval-in-frame (if (and forms (null (rest forms))) (first forms) `(progn ,@forms)) frame)))))
 
 (defun call-unhandled (function)
-  "Call FUNCTION; an error of it is not for the handlers of the program that is stopped, which would unwind it."
+  "Call FUNCTION; an error of it is not for the handlers of the program that is stopped, which would
+  unwind it."
   (handler-bind ((serious-condition #'invoke-debugger))
     (funcall function)))
 
@@ -231,7 +235,8 @@
                    (unwind-to-frame frame (lambda () (values-list values))))))))
 
 (defun method-called-p (generic name arguments)
-  "Whether the method that a frame's NAME, (:METHOD GENERIC QUALIFIER... SPECIALIZERS), is of is what GENERIC calls first for ARGUMENTS."
+  "Returns true if the method that a frame's NAME, (:METHOD GENERIC QUALIFIER... SPECIALIZERS), is
+  of is what GENERIC calls first for ARGUMENTS."
   (let ((first (first (compute-applicable-methods generic arguments))))
     (and first
          (equal (butlast (cddr name)) (method-qualifiers first))
@@ -239,7 +244,8 @@
                 (mapcar #'princ-to-string (unparse-specializers generic (sb-mop:method-specializers first)))))))
 
 (defun frame-again (frame)
-  "A function that calls the function of FRAME, as it is defined now, with the arguments of FRAME as they are now; a string that says why there is none."
+  "A function that calls the function of FRAME, as it is defined now, with the arguments of FRAME as
+  they are now; a string that says why there is none."
   (multiple-value-bind (name arguments complete) (frame-call frame)
     (flet ((callable (name) (and (or (symbolp name) (and (consp name) (eq (first name) 'setf))) (fboundp name)
                                  (not (and (symbolp name) (or (macro-function name) (special-operator-p name))))))
@@ -276,7 +282,8 @@
                  (invoke-restart restart)))))
 
 (define-operation "debug-abort" :dispatcher (id params)
-  "End what stopped as if it did not stop: an evaluation with the report of its error, a request to a stop likewise."
+  "End what stopped as if it did not stop: an evaluation with the report of its error, a request to
+  a stop likewise."
   (let ((stop (stop-of params)))
     (give-work stop id
                (lambda (work)

@@ -1,10 +1,12 @@
-;;;; `eval-in-copy`: forms evaluated in a confined copy of the image that says to the host what came of it and leaves. Everything that is
-;;;; loaded is at hand, and the REPL variables of the session; nothing of what the forms do is kept.
+;;;; `eval-in-copy`: forms evaluated in a confined copy of the image that says to the host what came
+;;;; of it and leaves. Everything that is loaded is at hand, and the REPL variables of the session;
+;;;; nothing of what the forms do is kept.
 
 (in-package :consort)
 
 (defun settings-of-session (name)
-  "The settings of the session NAME, as they were after its last evaluation; those of a new one where it has none."
+  "The settings of the session NAME, as they were after its last evaluation; those of a new one
+  where it has none."
   (let ((session (gethash name *sessions*)))
     (or (and session (session-settings session))
         (copy-of-settings))))
@@ -28,7 +30,8 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
   '(("evaluate" settings-of-session evaluate-as-asked)
     ("profile" settings-of-session profile-as-asked)
     ("run-tests" settings-for-tests test-as-asked))
-  "What a copy can be asked to do: its name, the function that makes its settings of the session's name, and the one that does it.")
+  "The work that a copy can be asked to do: its name, the function that makes its settings of the
+  session's name, and the one that does it.")
 
 (defun settings-for-tests (session)
   "Settings in which systems are loaded, whatever the SESSION."
@@ -52,7 +55,8 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
     (with-field outcome "tests" (mapcar #'tell-refusals (field outcome "tests" '())))))
 
 (defun tell-refusals (test)
-  "The JSON of TestOutcome TEST; failures that a refusal seems to have caused say so. The frameworks keep the conditions to themselves."
+  "The JSON of TestOutcome TEST; failures that a refusal seems to have caused say so. The frameworks
+  keep the conditions to themselves."
   (flet ((refused-p (failure)
            (some (lambda (words) (search words (field failure "message")))
                  (list (system-message sb-posix:eperm) (system-message sb-posix:eacces) "Could not create new OS thread"))))
@@ -61,8 +65,9 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
               (field test "failures" '())))))
 
 (defun outcome-in-copy (params settings function)
-  "The JSON of what FUNCTION, called with a new evaluation and the seconds that it has, returns, with the settings that the function SETTINGS makes of
-the session's name; and the words about what was refused, or NIL."
+  "The JSON of what FUNCTION, called with a new evaluation and the seconds that it has, returns,
+  with the settings that the function SETTINGS makes of the session's name; and the words about
+  what was refused, or NIL."
   (let* ((session (field params "session"))
          (evaluation (make-evaluation 0 session))
          (timeout (field params "timeout"))
@@ -101,7 +106,7 @@ the session's name; and the words about what was refused, or NIL."
     (outcome evaluation :error :package "COMMON-LISP-USER")))
 
 (defun eval-in-copy (params)
-  "What the copy does: everything after the fork."
+  "Does the work of the copy: everything after the fork."
   (let ((report (begin-in-copy params)))
     (setf *checking* nil)               ; the compiler prints what it always does
     (multiple-value-bind (confined why) (confine-copy params report)

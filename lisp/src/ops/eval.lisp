@@ -5,8 +5,9 @@
 ;;; Reading
 
 (defun package-called (name &optional (from (load-time-value (find-package "COMMON-LISP-USER"))))
-  "The package that a person means by NAME, seen from the package FROM; NIL when there is none. The one rule for names of packages: as given, or
-upper-cased; a leading colon or #: is not part of it, nor are quotes, and what stands between bars is taken as it is."
+  "The package that a person means by NAME, seen from the package FROM; NIL when there is none. The
+  one rule for names of packages: as given, or upper-cased; a leading colon or #: is not part of
+  it, nor are quotes, and what stands between bars is taken as it is."
   (let* ((*package* from)
          (trimmed (string-trim '(#\Space #\Tab #\Newline) name))
          (bare (string-trim "\"" (string-left-trim "#:" trimmed)))
@@ -28,7 +29,8 @@ upper-cased; a leading colon or #: is not part of it, nor are quotes, and what s
   (offset 0 :type index :read-only t))
 
 (defun line-offset (pathname line)
-  "How many characters of the file precede LINE, 1-based; NIL when it has not so many lines or cannot be read."
+  "Returns the number of characters of the file precede LINE, 1-based; NIL when it has not so many
+  lines or cannot be read."
   (ignore-errors
    (with-open-file (in pathname :external-format '(:utf-8 :replacement #\?))
      (loop with offset = 0
@@ -48,7 +50,8 @@ upper-cased; a leading colon or #: is not part of it, nor are quotes, and what s
         (make-origin (make-source pathname) (+ (or (line-offset pathname line) 0) (1- column)))))))
 
 (defun skip-blanks (text start)
-  "Where the next form begins in TEXT, white space and comments passed, as the standard readtable has them."
+  "Where the next form begins in TEXT, white space and comments passed, as the standard readtable
+  has them."
   (let ((end (length text))
         (position start))
     (loop
@@ -69,8 +72,9 @@ upper-cased; a leading colon or #: is not part of it, nor are quotes, and what s
   (shiftf *** ** * (first values)))
 
 (defun evaluate-form (form position origin &optional text)
-  "Evaluate FORM, read from POSITION of the text; the list of its values. REPL variables are kept as a REPL does. TEXT is given when the evaluation
-stops at errors: then places and variables are kept for those who look."
+  "Evaluate FORM, read from POSITION of the text; the list of its values. REPL variables are kept as
+  a REPL does. TEXT is given when the evaluation stops at errors: then places and variables are
+  kept for those who look."
   (setf - form)
   (let ((values (flet ((work ()
                          (multiple-value-list
@@ -86,7 +90,8 @@ stops at errors: then places and variables are kept for those who look."
     values))
 
 (defun evaluate-text (text origin)
-  "Read and evaluate the forms of TEXT one at a time; the list of the last one's values, empty without a form."
+  "Read and evaluate the forms of TEXT one at a time; the list of the last one's values, empty
+  without a form."
   (let* ((in (make-string-input-stream text)) ; WITH-INPUT-FROM-STRING's has a name that says nothing to a reader of errors
          (values '()))
     (loop
@@ -104,7 +109,8 @@ stops at errors: then places and variables are kept for those who look."
 (defvar *policy-of-files* nil "While a form is evaluated for debugging: the policy that files are compiled with all the same.")
 
 (defun call-keeping-variables (function)
-  "Call FUNCTION, which evaluates a form, with a policy that keeps variables; what the form itself declaims is kept, but not in files that it compiles."
+  "Call FUNCTION, which evaluates a form, with a policy that keeps variables; what the form itself
+  declaims is kept, but not in files that it compiles."
   (if (not (and (internal-p 'process-optimize) (internal-p 'policy-qualities) policy-name))
       (funcall function)
       (let* ((before (symbol-value policy-name))
@@ -120,7 +126,8 @@ stops at errors: then places and variables are kept for those who look."
                 (setf (symbol-value policy-name) (policy-of-both after during before))))))))
 
 (defun spare-files-of-debugging ()
-  "From now on, files are loaded and compiled with the session's own policy, whatever the form that does so is evaluated with."
+  "From now on, files are loaded and compiled with the session's own policy, whatever the form that
+  does so is evaluated with."
   (dolist (name '(load compile-file))
     (encapsulate name 'consort-policy
                  (lambda (function &rest arguments)
@@ -153,7 +160,7 @@ stops at errors: then places and variables are kept for those who look."
              omitted)))
 
 (defun first-values (values)
-  "Those of VALUES that are shown."
+  "Returns those of VALUES that are shown."
   (loop for value in values repeat +values-limit+ collect value))
 
 (defun values-facts (values)
@@ -187,7 +194,8 @@ stops at errors: then places and variables are kept for those who look."
 ;;; The operation
 
 (defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream)
-  "Evaluate TEXT as EVALUATION; the JSON of EvalOutcome. DEADLINE: the TIMEOUT that is told of, where somebody else keeps it."
+  "Evaluate TEXT as EVALUATION; the JSON of EvalOutcome. DEADLINE: the TIMEOUT that is told of,
+  where somebody else keeps it."
   (let ((time nil)
         (values '())
         (references nil))
@@ -212,7 +220,8 @@ stops at errors: then places and variables are kept for those who look."
   (outcome evaluation :stopped :package "COMMON-LISP-USER"))
 
 (defun enqueue-evaluation (id params function)
-  "Answer the request ID by FUNCTION, called with an evaluation and the package of PARAMS or NIL, in the thread of the session of PARAMS, in its turn."
+  "Answer the request ID by FUNCTION, called with an evaluation and the package of PARAMS or NIL, in
+  the thread of the session of PARAMS, in its turn."
   (let* ((name (param params "session" 'string))
          (package (param params "package" 'string :default nil))
          (evaluation (make-evaluation id name)))
@@ -240,8 +249,8 @@ stops at errors: then places and variables are kept for those who look."
                                                     :timeout timeout :stream stream)))))
 
 (defun warm-up ()
-  "Evaluate a little of everything, so that what CLOS makes on first use is in the core: neither the first user nor an evaluation that comes
-while another holds the compiler's lock waits for it."
+  "Evaluate a little of everything, so that what CLOS makes on first use is in the core: neither the
+  first user nor an evaluation that comes while another holds the compiler's lock waits for it."
   (note-print-methods)
   (foreign-print-methods)
   (rehearse '("(values 1 '(:a :b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)")

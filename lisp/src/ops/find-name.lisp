@@ -1,9 +1,10 @@
-;;;; `find-name`: what a name is where it stands, and which packages have a symbol of that name that is something. Interns nothing and runs no code of the user's.
+;;;; `find-name`: what a name is where it stands, and which packages have a symbol of that name that
+;;;; is something. Interns nothing and runs no code of the user's.
 
 (in-package :consort)
 
 (defun offer-kinds (symbol)
-  "What SYMBOL names, as a list of words."
+  "Returns the meanings of SYMBOL, as a list of words."
   (append (cond ((special-operator-p symbol) '("special-operator"))
                 ((macro-function symbol) '("macro"))
                 ((fboundp symbol) '("function")))
@@ -12,12 +13,12 @@
           (when (find-class symbol nil) '("class"))))
 
 (defun never-taken-from-p (package)
-  "Whether PACKAGE is none that a user would take a name from."
+  "Returns true if PACKAGE is none that a user would take a name from."
   (or (member package (list (find-package "CONSORT") (find-package "KEYWORD")))))
 
 (defun offers-of (name)
-  "The packages that have a symbol called NAME that is something: lists of the package, the symbol, and whether the package exports it. What SBCL keeps to
-itself is left out."
+  "The packages that have a symbol called NAME that is something: lists of the package, the symbol,
+  and whether the package exports it. What SBCL keeps to itself is left out."
   (let ((offers '()))
     (dolist (package (list-all-packages))
       (multiple-value-bind (symbol status) (find-symbol name package)
@@ -27,7 +28,7 @@ itself is left out."
                        (and (eq (symbol-package symbol) package) (not (sb-ext:package-locked-p package))))
                    (offer-kinds symbol))
           (push (list package symbol (eq status :external)) offers))))
-    ;; Those that are meant to be used come first, then those nearest to the user.
+    ;; Packages that are meant to be used come first, then those nearest to the user.
     (sort offers (lambda (a b)
                    (destructuring-bind ((a-package a-symbol a-external) (b-package b-symbol b-external)) (list a b)
                      (declare (ignore a-symbol b-symbol))

@@ -1,5 +1,6 @@
-;;;; `fingerprint`: a digest, by part, of everything that a check could have changed. Two digests of an image in which nothing was
-;;;; defined are equal; what moves by itself (times, counters, caches) is left out.
+;;;; `fingerprint`: a digest, by part, of everything that a check could have changed. Two digests of
+;;;; an image in which nothing was defined are equal; what moves by itself (times, counters, caches)
+;;;; is left out.
 
 (in-package :consort)
 
@@ -27,7 +28,8 @@
     (declare (type (unsigned-byte 64) x))
     (logxor x (ash x -29))))
 
-;;; Identities: an object that is replaced by an equal one has changed. Each is given a number when it is first seen, for as long as it lives.
+;;; Identities: an object that is replaced by an equal one has changed. Each is given a number when
+;;; it is first seen, for as long as it lives.
 
 (define-global *identities* (make-hash-table :test #'eq :weakness :key :synchronized t) "The number of each object that a fingerprint has seen.")
 (define-global *identities-given* 0 "How many numbers were given.")
@@ -43,7 +45,8 @@
                    (setf (gethash object *identities*) (incf *identities-given*))))))))
 
 (defun content-hash (object depth)
-  "A hash of OBJECT that also changes when a list, string or simple vector is changed in place, DEPTH deep and a thousand elements wide."
+  "A hash of OBJECT that also changes when a list, string or simple vector is changed in place,
+  DEPTH deep and a thousand elements wide."
   (declare (type fixnum depth))
   (cond ((or (zerop depth) (null object)) (identity-hash object))
         ((consp object)
@@ -65,13 +68,13 @@
         ((hash-table-p object) (mix (identity-hash object) (hash-table-count object)))
         (t (identity-hash object))))
 
-;;; What moves by itself
+;;; Variables that change by themselves
 
 (defparameter *moving-variables* '(*gensym-counter* *random-state* sb-ext:*gc-run-time* * ** *** + ++ +++ / // /// -)
   "Variables whose values change without anybody having changed anything.")
 
 (defun moving-p (symbol)
-  "Whether the value of SYMBOL is not looked at."
+  "Returns true if the value of SYMBOL is not looked at."
   (or (member symbol *moving-variables* :test #'eq)
       (moving-internal-p symbol)
       (eq (symbol-package symbol) (load-time-value (find-package "CONSORT")))))
@@ -270,7 +273,8 @@
           do (add (mix fd (hash-string target))))))
 
 (defun open-descriptors ()
-  "An alist of this process's descriptors and what they are, but for the one that reads the list itself."
+  "An alist of this process's descriptors and what they are, but for the one that reads the list
+  itself."
   (loop for entry in (directory "/proc/self/fd/*" :resolve-symlinks nil)
         for fd = (ignore-errors (parse-integer (file-namestring entry)))
         for target = (and fd (ignore-errors (sb-posix:readlink entry)))

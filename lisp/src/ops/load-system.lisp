@@ -1,4 +1,5 @@
-;;;; `load-system`: load a system through ASDF, or through Quicklisp when ASDF lacks something and the user has it.
+;;;; `load-system`: load a system through ASDF, or through Quicklisp when ASDF lacks something and
+;;;; the user has it.
 
 (in-package :consort)
 
@@ -6,7 +7,8 @@
 
 
 (defun asd-file-for (name asd-files)
-  "The one of ASD-FILES, pathnames, that by its name defines system NAME. NIL for a part of a package-inferred system, which ASDF makes of a file."
+  "The one of ASD-FILES, pathnames, that by its name defines system NAME. NIL for a part of a
+  package-inferred system, which ASDF makes of a file."
   (let* ((primary (asdf:primary-system-name name))
          (system (and (string/= name primary) (asdf:registered-system primary))))
     (and (not (contrib-p primary))
@@ -19,8 +21,9 @@
           (cons (lambda (name) (asd-file-for name asd-files)) asdf:*system-definition-search-functions*)))
     (funcall function)))
 
-;;; ASDF looks for a system anew when it is asked of it, also long after it was loaded. A system that was loaded from the workspace must then not
-;;; become the one of the same name that is installed.
+;;; ASDF looks for a system anew when it is asked of it, also long after it was loaded. A system
+;;; that was loaded from the workspace must then not become the one of the same name that is
+;;; installed.
 
 (define-global *workspace-asd-files* '() "The workspace's .asd files, pathnames, as of the last system that was loaded through the host.")
 
@@ -34,10 +37,12 @@
   (setf *workspace-asd-files* asd-files)
   (pushnew 'find-workspace-system asdf:*system-definition-search-functions*))
 
-;;; The host tells of the workspace's files before the first evaluation, so that ASDF:LOAD-SYSTEM in it finds them.
+;;; The host tells of the workspace's files before the first evaluation, so that ASDF:LOAD-SYSTEM in
+;;; it finds them.
 
 (defun foreign-systems ()
-  "The JSON of the loaded systems that have the name of one of the workspace's and come from another file."
+  "The JSON of the loaded systems that have the name of one of the workspace's and come from another
+  file."
   (loop for name in (asdf:already-loaded-systems)
         for ours = (and (string= name (asdf:primary-system-name name)) (find-workspace-system name))
         for file = (and ours (let ((system (asdf:registered-system name))) (and system (asdf:system-source-file system))))
@@ -66,7 +71,7 @@
     (funcall *progress* operation component)))
 
 (defun planned-actions (system)
-  "How many actions loading SYSTEM takes, when not forced; NIL when ASDF does not say."
+  "Returns the number of actions loading SYSTEM takes, when not forced; NIL when ASDF does not say."
   (let ((make-plan (find-symbol "MAKE-PLAN" "ASDF"))
         (plan-actions (find-symbol "PLAN-ACTIONS" "ASDF")))
     (when (and make-plan plan-actions)

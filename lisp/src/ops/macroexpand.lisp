@@ -1,5 +1,5 @@
-;;;; `macroexpand`: what the macros of a form make of it, found in a confined copy of the image that says so to the host and leaves. Whatever the
-;;;; macros do, they do to the copy.
+;;;; `macroexpand`: what the macros of a form make of it, found in a confined copy of the image that
+;;;; says so to the host and leaves. Whatever the macros do, they do to the copy.
 
 (in-package :consort)
 
@@ -9,18 +9,21 @@
   (:report (lambda (condition stream) (write-string (nothing-there-message condition) stream))))
 
 (defun form-sought (form places offset)
-  "The form at OFFSET of what was read as FORM with PLACES, its environment, and its PLACE. Where no list there is evaluated, the innermost that holds it."
+  "The form at OFFSET of what was read as FORM with PLACES, its environment, and its PLACE. Where no
+  list there is evaluated, the innermost that holds it."
   (let ((candidates (lists-at places offset)))
     (unless candidates
       (error 'nothing-there :message "There is no list at this place. Put the cursor on the form that is to be expanded."))
     (multiple-value-bind (found environment) (environments-of (mapcar #'place-list candidates) form nil)
       (let ((found (or found
-                       ;; In what a macro took apart, or in data: only the outermost form is known to be code.
+                       ;; In what a macro took apart, or in data: only the outermost form is known
+                       ;; to be code.
                        (error 'nothing-there :message "What stands here is not evaluated as it stands: it is data, or part of a macro call that keeps none of it."))))
         (values found environment (find found candidates :key #'place-list :test #'eq))))))
 
 (defun offset-at (text line column unit)
-  "The character of TEXT at LINE and COLUMN, 0-based, where UNIT, an encoding's name, is what columns count."
+  "The character of TEXT at LINE and COLUMN, 0-based, where UNIT, an encoding's name, is what
+  columns count."
   (let ((start (loop with start = 0
                      repeat line
                      do (setf start (1+ (or (position #\Newline text :start start) (return (length text)))))
@@ -46,7 +49,8 @@
       (replaced (first found) (expand-once (first found) (second found)) form))))
 
 (defun column-of (text offset first-column)
-  "The column of OFFSET in TEXT, whose first character is at FIRST-COLUMN; 0 when that is no number: then it does not matter."
+  "The column of OFFSET in TEXT, whose first character is at FIRST-COLUMN; 0 when that is no number:
+  then it does not matter."
   (if (integerp first-column)
       (let ((newline (position #\Newline text :end offset :from-end t)))
         (if newline (- offset newline 1) (+ offset first-column)))
@@ -84,7 +88,7 @@
                     "span" (if place (span-json (place-start place) (place-end place)) (span-json 0 end))
                     "more" (bool (< (skip-blank (as-text text) end) (length text))))))))))
 
-;;; What went wrong, as data
+;;; Errors as data
 
 (defun expansion-error (stage kind message)
   (object "error" (object "stage" stage "type" kind "message" message)))
@@ -107,7 +111,7 @@
           (t (expansion-error "expand" (condition-type condition) (condition-message condition))))))
 
 (defun expand-in-copy (params)
-  "What the copy does: everything after the fork."
+  "Does the work of the copy: everything after the fork."
   (let* ((report (begin-in-copy params))
          (*package* (or (find-package (field params "package" "COMMON-LISP-USER")) (user-package)))
          (*readtable* *readtable*)

@@ -1,4 +1,5 @@
-;;;; What a package exports, what a name stands for, where a symbol is at home, which files a system has. Nothing here runs user code.
+;;;; The exports of a package, the meanings of a name, a symbol's home package, the files of a
+;;;; system. Nothing here runs user code.
 
 (in-package :consort)
 
@@ -16,7 +17,8 @@
         (if list (princ-to-string list) "()")))))
 
 (defun naming-kinds (symbol)
-  "What SYMBOL names, each kind with the documentation it has as that: a list of objects."
+  "Returns the meanings of SYMBOL, each kind with the documentation it has as that: a list of
+  objects."
   (let ((class (find-class symbol nil)))
     (flet ((kind (name type)
              (object "kind" name "documentation" (or-null (ignore-errors (documentation symbol type))))))
@@ -59,7 +61,8 @@
               "exports" (mapcar #'exported-object (subseq exports 0 (min (length exports) +most-names+)))))))
 
 (defun symbols-written (written)
-  "The symbols that WRITTEN, such as `cl:car`, `foo::bar` or `bar`, may mean; without a package, all of that name that mean something."
+  "The symbols that WRITTEN, such as `cl:car`, `foo::bar` or `bar`, may mean; without a package, all
+  of that name that mean something."
   (let* ((colon (position #\: written))
          (name (string-left-trim ":" (if colon (subseq written colon) written))))
     (flet ((look (name)
@@ -88,7 +91,8 @@
     (object "symbols" (mapcar #'symbol-object (subseq symbols 0 (min 20 (length symbols)))))))
 
 (defun home-of (package name)
-  "Where the symbol NAME of PACKAGE is at home: its name and its package's; :NULL when there is no such symbol."
+  "Where the symbol NAME of PACKAGE is at home: its name and its package's; :NULL when there is no
+  such symbol."
   (let ((package (package-called package)))
     (multiple-value-bind (symbol status) (if package (find-symbol name package) (values nil nil))
       (if (and status (symbol-package symbol))

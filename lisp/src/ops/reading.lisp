@@ -1,4 +1,5 @@
-;;;; `session-reading`: how a session would read code now, for a person who is asked whether it may be evaluated.
+;;;; `session-reading`: how a session would read code now, for a person who is asked whether it may
+;;;; be evaluated.
 
 (in-package :consort)
 
@@ -8,7 +9,8 @@
   (ignore-errors (get-dispatch-macro-character char #\A readtable) t))
 
 (defun read-alike-p (char readtable)
-  "Whether CHAR begins the same macro in READTABLE and in the standard one, or none in both; what is dispatched on after it not looked at."
+  "Returns true if CHAR begins the same macro in READTABLE and in the standard one, or none in both;
+  what is dispatched on after it not looked at."
   (multiple-value-bind (function non-terminating) (get-macro-character char readtable)
     (multiple-value-bind (standard-function standard-non-terminating) (get-macro-character char *standard-readtable*)
       (and (eq (not non-terminating) (not standard-non-terminating))
@@ -18,7 +20,8 @@
                (eq function standard-function))))))
 
 (defun readtable-differences (readtable)
-  "The characters, as strings of one or two, that READTABLE reads otherwise than the standard one does, of the first 256 and as far as macro characters go."
+  "The characters, as strings of one or two, that READTABLE reads otherwise than the standard one
+  does, of the first 256 and as far as macro characters go."
   (loop for code below 256
         for char = (code-char code)
         if (not (read-alike-p char readtable))
@@ -32,7 +35,8 @@
                               collect (coerce (list char sub) 'string))))
 
 (defun syntax-differences (settings)
-  "What of SETTINGS has code read otherwise than in standard syntax, each in a few words."
+  "Returns the part of SETTINGS that has code read otherwise than in standard syntax, each in a few
+  words."
   (let ((readtable (setting settings '*readtable*)) (base (setting settings '*read-base*)))
     (append (unless (eq (readtable-case readtable) :upcase)
               (list (with-standard-io-syntax (format nil "readtable-case ~S" (readtable-case readtable)))))

@@ -1,5 +1,6 @@
-;;;; Hot reload: `compile-string`, `replace-function`, `load-fasl`, `reload-package`, `reload-system`, `undo-reload`. Each compiles first and changes
-;;;; definitions after; when it fails, what it changed is put back. What it changed is told, and can be undone.
+;;;; Hot reload: `compile-string`, `replace-function`, `load-fasl`, `reload-package`,
+;;;; `reload-system`, `undo-reload`. Each compiles first and changes definitions after; when it
+;;;; fails, what it changed is put back. What it changed is told, and can be undone.
 
 (in-package :consort)
 
@@ -13,7 +14,8 @@
           "column" (or-null (failure-column failure))))
 
 (defun call-reload (id what work)
-  "Call WORK, which compiles and loads; it returns the names of the files it loaded, if whole files. The JSON of ReloadOutcome. WHAT: a few words."
+  "Call WORK, which compiles and loads; it returns the names of the files it loaded, if whole files.
+  The JSON of ReloadOutcome. WHAT: a few words."
   (let ((report nil) (failure nil) (notes '()) (recorded nil))
     (flet ((compare (before)
              (let ((after (take-snapshot)))
@@ -88,7 +90,8 @@
           (values (subseq text start end) end)))))
 
 (defun parse-function-name (text package)
-  "The function name that TEXT is, a symbol or (SETF symbol), whose symbol is there; NIL when it is not."
+  "The function name that TEXT is, a symbol or (SETF symbol), whose symbol is there; NIL when it is
+  not."
   (let ((text (string-trim " '#" (string-trim '(#\Space #\Newline #\Tab) text))))
     (if (and (plusp (length text)) (char= (char text 0) #\())
         (multiple-value-bind (head end) (split-token text 1)
@@ -97,13 +100,14 @@
         (parse-symbol text package))))
 
 (defun definers-of (function)
-  "What defines the function that FUNCTION names, and what a person calls it."
+  "Returns the kind of definition that FUNCTION names, and a person's word for it."
   (cond ((and (symbolp function) (macro-function function)) (values '(defmacro) "a macro"))
         ((typep (fdefinition function) 'generic-function) (values '(defgeneric defmethod) "a generic function"))
         (t (values '(defun) "a function"))))
 
 (defun check-replaceable (name function code package)
-  "Refuse a replacement of the function FUNCTION, which is called NAME, by CODE, unless that is one definition of just that kind. What defines it."
+  "Refuse a replacement of the function FUNCTION, which is called NAME, by CODE, unless that is one
+  definition of just that kind. What defines it."
   (let ((pieces (split-forms code)))
     (unless (and pieces (null (rest pieces)))
       (refuse "wrong-definition" "new_code must be exactly one definition, of ~A; it has ~D forms. code_compile_string takes any number." name (length pieces)))
@@ -123,14 +127,15 @@
             (refuse "wrong-definition" "new_code must define ~A, not ~A" name (split-token code end)))
           definer)))))
 
-;;; Its methods
+;;; Methods of a generic function
 
 (defun read-definition (code package)
   "The form of CODE, which was compiled in PACKAGE."
   (let ((*package* package)) (read-from-string code)))
 
 (defun parameter-specializer (parameter)
-  "What a required PARAMETER of a DEFMETHOD specializes on; NIL for a class that is not there, and for what is unknown."
+  "Returns the specializer of a required PARAMETER of a DEFMETHOD; NIL for a class that is not
+  there, and for what is unknown."
   (let ((specializer (if (consp parameter) (second parameter) t)))
     (cond ((typep specializer 'sb-mop:specializer) specializer)
           ((symbolp specializer) (find-class specializer nil))
@@ -194,7 +199,7 @@
 ;;; Files
 
 (defun fasl-p (path)
-  "Whether the file is a fasl, by its first line, or by the second when it is a script."
+  "Returns true if the file is a fasl, by its first line, or by the second when it is a script."
   (with-open-file (in path :external-format :latin-1)
     (let* ((head (make-string 300)) (count (read-sequence head in)))
       (or (eql 0 (search "# FASL" head :end2 count))
@@ -219,7 +224,8 @@
       (refuse "file-not-found" "File ~A not found" path))
     (unless (ignore-errors (fasl-p pathname))
       (refuse "not-a-fasl" "~A is no compiled file of SBCL" path))
-    ;; What is loaded is what is there now, and was allowed: other code may run before its turn comes, and exchange the file.
+    ;; The file is copied before it is loaded: other code may run before its turn comes, and
+    ;; exchange the file that was allowed.
     (let ((asked (call-with-fasl pathname #'stream-octets)))
       (call-reload id (format nil "the file ~A" path)
                    (lambda ()

@@ -58,8 +58,9 @@
   (send-event "progress" "id" id "message" (format nil "testing ~A" (shown-name (test-case-name case))) "done" done "total" total))
 
 (defun run-tests (evaluation params package timeout tell)
-  "Run the tests that PARAMS ask for as EVALUATION, with *USER-SETTINGS*; the JSON of RunTestsOutcome. TELL is called before each with how many
-are done, how many there are, and the test."
+  "Run the tests that PARAMS ask for as EVALUATION, with *USER-SETTINGS*; the JSON of
+  RunTestsOutcome. TELL is called before each with how many are done, how many there are, and the
+  test."
   (let* ((system (param params "system" 'string :default nil))
          (suite (param params "suite" 'string :default nil))
          (test (param params "test" 'string :default nil))

@@ -1,4 +1,5 @@
-;;;; `status`: what the image says of itself. It answers while Lisp loops, so nothing here takes a lock that user code may hold.
+;;;; `status`: what the image says of itself. It answers while Lisp loops, so nothing here takes a
+;;;; lock that user code may hold.
 
 (in-package :consort)
 
@@ -14,8 +15,9 @@
 (define-global *asking* nil "The thread that asked ASDF for the loaded systems last.")
 
 (defun systems-soon ()
-  "Returns the names of the loaded systems; the last ones known when ASDF does not answer within a tenth of a second. While one thread
-waits for ASDF, no other is started. Only the dispatcher calls this."
+  "Returns the names of the loaded systems; the last ones known when ASDF does not answer within a
+  tenth of a second. While one thread waits for ASDF, no other is started. Only the dispatcher
+  calls this."
   (unless (and *asking* (sb-thread:thread-alive-p *asking*))
     (when (can-start-thread-p)
       (setf *asking* (start-thread "consort systems" (lambda () (ignore-errors (ask-for-systems)))))

@@ -1,9 +1,11 @@
-;;;; `symbol-kinds`: what the symbols of a text name, for its colours and its indentation. It runs no user code and interns nothing.
+;;;; `symbol-kinds`: what the symbols of a text name, for its colours and its indentation. It runs
+;;;; no user code and interns nothing.
 
 (in-package :consort)
 
 (defun arguments-before-body (macro-name)
-  "How many arguments MACRO-NAME's lambda list has before its &BODY; NIL when it has none."
+  "Returns the number of arguments MACRO-NAME's lambda list has before its &BODY; NIL when it has
+  none."
   (loop with count = 0
         with rest = (ignore-errors (sb-introspect:function-lambda-list (macro-function macro-name)))
         while (consp rest)

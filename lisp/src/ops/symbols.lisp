@@ -1,4 +1,5 @@
-;;;; `complete`, `symbol`, `references`, `apropos`: what is known of names. They run nothing of the user's and intern nothing.
+;;;; `complete`, `symbol`, `references`, `apropos`: what is known of names. They run nothing of the
+;;;; user's and intern nothing.
 
 (in-package :consort)
 
@@ -30,7 +31,7 @@
         (if (eql 0 (search "#'" trimmed)) (subseq trimmed 2) trimmed))))
 
 (defun feature-names ()
-  "What is true after #+, by which the reader counts forms."
+  "The features, true after #+, by which the reader counts forms."
   (coerce (loop for feature in (setting *image-settings* '*features*) when (symbolp feature) collect (symbol-name feature)) 'vector))
 
 (define-operation "symbol" :look (id params)
@@ -40,7 +41,7 @@
          (elsewhere '()))
     (flet ((wanted (what) (find what want :test #'equal)))
       (multiple-value-bind (symbol found) (find-written text package)
-        ;; Who leaves the package out means the one symbol of that name that means something.
+        ;; A name without a package means the one symbol of that name that means something.
         (when (and (wanted "elsewhere") (not (and found (symbol-kinds symbol))))
           (setf elsewhere (find-elsewhere text))
           (when (and elsewhere (null (rest elsewhere)))

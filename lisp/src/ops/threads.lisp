@@ -1,4 +1,5 @@
-;;;; What the threads do: how much of a processor each takes, which lock it waits for and who holds that, where it is.
+;;;; The state of the threads: how much of a processor each takes, which lock it waits for and who
+;;;; holds that, where it is.
 
 (in-package :consort)
 
@@ -11,7 +12,8 @@
     (if (stringp name) name "unnamed")))
 
 (defun thread-ticks (thread)
-  "The processor time of THREAD in the system's ticks, and the letter of its state; NIL when the system does not tell."
+  "The processor time of THREAD in the system's ticks, and the letter of its state; NIL when the
+  system does not tell."
   (let ((id (and (internal-p 'thread-os-tid) (ignore-errors (thread-os-tid thread)))))
     (when (and (integerp id) (plusp id))
       (ignore-errors
@@ -86,7 +88,8 @@
     (handler-case
         (sb-thread:interrupt-thread thread (lambda ()
                                              (setf frames (or (current-calls)
-                                                              ;; Nothing of a program's: all there is.
+                                                              ;; Nothing of a program's: all there
+                                                              ;; is.
                                                               (ignore-errors (first-frames (sb-debug:list-backtrace :count 60)))))
                                              (sb-thread:signal-semaphore done)))
       (sb-thread:interrupt-thread-error () (refuse "not-found" "The thread has ended")))

@@ -1,9 +1,11 @@
-;;;; `describe`, `disassemble`, `trace`, `untrace`, and `reference-count`: what an editor shows of a name.
+;;;; `describe`, `disassemble`, `trace`, `untrace`, and `reference-count`: what an editor shows of a
+;;;; name.
 
 (in-package :consort)
 
 (defun name-given (params)
-  "What the parameters `name` and `package` name: a symbol that exists, or a list such as (SETF X). Nothing is interned for a symbol."
+  "Returns the object of the parameters `name` and `package`: a symbol that exists, or a list such
+  as (SETF X). Nothing is interned for a symbol."
   (let* ((text (string-trim " " (string-left-trim "#'" (param params "name" 'string))))
          (package-name (param params "package" 'string :default nil))
          (package (if package-name (find-package-named package-name) (user-package)))
@@ -32,21 +34,23 @@
   (let ((name (function-given params)))
     (nth-value 1 (evaluate-alone id (lambda () (disassemble name))))))
 
-;;; Tracing. What is traced prints where it is called, as TRACE does; and the session that asked is told when it was another's call.
+;;; Tracing. What is traced prints where it is called, as TRACE does; and the session that asked is
+;;; told when it was another's call.
 
 (define-global *tracers* '() "Who traces what: (NAME . SESSION). Replaced, never changed.")
 (define-global *traces-told* (cons 0 0) "The second, and how many lines have been told in it.")
 (defconstant +traces-a-second+ 200 "Lines of traced calls that are told of others' calls.")
 
 (defun told-too-much-p ()
-  "Whether this second has had its lines; counts this one. A line too many does no harm, so nobody is waited for."
+  "Returns true if this second has had its lines; counts this one. A line too many does no harm, so
+  nobody is waited for."
   (let ((second (get-universal-time)))
     (unless (eql second (car *traces-told*))
       (setf *traces-told* (cons second 0)))
     (> (incf (cdr *traces-told*)) +traces-a-second+)))
 
 (defun report-traced (depth name kind frame values)
-  "What TRACE calls at each entry and exit."
+  "Called by TRACE at each entry and exit."
   (declare (ignore frame))
   (let* ((sessions (loop for (traced . session) in *tracers* when (equal traced name) collect session))
          (text (with-terse-printing ()

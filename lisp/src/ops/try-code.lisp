@@ -1,10 +1,11 @@
-;;;; `try-code`: definitions evaluated in a confined copy of the image, then code or tests that use them. The copy tells what came of both,
-;;;; and how often each of the new functions was called.
+;;;; `try-code`: definitions evaluated in a confined copy of the image, then code or tests that use
+;;;; them. The copy tells what came of both, and how often each of the new functions was called.
 
 (in-package :consort)
 
 (defun tests-here (package)
-  "Run the tests of PACKAGE. Prints each failure; returns the numbers of tests that passed, and that did not."
+  "Run the tests of PACKAGE. Prints each failure; returns the numbers of tests that passed, and that
+  did not."
   (let ((passed 0) (others 0))
     (dolist (case (cases-meant nil nil '() :package (find-package-named package)) (values passed others))
       (let ((result (run-case case '())))
@@ -20,7 +21,8 @@
     (outcome evaluation :error :package "COMMON-LISP-USER")))
 
 (defun counted-function (name package)
-  "A cons of NAME and the number of calls from now on of the function that has the name in PACKAGE; NIL where there is none."
+  "A cons of NAME and the number of calls from now on of the function that has the name in PACKAGE;
+  NIL where there is none."
   (let* ((symbol (let ((*package* package) (*read-eval* nil))
                    (ignore-errors (read-from-string name))))
          (count (cons name 0)))
@@ -31,13 +33,15 @@
       count)))
 
 (defun code-in-copy (params code package)
-  "The JSON of EvalOutcome for CODE in PACKAGE, that of the session of PARAMS where it is NIL; and the words about what was refused, or NIL."
+  "The JSON of EvalOutcome for CODE in PACKAGE, that of the session of PARAMS where it is NIL; and
+  the words about what was refused, or NIL."
   (outcome-in-copy params #'settings-of-session
                    (lambda (evaluation timeout)
                      (evaluate evaluation code :package package :timing (eq (field params "capture_time") :true) :deadline timeout))))
 
 (defun try-forms (params)
-  "Evaluate the definitions of PARAMS until one fails. Their outcomes, the counted functions, and what was refused."
+  "Evaluate the definitions of PARAMS until one fails. Their outcomes, the counted functions, and
+  what was refused."
   (let ((outcomes '()) (counts '()) (refused nil))
     (loop for form across (field params "forms")
           for name = (field form "package")
@@ -68,7 +72,7 @@
               "refused" (or-null refused)))))
 
 (defun try-in-copy (params)
-  "What the copy does: everything after the fork."
+  "Does the work of the copy: everything after the fork."
   (let ((report (begin-in-copy params)))
     (setf *checking* nil)               ; the compiler prints what it always does
     (multiple-value-bind (confined why) (confine-copy params report)

@@ -1,11 +1,13 @@
 ;;;; Samples of the threads that run the profiled code, and of no others.
 ;;;;
-;;;; cpu and time: each profiled thread has a timer of its own (timer_create(2), SIGEV_THREAD_ID), which counts that thread's processor time, or
-;;;; the clock's, and signals that thread. SB-SPROF's cpu mode has one timer for the process: what another client's code burns is told of
-;;;; this code. Its time mode has a thread that walks all threads, and ends only when that one has woken up; and its stacks lack the callers
-;;;; of assembler routines (GENERIC-+) and of foreign code. The signal is one that the runtime defers where Lisp must not run. While a timer's
-;;;; signal is pending, because it is deferred or because the thread waits for a processor, the kernel merges further expirations into it: a
-;;;; sample weighs one more than the number of these.
+;;;; cpu and time: each profiled thread has a timer of its own (timer_create(2), SIGEV_THREAD_ID),
+;;;; which counts that thread's processor time, or the clock's, and signals that thread. SB-SPROF's
+;;;; cpu mode has one timer for the process: what another client's code burns is told of this code.
+;;;; Its time mode has a thread that walks all threads, and ends only when that one has woken up;
+;;;; and its stacks lack the callers of assembler routines (GENERIC-+) and of foreign code. The
+;;;; signal is one that the runtime defers where Lisp must not run. While a timer's signal is
+;;;; pending, because it is deferred or because the thread waits for a processor, the kernel merges
+;;;; further expirations into it: a sample weighs one more than the number of these.
 ;;;; alloc: SB-SPROF, which the allocator itself calls each time a thread needs new memory.
 
 (in-package :consort)
@@ -14,7 +16,8 @@
 (defconstant +allocation-samples+ 500000 "Samples of allocation that are gathered; what is told is thinned out to what was asked for.")
 
 (defstruct (profile (:constructor make-profile (mode interval limit)))
-  "One run. MODE is :CPU, :TIME or :ALLOC, INTERVAL in seconds, LIMIT in samples; COUNT is the weight of those that came, the lost ones included."
+  "One run. MODE is :CPU, :TIME or :ALLOC, INTERVAL in seconds, LIMIT in samples; COUNT is the
+  weight of those that came, the lost ones included."
   (mode :cpu :type (member :cpu :time :alloc) :read-only t)
   (interval 0.01 :type (real (0)) :read-only t)
   (limit 1000 :type (unsigned-byte 32) :read-only t)
@@ -27,7 +30,8 @@
   (stacks nil))
 
 (defstruct recorder
-  "One thread's samples, newest first: conses of a weight and a simple vector of code and offsets. TIMER is the kernel's, NIL when it is deleted."
+  "One thread's samples, newest first: conses of a weight and a simple vector of code and offsets.
+  TIMER is the kernel's, NIL when it is deleted."
   (samples '() :type list)
   (scratch (make-array (* 2 +stack-depth+) :initial-element nil) :type simple-vector :read-only t)
   (profile nil :type profile :read-only t)
@@ -40,14 +44,15 @@
 ;;; The timers
 
 (defmacro call-foreign (name result &rest arguments)
-  "Call the C function NAME, looked up when it is called, with ARGUMENTS, each (TYPE VALUE). NIL when there is no such function."
+  "Call the C function NAME, looked up when it is called, with ARGUMENTS, each (TYPE VALUE). NIL
+  when there is no such function."
   `(let ((address (find-foreign-symbol-address ,name)))
      (and address
           (sb-alien:alien-funcall (sb-alien:sap-alien (int-sap address) (function ,result ,@(mapcar #'first arguments)))
                                   ,@(mapcar #'second arguments)))))
 
 (defun timers-p ()
-  "Whether threads can have timers of their own here, and their stacks be read."
+  "Returns true if threads can have timers of their own here, and their stacks be read."
   (and #+linux t #-linux nil
        (frames-readable-p)
        (find-foreign-symbol-address "timer_create")
@@ -55,7 +60,8 @@
        t))
 
 (defun make-thread-timer (mode)
-  "A timer of the kernel's that signals this thread, not yet running; NIL when there is none to be had."
+  "A timer of the kernel's that signals this thread, not yet running; NIL when there is none to be
+  had."
   (let ((event (make-array 8 :element-type '(unsigned-byte 64) :initial-element 0)) ; struct sigevent
         (timer (make-array 1 :element-type '(unsigned-byte 64) :initial-element 0)))
     (setf (aref event 1) (logior +sample-signal+ (ash 4 32)) ; sigev_signo, sigev_notify: SIGEV_THREAD_ID
@@ -146,8 +152,8 @@
     (setf *profiling* nil)))
 
 (defun call-profiled (profile function)
-  "Call FUNCTION, which runs the user's code, as what PROFILE is of. Nothing of the profiler runs any more when it is left, however it is: a
-deadline does not interrupt the end."
+  "Call FUNCTION, which runs the user's code, as what PROFILE is of. Nothing of the profiler runs
+  any more when it is left, however it is: a deadline does not interrupt the end."
   (let ((start 0) (bytes 0)
         (sprof (or (eq (profile-mode profile) :alloc) (not (timers-p)))))
     (without-interrupts
@@ -169,10 +175,11 @@ deadline does not interrupt the end."
         (mapc #'stop-recorder (profile-recorders profile))
         (unencapsulate 'sb-thread:make-thread 'consort-profile)))))
 
-;;; What came of it
+;;; The result
 
 (defun sprof-stacks ()
-  "The stacks that SB-SPROF has gathered, each the names of its functions, innermost first; its memory is given back."
+  "The stacks that SB-SPROF has gathered, each the names of its functions, innermost first; its
+  memory is given back."
   (let ((samples sprof-samples)
         (stacks '()))
     (when samples
@@ -193,7 +200,8 @@ deadline does not interrupt the end."
     (t "foreign function")))
 
 (defun gathered-stacks (profile)
-  "Returns conses of a weight and a stack of names, innermost first, one for each sample of PROFILE."
+  "Returns conses of a weight and a stack of names, innermost first, one for each sample of
+  PROFILE."
   (let ((samples (if (profile-recorders profile)
                      (loop for recorder in (profile-recorders profile)
                            nconc (loop for (weight . frames) in (recorder-samples recorder)
@@ -205,8 +213,9 @@ deadline does not interrupt the end."
                                                   names))))))
 
 (defun counted-stacks (profile)
-  "Lists (COUNT NAME ...), outermost first, of the stacks of PROFILE, the most frequent first. The counts add up to no more than its limit: of
-more, every Nth in the order of the stacks is counted, so that all keep their share."
+  "Lists (COUNT NAME ...), outermost first, of the stacks of PROFILE, the most frequent first. The
+  counts add up to no more than its limit: of more, every Nth in the order of the stacks is
+  counted, so that all keep their share."
   (let* ((counts (make-hash-table :test #'equal))
          (samples (loop for (weight . names) in (gathered-stacks profile)
                         when names collect (cons weight (reverse names))))

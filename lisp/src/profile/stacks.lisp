@@ -1,5 +1,6 @@
-;;;; The stack of a thread as a signal found it, as functions' names. The machine's own frames are read, since the debugger's would lose
-;;;; the callers of assembler routines and of foreign code, which have no frame where it looks; and in the time of a sample.
+;;;; The stack of a thread as a signal found it, as functions' names. The machine's own frames are
+;;;; read, since the debugger's would lose the callers of assembler routines and of foreign code,
+;;;; which have no frame where it looks; and in the time of a sample.
 
 (in-package :consort)
 
@@ -9,7 +10,7 @@
 (deftype word-integer () '(unsigned-byte 64))
 
 (defun frames-readable-p ()
-  "Whether this machine's frames are laid out as READ-FRAMES takes them to be."
+  "Returns true if this machine's frames are laid out as READ-FRAMES takes them to be."
   (and (internal-p 'stack-register) (internal-p 'frame-register) (internal-p 'code-from-pc)))
 
 (defun word-at (address)
@@ -24,17 +25,20 @@
          (and code (not (eq code assembler-routines)) code))))
 
 (defun push-frame (code pc frames count)
-  "Note in FRAMES, at COUNT, that PC is in CODE. Code may move later, so its own offset is kept; what is no Lisp code stays where it is."
+  "Note in FRAMES, at COUNT, that PC is in CODE. Code may move later, so its own offset is kept;
+  what is no Lisp code stays where it is."
   (setf (svref frames count) code
         (svref frames (1+ count)) (if code (- pc (the word-integer (sap-integer (code-start code)))) pc)))
 
 (defun plausible-frame-p (pointer above end)
-  "Whether the word POINTER may point to a frame further out than ABOVE on the stack that ends at END."
+  "Returns true if the word POINTER may point to a frame further out than ABOVE on the stack that
+  ends at END."
   (and (> pointer above) (< pointer (- end 16)) (zerop (logand pointer 7))))
 
 (defun behind-call-p (place)
-  "Whether the instruction before PLACE, in Lisp code, calls what is no Lisp function: E8 or FF 15 and four bytes, or FF 14 25 and four. Before a
-call of a Lisp function the frame pointer is set (8B EC); places behind such calls are left over on the stack from frames that are gone."
+  "Returns true if the instruction before PLACE, in Lisp code, calls what is no Lisp function: E8 or
+  FF 15 and four bytes, or FF 14 25 and four. Before a call of a Lisp function the frame pointer is
+  set (8B EC); places behind such calls are left over on the stack from frames that are gone."
   (flet ((octet (before) (ldb (byte 8 0) (word-at (- place before)))))
     (flet ((without-frame-p (length)
              (not (and (= (octet (+ length 2)) #x8B) (= (octet (+ length 1)) #xEC)))))
@@ -43,14 +47,15 @@ call of a Lisp function the frame pointer is set (8B EC); places behind such cal
             ((and (= (octet 7) #xFF) (= (octet 6) #x14) (= (octet 5) #x25)) (without-frame-p 7))))))
 
 (defun calling-place (stack end)
-  "Where Lisp called what is no Lisp function: the address of the first word from STACK on that is a return address in Lisp code; NIL."
+  "Where Lisp called what is no Lisp function: the address of the first word from STACK on that is a
+  return address in Lisp code; NIL."
   (loop for address from stack below (min (- end 8) (+ stack (* 8 +foreign-words+))) by 8
         for place = (word-at address)
         when (and (lisp-code-at place) (behind-call-p place)) return address))
 
 (defun frame-beyond (pointer address end)
-  "The first frame of the chain from POINTER that is beyond ADDRESS; or, where foreign code has used the register for something else, the first
-pair of words beyond it that is one."
+  "The first frame of the chain from POINTER that is beyond ADDRESS; or, where foreign code has used
+  the register for something else, the first pair of words beyond it that is one."
   (loop while (plausible-frame-p pointer (- address (* 8 +foreign-words+)) end)
         when (> pointer address) return (return-from frame-beyond pointer)
         do (let ((next (word-at pointer)))
@@ -60,7 +65,8 @@ pair of words beyond it that is one."
           return at))
 
 (defun read-frames (sap frames)
-  "Write the stack of the thread that a signal found in the context at SAP to FRAMES, innermost first, two elements a frame; how many elements."
+  "Write the stack of the thread that a signal found in the context at SAP to FRAMES, innermost
+  first, two elements a frame; how many elements."
   (let* ((context (signal-context sap))
          (pc (sap-integer (context-pc context)))
          (stack (logandc2 (context-register context stack-register) 7))
@@ -89,7 +95,8 @@ pair of words beyond it that is one."
 ;;; Names
 
 (defun place-name (code offset leaf)
-  "The name of the function that OFFSET of CODE is in; or of what is at the address OFFSET. A caller's place is behind its call."
+  "The name of the function that OFFSET of CODE is in; or of what is at the address OFFSET. A
+  caller's place is behind its call."
   (handler-case
       (cond (code (%debug-function-name (debug-function-at code (if leaf offset (1- offset)))))
             ((assembler-name offset))
@@ -112,7 +119,8 @@ pair of words beyond it that is one."
     (and symbol (eq (symbol-package symbol) (load-time-value (find-package "CONSORT"))))))
 
 (defun names-of-user (names)
-  "NAMES, innermost first, without what is beneath the user's code: ours, and the evaluator's frames that ran the form."
+  "NAMES, innermost first, without what is beneath the user's code: ours, and the evaluator's frames
+  that ran the form."
   (let* ((ours (position-if #'own-name-p names))
          (user (if ours (subseq names 0 ours) names))
          (last (position-if-not (lambda (name) (member name *evaluator-frames*)) user :from-end t)))

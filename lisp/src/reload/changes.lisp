@@ -5,8 +5,9 @@
 (defvar *variances* '() "What of packages is no longer in their definitions, and still there, as SBCL says it.")
 
 (defstruct (change (:constructor make-change (kind name status before after)))
-  "One definition that is not as it was. KIND is a word or two; STATUS is :NEW, :REDEFINED or :REMOVED. BEFORE and AFTER are what stood there: functions, values
-of the compiler's database, class records, methods."
+  "One definition that is not as it was. KIND is a word or two; STATUS is :NEW, :REDEFINED or
+  :REMOVED. BEFORE and AFTER are what stood there: functions, values of the compiler's database,
+  class records, methods."
   kind name status before after)
 
 (defstruct (moved (:constructor make-moved (symbol before after)))
@@ -27,7 +28,8 @@ of the compiler's database, class records, methods."
 (defparameter *info-words*
   '((:function :macro-function "macro") (:function :compiler-macro-function "compiler macro") (:setf :expander "setf expander") (:type :expander "type")
     (:source-location :symbol-macro "symbol macro"))
-  "What in the compiler's database is a definition by itself, and what a person calls it.")
+  "The entries of the compiler's database that are definitions by themselves, with a person's words
+  for them.")
 
 (defun function-word (name function)
   (cond ((typep function 'generic-function) "generic function")
@@ -48,7 +50,8 @@ of the compiler's database, class records, methods."
             (eq (class-record-source before) (class-record-source after)))))
 
 (defun symbol-changes (symbol before after collect)
-  "Call COLLECT with each definition of SYMBOL that differs between two marks, either of which may be NIL."
+  "Call COLLECT with each definition of SYMBOL that differs between two marks, either of which may
+  be NIL."
   (dolist (name (list symbol `(setf ,symbol)))
     (let ((old (function-in before name)) (new (function-in after name)))
       (note-difference (function-word name (or new old)) name old new collect)))
@@ -80,11 +83,12 @@ of the compiler's database, class records, methods."
              (sb-mop:method-specializers method))))
 
 (defun written-method-p (method)
-  "Whether a person wrote METHOD; a class's accessors come and go with it."
+  "Returns true if a person wrote METHOD; a class's accessors come and go with it."
   (not (typep method 'sb-mop:standard-accessor-method)))
 
 (defun generic-changes (function before after collect)
-  "Call COLLECT with each method of FUNCTION that differs, and with FUNCTION itself where it was defined anew."
+  "Call COLLECT with each method of FUNCTION that differs, and with FUNCTION itself where it was
+  defined anew."
   (let ((old (and before (generic-record-methods before))) (new (and after (generic-record-methods after))))
     (when (and before after (not (eq (generic-record-source before) (generic-record-source after))))
       (funcall collect (make-change "generic function" (sb-mop:generic-function-name function) :redefined before after)))
@@ -98,7 +102,8 @@ of the compiler's database, class records, methods."
           (funcall collect (make-change "method" (method-name function method) :removed method nil)))))))
 
 (defun compare-snapshots (before after)
-  "The changes from one snapshot to a later one; the symbols, and the generic functions, with something that was or is there; and the packages, as (OLD . NEW)."
+  "The changes from one snapshot to a later one; the symbols, and the generic functions, with
+  something that was or is there; and the packages, as (OLD . NEW)."
   (let ((changes '()) (moved '()) (regrouped '()) (repackaged (compare-packages (snapshot-packages before) (snapshot-packages after))) (seen (make-hash-table :test #'eq)))
     (flet ((collect (change) (push change changes)))
       (flet ((look (symbol old new)
@@ -125,7 +130,7 @@ of the compiler's database, class records, methods."
     (values (nreverse changes) moved regrouped repackaged)))
 
 (defun same-infos-p (before after)
-  "Whether the compiler knows the same by two marks."
+  "Returns true if the compiler knows the same by two marks."
   (let ((old (and before (mark-infos before))) (new (and after (mark-infos after))))
     (and (= (length old) (length new))
          (every (lambda (info)

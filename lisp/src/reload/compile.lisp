@@ -14,10 +14,12 @@
 (defun fail-reload (kind control &rest arguments)
   (error 'reload-failed :kind kind :message (with-terse-printing () (apply #'format nil control arguments))))
 
-;;; The text, form by form. It is split without reading it: nothing is interned before it is known that all of it can be compiled.
+;;; The text, form by form. It is split without reading it: nothing is interned before it is known
+;;; that all of it can be compiled.
 
 (defun split-forms (text)
-  "The pieces of TEXT, a list of (START . END), each one top-level form with what is before it on no line of its own."
+  "The pieces of TEXT, a list of (START . END), each one top-level form with what is before it on no
+  line of its own."
   (let ((in (make-string-input-stream text)) (pieces '()))
     (handler-case
         (let ((*read-suppress* t))
@@ -36,7 +38,8 @@
   (substitute-if #\Space (lambda (char) (char/= char #\Newline)) text))
 
 (defun file-head (pathname line)
-  "What of the file comes before LINE; as many empty lines when it has not so many, or cannot be read."
+  "Returns the text of the file before LINE; as many empty lines when it has not so many, or cannot
+  be read."
   (let ((offset (and pathname (line-offset pathname line))))
     (if offset
         (with-open-file (in pathname :external-format '(:utf-8 :replacement #\?))
@@ -44,7 +47,7 @@
             (blanks-like (subseq head 0 count))))
         (make-string (1- line) :initial-element #\Newline))))
 
-;;; What the compiler says
+;;; Messages of the compiler
 
 (defvar *complaint* nil "The first thing that the compiler said that makes the compilation fail: a list of condition, line and column.")
 
@@ -61,7 +64,8 @@
        (list (1+ (count #\Newline text :end at)) (- at (or break -1)))))))
 
 (defun place-of-form ()
-  "Line and column, 1-based, in the file being compiled of the top-level form the compiler is at, or NIL."
+  "Line and column, 1-based, in the file being compiled of the top-level form the compiler is at, or
+  NIL."
   (ignore-errors
    (let ((positions (file-info-positions (source-info-file current-source-info))))
      (place-in-file *compile-file-truename* (aref positions (1- (length positions)))))))
@@ -72,7 +76,8 @@
     (setf *complaint* (list* condition (namestring *compile-file-truename*) (place-of-form)))))
 
 (defun note-compiler-error (condition)
-  "The same for what the compiler itself reports as an error: in a macro, a special form, or reading."
+  "The same for what the compiler itself reports as an error: in a macro, a special form, or
+  reading."
   (when (and *compiling* *compile-file-truename* (null *complaint*))
     (setf *complaint* (list* condition (namestring *compile-file-truename*) (place-of-form)))))
 
@@ -81,7 +86,8 @@
 (defvar *load-again* nil "Whether what is being loaded changed a structure.")
 
 (defun call-loading (load)
-  "Call LOAD, which loads one file; twice when that changes a structure: what the file loaded before SBCL took the new layout is of the old one."
+  "Call LOAD, which loads one file; twice when that changes a structure: what the file loaded before
+  SBCL took the new layout is of the old one."
   (let ((*load-again* nil))
     (funcall load)
     (when *load-again*
@@ -98,7 +104,8 @@
   (call-next-method))
 
 (defun settle-reload (condition)
-  "A definition that cannot stand beside the old one takes its place: a structure of another layout, a constant of another value."
+  "A definition that cannot stand beside the old one takes its place: a structure of another layout,
+  a constant of another value."
   (when (or (typep condition 'sb-ext:defconstant-uneql)
             (find "RECKLESSLY-CONTINUE" (compute-restarts condition) :key #'restart-name :test #'string=))
     (let ((restart (find-restart 'continue condition)))
@@ -119,7 +126,8 @@
     (muffle-warning warning)))
 
 (defun call-compiling (function)
-  "Call FUNCTION, which compiles and loads. What is said of redefinitions is not passed on: the report says it."
+  "Call FUNCTION, which compiles and loads. What is said of redefinitions is not passed on: the
+  report says it."
   (let ((*complaint* nil) (*compiling* t))
     (handler-bind ((warning #'muffle-stale)
                    (error #'settle-reload)
@@ -135,7 +143,8 @@
                         :file file :line (first place) :column (second place)))
 
 (defun fail-compilation (file &optional (say "it could not be compiled"))
-  "Signal that what was compiled failed; FILE is where the text came from, if it is not the file that was compiled."
+  "Signal that what was compiled failed; FILE is where the text came from, if it is not the file
+  that was compiled."
   (destructuring-bind (&optional condition compiled line column) *complaint*
     (error 'reload-failed :kind "COMPILATION_ERROR"
                           :message (cond ((typep condition 'condition)
@@ -147,7 +156,8 @@
                           :file (or file compiled) :line line :column column)))
 
 (defun scratch-template ()
-  "Where scratch directories are made, for mkdtemp: where they go with the host, also when this image is killed."
+  "Where scratch directories are made, for mkdtemp: where they go with the host, also when this
+  image is killed."
   (concatenate 'string (or *work-directory* (string-right-trim "/" (sb-ext:native-namestring (uiop:temporary-directory)))) "/consort-XXXXXX"))
 
 (defun call-with-scratch-directory (function)
@@ -167,7 +177,8 @@
       (error () package))))
 
 (defun mark-end (head)
-  "HEAD, blanks, with an atom as its last character: a form begins, for the compiler, where the one before it ends."
+  "HEAD, blanks, with an atom as its last character: a form begins, for the compiler, where the one
+  before it ends."
   (let ((end (1- (length head))))
     (if (minusp end)
         head
@@ -212,8 +223,9 @@
       fasl)))
 
 (defun compile-forms-of-text (text directory package file line)
-  "Compile the forms of TEXT, of which the first stands in FILE, a name or NIL, at LINE; a list of fasls with the package of each. Nothing is loaded, but what
-a form says is to be done at compile time is."
+  "Compile the forms of TEXT, of which the first stands in FILE, a name or NIL, at LINE; a list of
+  fasls with the package of each. Nothing is loaded, but what a form says is to be done at compile
+  time is."
   (let ((before (file-head (and file (sb-ext:parse-native-namestring file)) line)) (number 0) (*missing-variables* '()))
     (prog1 (loop for (start . end) in (split-forms text)
                  for piece = (subseq text start end)

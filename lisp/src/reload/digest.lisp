@@ -1,4 +1,5 @@
-;;;; SHA-256 (FIPS 180-4), by which the host says which content of a file may be loaded. SBCL's contribs have MD5 alone, of which two files are made to agree.
+;;;; SHA-256 (FIPS 180-4), by which the host says which content of a file may be loaded. SBCL's
+;;;; contribs have MD5 alone, of which two files are made to agree.
 
 (in-package :consort)
 
@@ -77,17 +78,18 @@
   "The SHA-256 of what is in the file, NIL when it cannot be read."
   (ignore-errors (with-open-file (in pathname :element-type '(unsigned-byte 8)) (digest-of-octets (stream-octets in)))))
 
-;;; What may be loaded
+;;; Files that may be loaded
 
 (defstruct (allowed (:constructor make-allowed (files within &optional asked)))
-  "The contents that a person was asked about: a table from true names to digests. Files below WITHIN, the workspace, that are not in it are none of them;
-unless ASKED, the second of Unix time of the question, is given: then they are those to which nothing was done since."
+  "The contents that a person was asked about: a table from true names to digests. Files below
+  WITHIN, the workspace, that are not in it are none of them; unless ASKED, the second of Unix time
+  of the question, is given: then they are those to which nothing was done since."
   (files nil :type hash-table) (within "" :type string) (asked nil :type (or null integer)))
 
 (defvar *allowed* nil "What this thread's load or reload may load; NIL: whatever is there.")
 
 (defun allowed-param (params)
-  "What the parameter `allowed` says, or NIL."
+  "Returns the parameter `allowed`, parsed, or NIL."
   (let ((allowed (param params "allowed" 'cons :default nil)))
     (when (object-p allowed)
       (let ((files (make-hash-table :test #'equal)))
@@ -95,8 +97,9 @@ unless ASKED, the second of Unix time of the question, is given: then they are t
         (make-allowed files (param allowed "within" 'string) (param allowed "asked" 'integer :default nil))))))
 
 (defun untouched-since-p (name within second)
-  "Whether nothing was done since SECOND of Unix time to the file NAME below WITHIN, a directory's name with its slash, nor to the directories and links
-between: one that takes the place of another has a new time of change, which only the system sets."
+  "Returns true if nothing was done since SECOND of Unix time to the file NAME below WITHIN, a
+  directory's name with its slash, nor to the directories and links between: one that takes the
+  place of another has a new time of change, which only the system sets."
   (loop for end = (length name) then (position #\/ name :end end :from-end t)
         while (and end (>= end (length within)))
         always (< (sb-posix:stat-ctime (sb-posix:lstat (subseq name 0 end))) second)))
@@ -122,7 +125,8 @@ between: one that takes the place of another has a new time of change, which onl
                             name)))))))
 
 (defun call-allowing (allowed function)
-  "Call FUNCTION, which loads systems, where nothing but ALLOWED may be loaded; NIL: whatever is there."
+  "Call FUNCTION, which loads systems, where nothing but ALLOWED may be loaded; NIL: whatever is
+  there."
   (let ((*allowed* allowed))
     (check-allowed-systems)
     (funcall function)))

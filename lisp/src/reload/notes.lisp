@@ -1,4 +1,4 @@
-;;;; What could not be put back is said.
+;;;; Notes on definitions that could not be put back.
 
 (in-package :consort)
 

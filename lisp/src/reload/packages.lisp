@@ -1,10 +1,12 @@
-;;;; What packages are at one moment, how two moments differ, and how a package is put back.
+;;;; The state of packages at one moment, the difference of two such states, and putting a package
+;;;; back.
 
 (in-package :consort)
 
 (defstruct (package-record (:constructor make-package-record
                                (package name nicknames local-nicknames uses shadowing externals imports own)))
-  "What DEFPACKAGE says of a package; OWN are the symbols that are at home in it, IMPORTS those that are present and are not."
+  "The definition of a package; OWN are the symbols that are at home in it, IMPORTS those that are
+  present and are not."
   package name nicknames local-nicknames uses shadowing externals imports own)
 
 (defun record-package (package)
@@ -20,7 +22,7 @@
                          (package-use-list package) (package-shadowing-symbols package) externals imports own)))
 
 (defun without (list other &optional (test #'eq))
-  "What of LIST is not in OTHER. Either may be long."
+  "Returns the elements of LIST that are not in OTHER. Either may be long."
   (if (equal list other)
       '()
       (let ((table (make-hash-table :test test)))
@@ -30,7 +32,7 @@
 (defparameter *package-parts*
   '((package-record-nicknames equal) (package-record-local-nicknames equal) (package-record-uses eq) (package-record-shadowing eq)
     (package-record-externals eq) (package-record-imports eq))
-  "What makes a package another one than before, and how its parts are compared.")
+  "The parts of a package that are compared, and how.")
 
 (defun package-differs-p (before after)
   (loop for (part test) in *package-parts*
@@ -39,7 +41,8 @@
           thereis (or (without old new test) (without new old test))))
 
 (defun compare-packages (before after)
-  "(OLD . NEW) for each package that differs in two lists of records; either is NIL for one that was not there, or is not there any more."
+  "(OLD . NEW) for each package that differs in two lists of records; either is NIL for one that was
+  not there, or is not there any more."
   (flet ((record-in (package records) (find package records :key #'package-record-package :test #'eq)))
     (append (loop for new in after
                   for old = (record-in (package-record-package new) before)
@@ -66,7 +69,7 @@
     (macrolet ((each ((variable list words) &body body)
                  `(dolist (,variable ,list)
                     (attempting (,words ,variable (package-name package)) ,@body))))
-      ;; What was added goes first, so that it is in nobody's way.
+      ;; Additions are removed first, so that they are in nobody's way.
       (each (symbol (added 'package-record-externals) "~S is still exported from ~A")
         (when (accessible-p symbol package) (unexport symbol package)))
       (each (symbol (added 'package-record-imports) "~S is still imported into ~A")
@@ -94,7 +97,8 @@
         (export symbol package)))))
 
 (defun restore-package (before after)
-  "Have a package export, import, shadow and use what it did, and be called what it was, if it still is what the reload made of it."
+  "Have a package export, import, shadow and use what it did, and be called what it was, if it still
+  is what the reload made of it."
   (cond ((null before)
          (cannot-undo "the package ~A, which was new, stays, with its symbols" (package-record-name after)))
         ((or (null after) (null (package-name (package-record-package before))))

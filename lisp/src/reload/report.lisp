@@ -1,4 +1,4 @@
-;;;; What a reload did, told.
+;;;; The report of a reload.
 
 (in-package :consort)
 
@@ -33,7 +33,7 @@
   (and source (sb-introspect:definition-source-pathname source)))
 
 (defun from-files-p (pathname table cache)
-  "Whether PATHNAME is one of the files in TABLE."
+  "Returns true if PATHNAME is one of the files in TABLE."
   (and pathname
        (let ((name (namestring pathname)))
          (multiple-value-bind (known present) (gethash name cache)
@@ -50,11 +50,12 @@
   (source-pathname (first (ignore-errors (sb-introspect:find-definition-sources-by-name name kind)))))
 
 (defun structure-function-p (mark symbol)
-  "Whether the function SYMBOL is a part of a structure, which comes and goes with it."
+  "Returns true if the function SYMBOL is a part of a structure, which comes and goes with it."
   (info-of mark symbol :function :source-transform))
 
 (defun gone-definitions (before after files)
-  "What came from FILES before they were loaded again, and was not defined by them now, as strings."
+  "Returns the definitions, as strings, that came from FILES before they were loaded again, and not
+  now."
   (let ((table (same-file-table files)) (cache (make-hash-table :test #'equal)) (gone '()))
     (flet ((look (word name old new pathname)
              (when (and old (eq old new) (from-files-p (funcall pathname) table cache))
@@ -92,9 +93,10 @@
 ;;; Callers that the old code lives on in
 
 (defstruct (old-code (:constructor make-old-code ()))
-  "What is not as it was and may live on in code, each a table: the names of functions that were inlined where they were called, of macros, and of
-constants; and the old values of variables and constants, with their names. Only values that no literal makes: which of two equal literals is in code
-is not known."
+  "Changed definitions that may live on in code, each a table: the names of functions that were
+  inlined where they were called, of macros, and of constants; and the old values of variables and
+  constants, with their names. Only values that no literal makes: which of two equal literals is in
+  code is not known."
   (inlined (make-hash-table :test #'equal) :read-only t)
   (macros (make-hash-table :test #'eq) :read-only t)
   (constants (make-hash-table :test #'eq) :read-only t)
@@ -123,7 +125,7 @@ is not known."
           (setf (gethash (first info) (old-code-inlined old)) t))))))
 
 (defun stale-uses (function old)
-  "What FUNCTION has of OLD code in it: strings."
+  "Returns the OLD code in FUNCTION: strings."
   (let ((code (code-of function)) (calls '()) (stale '()))
     (flet ((note (words name)
              (pushnew (format nil "~A ~A" words (definition-name-text name)) stale :test #'string=)))
@@ -147,7 +149,8 @@ is not known."
     stale))
 
 (defun stale-callers (changes moved after)
-  "Functions and methods that were not compiled again though what they inlined, expanded or took the value of was, as strings."
+  "Functions and methods that were not compiled again though what they inlined, expanded or took the
+  value of was, as strings."
   (let ((old (find-old-code changes moved)) (fresh (make-hash-table :test #'eq)) (stale '()))
     (unless (old-code-empty-p old)
       (dolist (change changes)
@@ -172,7 +175,8 @@ is not known."
     stale))
 
 (defun slot-shape (slot)
-  "What of SLOT, one of a class record, tells how instances are laid out. A structure's layout is another one only when it is laid out anew."
+  "Returns the part of SLOT, one of a class record, that determines the layout of instances. A
+  structure's layout is another one only when it is laid out anew."
   (cond ((typep slot 'sb-mop:slot-definition)
          (list (sb-mop:slot-definition-name slot) (sb-mop:slot-definition-allocation slot)))
         ((typep slot '(or null structure-object))
@@ -184,12 +188,14 @@ is not known."
         (mapcar #'slot-shape (class-record-slots record))))
 
 (defun same-shape-p (before after)
-  "Whether the definition of the class itself lays out the same instances; a class that is defined again may get a new layout all the same."
+  "Returns true if the definition of the class itself lays out the same instances; a class that is
+  defined again may get a new layout all the same."
   (handler-case (equal (class-shape before) (class-shape after))
     (error () nil)))
 
 (defun changed-layouts (changes)
-  "Classes and structures whose instances are laid out in another way than before, as strings: those whose own text says so, and their subclasses."
+  "Classes and structures whose instances are laid out in another way than before, as strings: those
+  whose own text says so, and their subclasses."
   (let* ((moved (loop for change in changes
                       for before = (change-before change)
                       for after = (change-after change)

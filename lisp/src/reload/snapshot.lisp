@@ -1,30 +1,33 @@
-;;;; What the image's definitions are at one moment, so that a reload can be told of and taken back: for every symbol of every package that is the
-;;;; user's, what it stands for; and the methods of every generic function. Some tens of milliseconds for a large program.
+;;;; The image's definitions at one moment, so that a reload can be reported and taken back: for
+;;;; every symbol of every package that is the user's, what it stands for; and the methods of every
+;;;; generic function. Some tens of milliseconds for a large program.
 
 (in-package :consort)
 
 (defun system-package-p (package)
-  "Whether PACKAGE came with SBCL, or is ours: its definitions are not looked at, but for methods on its generic functions."
+  "Returns true if PACKAGE came with SBCL, or is ours: its definitions are not looked at, but for
+  methods on its generic functions."
   (let ((name (package-name package)))
     (or (null name)
         (member name '("COMMON-LISP" "KEYWORD" "CONSORT") :test #'string=)
         (some (lambda (prefix) (eql 0 (search prefix name))) '("SB-" "ASDF" "UIOP")))))
 
 (defstruct (mark (:constructor make-mark (infos functions value class)))
-  "What one symbol stands for. INFOS: as INFO-KINDS gives them; FUNCTIONS: (NAME . FUNCTION) for the symbol and its (SETF SYMBOL), macros not among them;
-VALUE: a list of the global value, or NIL; CLASS: a class record."
+  "The definitions of one symbol. INFOS: as INFO-KINDS gives them; FUNCTIONS: (NAME . FUNCTION) for
+  the symbol and its (SETF SYMBOL), macros not among them; VALUE: a list of the global value, or
+  NIL; CLASS: a class record."
   (infos '() :type list)
   (functions '() :type list)
   (value '() :type list)
   (class nil))
 
 (defstruct (class-record (:constructor make-class-record (class layout slots supers initargs source documentation &optional report)))
-  "What defines a class; SLOTS are its direct slot definitions, of a condition what SBCL has of them, of a structure its description as the only one. REPORT is
-a condition's."
+  "The definition of a class; SLOTS are its direct slot definitions, of a condition what SBCL has of
+  them, of a structure its description as the only one. REPORT is a condition's."
   class layout slots supers initargs source documentation report)
 
 (defstruct (generic-record (:constructor make-generic-record (methods lambda-list source initial documentation)))
-  "What defines a generic function."
+  "The definition of a generic function."
   methods lambda-list source initial documentation)
 
 (defstruct (snapshot (:constructor make-snapshot ()))
@@ -64,7 +67,7 @@ a condition's."
        (fdefinition name)))
 
 (defun take-mark (symbol)
-  "What SYMBOL stands for, NIL when it is nothing but a name."
+  "Returns the definitions of SYMBOL; NIL when it is nothing but a name."
   (let ((infos (info-kinds symbol))
         (function (global-function symbol))
         (setf (global-function `(setf ,symbol)))
@@ -125,7 +128,8 @@ a condition's."
 (defvar *old-methods* '() "The generic functions that were defined again meanwhile, each with the methods that stood in its DEFGENERIC: (FUNCTION . METHODS).")
 
 (defun drop-old-methods ()
-  "Remove the methods that no longer stand in the DEFGENERIC they came from, and that nothing has taken the place of."
+  "Remove the methods that no longer stand in the DEFGENERIC they came from, and that nothing has
+  taken the place of."
   (loop for (function . methods) in *old-methods*
         do (dolist (method methods)
              (when (member method (sb-mop:generic-function-methods function) :test #'eq)
@@ -153,7 +157,8 @@ a condition's."
                (drop-accessor name class (list (find-class t) class))))))
 
 (defun call-replacing-in-place (function)
-  "Call FUNCTION, which may define methods, generic functions and classes again. When it does not return, what it left is to be taken back by another call."
+  "Call FUNCTION, which may define methods, generic functions and classes again. When it does not
+  return, what it left is to be taken back by another call."
   (let ((*methods-in-place* t) (*old-accessors* '()) (*old-methods* '()))
     (multiple-value-prog1 (funcall function)
       (drop-old-accessors)

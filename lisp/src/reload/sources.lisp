@@ -1,9 +1,10 @@
-;;;; Which files a package comes from, in the order in which their systems load them.
+;;;; The files that a package comes from, in the order in which their systems load them.
 
 (in-package :consort)
 
 (defun package-files (packages snapshot)
-  "The names of the files in which what the symbols of PACKAGES stand for is defined, and the packages themselves."
+  "The names of the files in which what the symbols of PACKAGES stand for is defined, and the
+  packages themselves."
   (let ((files (make-hash-table :test #'equal)) (seen (make-hash-table :test #'equal)))
     (flet ((note (pathname)
              (when pathname
@@ -40,7 +41,8 @@
     (reverse found)))
 
 (defun system-file-pairs (system other-systems)
-  "(NAME . COMPONENT) for the Lisp files of SYSTEM, with OTHER-SYSTEMS also of those it depends on, in the order of a load."
+  "(NAME . COMPONENT) for the Lisp files of SYSTEM, with OTHER-SYSTEMS also of those it depends on,
+  in the order of a load."
   (loop for component in (ignore-errors (asdf:required-components system :other-systems other-systems :component-type 'asdf:cl-source-file))
         for true = (ignore-errors (probe-file (asdf:component-pathname component)))
         when true collect (cons (namestring true) component)))
@@ -52,8 +54,9 @@
         ((eq (first dependency) :feature) (dependency-name (third dependency)))))
 
 (defun known-system-files (system)
-  "The names of the files of SYSTEM, a name, and of all that it depends on, and of those that define them, as far as ASDF knows them now: none is looked for,
-and no .asd is read, which would run what is in it."
+  "The names of the files of SYSTEM, a name, and of all that it depends on, and of those that define
+  them, as far as ASDF knows them now: none is looked for, and no .asd is read, which would run
+  what is in it."
   (let ((seen '()) (files '()))
     (labels ((note (pathname)
                (let ((true (and pathname (ignore-errors (probe-file pathname)))))
@@ -74,14 +77,15 @@ and no .asd is read, which would run what is in it."
     (reverse files)))
 
 (defun definition-changed-p (system)
-  "Whether the file that defines SYSTEM may be newer than its definition."
+  "Returns true if the file that defines SYSTEM may be newer than its definition."
   (let ((read (ignore-errors (asdf/action:component-operation-time (asdf:make-operation 'asdf:define-op) system)))
         (written (ignore-errors (file-write-date (asdf:system-source-file system)))))
     (and (realp read) written (> written read))))
 
 (defun nothing-to-load-p (system asd-files)
-  "Whether loading the system called SYSTEM and its test systems loads nothing, as far as ASDF knows them now: they are loaded, and no file of theirs, nor
-of the systems that they depend on, may be newer. None is looked for, and no .asd is read."
+  "Returns true if loading the system called SYSTEM and its test systems loads nothing, as far as
+  ASDF knows them now: they are loaded, and no file of theirs, nor of the systems that they depend
+  on, may be newer. None is looked for, and no .asd is read."
   (let* ((loaded (asdf:already-loaded-systems))
          (tests (or (declared-test-systems (asdf:registered-system system))
                     (remove-if-not (lambda (name)
@@ -108,7 +112,8 @@ of the systems that they depend on, may be newer. None is looked for, and no .as
             always (and (loaded-p name) (settled-p name))))))
 
 (defun in-load-order (files)
-  "FILES, names, as (NAME . COMPONENT): in the order in which the systems they belong to load them, then those that belong to none, as (NAME . NIL)."
+  "FILES, names, as (NAME . COMPONENT): in the order in which the systems they belong to load them,
+  then those that belong to none, as (NAME . NIL)."
   (let ((wanted (make-hash-table :test #'equal)) (ordered '()))
     (dolist (file files) (setf (gethash file wanted) t))
     (dolist (name (asdf:already-loaded-systems))
@@ -139,7 +144,8 @@ of the systems that they depend on, may be newer. None is looked for, and no .as
         (call-loading (lambda () (load fasl))))))
 
 (defun reload-files (id pairs)
-  "Compile and load the files of PAIRS, as IN-LOAD-ORDER gives them, one after another; progress is told for request ID."
+  "Compile and load the files of PAIRS, as IN-LOAD-ORDER gives them, one after another; progress is
+  told for request ID."
   (call-with-scratch-directory
    (lambda (directory)
      (loop with total = (length pairs)

@@ -3,7 +3,8 @@
 (in-package :consort)
 
 (defstruct (reload (:constructor make-reload (what moved regrouped repackaged times)))
-  "What one reload changed, so that it can be taken back. TIMES: what ASDF remembered of when it did what."
+  "The changes of one reload, so that it can be taken back. TIMES: what ASDF remembered of when it
+  did what."
   (what "" :type string) moved regrouped repackaged times)
 
 (define-global *reloads* '() "The reloads that can be taken back, the last first.")
@@ -12,7 +13,7 @@
 ;;; The compiler's database
 
 (defparameter *class-infos* '((:type :kind) (:type :source-location) (:type :documentation))
-  "What belongs to a class where there is one.")
+  "The entries that belong to a class where there is one.")
 
 (defun restorable-info-p (info class-p)
   (not (and class-p (find-if (lambda (pair) (and (eq (first pair) (third info)) (eq (second pair) (fourth info)))) *class-infos*))))
@@ -33,7 +34,8 @@
 ;;; Functions, macros, variables
 
 (defun restore-function (name before after)
-  "Have NAME name the function BEFORE again (NIL: none), if it still names AFTER. One store: a caller never finds nothing."
+  "Have NAME name the function BEFORE again (NIL: none), if it still names AFTER. One store: a
+  caller never finds nothing."
   (let ((now (global-function name)))
     (cond ((eq before after) t)
           ((not (eq now after))
@@ -52,7 +54,8 @@
         (t (fmakunbound symbol) t)))
 
 (defun restore-symbol (moved kept)
-  "Put back what a symbol stood for, but for its class. KEPT: names of functions that belong to structures that stay as they are."
+  "Put back what a symbol stood for, but for its class. KEPT: names of functions that belong to
+  structures that stay as they are."
   (let* ((symbol (moved-symbol moved)) (before (moved-before moved)) (after (moved-after moved))
          (class-p (or (and before (mark-class before)) (and after (mark-class after))))
          (old-macro (info-of before symbol :function :macro-function)))
@@ -71,7 +74,7 @@
                (restore-variable symbol before after)))))))
 
 (defun constant-p (before after symbol)
-  "Whether SYMBOL was a constant by both marks."
+  "Returns true if SYMBOL was a constant by both marks."
   (and (info-of before symbol :source-location :constant) (info-of after symbol :source-location :constant) t))
 
 (defun restore-constant (symbol before after)
@@ -88,7 +91,7 @@
 ;;; Structures: how large they are and where their slots lie is compiled into what uses them.
 
 (defun structure-changed-p (moved)
-  "Whether a structure, or what belongs to one, whose layout changed."
+  "Returns true for a structure, or a definition that belongs to one, whose layout changed."
   (let ((before (moved-before moved)) (after (moved-after moved)))
     (and before after (mark-class before) (mark-class after)
          (typep (class-record-class (mark-class after)) 'structure-class)
@@ -97,7 +100,7 @@
 ;;; Classes
 
 (defun slot-initargs (slot)
-  "What DEFCLASS would say of a direct SLOT definition."
+  "Returns a direct SLOT definition as DEFCLASS would have it."
   (append (list :name (sb-mop:slot-definition-name slot)
                 :initargs (sb-mop:slot-definition-initargs slot)
                 :readers (sb-mop:slot-definition-readers slot)
@@ -121,7 +124,8 @@
               (push method *own-methods*))))))))
 
 (defun restore-structure (symbol before)
-  "Put back what SBCL has of a structure, whose layout is as it was: what its slots are initialized with where it is included, where it was defined."
+  "Put back what SBCL has of a structure, whose layout is as it was: what its slots are initialized
+  with where it is included, where it was defined."
   (setf (layout-description (class-record-layout before)) (first (class-record-slots before)))
   (let ((classoid (find-classoid symbol nil)))
     (when (and classoid (slot-exists-p classoid classoid-source))
@@ -162,7 +166,8 @@
 ;;; Generic functions
 
 (defun restore-generic (regrouped)
-  "Give a generic function its methods and its description back. Methods that came since, by other means, stay."
+  "Give a generic function its methods and its description back. Methods that came since, by other
+  means, stay."
   (let* ((function (regrouped-function regrouped)) (before (regrouped-before regrouped)) (after (regrouped-after regrouped)))
     (when before
       (attempting ("the generic function ~S could not be put back" (sb-mop:generic-function-name function))
@@ -215,10 +220,11 @@
   (let ((reloads (cons reload *reloads*)))
     (setf *reloads* (if (> (length reloads) +reloads-kept+) (subseq reloads 0 +reloads-kept+) reloads))))
 
-;;; What ASDF remembers: after a reload is taken back, the next load is to notice that the sources are newer.
+;;; ASDF's records: after a reload is taken back, the next load is to notice that the sources are
+;;; newer.
 
 (defun operation-times ()
-  "What ASDF remembers of every component, (COMPONENT TABLE . ALIST) for each."
+  "Returns ASDF's records of every component, (COMPONENT TABLE . ALIST) for each."
   (let ((times (find-symbol "COMPONENT-OPERATION-TIMES" "ASDF/COMPONENT")) (result '()))
     (when times
       (labels ((look (component)
@@ -233,7 +239,8 @@
     result))
 
 (defun times-without (files times)
-  "TIMES, but as if FILES, names, had never been loaded: times are whole seconds, and a file may be newer by less."
+  "TIMES, but as if FILES, names, had never been loaded: times are whole seconds, and a file may be
+  newer by less."
   (let ((table (same-file-table files)))
     (loop for (component times . alist) in times
           for true = (and (typep component 'asdf:cl-source-file) (ignore-errors (probe-file (asdf:component-pathname component))))

@@ -29,12 +29,12 @@
 (define-internal file-info-pathname :function "checking" ("SB-C" "FILE-INFO-PATHNAME"))
 (define-internal current-source-info :variable "checking" ("SB-C" "*SOURCE-INFO*"))
 
-;; What the compiler says and where it is.
+;; The compiler's message and its place.
 (define-internal find-error-context :function "exact positions" ("SB-C" "FIND-ERROR-CONTEXT"))
 (define-internal error-context-form :function "exact positions" ("SB-C" "COMPILER-ERROR-CONTEXT-ORIGINAL-FORM"))
 (define-internal error-context-path :function "exact positions" ("SB-C" "COMPILER-ERROR-CONTEXT-ORIGINAL-SOURCE-PATH"))
 
-;; What kind of condition it is, for its code.
+;; The kind of condition, for its code.
 (define-internal type-warning-type :symbol "codes of findings" ("SB-INT" "TYPE-WARNING") ("SB-KERNEL" "TYPE-WARNING"))
 (define-internal type-style-warning-type :symbol "codes of findings" ("SB-INT" "TYPE-STYLE-WARNING") ("SB-KERNEL" "TYPE-STYLE-WARNING"))
 (define-internal constant-modified-type :symbol "codes of findings" ("SB-INT" "CONSTANT-MODIFIED"))
@@ -51,7 +51,8 @@
   ("SB-KERNEL" "SIMPLE-FILE-ERROR-MESSAGE") ("SB-INT" "SIMPLE-FILE-ERROR-MESSAGE") ("SB-IMPL" "SIMPLE-FILE-ERROR-MESSAGE"))
 (define-internal control-string :function "codes of findings" ("SB-FORMAT" "FMT-CONTROL-STRING")) ; of a control that is no string
 (defun typep-internal (object name)
-  "Whether OBJECT is of the type that DEFINE-INTERNAL called NAME; not where this SBCL has none."
+  "Returns true if OBJECT is of the type that DEFINE-INTERNAL called NAME; not where this SBCL has
+  none."
   (and (internal-p name) (typep object (get name 'internal))))
 
 (define-internal find-source-root :function "exact positions" ("SB-C" "FIND-SOURCE-ROOT"))
@@ -64,7 +65,7 @@
 (define-internal undefined-warning-name :function "undefined names" ("SB-C" "UNDEFINED-WARNING-NAME"))
 (define-internal undefined-warning-kind :function "undefined names" ("SB-C" "UNDEFINED-WARNING-KIND"))
 
-;; What an earlier load of the same file left behind.
+;; Marks that an earlier load of the same file left behind.
 (define-internal redefinition-warning-type :symbol "checking" ("SB-KERNEL" "REDEFINITION-WARNING"))
 (define-internal redefinition-name :function "checking" ("SB-KERNEL" "REDEFINITION-WARNING-NAME"))
 (define-internal duplicate-definition-type :symbol "checking" ("SB-INT" "DUPLICATE-DEFINITION") ("SB-KERNEL" "DUPLICATE-DEFINITION"))
@@ -80,8 +81,8 @@
 (define-internal clear-info :macro "checking a text that is loaded" ("SB-INT" "CLEAR-INFO"))
 
 (defun forget-function-type (name)
-  "Make the compiler forget what it took from the definition of the function NAME: it knows of none now. What was proclaimed stays, and
-calling it goes on as before."
+  "Make the compiler forget what it took from the definition of the function NAME: it knows of none
+  now. What was proclaimed stays, and calling it goes on as before."
   (when (member (info :function :where-from name) '(:defined :defined-method))
     (unless (info :function :source-transform name) ; of a structure
       (setf (info :function :type name) (specifier-type 'function)) ; without one it looks at the function itself
@@ -90,7 +91,8 @@ calling it goes on as before."
 
 (define-internal print-condition-references :variable "clean messages" ("SB-INT" "*PRINT-CONDITION-REFERENCES*"))
 
-;; Every use of an undefined function, from the compiler's own graph of the code: it tells only of the first.
+;; Every use of an undefined function, from the compiler's own graph of the code: it tells only of
+;; the first.
 (define-internal compile-toplevel-name :symbol "every use of an undefined function" ("SB-C" "COMPILE-TOPLEVEL"))
 (define-internal compile-toplevel-lambdas-name :symbol "exact positions in top-level calls" ("SB-C" "COMPILE-TOPLEVEL-LAMBDAS"))
 (define-internal ir1-namespace :symbol "every use of an undefined function" ("SB-C" "*IR1-NAMESPACE*"))
@@ -107,14 +109,14 @@ calling it goes on as before."
 (define-internal keyword-name :function "unknown keywords in calls of generic functions" ("SB-KERNEL" "KEY-INFO-NAME"))
 
 (defun unknown-keyword-p (name keyword)
-  "Whether the generic function NAME, with the methods that it has, takes no KEYWORD."
+  "Returns true if the generic function NAME, with the methods that it has, takes no KEYWORD."
   (let ((type (generic-function-type name)))
     (and (function-type-p type)
          (not (type-allows-keys-p type))
          (not (find keyword (type-keywords type) :key #'keyword-name)))))
 
 (defun undefined-warnings ()
-  "What the compiler has met in this compilation unit and found undefined."
+  "Returns the names that the compiler has met in this compilation unit and found undefined."
   (and (boundp undefined-warnings-name) (symbol-value undefined-warnings-name)))
 
 (defun forget-undefined-warnings ()
@@ -123,11 +125,12 @@ calling it goes on as before."
     (setf (symbol-value undefined-warnings-name) '())))
 
 (defun paths-of-references (function-name)
-  "The source path, innermost first, of every place in the code being compiled now that refers to the global FUNCTION-NAME."
+  "The source path, innermost first, of every place in the code being compiled now that refers to
+  the global FUNCTION-NAME."
   (let ((leaf (and (boundp ir1-namespace) (gethash function-name (free-functions (symbol-value ir1-namespace))))))
     (and leaf (mapcar (lambda (node) (original-source-path (node-source-path node))) (leaf-references leaf)))))
 
-;; Whether code asks for speed above all, by the policy in force where the compiler is.
+;; True if code asks for speed above all, by the policy in force where the compiler is.
 (define-internal policy-quality :function "notes where code asks for speed" ("SB-C" "POLICY-QUALITY"))
 (define-internal lexenv-policy :function "notes where code asks for speed" ("SB-C" "LEXENV-POLICY"))
 (define-internal node-lexenv :function "notes where code asks for speed" ("SB-C" "NODE-LEXENV"))
@@ -136,7 +139,7 @@ calling it goes on as before."
 (define-internal error-context :symbol "notes where code asks for speed" ("SB-C" "*COMPILER-ERROR-CONTEXT*"))
 
 (defun speed-wanted-p ()
-  "Whether the code that the compiler is at is to be faster rather than anything else."
+  "Returns true if the code that the compiler is at is to be faster rather than anything else."
   (let* ((context (symbol-value error-context))
          (lexenv (cond ((typep context 'node-type) (node-lexenv context))
                        ((boundp lexenv-name) (symbol-value lexenv-name))))

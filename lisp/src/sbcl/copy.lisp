@@ -23,7 +23,8 @@
 (define-internal sap-integer :macro "confining a copy" ("SB-SYS" "SAP-INT"))
 
 (defun defer-collection (octets)
-  "Have the next collection wait until OCTETS more are allocated, where this runtime lets itself be told (gencgc.c: set after each collection)."
+  "Have the next collection wait until OCTETS more are allocated, where this runtime lets itself be
+  told (gencgc.c: set after each collection)."
   (let ((address (foreign-address "auto_gc_trigger")))
     (when (and address (internal-p 'dynamic-usage))
       (setf (sb-sys:sap-ref-64 (sb-sys:int-sap address) 0) (+ (dynamic-usage) octets)))))

@@ -26,7 +26,7 @@
 (define-internal restart-interactive-function :function "telling which restarts ask for values" ("SB-KERNEL" "RESTART-INTERACTIVE-FUNCTION"))
 
 (defun can-stop-p ()
-  "Whether this SBCL has what stopping with the stack alive takes."
+  "Returns true if this SBCL has what stopping with the stack alive takes."
   (every #'internal-p '(top-frame frame-below %frame-debug-function %debug-function-name thread-interruptions with-interruptions-locked deadline)))
 
 (defun frame-name (frame)
@@ -34,7 +34,8 @@
   (%debug-function-name (%frame-debug-function frame)))
 
 (defun frame-unwindable-p (frame)
-  "Whether FRAME can be unwound to. SBCL does not refuse where it cannot: the process meets a memory fault."
+  "Returns true if FRAME can be unwound to. SBCL does not refuse where it cannot: the process meets
+  a memory fault."
   (and (internal-p '%frame-unwindable-p) (internal-p '%unwind-to-frame)
        (handler-case (and (%frame-unwindable-p frame) t)
          (serious-condition () nil))))
@@ -46,15 +47,17 @@
   (%unwind-to-frame frame function))
 
 (defun frame-call (frame)
-  "The name of the function of FRAME, its arguments as they are now, and whether every one of them is known."
+  "The name of the function of FRAME, its arguments as they are now, and whether every one of them
+  is known."
   (multiple-value-bind (name arguments) (%frame-call frame)
     (values name arguments
             (and (listp arguments)
                  (notany (lambda (argument) (and (internal-p 'unprintable-object-p) (unprintable-object-p argument))) arguments)))))
 
 (defun frame-variables (frame)
-  "The variables of FRAME, as (SYMBOL KEPT VALUE); KEPT is NIL where the compiler did not keep the value, NIL for all without the facts. Second
-value: whether there are such facts. Only reads the stack, so any thread may call this while the frame's thread does not leave it."
+  "The variables of FRAME, as (SYMBOL KEPT VALUE); KEPT is NIL where the compiler did not keep the
+  value, NIL for all without the facts. Second value: whether there are such facts. Only reads the
+  stack, so any thread may call this while the frame's thread does not leave it."
   (handler-case
       (let ((location (frame-location frame)))
         (values (loop for variable across (debug-function-variables (%frame-debug-function frame))
@@ -64,11 +67,13 @@ value: whether there are such facts. Only reads the stack, so any thread may cal
     (serious-condition () (values '() nil)))) ; NO-DEBUG-VARS
 
 (defun eval-in-frame (form frame)
-  "Evaluate FORM where the variables of FRAME are visible. Only the frame's own thread may call this."
+  "Evaluate FORM where the variables of FRAME are visible. Only the frame's own thread may call
+  this."
   (funcall (preprocess-for-eval form (frame-location frame)) frame))
 
 (defun frame-form-number (frame)
-  "The number of the form that FRAME is at, among the forms within its top-level form; NIL when it is not known."
+  "The number of the form that FRAME is at, among the forms within its top-level form; NIL when it
+  is not known."
   (handler-case (location-form-number (frame-location frame))
     (serious-condition () nil)))
 
@@ -84,7 +89,8 @@ value: whether there are such facts. Only reads the stack, so any thread may cal
     (serious-condition () nil)))
 
 (defun form-path (form number)
-  "The path to the subform NUMBER of FORM, as the compiler counts them: a list of positions. :NONE when there is no such subform."
+  "The path to the subform NUMBER of FORM, as the compiler counts them: a list of positions. :NONE
+  when there is no such subform."
   (let ((translations (form-translations form 0)))
     (if (< -1 number (length translations))
         (rest (reverse (cdr (svref translations number)))) ; the first is of the top-level form
@@ -102,14 +108,15 @@ value: whether there are such facts. Only reads the stack, so any thread may cal
     (with-interruptions-locked (thread) (shiftf (thread-interruptions thread) '()))))
 
 (defun give-interruptions (interruptions &aux (thread sb-thread:*current-thread*))
-  "Put INTERRUPTIONS back, before those that came meanwhile. The signal is sent again: to set the runtime's own flag ends the process."
+  "Put INTERRUPTIONS back, before those that came meanwhile. The signal is sent again: to set the
+  runtime's own flag ends the process."
   (when interruptions
     (with-interruptions-locked (thread)
       (setf (thread-interruptions thread) (append interruptions (thread-interruptions thread))))
     (sb-alien:alien-funcall (sb-alien:extern-alien "raise" (function sb-alien:int sb-alien:int)) sb-unix:sigurg)))
 
 (defun collecting-off-p ()
-  "Whether this thread keeps the collector off: the world would wait for it."
+  "Returns true if this thread keeps the collector off: the world would wait for it."
   (and (internal-p 'collector-off) (symbol-value collector-off) t))
 
 (defun free-lock (mutex)
@@ -127,7 +134,8 @@ value: whether there are such facts. Only reads the stack, so any thread may cal
   (process-optimize '(optimize (debug 2)) (symbol-value policy-name)))
 
 (defun policy-of-both (after during before)
-  "The policy AFTER a form that began with DURING, which stood for BEFORE: what the form changed is changed, DEBUG is else as before."
+  "The policy AFTER a form that began with DURING, which stood for BEFORE: what the form changed is
+  changed, DEBUG is else as before."
   (flet ((debug-of (policy) (second (assoc 'debug (policy-qualities policy)))))
     (if (eql (debug-of after) (debug-of during))
         (process-optimize `(optimize (debug ,(debug-of before))) after)
@@ -151,8 +159,9 @@ value: whether there are such facts. Only reads the stack, so any thread may cal
 (define-internal unbound-marker-p :function "inspecting instances" ("SB-INT" "UNBOUND-MARKER-P"))
 
 (defun obsolete-p (object)
-  "Whether OBJECT is an instance of a class that was redefined since. To be asked before anything else: even TYPEP updates such an instance, which
-runs the user's UPDATE-INSTANCE-FOR-REDEFINED-CLASS with the compiler's lock held."
+  "Returns true if OBJECT is an instance of a class that was redefined since. To be asked before
+  anything else: even TYPEP updates such an instance, which runs the user's
+  UPDATE-INSTANCE-FOR-REDEFINED-CLASS with the compiler's lock held."
   (and (internal-p 'instance-p) (internal-p 'layout-of) (internal-p 'layout-invalid)
        (instance-p object)
        (layout-invalid (layout-of object))

@@ -1,4 +1,5 @@
-;;;; SBCL's internals that probes stand on (debug/probes.lisp): variables in scope, frame pointers, constants of code, functions replaced.
+;;;; SBCL's internals that probes stand on (debug/probes.lisp): variables in scope, frame pointers,
+;;;; constants of code, functions replaced.
 
 (in-package :consort)
 
@@ -12,18 +13,20 @@
 (define-internal address-at :macro "steps" ("SB-SYS" "SAP-REF-SAP"))
 
 (defun can-probe-p ()
-  "Whether this SBCL has what breakpoints and steps take."
+  "Returns true if this SBCL has what breakpoints and steps take."
   (every #'internal-p '(lexenv-variables lambda-variable named-lambda-name current-frame-pointer integer-of-address address-at)))
 
 (defmacro caller-frame-pointer ()
-  "The frame pointer of who called the function that this stands in. The stack grows downwards: a caller's is the greater."
+  "The frame pointer of who called the function that this stands in. The stack grows downwards: a
+  caller's is the greater."
   `(integer-of-address (address-at (current-frame-pointer) 0)))
 
 (defun sbcl-package-p (package)
   (eql 0 (search "SB-" (package-name package))))
 
 (defun variables-in-scope (environment)
-  "The names of the lexical variables in ENVIRONMENT that a person may have written, innermost first."
+  "The names of the lexical variables in ENVIRONMENT that a person may have written, innermost
+  first."
   (let ((names '()))
     (flet ((note (name)
              (when (and (symbolp name) (symbol-package name) (not (sbcl-package-p (symbol-package name))))

@@ -1,5 +1,5 @@
-;;;; SBCL's internals that hot reload stands on (reload/): what a name stands for in the compiler's database, what code was made from, and methods
-;;;; replaced in one store.
+;;;; SBCL's internals that hot reload stands on (reload/): what a name stands for in the compiler's
+;;;; database, what code was made from, and methods replaced in one store.
 
 (in-package :consort)
 
@@ -16,8 +16,10 @@
 (define-internal remove-slot-accessors :symbol "replacing accessors that other threads call" ("SB-PCL" "REMOVE-SLOT-ACCESSORS"))
 
 (defun put-method-in-place (generic-function new old)
-  "Have NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. What is decided by the old list of methods goes on to be called until
-SBCL's own method of ADD-METHOD, which is to be called next, has it decided anew; by itself that removes OLD first, and a caller in between finds no method."
+  "Have NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. What is decided by
+  the old list of methods goes on to be called until SBCL's own method of ADD-METHOD, which is to
+  be called next, has it decided anew; by itself that removes OLD first, and a caller in between
+  finds no method."
   (without-interrupts
     (sb-thread:with-recursive-lock ((generic-function-lock generic-function))
       (funcall (fdefinition `(setf ,set-methods))
@@ -32,8 +34,8 @@ SBCL's own method of ADD-METHOD, which is to be called next, has it decided anew
 (define-internal load-defgeneric-name :symbol "replacing generic functions that other threads call" ("SB-PCL" "LOAD-DEFGENERIC"))
 
 (defun parameters-shape (lambda-list)
-  "What must agree in the lambda lists of a generic function and its methods (CLHS 7.6.4): how many parameters are required and optional, and whether there
-are others."
+  "Returns the parts that must agree in the lambda lists of a generic function and its methods (CLHS
+  7.6.4): how many parameters are required and optional, and whether there are others."
   (let* ((rest (member-if (lambda (parameter) (member parameter lambda-list-keywords)) lambda-list))
          (required (ldiff lambda-list rest))
          (optional (and (eq (first rest) '&optional)
@@ -49,8 +51,9 @@ are others."
     (check-method-arguments generic-function (generic-arguments generic-function) method)))
 
 (defun defer-removed-methods (wanted-p note)
-  "From now on, where WANTED-P returns true, a DEFGENERIC that is loaded again keeps the methods that stood in it before until it has its new ones: NOTE is
-called with the generic function and those methods."
+  "From now on, where WANTED-P returns true, a DEFGENERIC that is loaded again keeps the methods
+  that stood in it before until it has its new ones: NOTE is called with the generic function and
+  those methods."
   (when (and (internal-p 'load-defgeneric-name) (internal-p 'initial-methods-slot))
     (encapsulate load-defgeneric-name 'consort
                  (lambda (function name lambda-list &rest more)
@@ -64,7 +67,8 @@ called with the generic function and those methods."
                    (apply function name lambda-list more)))))
 
 (defun observe-compiler-errors (observe)
-  "From now on OBSERVE is called with each error that the compiler reports, a condition or a string, where it reports it."
+  "From now on OBSERVE is called with each error that the compiler reports, a condition or a string,
+  where it reports it."
   (when (internal-p 'print-compiler-message-name)
     (encapsulate print-compiler-message-name 'consort-reload
                  (lambda (function stream control arguments &rest more)
@@ -75,10 +79,12 @@ called with the generic function and those methods."
 (define-global *replace-in-place-p* (constantly nil) "Called to know whether a method that this thread adds takes the place of another in one store.")
 
 (defun replace-methods-in-place (wanted-p)
-  "From now on, where WANTED-P returns true, a method that takes the place of another does so at no moment when there is neither."
+  "From now on, where WANTED-P returns true, a method that takes the place of another does so at no
+  moment when there is neither."
   (setf *replace-in-place-p* wanted-p))
 
-;;; A method and not an encapsulation of REAL-ADD-METHOD: that function itself is the function of ADD-METHOD's one method (pcl/boot.lisp,
+;;; A method and not an encapsulation of REAL-ADD-METHOD: that function itself is the function of
+;;; ADD-METHOD's one method (pcl/boot.lisp,
 ;;; *!GENERIC-FUNCTION-FIXUPS*), so nothing calls it by its name.
 (defmethod add-method :around ((generic-function standard-generic-function) (method standard-method))
   (when (and (funcall *replace-in-place-p*) (null (sb-mop:method-generic-function method))
@@ -90,8 +96,8 @@ called with the generic function and those methods."
   (call-next-method))
 
 (defun defer-removed-accessors (wanted-p note)
-  "From now on, where WANTED-P returns true, a class that is defined again keeps its old accessors until it has its new ones: NOTE is called with the class
-and its old slots."
+  "From now on, where WANTED-P returns true, a class that is defined again keeps its old accessors
+  until it has its new ones: NOTE is called with the class and its old slots."
   (when (internal-p 'remove-slot-accessors)
     (encapsulate remove-slot-accessors 'consort
                  (lambda (function class slots)
@@ -100,8 +106,9 @@ and its old slots."
                        (funcall function class slots))))))
 
 (defun info-kinds (name)
-  "What the compiler's database has on the symbol NAME and on names made from it: a list of (NAME NUMBER CATEGORY KIND VALUE), without what is no part of a
-definition: the function itself, how often it was called, what is assumed of it."
+  "Returns the entries of the compiler's database on the symbol NAME and on names made from it: a
+  list of (NAME NUMBER CATEGORY KIND VALUE), without what is no part of a definition: the function
+  itself, how often it was called, what is assumed of it."
   (let ((result '()))
     (call-with-each-info (lambda (name number value)
                            (let ((meta (svref *info-types* number)))
@@ -118,7 +125,8 @@ definition: the function itself, how often it was called, what is assumed of it.
 (define-internal context-file-position :function "where a reload's undefined variables are" ("SB-C" "COMPILER-ERROR-CONTEXT-FILE-POSITION"))
 
 (defun undefined-variable-use ()
-  "Of the variables that this compilation unit uses and nobody defined, the first: its name, and the file and the offset of a form that uses it, if known."
+  "Returns the first of the variables that this compilation unit uses and nobody defined: its name,
+  and the file and the offset of a form that uses it, if known."
   (let ((warning (find :variable (undefined-warnings) :key #'undefined-warning-kind :from-end t)))
     (when warning
       (let ((context (first (ignore-errors (undefined-warning-contexts warning)))))
@@ -131,8 +139,8 @@ definition: the function itself, how often it was called, what is assumed of it.
   (ignore-errors (function-code (underlying-function function))))
 
 (defun map-code-uses (function code)
-  "Call FUNCTION with :CALLS, :MACROEXPANDS or :REFERENCES and a name for each function called, or inlined, macro expanded, and constant or variable read in
-CODE."
+  "Call FUNCTION with :CALLS, :MACROEXPANDS or :REFERENCES and a name for each function called, or
+  inlined, macro expanded, and constant or variable read in CODE."
   (dotimes (i (code-entries code))
     (map-function-xrefs (lambda (kind name)
                           (when (member kind '(:calls :macroexpands :references)) (funcall function kind name)))
@@ -160,7 +168,8 @@ CODE."
 (define-internal layout-description :place "undoing the redefinition of structures" ("SB-KERNEL" "LAYOUT-INFO") ("SB-KERNEL" "WRAPPER-INFO"))
 
 (defun classoid-part (name part)
-  "A part of what SBCL has of the condition class NAME, such as CLASSOID-SLOTS; NIL when it has none."
+  "A part of what SBCL has of the condition class NAME, such as CLASSOID-SLOTS; NIL when it has
+  none."
   (let ((classoid (ignore-errors (find-classoid name nil))))
     (and classoid part (slot-exists-p classoid part) (slot-value classoid part))))
 

@@ -1,4 +1,5 @@
-;;;; SBCL's internals that tell of symbols (symbols/), and its special operators and what else stands for a function (expand/).
+;;;; SBCL's internals that tell of symbols (symbols/), and its special operators and what else
+;;;; stands for a function (expand/).
 
 (in-package :consort)
 
@@ -13,20 +14,23 @@
 (define-internal unparse-specializers :function "naming methods" ("SB-PCL" "UNPARSE-SPECIALIZERS"))
 
 (defun variable-kind (symbol)
-  "What the compiler takes SYMBOL for as a variable: :SPECIAL, :GLOBAL, :CONSTANT, :MACRO, :ALIEN, :UNKNOWN."
+  "Returns the kind of variable that the compiler takes SYMBOL for: :SPECIAL, :GLOBAL, :CONSTANT,
+  :MACRO, :ALIEN, :UNKNOWN."
   (info :variable :kind symbol))
 
 (defun type-expander-p (symbol)
-  "Whether SYMBOL was defined by DEFTYPE."
+  "Returns true if SYMBOL was defined by DEFTYPE."
   (and (info :type :expander symbol) t))
 
 (defun setf-expander-function (symbol)
-  "What DEFSETF or DEFINE-SETF-EXPANDER made of SYMBOL: a function, something else that is true, or NIL."
+  "Returns the expander that DEFSETF or DEFINE-SETF-EXPANDER made of SYMBOL: a function, something
+  else that is true, or NIL."
   (let ((expander (info :setf :expander symbol)))
     (if (and (consp expander) (functionp (cdr expander))) (cdr expander) expander)))
 
 (defun map-function-xrefs (function simple-function)
-  "Call FUNCTION with the kind, as :CALLS, and the name of all that the code of SIMPLE-FUNCTION refers to."
+  "Call FUNCTION with the kind, as :CALLS, and the name of all that the code of SIMPLE-FUNCTION
+  refers to."
   (let ((xrefs (function-xrefs simple-function)))
     (when xrefs
       (map-packed-xrefs (lambda (kind name form-number)

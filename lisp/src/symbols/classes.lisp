@@ -1,4 +1,5 @@
-;;;; What a class is: its slots, initialization arguments, super- and subclasses, and the methods that specialize on it. Finalizes nothing.
+;;;; The description of a class: its slots, initialization arguments, super- and subclasses, and the
+;;;; methods that specialize on it. Finalizes nothing.
 
 (in-package :consort)
 

@@ -1,4 +1,4 @@
-;;;; What a name that was begun may become, best first.
+;;;; Completion of a name that was begun, the best candidate first.
 
 (in-package :consort)
 
@@ -12,10 +12,10 @@
 
 (declaim (inline same-char))
 (defun same-char (wanted char)
-  "Whether CHAR of a symbol's name is what was typed, WANTED, which is upper-case."
+  "Returns true if CHAR of a symbol's name is what was typed, WANTED, which is upper-case."
   (or (char= wanted char)
       (let ((code (char-code char)))
-        ;; Of most names every character is one of these, and CHAR-UPCASE is dear.
+        ;; Most names consist of these characters alone, and CHAR-UPCASE is slow.
         (if (< code 128)
             (and (<= 97 code 122) (= (char-code wanted) (- code 32)))
             (char= wanted (char-upcase char))))))
@@ -33,13 +33,14 @@
        (with-characters (,text) (let ((length (length ,text))) (declare (ignorable length)) ,@body)))))
 
 (define-matcher prefix-p (pattern text)
-    "Whether TEXT begins with PATTERN."
+    "Returns true if TEXT begins with PATTERN."
   (and (<= size length)
        (loop for i of-type index from 0 below size
              always (same-char (schar pattern i) (schar text i)))))
 
 (define-matcher words-match-p (pattern text)
-    "Whether each word of PATTERN, between hyphens, begins the word of TEXT in the same place: M-V-B, MULT-VAL-BI."
+    "Returns true if each word of PATTERN, between hyphens, begins the word of TEXT in the same
+    place: M-V-B, MULT-VAL-BI."
   (let ((at 0))
     (declare (type index at))
     (loop for i of-type index from 0 below size
@@ -54,7 +55,7 @@
           finally (return t))))
 
 (define-matcher initials-p (pattern text)
-    "Whether each character of PATTERN begins a further word of TEXT: MVB."
+    "Returns true if each character of PATTERN begins a further word of TEXT: MVB."
   (let ((at 0) (start t))
     (declare (type index at))
     (loop for i of-type index from 0 below size
@@ -83,7 +84,8 @@
     found))
 
 (define-matcher scattered-p (pattern text)
-    "Whether PATTERN's characters are in TEXT in this order, the first at its start (or behind a *, % or +)."
+    "Returns true if PATTERN's characters are in TEXT in this order, the first at its start (or
+    behind a *, % or +)."
   (let ((at (if (and (plusp length) (separator-p (schar text 0)) (not (separator-p (schar pattern 0)))) 1 0)))
     (declare (type index at))
     (and (< at length)
@@ -97,7 +99,8 @@
                finally (return t)))))
 
 (defun match-score (pattern text)
-  "How well a symbol's name TEXT fits PATTERN, upper-case as it was begun: more is better, NIL is not at all."
+  "Returns the score of a symbol's name TEXT for PATTERN, upper-case: more is better, NIL does not
+  fit."
   (declare (type name-string pattern) (type simple-string text))
   (let* ((size (length pattern))
          (over (min 80 (- (length text) size))))
@@ -127,14 +130,15 @@
                 (funcall function symbol))))))
 
 (defun map-accessible-symbols (function package)
-  "Call FUNCTION with each symbol that can be written without a prefix where PACKAGE is current, and perhaps with shadowed ones and twice.
-DO-SYMBOLS takes five times as long, to leave these out."
+  "Call FUNCTION with each symbol that can be written without a prefix where PACKAGE is current, and
+  perhaps with shadowed ones and twice. DO-SYMBOLS takes five times as long, to leave these out."
   (map-present-symbols function package)
   (dolist (used (package-use-list package))
     (map-present-symbols function used t)))
 
 (defun collect-candidates (pattern package scope)
-  "The symbols of PACKAGE that fit PATTERN, as (SCORE . SYMBOL). SCOPE: :EXTERNAL or :ACCESSIBLE ones."
+  "The symbols of PACKAGE that fit PATTERN, as (SCORE . SYMBOL). SCOPE: :EXTERNAL or :ACCESSIBLE
+  ones."
   (let ((found '())
         (common-lisp (load-time-value (find-package "COMMON-LISP"))))
     (flet ((consider (symbol)
@@ -152,7 +156,8 @@ DO-SYMBOLS takes five times as long, to leave these out."
                                                found))))
 
 (defun remove-duplicates-of-names (candidates)
-  "CANDIDATES without a symbol that is there twice, as a package may come by it from several that it uses."
+  "CANDIDATES without a symbol that is there twice, as a package may come by it from several that it
+  uses."
   (if (null (cdr candidates))
       candidates
       (let ((seen (make-hash-table :test 'eq :size (length candidates))))
@@ -162,7 +167,8 @@ DO-SYMBOLS takes five times as long, to leave these out."
                    candidates))))
 
 (defun meaning-score (symbol kind operator-wanted internal)
-  "What SYMBOL's meaning adds to its score: a name that was only read once means little."
+  "Returns the points of SYMBOL's meaning for its score: a name that was only read once means
+  little."
   (declare (ignorable symbol))
   (+ (cond ((null kind) -250)
            ((and operator-wanted (member kind '("function" "macro" "generic function" "special operator") :test #'string=)) 15)
@@ -171,7 +177,7 @@ DO-SYMBOLS takes five times as long, to leave these out."
      (if internal -20 0)))
 
 (defun plain-name-p (name)
-  "Whether NAME is of ASCII, and is read as it is, upper or lower-case."
+  "Returns true if NAME is of ASCII, and is read as it is, upper or lower-case."
   (declare (optimize speed) (type simple-string name))
   (with-characters (name)
     (loop for char across name
@@ -180,7 +186,8 @@ DO-SYMBOLS takes five times as long, to leave these out."
                       (case char ((#\( #\) #\: #\| #\\ #\" #\' #\; #\, #\` #\#) nil) (t t))))))
 
 (defun written-name (name typed)
-  "How a symbol's NAME is written by one who began with TYPED: upper-case when that is, lower-case otherwise."
+  "Returns a symbol's NAME as it is written by one who began with TYPED: upper-case when that is,
+  lower-case otherwise."
   (let ((plain (plain-name-p (coerce name 'simple-string))))
     (cond ((and (not plain) (string/= name (string-upcase name)))
            (with-standard-io-syntax (let ((*print-readably* nil)) (subseq (prin1-to-string (make-symbol name)) 2))))
@@ -196,7 +203,8 @@ DO-SYMBOLS takes five times as long, to leave these out."
     (if colon (subseq text 0 (1+ colon)) "")))
 
 (defun best-candidates (candidates limit)
-  "The best LIMIT of CANDIDATES, best first, by name where they are equal; and whether there were more."
+  "The best LIMIT of CANDIDATES, best first, by name where they are equal; and whether there were
+  more."
   (let ((sorted (sort candidates (lambda (a b)
                                    (or (> (the fixnum (car a)) (the fixnum (car b)))
                                        (and (= (the fixnum (car a)) (the fixnum (car b)))
@@ -211,10 +219,12 @@ DO-SYMBOLS takes five times as long, to leave these out."
     (let* ((target (if prefix (package-named prefix package) package))
            (pattern (coerce name 'name-string))
            (candidates (and target
-                            ;; Also where PKG itself is current, pkg:name can be read only if it is external.
+                            ;; Also where PKG itself is current, pkg:name can be read only if it is
+                            ;; external.
                             (collect-candidates pattern target (if (and prefix (not internal)) :external :accessible))))
            (typed (typed-prefix text)))
-      ;; Of pkg::name only what is at home there: what it merely uses has names of its own.
+      ;; For pkg::name only symbols that are at home there: those that it merely uses have names of
+      ;; their own.
       (when (and prefix internal)
         (setf candidates (delete-if-not (lambda (candidate) (eq (symbol-package (cdr candidate)) target)) candidates)))
       (multiple-value-bind (best more) (best-candidates candidates (* 2 limit))

@@ -1,4 +1,5 @@
-;;;; Where things were defined: what sb-introspect says, as file, top-level form and offset. The host finds the place in the text.
+;;;; Where things were defined: what sb-introspect says, as file, top-level form and offset. The
+;;;; host finds the place in the text.
 
 (in-package :consort)
 
@@ -14,7 +15,8 @@
 (defconstant +unix-epoch+ 2208988800 "Seconds from Lisp's universal time 0 to 1970.")
 
 (defun source-place (source)
-  "The JSON fields of the place of SOURCE, a definition source of sb-introspect; NIL when it has no file."
+  "The JSON fields of the place of SOURCE, a definition source of sb-introspect; NIL when it has no
+  file."
   (let ((file (source-file-name (sb-introspect:definition-source-pathname source))))
     (when file
       (let* ((plist (sb-introspect:definition-source-plist source))
@@ -27,7 +29,7 @@
               "written" (if written (- written +unix-epoch+) :null))))))
 
 (defun sources-named (name kind)
-  "What sb-introspect knows of NAME as a KIND of its own."
+  "Returns sb-introspect's definitions of NAME as a KIND of its own."
   (handler-case (sb-introspect:find-definition-sources-by-name name kind)
     (error () '())))
 
@@ -103,7 +105,7 @@
       (let ((file (source-file-name (asdf:system-source-file system))))
         (and file (list (object "kind" "system" "name" (asdf:component-name system) "file" file "offset" :null "form" :null "written" :null)))))))
 
-;;; Of types
+;;; Types
 
 (defun named-types (specifier)
   "The classes and types of the user's that are named in the type SPECIFIER."

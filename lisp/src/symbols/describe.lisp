@@ -1,4 +1,5 @@
-;;;; What a symbol is: kinds, lambda list, documentation, value. Nothing of the user's runs.
+;;;; The description of a symbol: kinds, lambda list, documentation, value. Nothing of the user's
+;;;; runs.
 
 (in-package :consort)
 
@@ -13,7 +14,8 @@
     (error () (values nil nil))))
 
 (defun without-system-packages (form package)
-  "FORM, a part of a lambda list, with the symbols that SBCL keeps to itself written without their packages, which mean nothing to a user of PACKAGE."
+  "FORM, a part of a lambda list, with the symbols that SBCL keeps to itself written without their
+  packages, which mean nothing to a user of PACKAGE."
   (cond ((consp form)
          (cons (without-system-packages (car form) package) (without-system-packages (cdr form) package)))
         ((and (symbolp form)
@@ -57,7 +59,7 @@
        (present (symbol-value symbol) package)))
 
 (defun function-type-text (symbol package)
-  "What is declared or derived of the type of the ordinary function SYMBOL."
+  "Returns the declared or derived type of the ordinary function SYMBOL."
   (when (equal (function-kind symbol) "function")
     (let ((type (handler-case (sb-introspect:function-type symbol) (error () nil))))
       (when (consp type)
@@ -127,7 +129,8 @@
   (or (find-symbol (symbol-name variable) (load-time-value (find-package "KEYWORD"))) variable))
 
 (defun initargs-of (symbol package)
-  "The initialization arguments, as written where PACKAGE is current, of the class SYMBOL: of its slots and of the methods that initialize."
+  "The initialization arguments, as written where PACKAGE is current, of the class SYMBOL: of its
+  slots and of the methods that initialize."
   (let ((class (find-class symbol nil)) (found '()))
     (when class
       (handler-case

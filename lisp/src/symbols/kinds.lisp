@@ -1,9 +1,9 @@
-;;;; What a symbol names. Tells without running code of the user's.
+;;;; The kinds of things that a symbol names. Runs no code of the user's.
 
 (in-package :consort)
 
 (defun function-kind (symbol)
-  "What kind of operator SYMBOL is; NIL when it is none."
+  "Returns the kind of operator that SYMBOL is; NIL when it is none."
   (cond ((special-operator-p symbol) "special operator")
         ((macro-function symbol) "macro")
         ((not (fboundp symbol)) nil)
@@ -11,7 +11,7 @@
         (t "function")))
 
 (defun variable-kind-name (symbol)
-  "What kind of variable SYMBOL is; NIL when it is none."
+  "Returns the kind of variable that SYMBOL is; NIL when it is none."
   (case (variable-kind symbol)
     (:constant (if (keywordp symbol) "keyword" "constant"))
     (:special "variable")
@@ -21,7 +21,7 @@
     (t (when (boundp symbol) "variable"))))
 
 (defun class-kind (symbol)
-  "What kind of class SYMBOL names; NIL when it names none."
+  "Returns the kind of class that SYMBOL names; NIL when it names none."
   (let ((class (find-class symbol nil)))
     (cond ((null class) nil)
           ((typep class 'structure-class) "structure")

@@ -1,4 +1,5 @@
-;;;; Names as people write them, and the symbols they are of. Nothing here interns: what is not there is not found.
+;;;; Names as people write them, and the symbols they are of. Nothing here interns: what is not
+;;;; there is not found.
 
 (in-package :consort)
 
@@ -27,13 +28,15 @@ name, and whether the prefix ends in two colons. Upper-case but for what is esca
     (values package (get-output-stream-string part) internal)))
 
 (defun package-named (name &optional (from (user-package)))
-  "The package that NAME means where FROM is current: by its local nicknames too. NIL when there is none."
+  "The package that NAME means where FROM is current: by its local nicknames too. NIL when there is
+  none."
   (and name
        (let ((*package* from))
          (find-package name))))
 
 (defun package-in-force (name)
-  "The package of that NAME, a string as the reader has it; CL-USER without one, or when it is not there."
+  "The package of that NAME, a string as the reader has it; CL-USER without one, or when it is not
+  there."
   (or (and name (package-called name)) (user-package)))
 
 (defun find-written (text package)
@@ -44,7 +47,7 @@ name, and whether the prefix ends in two colons. Upper-case but for what is esca
         (values symbol (and status t))))))
 
 (defun printed-name (symbol package &optional (case :downcase))
-  "How SYMBOL is written where PACKAGE is current."
+  "Returns the text of SYMBOL where PACKAGE is current."
   (with-standard-io-syntax
     (let ((*package* package) (*print-case* case) (*print-readably* nil))
       (prin1-to-string symbol))))
@@ -56,7 +59,7 @@ name, and whether the prefix ends in two colons. Upper-case but for what is esca
 (defconstant +shown-string+ 200 "Characters shown of a string.")
 
 (defstruct (stand-in (:constructor make-stand-in (text)))
-  "What is shown for an object whose printing may run user code."
+  "Returns the text for an object whose printing may run user code."
   (text "" :type string :read-only t))
 
 (defmethod print-object ((object stand-in) stream)
@@ -99,7 +102,7 @@ name, and whether the prefix ends in two colons. Upper-case but for what is esca
              (make-stand-in (format nil "#<~A>" (class-text object))))))))
 
 (defun backquoted-p (object)
-  "Whether OBJECT is a part of a backquoted form."
+  "Returns true if OBJECT is a part of a backquoted form."
   (and (internal-p 'comma-p) (comma-p object)))
 
 (defun present (object package &key (case :downcase) (length +shown-length+) (depth +shown-depth+))

@@ -1,17 +1,19 @@
-;;;; Who refers to a name, by what the compiler noted in the code that it made. sb-introspect's who-... take a tenth of a second
-;;;; for each of their kinds and, in newer SBCLs, a full garbage collection; this is one pass over the user's functions.
+;;;; References to a name, by the compiler's notes in the code that it made. sb-introspect's who-...
+;;;; take a tenth of a second for each of their kinds and, in newer SBCLs, a full garbage
+;;;; collection; this is one pass over the user's functions.
 
 (in-package :consort)
 
 (defun own-package-p (package)
-  "Whether PACKAGE is SBCL's or ours, where nobody looks for callers."
+  "Returns true if PACKAGE is SBCL's or ours, where nobody looks for callers."
   (or (eq package (load-time-value (find-package "CONSORT")))
       (and (sb-ext:package-locked-p package)
            (or (eql 0 (search "SB-" (package-name package)))
                (member (package-name package) '("COMMON-LISP") :test #'string=)))))
 
 (defun find-elsewhere (text)
-  "The symbols called TEXT, which has no prefix, that mean something in a package of the user's, most of all exported ones; each at home there."
+  "The symbols called TEXT, which has no prefix, that mean something in a package of the user's,
+  most of all exported ones; each at home there."
   (multiple-value-bind (prefix name) (parse-name text)
     (unless prefix
       (let ((found '()))
@@ -29,7 +31,8 @@
           collect (code-entry code index))))
 
 (defun map-methods-of-system (function)
-  "Call FUNCTION with each method that users defined for a generic function that a package of SBCL's exports: PRINT-OBJECT, Gray streams' and the like."
+  "Call FUNCTION with each method that users defined for a generic function that a package of SBCL's
+  exports: PRINT-OBJECT, Gray streams' and the like."
   (let ((seen (make-hash-table :test 'eq)))
     (dolist (package (list-all-packages))
       (when (and (own-package-p package) (not (eq package (load-time-value (find-package "CONSORT")))))
@@ -43,7 +46,8 @@
                     (unless (part-of-core-p method) (funcall function method))))))))))))
 
 (defun map-own-functions (function)
-  "Call FUNCTION with the kind and name of each global function, macro and method of the user's packages, and with the function."
+  "Call FUNCTION with the kind and name of each global function, macro and method of the user's
+  packages, and with the function."
   (let ((seen (make-hash-table :test 'eq)))
     (flet ((visit (kind name object)
              (when (and (functionp object) (not (typep object 'generic-function)) (not (gethash object seen)))

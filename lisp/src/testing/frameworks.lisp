@@ -1,10 +1,12 @@
-;;;; The frameworks that tests are written with. None is needed to build this: their symbols are looked up when tests are run.
-;;;; A framework lists its CASEs; running one gives its status, how many checks it made, and its failures.
+;;;; The frameworks that tests are written with. None is needed to build this: their symbols are
+;;;; looked up when tests are run. A framework lists its CASEs; running one gives its status, how
+;;;; many checks it made, and its failures.
 
 (in-package :consort)
 
 (defstruct (test-case (:constructor make-test-case (name suites run)))
-  "NAME, a symbol or string; SUITES, the names of those it is in, the nearest first; RUN, called without arguments: status, checks, failures."
+  "NAME, a symbol or string; SUITES, the names of those it is in, the nearest first; RUN, called
+  without arguments: status, checks, failures."
   (name nil :read-only t)
   (suites '() :type list :read-only t)
   (run nil :type function :read-only t))
@@ -47,7 +49,8 @@
   (member char '(#\Space #\Newline #\Tab #\Return)))
 
 (defun between (text before after)
-  "What of TEXT is between BEFORE and AFTER; NIL when they are not in it. AFTER NIL: up to the end."
+  "Returns the part of TEXT between BEFORE and AFTER; NIL when they are not in it. AFTER NIL: up to
+  the end."
   (let* ((at (search before text))
          (start (and at (+ at (length before))))
          (end (and start (if after (search after text :start2 start) (length text)))))
@@ -92,7 +95,8 @@
         (t "passed")))
 
 (defun fiveam-failure (result)
-  "A failure, with expected and actual value where FiveAM's own words tell them (`X evaluated to A which is not EQL to B`)."
+  "A failure, with expected and actual value where FiveAM's own words tell them (`X evaluated to A
+  which is not EQL to B`)."
   (let* ((reason (compact (princ-to-string (or (their :fiveam "REASON" result) "failed"))))
          (relation (between reason " which is not " nil))
          (to (and relation (search " to " relation))))
@@ -209,20 +213,21 @@
              :expression (shown form)
              :actual (and values (shown (if (rest values) values (first values)))))))
 
-;;; Which there are
+;;; The frameworks that are loaded
 
 (defparameter *frameworks*
   '(("fiveam" :fiveam "GET-TEST" fiveam-cases)
     ("parachute" :parachute "PACKAGE-TESTS" parachute-cases)
     ("rove" :rove/core/suite/package "SUITE-TESTS" rove-cases))
-  "Names, with a package and one of its functions that is there when the framework is loaded, and what lists its tests.")
+  "Names, with a package and one of its functions that is there when the framework is loaded, and
+  what lists its tests.")
 
 (defun framework-loaded-p (framework)
   (let ((symbol (their-symbol (second framework) (third framework))))
     (and symbol (fboundp symbol))))
 
 (defun loaded-frameworks (name)
-  "Those that are loaded; only the one of that NAME, if it is not NIL."
+  "Returns those that are loaded; only the one of that NAME, if it is not NIL."
   (let ((named (if name (remove name *frameworks* :key #'first :test-not #'string-equal) *frameworks*)))
     (when (and name (null named) (not (string-equal name "asdf")))
       (refuse "bad-params" "There is no framework ~A. Known are fiveam, parachute, rove and asdf." name))

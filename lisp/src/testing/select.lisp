@@ -1,11 +1,12 @@
-;;;; Which tests are meant, where they are, and the systems they come with.
+;;;; The tests that a request means, their places, and the systems they come with.
 
 (in-package :consort)
 
 ;;; Names
 
 (defun name-matches-p (name wanted)
-  "Whether NAME, a symbol or string, is what a person calls WANTED: `NAME`, `PACKAGE::NAME`, in any case."
+  "Returns true if NAME, a symbol or string, is what a person calls WANTED: `NAME`, `PACKAGE::NAME`,
+  in any case."
   (let* ((colon (position #\: wanted :from-end t))
          (package (and colon (string-right-trim ":" (subseq wanted 0 colon))))
          (bare (if colon (subseq wanted (1+ colon)) wanted)))
@@ -18,7 +19,7 @@
     (and (symbolp name) (symbol-package name))))
 
 (defun select-cases (cases &key suite test package packages)
-  "Those of CASES that are meant. PACKAGES: only of these, unless it is :ALL."
+  "Returns those of CASES that are meant. PACKAGES: only of these, unless it is :ALL."
   (remove-if-not (lambda (case)
                    (and (or (null test) (name-matches-p (test-case-name case) test))
                         (or (null suite) (find-if (lambda (name) (name-matches-p name suite)) (test-case-suites case)))
@@ -41,7 +42,8 @@
   (mapcar (lambda (suffix) (concatenate 'string system suffix)) '("/tests" "/test" "-tests" "-test" ".test" ".tests")))
 
 (defun test-system-names (system)
-  "The systems that `test-op` of SYSTEM is handed on to; else those that are called as test systems are, if they can be found."
+  "The systems that `test-op` of SYSTEM is handed on to; else those that are called as test systems
+  are, if they can be found."
   (or (declared-test-systems (ignore-errors (asdf:find-system system)))
       (remove-if-not (lambda (name) (asdf:find-system name nil)) (usual-test-systems system))))
 
@@ -58,7 +60,8 @@
     (asdf:parent-component (mapcan #'component-files (copy-list (asdf:component-children component))))))
 
 (defun system-files (name)
-  "The source files of system NAME and of those it depends on that are of the same family (`app`, `app/tests`)."
+  "The source files of system NAME and of those it depends on that are of the same family (`app`,
+  `app/tests`)."
   (let ((seen '())
         (family (asdf:primary-system-name name)))
     (labels ((walk (name)
@@ -83,7 +86,8 @@
                        (and file (member (ignore-errors (truename file)) names :test #'equal))))
                    (list-all-packages))))
 
-;;; Places. A framework's tests are no definitions that SBCL knows of, so their files are looked through for `(test NAME`.
+;;; Places. A framework's tests are no definitions that SBCL knows of, so their files are looked
+;;; through for `(test NAME`.
 
 (defun test-place (name files)
   "The first of FILES that defines the test NAME, and the line, 1-based; NIL."
@@ -98,7 +102,8 @@
         (return (values file line))))))
 
 (defun defines-test-p (text name)
-  "Whether the line TEXT begins the definition of the test NAME, as any of the frameworks writes it."
+  "Returns true if the line TEXT begins the definition of the test NAME, as any of the frameworks
+  writes it."
   (let* ((start (position-if-not #'blank-p text))
          (end (and start (char= (char text start) #\() (position-if #'blank-p text :start start))))
     (when end

@@ -161,7 +161,8 @@ async fn check_warm(
 /// The wait for a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Queue {
-    /// A check of a text that is being edited: it does not wait for what agents and terminals asked.
+    /// A check of a text that is being edited: it does not wait for what agents and terminals
+    /// asked.
     Edited,
     /// Any other check.
     Checks,

@@ -197,7 +197,7 @@ impl ForkedCheck {
         // Code under check can send the message that the check is done. For a text without findings
         // the message counts only when the copy has exited normally.
         let awaits_exit = |findings: &Findings| job.until_exit && findings.is_clean();
-        // What it still says after that shows that the message was none of the checker's.
+        // Later bytes show that the message was none of the checker's.
         while (!findings.is_done() || awaits_exit(&findings)) && (open || end.is_none()) {
             let mut over: Option<(Limit, String)> = None;
             tokio::select! {

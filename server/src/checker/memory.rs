@@ -8,8 +8,8 @@ use rustix::process::Pid;
 pub(super) fn exceeds(pid: Pid, limit: u64) -> Option<bool> {
     let directory = format!("/proc/{}", pid.as_raw_nonzero());
     let kilobytes = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
-    // Private memory is at most resident memory without files, which is cheap to read; a walk of the
-    // page tables of a large heap is not.
+    // Private memory is at most resident memory without files, which is cheap to read; a walk of
+    // the page tables of a large heap is not.
     if resident(pid)? <= limit {
         return Some(false);
     }

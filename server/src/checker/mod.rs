@@ -111,8 +111,8 @@ impl Checker {
         copy::check(&self.shared, params, Priority::None).await
     }
 
-    /// Acts as [`Checker::check`] for one of several checks: a copy is kept ready for the next check,
-    /// which then waits for no fork.
+    /// Acts as [`Checker::check`] for one of several checks: a copy is kept ready for the next
+    /// check, which then waits for no fork.
     ///
     /// # Errors
     /// As [`Checker::check`].

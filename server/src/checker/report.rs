@@ -208,7 +208,7 @@ impl Findings {
                 self.done = true;
                 self.forms = Some(done.forms);
                 self.read = done.read;
-                // It is the name of a system, shown to a person.
+                // The name of a system, shown to a person.
                 self.unloaded_system = done.unloaded_system.filter(|name| name.len() <= SYSTEM_NAME_LIMIT);
             }
             Ok(Line { confined: Some(how), .. }) => tracing::debug!(%how, "a copy is confined"),
@@ -242,7 +242,7 @@ impl Findings {
     pub(super) fn complete(mut self) -> Vec<(PathBuf, CheckReport)> {
         let met: usize = self.texts.iter().map(|text| text.coverage.met()).sum();
         let seen: usize = self.texts.iter().map(|text| text.seen.len()).sum();
-        // Of files that are only loaded no places are told.
+        // Places in files that are only loaded are not reported.
         let all_told = self.texts.iter().all(|text| !text.silent);
         let miscounted = self.read < met || self.forms > Some(self.read) || (all_told && self.read > seen);
         // The first form that was left out; without one, the first text with forms.

@@ -126,7 +126,8 @@ Exit code: 0 clean, 1 an error or a warning was found, 2 it could not run.
 One JSON object a line (file, range (0-based, UTF-16), severity (1 to 4, as in LSP), message, code):
   consort check --json my-app.asd")]
     Check(check::Args),
-    /// Trust a workspace with what its consort.toml wants to run, take that back, or list what is trusted
+    /// Trust a workspace with what its consort.toml wants to run, take that back, or list what is
+    /// trusted
     #[command(after_help = "\
 A workspace's consort.toml may name the program that starts Lisp (lisp.command), an init file (lisp.init_file), the heap (lisp.heap) and where \
 checks work (check.copies). That runs programs and code of the workspace as you, so it counts only once you have trusted that directory with these \

@@ -25,7 +25,8 @@ pub(crate) struct Args {
     /// Serve MCP over HTTP too, on this loopback address
     #[arg(long, value_name = "127.0.0.1:PORT")]
     http: Option<SocketAddr>,
-    /// As a client starts it: detached from the terminal, with a log file, leaving after its last client
+    /// As a client starts it: detached from the terminal, with a log file, leaving after its last
+    /// client
     #[arg(long, hide = true)]
     background: bool,
 }

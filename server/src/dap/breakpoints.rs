@@ -15,7 +15,8 @@ use crate::model::image::{ImageError, ImageState};
 
 const NOT_RUNNING: &str = "The Lisp image is not running: the breakpoint is set when it is.";
 
-/// What a client wants, and what it was told; the file of breakpoints at functions is empty.
+/// The breakpoints of a client and the answers to it; the file of breakpoints at functions is
+/// empty.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     last: u64,

@@ -92,7 +92,7 @@ where
     let mut writer = JoinSet::new();
     writer.spawn(outgoing.write_to(write));
     let mut work = Handlers::new(out.clone());
-    // What sets breakpoints again.
+    // Events after which breakpoints are set again.
     let mut again = JoinSet::new();
     connection.catch_up().await;
     let mut frames = Frames::new(read);

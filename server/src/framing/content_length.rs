@@ -81,7 +81,7 @@ impl FrameBuffer {
     pub(crate) fn next_or_fail(&mut self) -> Result<Option<&[u8]>, NotFramed> {
         let rest = self.rest();
         let Some((body, length)) = header(rest).map_err(|_| NotFramed)? else {
-            // What somebody types, or another protocol, is told before its first 8 KiB.
+            // Typed text, or another protocol, is recognised before its first 8 KiB.
             let no_header = rest.first().is_some_and(|first| !first.is_ascii_alphabetic());
             let is_line = rest.contains(&b'\n') && find(rest, b"\r\n").is_none();
             return if no_header || is_line { Err(NotFramed) } else { Ok(None) };

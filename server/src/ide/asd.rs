@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How far below the workspace's directory files are looked for.
+/// The depth below the workspace's directory at which files are looked for.
 const DEPTH: usize = 4;
-/// How many directories are read.
+/// The limit of directories that are read.
 const DIRECTORIES: usize = 2_000;
-/// How many files are listed.
+/// The limit of files that are listed.
 const FILES: usize = 200;
-/// How many sources of a system.
+/// The limit of sources of a system.
 const SOURCES: usize = 5_000;
 /// File extensions of Common Lisp sources.
 const LISP: [&str; 5] = ["lisp", "lsp", "cl", "l", "asd"];
-/// How far above a file that lies outside the workspace its `.asd` is looked for.
+/// The number of directories above a file outside the workspace in which its `.asd` is looked for.
 const ABOVE: usize = 4;
-/// How long a listing is believed unless [`AsdFiles::forget`] says otherwise.
+/// The time for which a listing is believed unless [`AsdFiles::forget`] says otherwise.
 const BELIEVED: Duration = Duration::from_secs(10);
 /// Directories of third-party systems or build products.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "build", "quicklisp", "vendor"];

@@ -13,13 +13,13 @@ const MESSAGE: usize = 600;
 pub struct Chatter {
     /// Files that were compiled.
     pub files: usize,
-    /// How many of the kind WARNING.
+    /// The number of the kind WARNING.
     pub warnings: usize,
-    /// How many of the kind STYLE-WARNING.
+    /// The number of the kind STYLE-WARNING.
     pub style_warnings: usize,
-    /// How many of the kind ERROR, READ-ERROR and the like.
+    /// The number of the kind ERROR, READ-ERROR and the like.
     pub errors: usize,
-    /// How many notes.
+    /// The number of notes.
     pub notes: usize,
     /// Warnings and errors in words, the first of them.
     pub told: Vec<String>,

@@ -1,4 +1,5 @@
-//! `describe-symbol`: a symbol's description, definitions, callers and callees, as data and as text.
+//! `describe-symbol`: a symbol's description, definitions, callers and callees, as data and as
+//! text.
 
 use std::path::Path;
 

@@ -100,7 +100,7 @@ impl Texts {
 
 /// Files read before, the most recent last, as lookups of names read the same files again.
 static READ: Mutex<Vec<Remembered>> = Mutex::new(Vec::new());
-/// How many files are remembered.
+/// The limit of files that are remembered.
 const REMEMBERED: usize = 16;
 
 #[derive(Debug)]

@@ -78,7 +78,7 @@ impl Tried {
     pub fn of(label: String, trial: Trial, tests: bool) -> Tried {
         let forms: Vec<Evaluation> = trial.forms.into_iter().map(Evaluation::from).collect();
         let ran = trial.outcome.map(Evaluation::from);
-        // That a candidate redefines what is there is its purpose.
+        // The purpose of a candidate is to redefine what is there.
         let warnings =
             forms.iter().flat_map(|form| &form.warnings).filter(|one| !one.message.starts_with("redefining "));
         let findings = warnings.map(|one| format!("{}: {}", one.kind, one.message));

@@ -20,8 +20,9 @@ pub fn are_among(diagnostics: &[Diagnostic]) -> bool {
 }
 
 /// Moves each undefined variable that is marked at a local binding, where a local binding is in
-/// force, or where a function of that name is called, to the first use of its name in the same top-level form that means no local binding and
-/// is not marked yet. One without such a use stays where it is.
+/// force, or where a function of that name is called, to the first use of its name in the same
+/// top-level form that means no local binding and is not marked yet. One without such a use stays
+/// where it is.
 pub fn mark_uses(document: &Document, diagnostics: &mut [Diagnostic]) {
     let undefined = || diagnostics.iter().filter(|diagnostic| diagnostic.code == CODE);
     let mut marked: HashSet<Span> = undefined().map(|diagnostic| diagnostic.span).collect();

@@ -266,8 +266,8 @@ impl Supervisor {
         Some(pause)
     }
 
-    /// Ends a process, its copies, and the programs that it started unless they are to stay; returns
-    /// how it ended.
+    /// Ends a process, its copies, and the programs that it started unless they are to stay;
+    /// returns how it ended.
     async fn finish(&self, running: Option<Running>, reason: &str, patience: Duration) -> String {
         let Some(running) = running else { return String::new() };
         let how = running.finish(reason, patience).await;

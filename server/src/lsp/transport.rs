@@ -269,7 +269,7 @@ where
     let _ = peer.inner.out.send(None);
     if tokio::time::timeout(FLUSH, &mut writer).await.is_err() {
         writer.abort();
-        // Its queue is freed with it.
+        // The queue is freed with the client.
         let _ = writer.await;
     }
     peer.inner.closed.cancel();

@@ -71,7 +71,7 @@ struct Frame {
     start: usize,
     /// The end of the token before it.
     before: usize,
-    /// How many datums it still takes; 0 for a list.
+    /// The number of datums it still takes; 0 for a list.
     takes: u8,
     /// True if the datum may be missing.
     lenient: bool,

@@ -30,7 +30,7 @@ impl Stop {
     }
 }
 
-/// How many questions are answered without a look at the clock.
+/// The number of questions that are answered without a look at the clock.
 const EACH: u32 = 64;
 
 thread_local! {

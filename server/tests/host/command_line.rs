@@ -211,7 +211,8 @@ fn an_sbcl_that_hangs_or_prints_rubbish_is_told_of_and_its_bytes_are_not_shown()
             let text = String::from_utf8(said).expect("no bytes that are no text");
             assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{script}: {text:?}");
             assert!(text.len() < 8000, "{script}: {text}");
-            // `doctor` tells what the program answers; how it ended is seen when an image is built by it.
+            // `doctor` tells what the program answers; how it ended is seen when an image is built
+            // by it.
             assert!(text.contains(told) || text.contains("--version` failed"), "{script}, {arguments:?}: {text}");
         }
     }

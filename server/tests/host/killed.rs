@@ -1,4 +1,5 @@
-//! Hosts that are killed, stopped, or lose their files: there is one host at any time, and whoever needs it is served or told.
+//! Hosts that are killed, stopped, or lose their files: there is one host at any time, and whoever
+//! needs it is served or told.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Process, Services, agent_params, file_uri, kill, pids, signal, wait_until, wait_until_gone};
 
-/// How often the host is killed while others come.
+/// The number of times that the host is killed while others come.
 const KILLS: usize = 10;
 
 #[test]

@@ -1,4 +1,5 @@
-//! Terminal output of names and texts that somebody else chose: no character of it acts, or is hidden.
+//! Terminal output of names and texts that somebody else chose: no character of it acts, or is
+//! hidden.
 
 use std::process::Output;
 

@@ -1,4 +1,5 @@
-//! A workspace and a runtime directory of a test's own, and the processes in it. Dropping it ends the host and looks for what is left.
+//! A workspace and a runtime directory of a test's own, and the processes in it. Dropping it ends
+//! the host and looks for what is left.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,7 +22,7 @@ mod patience;
 pub(crate) use patience::until as wait_until;
 use patience::{PATIENCE, alone};
 
-/// How many of the last messages a failure shows.
+/// The number of last messages that a failure shows.
 const SHOWN: usize = 20;
 
 pub(crate) struct Services {
@@ -31,7 +32,8 @@ pub(crate) struct Services {
 
 impl Services {
     pub(crate) fn new() -> Services {
-        // Short: a socket's path has at most 100 bytes, and a system's own temporary directory may have half of them.
+        // Short: a socket's path has at most 100 bytes, and a system's own temporary directory may
+        // have half of them.
         let place = std::env::var_os("CONSORT_TEST_PLACE").map_or_else(|| "/tmp".into(), |_| std::env::temp_dir());
         let temporary = |prefix| tempfile::Builder::new().prefix(prefix).tempdir_in(&place).unwrap();
         let house = Services { runtime: temporary("cr"), workspace: temporary("cw") };
@@ -131,7 +133,8 @@ pub(crate) fn wait_until_gone(pid: u64) {
     wait_until(&format!("process {pid} ends"), || is_gone(pid));
 }
 
-/// `XDG_CACHE_HOME`, which all tests share so that they build one core: the one that `scripts/isolated` names, or one below `target/`.
+/// `XDG_CACHE_HOME`, which all tests share so that they build one core: the one that
+/// `scripts/isolated` names, or one below `target/`.
 fn cache_home() -> PathBuf {
     match (std::env::var_os("CONSORT_TEST_PLACE"), std::env::var_os("XDG_CACHE_HOME")) {
         (Some(_), Some(cache)) => cache.into(),
@@ -155,7 +158,8 @@ pub(crate) fn file_uri(path: &Path) -> String {
     lsp_types::Url::from_file_path(path).unwrap().into()
 }
 
-/// A bridge, spoken to over its standard input and output: lines, or frames after [`Process::framed`].
+/// A bridge, spoken to over its standard input and output: lines, or frames after
+/// [`Process::framed`].
 pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) stdin: Option<ChildStdin>,

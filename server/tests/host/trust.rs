@@ -1,4 +1,5 @@
-//! Opening a workspace runs nothing of it: what its consort.toml wants counts once the person has trusted it.
+//! Opening a workspace runs nothing of it: what its consort.toml wants counts once the person has
+//! trusted it.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -8,8 +9,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Process, Services, agent_params, file_uri, wait_until};
 
-/// A workspace whose consort.toml loads a file of its own, which leaves a mark. It also has a program that does, and is no Lisp: what a
-/// program of one's own starts is compiled anew, which takes long.
+/// A workspace whose consort.toml loads a file of its own, which leaves a mark. It also has a
+/// program that does, and is no Lisp: what a program of one's own starts is compiled anew, which
+/// takes long.
 struct Hostile {
     house: Services,
     mark: PathBuf,

@@ -17,7 +17,8 @@ async fn findings_are_published_moved_withdrawn_and_cleared() {
         (1, vec!["0:13-0:29 undefined-function".to_string(), "1:10-1:11 unused-variable".into()])
     );
 
-    // A change in one form takes away what was said of it, and moves the rest: at once, by what is published for this very version.
+    // A change in one form takes away what was said of it, and moves the rest: at once, by what is
+    // published for this very version.
     editor.change(&uri, 2, [0, 9, 0, 9], "\n").await;
     let (_, found) = editor.diagnostics(&uri, |version, _| version == 2).await;
     assert_eq!(found, ["2:10-2:11 unused-variable"]);
@@ -187,7 +188,8 @@ async fn diagnostics_that_are_asked_for_are_of_the_image_as_it_is_now() {
     let mut report = pull(&mut editor, &uri, None).await;
     assert_eq!(lines(&report["items"]), undefined);
     for round in 0..6 {
-        // Whoever has the answer of an evaluation asks at once, long before all documents are checked again.
+        // Whoever has the answer of an evaluation asks at once, long before all documents are
+        // checked again.
         let (code, expected) = if round % 2 == 0 {
             ("(defun defined-elsewhere () 1)", Vec::new())
         } else {
@@ -227,7 +229,8 @@ async fn a_file_of_a_system_that_is_not_loaded_offers_to_load_it() {
     let uri = world.uri("toy.lisp");
     editor.open(&uri, files[2].1).await;
     let (_, found) = editor.diagnostics(&uri, |_, lines| !lines.is_empty()).await;
-    // Neither the package nor the function is complained of, nor the unused variable: what is not loaded may have a macro that uses it.
+    // Neither the package nor the function is complained of, nor the unused variable: what is not
+    // loaded may have a macro that uses it.
     assert_eq!(found, ["0:0-0:17 system-not-loaded"]);
 
     let at = json!({"line": 0, "character": 0});

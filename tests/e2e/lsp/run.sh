@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# pytest-lsp's client against `consort lsp`. Arguments go to pytest: `run.sh -k PATTERN` runs the tests whose names match.
+# pytest-lsp's client against `consort lsp`. Arguments go to pytest: `run.sh -k PATTERN` runs the
+# tests whose names match.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../environment.sh"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

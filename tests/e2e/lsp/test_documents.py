@@ -50,7 +50,8 @@ async def test_a_thousand_random_changes_leave_the_same_text(workspace, client):
         end = rng.randrange(start if first == last else 0, width(lines[last], Encoding.Utf16) + 1)
 
         def offset(line, units):
-            # A surrogate pair cannot be split: the position inside it means the one before it (as LSP lets a server choose), so avoid it.
+            # A surrogate pair cannot be split: the position inside it means the one before it (as
+            # LSP lets a server choose), so avoid it.
             chars = 0
             while width(lines[line][:chars], Encoding.Utf16) < units:
                 chars += 1

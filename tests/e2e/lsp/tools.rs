@@ -1,4 +1,5 @@
-//! Requests of an editor beside editing: profiles, tests, traces, descriptions, and the lenses that offer some of it.
+//! Requests of an editor beside editing: profiles, tests, traces, descriptions, and the lenses that
+//! offer some of it.
 
 use consort_tests::lsp::Editor;
 use consort_tests::world::World;
@@ -122,7 +123,8 @@ async fn tests_are_run_from_their_lenses() {
     assert!(shown["message"].as_str().unwrap().contains("LENS-TESTS::WRONG"), "{shown}");
     let all = editor.command("consort.runTests", json!({"package": "lens-tests"})).await.unwrap();
     assert_eq!((&all["passed"], &all["failed"]), (&json!(1), &json!(1)), "{all}");
-    // A test that was corrected in the editor is run as it stands there, though nobody has evaluated it.
+    // A test that was corrected in the editor is run as it stands there, though nobody has
+    // evaluated it.
     editor.change(&uri, 2, [4, 22, 4, 23], "1").await;
     let lens = lenses[2]["command"]["arguments"][0].clone();
     let corrected = editor.command("consort.runTestAtPoint", lens.clone()).await.unwrap();

@@ -110,7 +110,7 @@ async def a_client_that_cannot_ask_is_told_what_a_person_can_do():
     async with Agent() as agent:
         failed, answer = await agent.call("evaluate-lisp", {"code": "1"})
         assert failed and "nobody can be asked" in answer and "eval" in answer, answer
-        # What needs no approval needs none.
+        # Calls that need no approval ask nobody.
         assert not (await agent.call("compile-form", {"code": "(defun f (x) x)"}))[0]
         assert not (await agent.call("diagnostics", {}))[0]
     assert audit()[-1]["decision"] == "refused" and "nobody can be asked" in audit()[-1]["why"], audit()[-1]

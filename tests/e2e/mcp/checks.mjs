@@ -1,11 +1,16 @@
-// What the official TypeScript clients must see of `consort mcp`. contract.py has the contracts in full; here is what another
-// implementation of the protocol could disagree about: schemas (Ajv), errors, progress, cancellation, revisions.
+// Checks with the official TypeScript clients of `consort mcp`. contract.py has the contracts in
+// full; here is what another implementation of the protocol could disagree about: schemas (Ajv),
+// errors, progress, cancellation, revisions.
 //
-// Each check takes an agent (see client_v1.mjs, client_v2.mjs) with client, tools(), call(name, arguments, options), another().
+// Each check takes an agent (see client_v1.mjs, client_v2.mjs) with client, tools(), call(name,
+// arguments, options), another().
 
 import assert from 'node:assert/strict';
 
-/** How long something that must come may take, in milliseconds: run.sh looks at the machine. Nothing asserts that anything comes sooner. */
+/**
+ * The time limit for something that must come, in milliseconds; run.sh sets it by the machine's
+ * speed. No test asserts that anything comes sooner.
+ */
 export const PATIENCE = Number(process.env.CONSORT_TEST_PATIENCE ?? 120_000);
 /** For every request: the SDKs' own limit is a minute. */
 export const patient = { timeout: 2 * PATIENCE };

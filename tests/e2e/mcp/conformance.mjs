@@ -1,7 +1,9 @@
-// The MCP conformance suite against `consort serve --http`: the scenarios that ask for what every server has. The others ask for tools,
-// prompts and resources of a certain name that only a server made for the suite has.
+// The MCP conformance suite against `consort serve --http`: the scenarios that ask for what every
+// server has. The others ask for tools, prompts and resources of a certain name that only a server
+// made for the suite has.
 //
-// The suite cannot send a bearer token, so it talks to a forwarder on a loopback port that adds it and changes nothing else.
+// The suite cannot send a bearer token, so it talks to a forwarder on a loopback port that adds it
+// and changes nothing else.
 
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -19,7 +21,8 @@ const suites = {
     ],
 };
 
-// Checks within those scenarios that do not apply: they call tools of the suite's own server. That they fail is certain; that no other does is tested.
+// Checks within those scenarios that do not apply: they call tools of the suite's own server. That
+// they fail is certain; that no other does is tested.
 const notOurs = {
     'server-stateless': [
         'sep-2575-http-server-no-independent-requests-on-stream', 'sep-2575-missing-capability-http-400',

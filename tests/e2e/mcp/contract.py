@@ -14,7 +14,8 @@ import re
 from jsonschema import Draft202012Validator
 
 CHECKS = []
-# How long something that must come may take, in seconds: run.sh looks at the machine. Nothing asserts that anything comes sooner.
+# The time limit for something that must come, in seconds; run.sh sets it by the machine's speed. No
+# test asserts that anything comes sooner.
 PATIENCE = int(os.environ.get("CONSORT_TEST_PATIENCE", "120000")) / 1000
 
 

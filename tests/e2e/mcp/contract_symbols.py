@@ -61,7 +61,8 @@ async def every_definition_is_found(agent):
         assert os.path.realpath(here[0]["file"]) == path
         assert here[0]["column"] == 1 and here[0]["snippet"] == SOURCE.splitlines()[line - 1] or line == 6, here
         assert f"{here[0]['file']}:{line}:1" in text(result), text(result)
-    # Methods with their qualifiers and specializers; a name whose package was left out, and one that is read in a package.
+    # Methods with their qualifiers and specializers; a name whose package was left out, and one
+    # that is read in a package.
     result = await agent.call("source_location", {"symbol": "price", "package": "E2E-SHOP"})
     names = [one["name"] for one in facts(result)["definitions"]]
     assert names[0] == "price" and {"price (number)", "price :around (integer)"} <= set(names), names

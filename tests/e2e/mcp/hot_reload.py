@@ -85,7 +85,7 @@ async def a_compilation_error_is_the_contracts_and_changes_nothing(agent):
     for code in ["(defun hr-never (x)", "(let ((x 1 2)) x)", "(no-such-package:f)"]:
         error_of(await compile_string(agent, code), "COMPILATION_ERROR")
     error_of(await compile_string(agent, "1", package="NO-SUCH-PACKAGE"), "PACKAGE_NOT_FOUND")
-    # What fails when it is loaded is put back.
+    # A reload that fails while it is loaded is put back.
     error_of(await compile_string(agent, "(defun hr-stays () :new) (error \"while loading\")"), "LOAD_ERROR")
     same(await value(agent, "(hr-stays)", package="CL-USER"), "=> :OLD")
 
@@ -141,7 +141,7 @@ async def methods_generic_functions_macros_and_setf_functions_are_replaced(agent
         same(report["redefined"], [redefined])
     probe = "(list (hr-gen::run (make-instance 'hr-gen::task)) (hr-gen::run :go) (setf (hr-gen::place) 1) (hr-gen::mac))"
     same(await value(agent, probe), "=> ((:OUTER :NEW) :NEW-GO (1) :NEW)")
-    # Who made it is known, and the log has it.
+    # The definition's author is known, and the log has it.
     known = facts(await agent.call("describe-symbol", {"symbol": "hr-gen::run"}))
     for kind in ["method", "generic function"]:
         assert re.search(rf"Defined as {kind} by an agent .* with code_replace_function", known["made_by"]), known

@@ -1,4 +1,5 @@
-// The MCP Inspector's command line against `consort mcp`, as a person tries a server with it: tools listed, schemas looked at, code evaluated.
+// The MCP Inspector's command line against `consort mcp`, as a person tries a server with it: tools
+// listed, schemas looked at, code evaluated.
 
 import { spawnSync } from "node:child_process";
 import assert from "node:assert/strict";
@@ -10,14 +11,15 @@ const inspector = path.join(
 );
 const workspace = process.env.CONSORT_WORKSPACE;
 
-// It hands on to servers little more than HOME and PATH: where this run keeps its files is told by itself.
+// The Inspector passes on to servers little more than HOME and PATH: where this run keeps its files
+// is passed as an argument.
 const environment = Object.entries(process.env)
   .filter(([name]) => /^(XDG_|TMPDIR$|CONSORT_)/.test(name))
   .flatMap(([name, value]) => ["-e", `${name}=${value}`]);
 
 const PATIENCE = Number(process.env.CONSORT_TEST_PATIENCE ?? 120_000);
 
-/** What the Inspector prints when it is run with these arguments; it must leave with `status`. */
+/** The output of the Inspector when it is run with these arguments; it must end with `status`. */
 function inspect(status, ...args) {
   const all = [inspector, "--cli", process.env.CONSORT_BIN, "mcp", "--cwd", workspace, ...environment, ...args];
   const run = spawnSync(process.execPath, all, { encoding: "utf8", timeout: PATIENCE, cwd: workspace });

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the official MCP clients into $CONSORT_TEST_CACHE/mcp (default ~/.cache/consort-test/mcp). Does nothing when they are there:
-# a stamp holds the pins that were installed. Registries are the ones pip and npm are configured with.
+# Installs the official MCP clients into $CONSORT_TEST_CACHE/mcp (default
+# ~/.cache/consort-test/mcp). Does nothing when they are there: a stamp holds the pins that were
+# installed. Registries are the ones pip and npm are configured with.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${CONSORT_TEST_CACHE:-$HOME/.cache/consort-test}/mcp

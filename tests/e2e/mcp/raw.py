@@ -14,7 +14,8 @@ import traceback
 
 CONSORT = os.environ["CONSORT_BIN"]
 WORKSPACE = os.environ["CONSORT_WORKSPACE"]
-# How long something that must come may take, in seconds: run.sh looks at the machine. Nothing asserts that anything comes sooner.
+# The time limit for something that must come, in seconds; run.sh sets it by the machine's speed. No
+# test asserts that anything comes sooner.
 PATIENCE = int(os.environ.get("CONSORT_TEST_PATIENCE", "120000")) / 1000
 CHECKS = []
 
@@ -55,7 +56,7 @@ class Wire:
         self.watch.cancel()
         self.process.kill()
         self.process.wait()
-        # What was not written yet has nobody to go to.
+        # Messages that were not written yet have nobody to go to.
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.stdout.close()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The official MCP clients and the conformance suite against `consort mcp` and `consort serve --http`. `run.sh [PART [PATTERN]]`: only this part,
-# and of it only the checks whose names match. The last line counts everything: `N passed, N failed`.
+# The official MCP clients and the conformance suite against `consort mcp` and `consort serve
+# --http`. `run.sh [PART [PATTERN]]`: only this part, and of it only the checks whose names match.
+# The last line counts everything: `N passed, N failed`.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # With the caller's environment, which may say which registries are used.

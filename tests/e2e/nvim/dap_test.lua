@@ -1,4 +1,5 @@
--- nvim --headless -u NONE -i NONE -l dap_test.lua: the debugger's part of the plugin, without nvim-dap, and with its tables and a client of
+-- nvim --headless -u NONE -i NONE -l dap_test.lua: the debugger's part of the plugin, without
+-- nvim-dap, and with its tables and a client of
 -- `consort dap` that stands for it: nvim-dap itself is in no registry.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
@@ -18,7 +19,7 @@ local workspace, file = T.workspace({
 local said, last, forget = T.notifications()
 local function last_said() return last() or '' end
 
---- What stands for a session of nvim-dap: its requests over the adapter's standard streams.
+--- A replacement for a session of nvim-dap: its requests over the adapter's standard streams.
 local function session_of(adapter, config, on_event)
   local session = { config = config, seq = 0, waiting = {}, events = {}, buffered = '' }
   local function receive(message)
@@ -64,7 +65,8 @@ local function session_of(adapter, config, on_event)
   return session
 end
 
---- The tables of nvim-dap that the plugin writes to, and its `run`, as far as it goes through these.
+--- The tables of nvim-dap that the plugin writes to, and its `run`, as far as it goes through
+--- these.
 local function tables()
   local each = { __index = function(tbl, key) return rawget(rawset(tbl, key, {}), key) end }
   local dap = { adapters = {}, configurations = {}, listeners = { before = setmetatable({}, each), after = setmetatable({}, each) } }
@@ -129,7 +131,7 @@ local function begin()
   session:ask('configurationDone', vim.empty_dict())
   return session
 end
---- What the session showed, once its evaluation has ended and it has left.
+--- The content of the session, once its evaluation has ended and it has left.
 local function shown(session)
   T.wait('the end of the evaluation', function() return session:event('terminated') end, function() return { session.events, said } end)
   session:request('disconnect', vim.empty_dict())

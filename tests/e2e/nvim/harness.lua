@@ -1,12 +1,13 @@
--- A small harness for `nvim -l`: exits non-zero when a test failed, ends with `N passed, N failed`. $ONLY, a Lua pattern: the tests whose names
--- have it, and all before the first of them, because a buffer is as the tests before have left it.
+-- A small harness for `nvim -l`: exits non-zero when a test failed, ends with `N passed, N failed`.
+-- $ONLY, a Lua pattern: the tests whose names have it, and all before the first of them, because a
+-- buffer is as the tests before have left it.
 local T = {}
 local passed, failed = 0, 0
 local only = vim.env.ONLY ~= '' and vim.env.ONLY or nil
 local reached = false
 local part = vim.fn.fnamemodify(arg[0], ':t:r')
 
---- How long what must come may take, in milliseconds.
+--- The time limit for something that must come, in milliseconds.
 T.patience = tonumber(vim.env.CONSORT_TEST_PATIENCE or 120000)
 
 --- Fail unless GOT equals WANT, tables by their contents.
@@ -16,7 +17,8 @@ function T.eq(want, got, what)
   end
 end
 
---- Run the event loop until FN returns something true, and return that. DESCRIBE, if given, tells what was seen instead.
+--- Run the event loop until FN returns something true, and return that. DESCRIBE, if given, tells
+--- what was seen instead.
 function T.wait(what, fn, describe)
   local result
   if not vim.wait(T.patience, function() result = fn() return result end, 10) then
@@ -32,8 +34,8 @@ function T.run(command, options)
   return done
 end
 
---- Put the plugin on the runtimepath, and read its commands where COMMANDS is true: `-l` runs before plugins are loaded and files have types.
---- Returns its path.
+--- Put the plugin on the runtimepath, and read its commands where COMMANDS is true: `-l` runs
+--- before plugins are loaded and files have types. Returns its path.
 function T.plugin(commands)
   local plugin = vim.fs.normalize(vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p'))) .. '/../../../editors/neovim')
   vim.opt.runtimepath:prepend(plugin)
@@ -52,8 +54,8 @@ function T.workspace(lines)
   return workspace, file
 end
 
---- From now on, keep what `vim.notify` is called with: the list of { message, level }, a function that returns the last message, and one that
---- empties the list.
+--- From now on, keep what `vim.notify` is called with: the list of { message, level }, a function
+--- that returns the last message, and one that empties the list.
 function T.notifications()
   local said = {}
   vim.notify = function(message, level) table.insert(said, { message, level }) end

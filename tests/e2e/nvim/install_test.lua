@@ -1,11 +1,13 @@
--- nvim --headless -u NONE -i NONE -l install_test.lua: every way of installing the plugin that Neovim itself has, each in an editor of its own.
+-- nvim --headless -u NONE -i NONE -l install_test.lua: every way of installing the plugin that
+-- Neovim itself has, each in an editor of its own.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
 local plugin = vim.fs.normalize(vim.uv.fs_realpath(here .. '/../../../editors/neovim'))
 local place = vim.fs.normalize(vim.uv.fs_realpath(vim.fs.dirname(vim.fn.tempname()))) .. '/install'
 
--- What an editor says of the plugin that it was started with; INIT is its init.lua, ARRANGE puts things into its data directory.
+-- The messages of an editor about the plugin that it was started with; INIT is its init.lua,
+-- ARRANGE puts things into its data directory.
 local function started(name, init, arrange)
   local root = place .. '/' .. name
   local env = {}
@@ -42,7 +44,8 @@ T.it('as a package', function()
   end))
 end)
 
--- As lazy.nvim and packer do: on the runtimepath after init.lua has begun, and its plugin/ sourced by hand.
+-- As lazy.nvim and packer do: on the runtimepath after init.lua has begun, and its plugin/ sourced
+-- by hand.
 T.it('by a plugin manager that puts it there and sources it', function()
   T.eq(all, started('manager', ([[
     vim.opt.runtimepath:prepend('%s')

@@ -21,7 +21,7 @@ from terminal import Terminal
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLUGIN = os.path.realpath(os.path.join(HERE, "../../../editors/neovim"))
 STEPS = []
-# What two goods cost, before and after an agent's change.
+# The price of two goods, before and after an agent's change.
 OLD, NEW = "63/10", "70497/10000"
 
 
@@ -39,7 +39,7 @@ class Desk:
         config = os.path.join(place, "config")
         os.makedirs(os.path.join(config, "nvim"))
         with open(os.path.join(config, "nvim/init.lua"), "w") as init:
-            # What the README says, and quiet.
+            # The README's configuration, and quiet.
             init.write(f"vim.opt.runtimepath:append('{PLUGIN}')\nvim.lsp.enable('consort')\nvim.o.swapfile = false\nvim.o.background = 'dark'\n")
         self.env = {name: value for name, value in os.environ.items() if name.startswith(("XDG_", "CONSORT_", "TMP", "HOME", "PATH"))}
         self.env |= {"XDG_CONFIG_HOME": config, "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
@@ -129,7 +129,7 @@ def a_value_stands_at_the_end_of_its_line(desk):
     see.see("⇒ 1, :TWO", "  one", "  two")
     see.keep("inline-value")
     desk.go("(total '(:tea :cake))")
-    # It is of a text that is edited, and goes with it.
+    # The result belongs to a text that is edited, and goes with it.
     see.type("f:")
     see.type("xu")
     see.see("1 change", without=["⇒ " + OLD])
@@ -171,7 +171,7 @@ def a_backtrace_leads_to_the_text_that_is_being_edited(desk):
     see.press("Enter")
     see.see(" 3,1 ", without=[" Error ", "E37"])
     see.command("edit!")
-    # What signals is not shown as the program's first frame.
+    # The function that signals is not shown as the program's first frame.
     see.command("Consort eval (progn (defun shop::fail () (error \"no way\")) (shop::fail))")
     see.see(" Error ", "SIMPLE-ERROR: no way", "0  (SHOP::FAIL)", without=["(ERROR \"no way\")"])
     see.type("q")
@@ -207,7 +207,7 @@ def mistakes_are_marked_at_their_characters(desk):
     desk.edit("mistakes.lisp")
     want = [(4, "heigth"), (10, "not-written-yet")]
     see.until("the marks", lambda: see.marked() == want)
-    # What is not used is faint, as Neovim shows it, and that alone.
+    # Unused names are faint, as Neovim shows them, and they alone.
     see.until("what is faint", lambda: see.faint(2) == ["height"] and see.faint(6) == ["name"])
     see.keep("mistakes")
     desk.go("heigth")
@@ -297,13 +297,13 @@ def the_repl_takes_several_lines(desk):
     see.type("(in-package :cl-user)")
     see.press("Enter")
     see.until("the package", lambda: see.text().count("CL-USER>") >= 2)
-    # What is printed stands there before the value.
+    # Output stands there before the value.
     see.type("(progn (format t \"one~%two~%\") (finish-output) (sleep 60))")
     see.press("Enter")
     see.see("\none\ntwo\n")
     see.press("C-c")
     see.see("interrupted")
-    # What is typed while something runs is typed behind the next prompt.
+    # Text that is typed while something runs goes behind the next prompt.
     see.type("(sleep 1)")
     see.press("Enter")
     see.type(":ahead")

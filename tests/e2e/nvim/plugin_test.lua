@@ -1,4 +1,5 @@
--- nvim --headless -u NONE -i NONE -l plugin_test.lua: the plugin in a real editor, with a real image.
+-- nvim --headless -u NONE -i NONE -l plugin_test.lua: the plugin in a real editor, with a real
+-- image.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')

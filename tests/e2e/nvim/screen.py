@@ -131,7 +131,7 @@ def svg(ansi, columns, rows, ground="dark", title="Neovim"):
             if style.underline:
                 back.append(f'<path d="M{x:.1f} {y + LINE - 2.5}h{span * CELL:.1f}" stroke="#e06c75" stroke-width="1.5" stroke-dasharray="3 1.5"/>')
             if run.strip():
-                # What is drawn with lines is not spread: it fills its cell.
+                # Lines are not spread: a line character fills its cell.
                 more = ' font-weight="bold"' if style.bold else ""
                 more += ' font-style="italic"' if style.italic else ""
                 spans.append(f'<tspan x="{x:.1f}" fill="{ink}" textLength="{span * CELL:.1f}" lengthAdjust="spacingAndGlyphs"{more}>{html.escape(run)}</tspan>')

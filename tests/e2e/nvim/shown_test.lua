@@ -1,4 +1,5 @@
--- nvim --headless -u NONE -i NONE -l shown_test.lua: text of agents, files and the image is text, wherever the plugin shows it.
+-- nvim --headless -u NONE -i NONE -l shown_test.lua: text of agents, files and the image is text,
+-- wherever the plugin shows it.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
@@ -10,7 +11,8 @@ vim.list_extend(nasty, { '%{execute("quit")}%#Error#%=%<', '" | quit', "'..os.ex
 local said = {}
 vim.notify = function(message) table.insert(said, message) end
 
---- Fails when a text has a character that acts or is not seen. What Neovim itself draws of it does not count.
+--- Fails when a text has a character that acts or is not seen. What Neovim itself draws of it does
+--- not count.
 local function harmless(text)
   for _, char in ipairs(vim.fn.split(text, '\\zs')) do
     local point = vim.fn.char2nr(char, true)

@@ -7,7 +7,8 @@ import time
 import screen
 
 COLUMNS, ROWS = 100, 32
-# How long what must come may take, in seconds: run.sh looks at the machine. Nothing asserts that anything comes sooner.
+# The time limit for something that must come, in seconds; run.sh sets it by the machine's speed. No
+# test asserts that anything comes sooner.
 PATIENCE = float(os.environ.get("CONSORT_TEST_PATIENCE", "120000")) / 1000
 
 
@@ -40,8 +41,8 @@ class Terminal:
     def press(self, *keys):
         """Keys by their names (`Enter`, `Escape`, `C-n`)."""
         for key in keys:
-            # As terminals with the extended protocol send it: a lone byte 27 and the key behind it, read together by a program that was kept
-            # waiting, would be one key with Alt.
+            # As terminals with the extended protocol send it: a lone byte 27 and the key behind it,
+            # read together by a program that was kept waiting, would be one key with Alt.
             if key == "Escape":
                 self.tmux("send-keys", "-t", "person", "-H", "1b", "5b", "32", "37", "75")
             else:

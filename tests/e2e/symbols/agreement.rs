@@ -1,4 +1,5 @@
-//! On cl-ppcre as loaded: a hundred symbols, each against what sb-introspect says, with SBCL's own reader to tell which form is meant.
+//! On cl-ppcre as loaded: a hundred symbols, each against what sb-introspect says, with SBCL's own
+//! reader to tell which form is meant.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,8 @@ use consort_tests::lsp::Editor;
 use consort_tests::world::World;
 use serde_json::{Value, json};
 
-/// Lisp that tells of a hundred symbols of cl-ppcre, one fact a line: what, symbol, and for places file and the span of the top-level form.
+/// Lisp that tells of a hundred symbols of cl-ppcre, one fact a line: what, symbol, and for places
+/// file and the span of the top-level form.
 const ORACLE: &str = r#"
 (let* ((package (find-package :cl-ppcre)) (cl-user::files (make-hash-table :test 'equal)) (all '()) (*print-pretty* nil))
   (labels ((text (file)

@@ -1,4 +1,5 @@
-// An agent in the same workspace: the official MCP SDK's client on the standard streams of `consort mcp`.
+// An agent in the same workspace: the official MCP SDK's client on the standard streams of `consort
+// mcp`.
 import { createRequire } from 'node:module'
 import { PATIENCE } from './workbench.mjs'
 

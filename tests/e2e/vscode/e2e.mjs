@@ -1,4 +1,5 @@
-// e2e.mjs BASE PLACE OUT: what a person does with the extension, step after step, as they see it. Each step stands alone.
+// e2e.mjs BASE PLACE OUT: what a person does with the extension, step after step, as they see it.
+// Each step stands alone.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -25,7 +26,7 @@ const workbench = await Workbench.open(base, place, out)
 const steps = new Steps(workbench, place)
 const workspace = join(place, 'telegraph')
 
-/** What `consort status` says of the workspace. */
+/** The output of `consort status` for the workspace. */
 const status = () => JSON.parse(execFileSync(process.env.CONSORT_BIN, ['status', '--json'], { cwd: workspace, encoding: 'utf8' }))
 /** The example is in the image, whatever ran before. */
 async function loaded() {
@@ -35,7 +36,7 @@ async function loaded() {
   assert.ok(status().image.facts.systems.includes('telegraph'), 'telegraph was not loaded')
 }
 
-/** What the steps in steps/ need. */
+/** The tools of the steps in steps/. */
 const about = { workbench, page: workbench.page, place, step: steps.step, status, loaded }
 
 await workbench.folder('telegraph')

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests in VS Code need into $CONSORT_TEST_CACHE/vscode (default ~/.cache/consort-test/vscode): Node 24 with its headers,
-# code-server (VS Code's own workbench and extension host, served on loopback), and playwright-core, which drives Debian's Chromium.
+# Installs what the tests in VS Code need into $CONSORT_TEST_CACHE/vscode (default
+# ~/.cache/consort-test/vscode): Node 24 with its headers, code-server (VS Code's own workbench and
+# extension host, served on loopback), and playwright-core, which drives Debian's Chromium.
 # Idempotent: a stamp holds the pins. Registries are the ones npm is configured with.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,7 +25,7 @@ fi
 ln -sfn "$node" "$cache/node/current"
 export PATH=$node/bin:$PATH
 
-# Its postinstall wants more than is needed: by hand.
+# The package's postinstall script wants more than is needed: done by hand.
 server=$cache/cs/node_modules/code-server
 if [ "$(cat "$cache/cs/.done" 2>/dev/null || true)" != "$CODE_SERVER" ]; then
   mkdir -p "$cache/cs"
@@ -32,7 +33,8 @@ if [ "$(cat "$cache/cs/.done" 2>/dev/null || true)" != "$CODE_SERVER" ]; then
   (cd "$cache/cs" && npm install "${quiet[@]}" --ignore-scripts "code-server@$CODE_SERVER")
   (cd "$server/lib/vscode" && npm install "${quiet[@]}" --ignore-scripts --omit=dev)
   (cd "$server/lib/vscode/extensions" && npm install "${quiet[@]}" --ignore-scripts --omit=dev)
-  # The one native module that is missed: without it Output channels stay empty. By an npm that knows this Node: what Debian's makes crashes.
+  # The one native module that is missed: without it Output channels stay empty. By an npm that
+  # knows this Node: what Debian's makes crashes.
   (cd "$server/lib/vscode" && npm_config_nodedir=$node JOBS=2 npx --yes "npm@$NPM" rebuild --loglevel=error @vscode/spdlog)
   echo "$CODE_SERVER" >"$cache/cs/.done"
 fi

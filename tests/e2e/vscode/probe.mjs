@@ -5,7 +5,7 @@ export class Probe {
   constructor(file) {
     this.file = file
   }
-  /** What the call answers; undefined while there is no extension host to answer. */
+  /** The answer to the call; undefined while there is no extension host to answer. */
   async ask(call, argument = {}) {
     let answer
     try {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The extension as it is packaged, in VS Code's workbench (code-server, on loopback) in headless Chromium, against $CONSORT_BIN.
-# Screenshots go to tests/out/vscode, in a dark and a light theme. `run.sh [PATTERN]`: only the steps whose names match; ONLY=PATTERN says the same.
+# The extension as it is packaged, in VS Code's workbench (code-server, on loopback) in headless
+# Chromium, against $CONSORT_BIN. Screenshots go to tests/out/vscode, in a dark and a light theme.
+# `run.sh [PATTERN]`: only the steps whose names match; ONLY=PATTERN says the same.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../environment.sh"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -20,10 +21,11 @@ rm -f "$out"/failure-* "$out/code-server.log"
 place=$E2E_PLACE
 group=
 finish() {
-  # The server has a process group of its own: extension host, terminals and language server are in it.
+  # The server has a process group of its own: extension host, terminals and language server are in
+  # it.
   if [ -n "$group" ]; then kill -- "-$group" 2>/dev/null || true; wait "$group" 2>/dev/null || true; fi
   (cd "$place/telegraph" && "$CONSORT_BIN" stop >/dev/null 2>&1) || true
-  # What VS Code and Chromium leave where the session keeps its sockets.
+  # Files that VS Code and Chromium leave where the session keeps its sockets.
   rm -rf "$XDG_RUNTIME_DIR"/vscode-*.sock "$XDG_RUNTIME_DIR"/dconf
   e2e_leave
 }
@@ -58,7 +60,7 @@ export CONSORT_PROBE=$place/probe.json
 setsid "$node" "$code/out/node/entry.js" "${common[@]}" --auth none --bind-addr 127.0.0.1:0 --disable-telemetry \
   --disable-update-check --disable-workspace-trust --disable-getting-started-override >"$out/code-server.log" 2>&1 9>&- &
 group=$!
-# It says which port it got.
+# The program prints the port it got.
 end=$((SECONDS + CONSORT_TEST_PATIENCE / 1000))
 until address=$(sed -n 's/.*HTTP server listening on \(http:[^ ]*[0-9]\).*/\1/p' "$out/code-server.log" 2>/dev/null | head -1) && [ -n "$address" ]; do
   if ! kill -0 "$group" 2>/dev/null || [ "$SECONDS" -gt "$end" ]; then

@@ -1,8 +1,12 @@
-// The user's settings, as JSON: no welcome pages, no outside hosts, a terminal whose text can be read.
+// The user's settings, as JSON: no welcome pages, no outside hosts, a terminal whose text can be
+// read.
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Where another `consort` would be found before the one under test, which stands where `cargo install` puts it. */
+/**
+ * Where another `consort` would be found before the one under test, which stands where `cargo
+ * install` puts it.
+ */
 const places = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/bin', '/usr/bin', '/bin', '/opt/homebrew/bin']
 const another = places.some((place) => existsSync(join(place, 'consort')))
 

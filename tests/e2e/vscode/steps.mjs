@@ -1,5 +1,5 @@
-// Runs steps, each from a clean window, and counts. One that fails is tried once more from a clean editor, image and workspace, and is then told
-// as flaky.
+// Runs steps, each from a clean window, and counts. One that fails is tried once more from a clean
+// editor, image and workspace, and is then told as flaky.
 import { execFileSync } from 'node:child_process'
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,6 @@
-// VS Code's workbench in Chromium, as a person sees and uses it. Before a key or a click it waits until that will go where it is meant to, and
-// afterwards until the editor and the extension say that it has arrived: pictures come later than either.
+// VS Code's workbench in Chromium, as a person sees and uses it. Before a key or a click it waits
+// until that will go where it is meant to, and afterwards until the editor and the extension say
+// that it has arrived: pictures come later than either.
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -11,13 +12,17 @@ import { Probe, told } from './probe.mjs'
 const { chromium } = createRequire(import.meta.url)('playwright-core')
 const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 
-/** How long what must come may take, in milliseconds, and how long until what can be done again is. */
+/**
+ * The time limits, in milliseconds: for something that must come, and until something that can be
+ * repeated is.
+ */
 export const PATIENCE = Number(process.env.CONSORT_TEST_PATIENCE ?? 120_000)
 const ATTEMPT = PATIENCE / 40
 /** For a click in a loop that makes it again. */
 export const once = { timeout: ATTEMPT }
 
-// The name under which VS Code's own service worker serves files to webviews: nothing of it leaves the browser.
+// The name under which VS Code's own service worker serves files to webviews: nothing of it leaves
+// the browser.
 const WEBVIEW = '.vscode-resource.vscode-cdn.net'
 
 export class Workbench {
@@ -49,7 +54,10 @@ export class Workbench {
 
   // Waiting.
 
-  /** Until the condition gives something true, and that. An error in it is a no; the last one is the cause of the failure. */
+  /**
+   * Until the condition gives something true, and that. An error in it is a no; the last one is the
+   * cause of the failure.
+   */
   async until(what, condition, timeout = PATIENCE) {
     const end = Date.now() + timeout
     let cause
@@ -65,7 +73,7 @@ export class Workbench {
       await this.page.waitForTimeout(50)
     }
   }
-  /** Whether the condition holds before what came before it is worth another try. */
+  /** Returns true if the condition holds before the step before it is worth another try. */
   soon(condition) {
     return this.until('', condition, ATTEMPT).then(() => true, () => false)
   }
@@ -148,7 +156,10 @@ export class Workbench {
   isDark() {
     return this.page.evaluate(() => document.querySelector('.monaco-workbench')?.classList.contains('vs-dark') === true)
   }
-  /** The dark theme, or the light one. Told again where it is not taken: the workbench may be reading its settings just then. */
+  /**
+   * The dark theme, or the light one. Told again where it is not taken: the workbench may be
+   * reading its settings just then.
+   */
   theme(dark) {
     const name = dark ? 'Default Dark Modern' : 'Default Light Modern'
     return this.until(`the theme ${name}`, async () => {
@@ -175,7 +186,10 @@ export class Workbench {
   shown(uri) {
     return this.page.locator(`.monaco-editor[data-uri*="${uri}"]`)
   }
-  /** The text of the document that is shown and whose address contains this. Others of that kind may be known that are shown no more. */
+  /**
+   * The text of the document that is shown and whose address contains this. Others of that kind may
+   * be known that are shown no more.
+   */
   async text(uri) {
     const editor = this.shown(uri).first()
     if (!(await editor.isVisible())) return ''
@@ -201,7 +215,7 @@ export class Workbench {
     const there = (line) => (typeof text === 'string' ? line.includes(text) : text.test(line))
     const line = this.editor(name).locator('.view-line', { hasText: text }).first()
     await this.until(`the cursor at the end of ${text}`, async () => {
-      // What hangs over the line goes.
+      // Closes everything that hangs over the line.
       await this.page.keyboard.press('Escape')
       await line.click({ position: { x: 60, y: 8 }, timeout: ATTEMPT })
       await this.page.keyboard.press('End')
@@ -215,7 +229,10 @@ export class Workbench {
   at(name, line) {
     return this.knows(`the cursor in line ${line} of ${name}`, ({ active }) => active?.uri.endsWith(`/${name}`) && active.selection.active.line === line - 1)
   }
-  /** Replace what is selected in the editor with the focus, as a paste: nothing is closed or indented by itself. */
+  /**
+   * Replace what is selected in the editor with the focus, as a paste: nothing is closed or
+   * indented by itself.
+   */
   async paste(name, text) {
     assert.ok(await this.hasFocus(name), `the focus is not in ${name}`)
     await this.page.evaluate((text) => navigator.clipboard.writeText(text), text)
@@ -233,7 +250,7 @@ export class Workbench {
     })
     await this.page.keyboard.press('Control+End')
   }
-  /** What stands behind the lines: the text of all decorations. */
+  /** The texts behind the lines, of all decorations. */
   inline(name) {
     return this.editor(name).evaluate((editor) =>
       [...editor.querySelectorAll('.view-line span')]
@@ -244,7 +261,10 @@ export class Workbench {
   shows(name, text) {
     return this.until(`${text} at the end of a line`, async () => (await this.inline(name)).find((one) => one.includes(text)))
   }
-  /** Evaluate the top-level form in the line with this text, and wait until what is wanted stands behind it. */
+  /**
+   * Evaluate the top-level form in the line with this text, and wait until what is wanted stands
+   * behind it.
+   */
   async evaluate(name, line, wanted) {
     await this.cursor(name, line)
     await this.ran(`the evaluation of ${line}`, () => this.page.keyboard.press('Alt+Enter'))
@@ -289,12 +309,13 @@ export class Workbench {
   async palette(title) {
     await this.until(`${title} in the palette`, async () => {
       await this.page.keyboard.press('F1')
-      // What was done before may take the focus, and close it again: then what would be typed must go nowhere.
+      // An earlier step may take the focus, and close the picker again: then text must not be typed
+      // anywhere.
       try {
         await this.quickInput().waitFor({ timeout: ATTEMPT })
         if (await this.choosable(`>${title}`, title)) return true
       } catch {
-        // It is opened again.
+        // Opens it again.
       }
       await this.page.keyboard.press('Escape')
       return false

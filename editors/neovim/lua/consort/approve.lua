@@ -1,7 +1,9 @@
---- What an agent may do only when the person lets it: one question at a time, with the code in a float that takes no key by itself.
+--- Questions whether an agent may do something: one at a time, with the code in a float that takes
+--- no key by itself.
 ---
---- A question comes while the person types. So nothing here reads keys: the float never has the cursor until the person goes there with a
---- key that has no other use (`\a`), and only in it do keys answer.
+--- A question comes while the person types. So nothing here reads keys: the float never has the
+--- cursor until the person goes there with a key that has no other use (`\a`), and only in it do
+--- keys answer.
 local client_of = require('consort.client')
 local float = require('consort.float')
 
@@ -42,7 +44,8 @@ local function present(text) return text and text ~= vim.NIL and text ~= '' end
 --- The lines of the screen above the command line.
 local function screen_lines() return vim.o.lines - vim.o.cmdheight - 1 end
 
---- The side of the screen that is away from the cursor. It stays where it is as long as that covers nothing: what moves is not read.
+--- The side of the screen that is away from the cursor. It stays where it is as long as that covers
+--- nothing: what moves is not read.
 ---@param side 'top'|'bottom' where it is
 ---@param height integer with its borders
 ---@param row integer the cursor's line on the screen, from 0
@@ -88,7 +91,8 @@ end
 
 local everywhere = false -- the key is mapped in all buffers
 
---- The key in all buffers, also those that are no Lisp, while there is a question. What the person has mapped stays.
+--- The key in all buffers, also those that are no Lisp, while there is a question. What the person
+--- has mapped stays.
 local function keys_everywhere(on)
   local raw = vim.keycode(KEY)
   local taken = vim.iter(vim.api.nvim_get_keymap('n')):any(function(map) return map.lhsraw == raw end)
@@ -144,7 +148,7 @@ end
 
 -- The question
 
---- What is shown, and how many of its lines are words.
+--- Returns the lines to show, and the number of them that are words.
 local function text_of(params)
   local lines = { params.what:sub(1, 1):upper() .. params.what:sub(2) }
   if present(params.file) then table.insert(lines, 'in ' .. vim.fn.fnamemodify(params.file, ':~:.')) end
@@ -216,7 +220,8 @@ next_question = function()
   open()
 end
 
---- `consort/approve`. Server requests are handled in a coroutine of their own, which waits here for the person.
+--- `consort/approve`. Server requests are handled in a coroutine of their own, which waits here for
+--- the person.
 function M.on_request(_, params)
   local thread = assert(coroutine.running())
   table.insert(queue, {

@@ -8,10 +8,12 @@ function M.of(buf)
   return vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1] or vim.lsp.get_clients({ name = 'consort' })[1]
 end
 
---- Whether messages go to the command line, as Neovim itself has them, and not to a plugin that has room for them.
+--- Returns true if messages go to the command line, as Neovim itself shows them, and not to a
+--- plugin that has room for them.
 local function on_command_line() return debug.getinfo(vim.notify, 'S').source:find('vim/_editor.lua', 1, true) ~= nil end
 
---- Say something. On the command line it is one line that fits, so that no key is needed to go on; `:messages` has the whole.
+--- Say something. On the command line it is one line that fits, so that no key is needed to go on;
+--- `:messages` has the whole.
 ---@param message string
 ---@param level? integer one of vim.log.levels
 function M.say(message, level)

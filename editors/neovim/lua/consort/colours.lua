@@ -8,7 +8,7 @@ local links = {
   ConsortHint = 'Comment',
 }
 
--- What is told in a buffer that has Lisp's syntax colours, and is no Lisp: these take the place of the colours beneath.
+-- Highlights of a report in a buffer with Lisp's syntax colours: they replace the colours beneath.
 local plain = { ConsortPlain = 'NormalFloat', ConsortPlainOutput = 'Comment', ConsortPlainError = 'DiagnosticError', ConsortPlainWarn = 'DiagnosticWarn' }
 
 --- Define the groups, for the colours that are in force.

@@ -20,7 +20,7 @@ local function plain(command, done)
     end)
   end
 end
---- What a reload did, in a line.
+--- Returns the outcome of a reload, in a line.
 local function reloaded(report)
   local parts = {}
   for _, key in ipairs({ 'redefined', 'new', 'gone', 'stale' }) do

@@ -41,7 +41,8 @@ local function text_of(what)
   return table.concat(text, '\n'), M.package(vim.list_slice(lines, 1, range[1]))
 end
 
---- Put the code into a configuration that says `evaluate`. It is put there after nvim-dap has replaced `${file}` and the like: code is as it is.
+--- Put the code into a configuration that says `evaluate`. It is put there after nvim-dap has
+--- replaced `${file}` and the like: code is as it is.
 local function enrich(config, on_config)
   if config.code or not config.evaluate then return on_config(config) end
   local code, package = text_of(config.evaluate)
@@ -70,7 +71,8 @@ M.form = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the form at t
 M.buffer = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the buffer', evaluate = 'buffer' }
 M.attach = { type = TYPE, request = 'attach', name = 'Lisp: attach to the image' }
 
---- The adapter and the configurations of nvim-dap, and a message at each stop. Once more changes nothing.
+--- The adapter and the configurations of nvim-dap, and a message at each stop. Once more changes
+--- nothing.
 ---@return boolean done false where nvim-dap is not installed
 function M.setup()
   local dap = nvim_dap()

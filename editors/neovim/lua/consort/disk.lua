@@ -1,6 +1,8 @@
---- Files that an agent, or another program, writes while they are open here: read again at once when nothing in them is unsaved.
+--- Files that an agent, or another program, writes while they are open here: read again at once
+--- when nothing in them is unsaved.
 ---
---- Neovim itself looks at a file when the person comes back to it or writes it, and then it is too late: the next edit is made to an old text.
+--- Neovim itself looks at a file when the person comes back to it or writes it, and then it is too
+--- late: the next edit is made to an old text.
 local client_of = require('consort.client')
 
 local M = {}
@@ -13,7 +15,8 @@ local followed = {}
 
 local group = vim.api.nvim_create_augroup('consort.disk', {})
 
---- Read a buffer again if its file is another and nothing in it is unsaved. A text with unsaved changes is left as it is; writing it asks, as always.
+--- Read a buffer again if its file is another and nothing in it is unsaved. A text with unsaved
+--- changes is left as it is; writing it asks, as always.
 ---@param buf integer
 function M.look(buf)
   if not vim.api.nvim_buf_is_loaded(buf) or vim.bo[buf].modified or not vim.o.autoread or vim.bo[buf].buftype ~= '' then return end
@@ -37,7 +40,8 @@ local function unfollow(buf)
   end
 end
 
---- Follow the file of a buffer. The directory is watched: a file that is written by renaming is another one each time.
+--- Follow the file of a buffer. The directory is watched: a file that is written by renaming is
+--- another one each time.
 ---@param buf integer
 function M.follow(buf)
   local name = vim.api.nvim_buf_get_name(buf)

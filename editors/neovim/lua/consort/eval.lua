@@ -7,8 +7,9 @@ local running = require('consort.running')
 
 local M = {}
 
---- An LSP range as rows and byte columns, without the white space at its end: a selection of lines, and a whole buffer, end where the next
---- line would begin, and a value belongs beside what it is of.
+--- An LSP range as rows and byte columns, without the white space at its end: a selection of lines,
+--- and a whole buffer, end where the next line would begin, and a value belongs beside what it is
+--- of.
 ---@param buf integer
 ---@param range lsp.Range
 ---@param encoding string
@@ -96,7 +97,7 @@ function M.show_report(result)
   })
 end
 
---- Whether a row is in sight, in the current window or in another one of its buffer.
+--- Returns true if a row is visible, in the current window or in another one of its buffer.
 local function in_sight(buf, row)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     local info = vim.fn.getwininfo(win)[1]
@@ -105,7 +106,8 @@ local function in_sight(buf, row)
   return false
 end
 
---- Execute a command on text of this buffer, mark the cursor's line while it runs, and show its value where its text ends.
+--- Execute a command on text of this buffer, mark the cursor's line while it runs, and show its
+--- value where its text ends.
 ---@param command string
 ---@param argument table
 local function run(command, argument)
@@ -128,7 +130,8 @@ local function run(command, argument)
   if not cancel then running.done(argument.outputToken) end
 end
 
---- The cursor's place. On a closing parenthesis the form that it closes is meant: it ends behind the cursor's cell.
+--- The cursor's place. On a closing parenthesis the form that it closes is meant: it ends behind
+--- the cursor's cell.
 local function place_of_form(client)
   local place = client_of.place(client)
   local column = vim.api.nvim_win_get_cursor(0)[2] + 1
@@ -165,7 +168,7 @@ function M.region(first, last)
   run('evalRegion', { uri = client_of.place(client).uri, range = range })
 end
 
---- What 'operatorfunc' calls: evaluate what a motion went over.
+--- The 'operatorfunc': evaluates the text that a motion covered.
 ---@param kind 'char'|'line'|'block'
 function M.over(kind)
   local client = client_of.need()

@@ -8,7 +8,7 @@ local namespace = vim.api.nvim_create_namespace('consort.float')
 ---@class consort.Float
 ---@field title string
 ---@field filetype? string its syntax colours
----@field plain? integer[][] rows { first, last }, 0-based and inclusive, that are words and not code
+---@field plain? integer[][] rows of words, not code: { first, last }, 0-based and inclusive
 ---@field focus? boolean the cursor goes in; true by default
 ---@field top? boolean at the top of the screen; at the cursor by default
 ---@field wide? integer cells that its width is to have, where the screen has them
@@ -24,7 +24,8 @@ local function widest(lines)
   return width
 end
 
---- Where a window of a size goes, at the cursor: below its line, or above it where there is more room. What it is about stays in sight.
+--- Where a window of a size goes, at the cursor: below its line, or above it where there is more
+--- room. What it is about stays in sight.
 local function at_cursor(height)
   local row = vim.fn.win_screenpos(0)[1] + vim.fn.winline() - 2 -- 0-based
   local below = vim.o.lines - vim.o.cmdheight - row - 4 -- the line of the cursor, the borders, a status line

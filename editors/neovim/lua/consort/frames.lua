@@ -8,7 +8,8 @@ local M = {}
 ---@field file? string
 ---@field line? integer
 
---- The frames from the program's own on. Those above it, `ERROR` and its like, say what the message says already.
+--- The frames from the program's own on. Those above it, `ERROR` and its like, say what the message
+--- says already.
 ---@param frames consort.Frame[]
 ---@return consort.Frame[]
 function M.of_program(frames)

@@ -1,4 +1,5 @@
---- A line of a file, in a window that shows it, or in this one. Nothing that is not saved is in the way.
+--- A line of a file, in a window that shows it, or in this one. Nothing that is not saved is in the
+--- way.
 local M = {}
 
 ---@param file string

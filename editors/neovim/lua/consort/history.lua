@@ -1,4 +1,5 @@
---- What was typed into the REPL, also by earlier editors: a file of the person's own, one JSON string a line.
+--- The history of the REPL, also of earlier editors: a file of the person's own, one JSON string a
+--- line.
 local M = {}
 local MOST = 500
 

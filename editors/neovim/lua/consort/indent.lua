@@ -1,4 +1,5 @@
---- 'indentexpr': the same indentation for Enter, `o`, `=` and `gq`: the server's, which knows the macros of the image.
+--- 'indentexpr': the same indentation for Enter, `o`, `=` and `gq`: the server's, which knows the
+--- macros of the image.
 local client_of = require('consort.client')
 
 local M = {}

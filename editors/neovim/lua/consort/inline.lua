@@ -20,7 +20,7 @@ local function one_line(text)
   return (vim.trim(text:gsub('%s*\n%s*', ' ')))
 end
 
---- What of a text fits into so many cells.
+--- Returns the part of a text that fits into so many cells.
 ---@param text string
 ---@param cells integer
 ---@return string
@@ -44,7 +44,7 @@ function M.room(buf, row)
   return math.max(room, LEAST)
 end
 
---- What is written behind a form.
+--- Returns the text that is written behind a form.
 ---@param result table
 ---@return string text
 ---@return string group

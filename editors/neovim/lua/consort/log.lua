@@ -1,4 +1,4 @@
---- What ran in the image, and by whom: the newest last.
+--- The log of operations in the image, with their clients: the newest last.
 local client_of = require('consort.client')
 local float = require('consort.float')
 local fit = require('consort.inline').fit

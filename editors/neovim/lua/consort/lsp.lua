@@ -1,4 +1,4 @@
---- What Neovim's own client shows when it is told to: inlay hints and code lenses.
+--- Features of Neovim's own client that have to be enabled: inlay hints and code lenses.
 local client_of = require('consort.client')
 
 local M = {}

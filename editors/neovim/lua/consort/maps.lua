@@ -1,4 +1,5 @@
---- The `<Plug>` maps, and the default keys of Lisp buffers. doc/consort.txt documents the same; a test holds the two together.
+--- The `<Plug>` maps, and the default keys of Lisp buffers. doc/consort.txt documents the same; a
+--- test holds the two together.
 local M = {}
 
 ---@type { plug: string, keys?: string, mode?: string|string[], about: string, run: fun() }[]
@@ -62,7 +63,7 @@ map('transpose', nil, 'exchange two forms', edit('transpose'))
 map('outer-form', 'af', 'the form', function() require('consort.structure').select(false) end, { 'x', 'o' })
 map('inner-form', 'if', 'what is in the form', function() require('consort.structure').select(true) end, { 'x', 'o' })
 
---- How a person comes to a map in this buffer: its key, or the command.
+--- Returns the way to a map in this buffer: its key, or the command.
 ---@param plug string
 ---@return string
 function M.key(plug)

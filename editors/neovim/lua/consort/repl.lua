@@ -1,4 +1,5 @@
---- A REPL in a split: the editor's own session in the image. Lines above the prompt are history; what follows it is evaluated when it is whole.
+--- A REPL in a split: the editor's own session in the image. Lines above the prompt are history;
+--- what follows it is evaluated when it is whole.
 require('consort.colours')
 local client_of = require('consort.client')
 local frames = require('consort.frames')
@@ -19,7 +20,8 @@ local M = {}
 local repl
 local namespace = vim.api.nvim_create_namespace('consort.repl')
 
---- Whether text is one or more whole forms, as far as parentheses, strings and comments say; the image's reader has the last word.
+--- Returns true if text is one or more whole forms, by its parentheses, strings and comments; the
+--- image's reader decides.
 ---@param text string
 ---@return boolean
 function M.is_whole(text)
@@ -88,7 +90,8 @@ local function print_lines(text, group)
   end
 end
 
---- The prompt, behind all that was printed. What was typed while an evaluation ran is what is typed now.
+--- The prompt, behind all that was printed. What was typed while an evaluation ran is what is typed
+--- now.
 local function prompt()
   local buf = repl.buf
   local text = repl.package .. '> '
@@ -143,7 +146,7 @@ local function evaluate(text)
   repl.at = #repl.history + 1
   local row = vim.api.nvim_buf_line_count(repl.buf)
   vim.api.nvim_buf_set_lines(repl.buf, row, row, false, { '' })
-  -- What is printed goes above it, and so in its order.
+  -- Output is inserted above the prompt, and so in its order.
   repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { right_gravity = true })
   for _, win in ipairs(vim.fn.win_findbuf(repl.buf)) do vim.api.nvim_win_set_cursor(win, { row + 1, 0 }) end -- what is printed is in sight
   local here, output = repl, printer()
@@ -225,7 +228,8 @@ local function make()
   prompt()
 end
 
---- The package of the text at the cursor, as the last IN-PACKAGE above it says; none where there is none.
+--- The package of the text at the cursor, as the last IN-PACKAGE above it says; none where there is
+--- none.
 ---@return string?
 function M.package_here()
   for row = vim.api.nvim_win_get_cursor(0)[1], 1, -1 do
@@ -255,7 +259,8 @@ local function enter_package(name)
   end, { buf = repl.buf })
 end
 
---- Open the REPL in a split, or go to it; it goes on in the package of the file that the person comes from.
+--- Open the REPL in a split, or go to it; it goes on in the package of the file that the person
+--- comes from.
 function M.open()
   if not client_of.need() then return end
   local package = vim.bo.filetype == 'lisp' and M.package_here() or nil

@@ -1,4 +1,5 @@
---- What runs for this editor: a mark beside its form, with the seconds and the key that stops it, and what it prints meanwhile.
+--- Running evaluations of this editor: a mark beside the form, with the seconds and the key that
+--- stops it, and the output meanwhile.
 require('consort.colours')
 
 local M = {}
@@ -24,7 +25,7 @@ local function begin(run)
   return token
 end
 
---- What is printed goes to a function.
+--- Passes the output to a function.
 ---@param printed fun(text: string)
 ---@return string token for `outputToken`
 function M.stream(printed) return begin({ text = '', printed = printed }) end
@@ -79,7 +80,7 @@ function M.on_output(_, params)
   if run.show then run.show() end
 end
 
---- It runs no longer.
+--- Removes the marks of an evaluation that has ended.
 ---@param token string
 function M.done(token)
   local run = runs[token]

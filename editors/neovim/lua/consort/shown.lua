@@ -1,8 +1,10 @@
---- Text of agents, files and the image, made fit for a window: no character of it is hidden, turns other text round, or ends a line that is one.
+--- Text of agents, files and the image, made fit for a window: no character of it is hidden, turns
+--- other text round, or ends a line that is one.
 local M = {}
 
--- Code points that Neovim gives no cell, or has change others. Those that it spells out itself (controls, marks of direction) are among them:
--- a terminal may be asked to draw what Neovim of another version passes on.
+-- Code points that Neovim gives no cell, or has change others. Those that it spells out itself
+-- (controls, marks of direction) are among them: a terminal may be asked to draw what Neovim of
+-- another version passes on.
 local HIDDEN = {
   { 0x00, 0x08 }, { 0x0b, 0x1f }, { 0x7f, 0x9f }, { 0xad, 0xad }, { 0x34f, 0x34f }, { 0x61c, 0x61c }, { 0x115f, 0x1160 }, { 0x17b4, 0x17b5 },
   { 0x180b, 0x180f }, { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0x2800, 0x2800 }, { 0x3164, 0x3164 }, { 0xfe00, 0xfe0f },

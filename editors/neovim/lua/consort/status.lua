@@ -1,4 +1,4 @@
---- What runs, and for whom.
+--- The running operations, with their clients.
 local client_of = require('consort.client')
 local float = require('consort.float')
 

@@ -22,7 +22,8 @@ local function set_cursor(client, position)
   vim.api.nvim_win_set_cursor(0, { position.line + 1, column })
 end
 
---- The cursor's place. On an opening parenthesis the cursor is in its list, as everywhere in Vim; the protocol's place is before it.
+--- The cursor's place. On an opening parenthesis the cursor is in its list, as everywhere in Vim;
+--- the protocol's place is before it.
 ---@param client vim.lsp.Client
 ---@return { uri: string, position: lsp.Position } place
 ---@return boolean moved
@@ -35,10 +36,10 @@ local function inside(client)
   return place, moved
 end
 
--- What is done to the list that the cursor is in; the others are done to the form at the cursor.
+-- Edits of the list that the cursor is in; the others act on the form at the cursor.
 local to_the_list = { slurpForward = true, slurpBackward = true, barfForward = true, barfBackward = true, splice = true }
 
---- What edits take away, as one text.
+--- Returns the text that edits remove.
 local function taken(client, edits)
   local texts = {}
   for _, edit in ipairs(edits) do
@@ -52,7 +53,8 @@ local function taken(client, edits)
   return vim.trim(table.concat(texts))
 end
 
---- Do one of the server's actions (docs/protocol.md, `consort.structure`) at the cursor. What is killed goes to the register, as after `d`.
+--- Do one of the server's actions (docs/protocol.md, `consort.structure`) at the cursor. What is
+--- killed goes to the register, as after `d`.
 ---@param action string
 ---@param register? string
 ---@return boolean? done something was there to be done
@@ -79,7 +81,7 @@ end
 ---@type { action: string, count: integer, register: string, fresh: boolean }
 local last = { action = '', count = 1, register = '"', fresh = false }
 
---- What 'operatorfunc' calls: for the key, and for `.`, which may have a count of its own.
+--- The 'operatorfunc': for the key, and for `.`, which may have a count of its own.
 function M.again()
   if not last.fresh and vim.v.count > 0 then last.count = vim.v.count end
   last.fresh = false

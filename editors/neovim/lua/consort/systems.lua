@@ -24,7 +24,8 @@ function M.names()
   return names
 end
 
---- Go on with the system that was named; without a name, with the only one there is or the one that is chosen.
+--- Go on with the system that was named; without a name, with the only one there is or the one that
+--- is chosen.
 ---@param name string
 ---@param go_on fun(name: string)
 function M.choose(name, go_on)

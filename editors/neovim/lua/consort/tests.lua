@@ -6,7 +6,7 @@ local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.tests')
 local LENS = 22 -- cells for what else stands in the line
 
--- What failed is read without a key.
+-- Failures are shown without a key.
 vim.diagnostic.config({
   virtual_text = {
     format = function(diagnostic)

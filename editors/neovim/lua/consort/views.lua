@@ -1,4 +1,5 @@
---- What is asked of a symbol or a form and shown in a float: macroexpansion, description, disassembly, profile; and where things are.
+--- Answers about a symbol or a form, in a float: macroexpansion, description, disassembly, profile;
+--- and source locations.
 local client_of = require('consort.client')
 local float = require('consort.float')
 
@@ -6,13 +7,15 @@ local M = {}
 
 -- Macroexpansion
 
---- The expansion of the form at the cursor. In the float `+` expands the macro call at the cursor, `-` goes back, `f` expands all.
+--- The expansion of the form at the cursor. In the float `+` expands the macro call at the cursor,
+--- `-` goes back, `f` expands all.
 ---@param how? 'one'|'step'|'full'
 function M.expand(how)
   local client = client_of.need()
   if not client then return end
   local place = client_of.place(client)
-  -- The server remembers nothing: what is shown is where the form is, and the places that were gone on from.
+  -- The server remembers nothing: what is shown is where the form is, and the places that were gone
+  -- on from.
   local shown, buf = {}, nil ---@type { steps: table[], how: string, expansion: string }[]
 
   local function ask(steps, wanted)
@@ -52,7 +55,7 @@ end
 
 -- Symbols
 
---- What a command on a name is asked: the name that was typed, or where the cursor is.
+--- Returns the argument of a command on a name: the name that was typed, or the cursor's position.
 ---@param name? string
 ---@return table? argument
 local function asked(name)

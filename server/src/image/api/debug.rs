@@ -49,7 +49,7 @@ pub struct Stop {
 pub struct Moment {
     /// True if the form has just given its value.
     pub after: bool,
-    /// That value, in one bounded line.
+    /// The value in one bounded line.
     pub value: Option<String>,
     /// The breakpoints that were hit.
     pub breakpoints: Vec<BreakpointName>,
@@ -105,7 +105,7 @@ pub struct Point {
     pub log: Option<String>,
 }
 
-/// What became of a point.
+/// The outcome for a breakpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Verified {
     /// True if the breakpoint is in force.
@@ -356,7 +356,7 @@ operation!(
 operation!(
     /// `debug-breakpoints`.
     DebugBreakpoints {
-        /// Whose breakpoints are set.
+        /// The client whose breakpoints are set.
         owner: String,
         /// The file.
         file: PathBuf,
@@ -371,7 +371,7 @@ operation!(
 operation!(
     /// `debug-function-breakpoints`.
     DebugFunctionBreakpoints {
-        /// Whose breakpoints are set.
+        /// The client whose breakpoints are set.
         owner: String,
         /// All of the owner's breakpoints at functions.
         points: Vec<Point>,
@@ -417,7 +417,7 @@ operation!(
     Inspected
 );
 
-/// What became of breakpoints, or places where there can be some.
+/// The outcome for breakpoints, or places where there can be some.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Breakpoints {
     /// An entry for each point, in order.

@@ -19,7 +19,8 @@ pub(crate) struct Input {
     /// Read in it
     #[serde(default)]
     package: Option<String>,
-    /// function, method, macro, variable, class, structure, condition, package, compiler-macro, setf, type
+    /// function, method, macro, variable, class, structure, condition, package, compiler-macro,
+    /// setf, type
     #[serde(default)]
     kind: Option<String>,
 }

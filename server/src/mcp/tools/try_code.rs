@@ -1,5 +1,5 @@
-//! `try-code`: candidates evaluated one after the other, each in a confined copy of the image, and the
-//! application of one.
+//! `try-code`: candidates evaluated one after the other, each in a confined copy of the image, and
+//! the application of one.
 
 use std::collections::HashSet;
 

@@ -6,9 +6,9 @@ use super::{Kind, NodeId, Packed, ROOT, Tree, Within, is_comment, number};
 /// A node that was begun and has not ended.
 struct Open {
     id: NodeId,
-    /// How many datums it has.
+    /// The number of datums it has.
     datums: usize,
-    /// How many elements it has.
+    /// The number of elements it has.
     elements: u32,
     /// The last node begun in it.
     last: Option<NodeId>,

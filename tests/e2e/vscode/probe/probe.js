@@ -1,12 +1,16 @@
-// An extension of the tests alone: tells over loopback what the editor and Consort's extension know, which a picture shows later or not at all.
-// $CONSORT_PROBE names the file that gets its port and its process.
+// An extension of the tests alone: tells over loopback what the editor and Consort's extension
+// know, which a picture shows later or not at all. $CONSORT_PROBE names the file that gets its port
+// and its process.
 const http = require('node:http')
 const { renameSync, writeFileSync } = require('node:fs')
 const vscode = require('vscode')
 
 const place = (document) => document && { uri: document.uri.toString(), version: document.version, dirty: document.isDirty, text: document.getText() }
 
-/** The editor's state, and below `consort` what Consort's extension says of itself; undefined before that is active. */
+/**
+ * The editor's state, and below `consort` what Consort's extension says of itself; undefined before
+ * that is active.
+ */
 async function state() {
   const editor = vscode.window.activeTextEditor
   return {

@@ -1,4 +1,5 @@
-// How long the extension took to activate, as its log says. Printed, not asserted: it depends on the machine.
+// The time that the extension took to activate, as its log says. Printed, not asserted: it depends
+// on the machine.
 import { readdirSync, readFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// An agent asks to change running code: the person sees the code, allows or denies, uses what is new, and takes it back.
+// An agent asks to change running code: the person sees the code, allows or denies, uses what is
+// new, and takes it back.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { Agent } from '../agent.mjs'
@@ -16,7 +17,10 @@ export default async function ({ workbench, page, place, step, loaded }) {
       assert.ok((await agent.tools()).includes('code_replace_function'))
       const replace = (value) => agent.call('code_replace_function', { function: 'cl-user::pace', new_code: `(defun pace ()\n  "From the agent."\n  ${value})`, package: 'CL-USER' })
       const notice = page.locator('.notification-toast', { hasText: 'Allow for this session' })
-      /** An answer by the link with these words. The notification counts down, and is drawn anew meanwhile. */
+      /**
+       * An answer by the link with these words. The notification counts down, and is drawn anew
+       * meanwhile.
+       */
       const answer = async (words) => {
         await notice.locator('a', { hasText: words }).click()
         await notice.waitFor({ state: 'detached' })
@@ -40,7 +44,8 @@ export default async function ({ workbench, page, place, step, loaded }) {
       await answer(/^Allow$/)
       assert.notEqual((await first.answered).isError, true)
       await pace(':FAST')
-      // What was allowed is said, with the way back; where that has gone by, it is among the notifications that were.
+      // An allowed operation is announced, with the way to undo it; later it is among the past
+      // notifications.
       const undo = page.locator('.notification-list-item', { hasText: 'Allowed: ' }).locator('a.monaco-button', { hasText: 'Undo' }).first()
       await workbench.ran('the undo', () => workbench.until('the way back', async () => {
         if (!(await undo.isVisible())) await workbench.command('Notifications: Show Notifications')

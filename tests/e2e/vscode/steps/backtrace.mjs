@@ -1,4 +1,5 @@
-// An error's backtrace is followed to the lines that it came through: from the hover, from the whole result, and from the REPL.
+// An error's backtrace is followed to the lines that it came through: from the hover, from the
+// whole result, and from the REPL.
 import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, step }) {
@@ -12,7 +13,8 @@ export default async function ({ workbench, page, step }) {
   await step('an error, and its backtrace followed to the source', async () => {
     await failed()
     const hover = page.locator('.monaco-hover:not(.hidden)', { hasText: 'Backtrace' }).first()
-    // What had the focus before may take the hover away just then: the mouse comes again.
+    // The element that had the focus before may take the hover away just then: the mouse comes
+    // again.
     const look = (words) => workbench.until('the hover', async () => {
       await page.mouse.move(640, 795)
       await page.keyboard.press('Escape')
@@ -37,7 +39,8 @@ export default async function ({ workbench, page, step }) {
     await workbench.command('Consort: Open the Last Result')
     await workbench.until('the result', async () => (await workbench.text('result')).includes('Backtrace'))
     const frame = workbench.shown('result').locator('.detected-link', { hasText: 'SPLIT-BILLS' }).first()
-    // The line is drawn anew while its links come, and when the key goes down: so the place is clicked, and not the element.
+    // The line is drawn anew while its links come, and when the key goes down: so the place is
+    // clicked, and not the element.
     await workbench.until('the source', async () => {
       const { x, y, height } = await frame.boundingBox(once)
       await page.keyboard.down('Control')

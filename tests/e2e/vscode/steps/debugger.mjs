@@ -1,4 +1,5 @@
-// A form that fails stops in VS Code's own debugger: its frames, its restarts by number, and the program that goes on.
+// A form that fails stops in VS Code's own debugger: its frames, its restarts by number, and the
+// program that goes on.
 import assert from 'node:assert/strict'
 import { once } from '../workbench.mjs'
 
@@ -27,7 +28,8 @@ export default async function ({ workbench, page, step }) {
     await page.keyboard.press('Control+a')
     await workbench.knows('all of the text to be selected', ({ active }) => active?.selection.start.line === 0 && active.selection.end.line === 3)
     await chord('g')
-    // The text is as it was evaluated, and nothing in it is a link, an icon or a variable of VS Code's.
+    // The text is as it was evaluated, and nothing in it is a link, an icon or a variable of VS
+    // Code's.
     await stop.waitFor()
     assert.match(await stop.locator('.notification-list-item-message').innerText(), /no \$\{file\} in \[it\]\\u\{28\}command:x\) 84/)
     assert.equal(await stop.locator('.notification-list-item-message a').count(), 0)

@@ -1,4 +1,5 @@
-// Evaluating what stands in a file, and the values at the ends of its lines; the package in the status bar.
+// Evaluating what stands in a file, and the values at the ends of its lines; the package in the
+// status bar.
 import assert from 'node:assert/strict'
 import { once } from '../workbench.mjs'
 

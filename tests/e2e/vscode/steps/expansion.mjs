@@ -1,4 +1,5 @@
-// A macro call is expanded beside the editor, further, back, and put in place; and structural editing.
+// A macro call is expanded beside the editor, further, back, and put in place; and structural
+// editing.
 import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, step }) {

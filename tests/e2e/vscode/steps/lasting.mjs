@@ -1,4 +1,5 @@
-// What outlives what: the side bar's systems, an image that is killed, and a window that is loaded anew.
+// State that outlives other state: the side bar's systems, an image that is killed, and a window
+// that is loaded anew.
 import assert from 'node:assert/strict'
 import { once } from '../workbench.mjs'
 

@@ -1,4 +1,4 @@
-// What the image knows of names: completion in the REPL, traces; and what a reload did.
+// Names from the image: completion in the REPL, traces; and the report of a reload.
 export default async function ({ workbench, page, step, loaded }) {
   await step('the REPL completes what the image knows', async () => {
     await loaded()

@@ -1,4 +1,5 @@
-// The test explorer on the server's own run of tests: a failure at its line, run again when the file is saved.
+// The test explorer on the server's own run of tests: a failure at its line, run again when the
+// file is saved.
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +21,10 @@ export default async function ({ workbench, page, place, step }) {
     await expand()
     await workbench.file('shop-tests.lisp')
   }
-  /** The system's row is opened by its arrow: a click on the row itself also opens the file that it is of. */
+  /**
+   * The system's row is opened by its arrow: a click on the row itself also opens the file that it
+   * is of.
+   */
   const expand = () => workbench.until('the test to be listed', async () => {
     if (await row().isVisible()) return true
     const system = page.locator('.test-explorer .monaco-list-row', { hasText: 'shop/tests' }).first()

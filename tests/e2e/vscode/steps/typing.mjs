@@ -1,4 +1,5 @@
-// What a person types, key by key: where new lines stand, what runs and is stopped, what is offered when a package is not there.
+// Typing, key by key: where new lines stand, running and stopping, the offer when a package is not
+// there.
 import assert from 'node:assert/strict'
 import { once } from '../workbench.mjs'
 
