@@ -1,8 +1,6 @@
 //! A small MCP client in this process, written by hand: it says what it likes, also what no
 //! well-behaved client says.
 
-use std::collections::VecDeque;
-
 use consort::session::Session;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -12,13 +10,15 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::patience::{PATIENCE, alone, soon};
+use crate::unread::Unread;
 
 /// An agent connected to a session.
 pub struct Agent {
     lines: Lines<BufReader<OwnedReadHalf>>,
     write: OwnedWriteHalf,
     next: i64,
-    unseen: VecDeque<Value>,
+    /// Messages from the server that the test has not read.
+    unread: Unread,
     /// `_meta` of every request, for the revision that has no handshake.
     meta: Option<Value>,
     server: JoinHandle<()>,
@@ -31,7 +31,7 @@ impl Agent {
         let server = tokio::spawn(consort::mcp::serve_socket(session.clone(), theirs));
         let (read, write) = ours.into_split();
         let lines = BufReader::new(read).lines();
-        Agent { lines, write, next: 1, unseen: VecDeque::new(), meta: None, server }
+        Agent { lines, write, next: 1, unread: Unread::new(), meta: None, server }
     }
 
     /// With the handshake of 2025-06-18, under a name and with these capabilities.
@@ -60,8 +60,14 @@ impl Agent {
         agent
     }
 
+    /// Ignores messages of these kinds, which the test says nothing about; others have to be read.
+    pub fn ignore(&mut self, methods: &[&'static str]) {
+        self.unread.ignore(methods);
+    }
+
     /// Send a message as it is.
     pub async fn send(&mut self, message: &Value) {
+        self.unread.sent(message);
         self.write.write_all(format!("{message}\n").as_bytes()).await.expect("the server reads");
     }
 
@@ -118,8 +124,8 @@ impl Agent {
 
     /// The next message that is wanted; others stay. `what` is said when it does not come.
     pub async fn next(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        if let Some(at) = self.unseen.iter().position(&wanted) {
-            return self.unseen.remove(at).expect("it is there");
+        if let Some(message) = self.unread.take(&wanted) {
+            return message;
         }
         let until = Instant::now() + PATIENCE;
         loop {
@@ -128,8 +134,8 @@ impl Agent {
                 let why =
                     line.map_or_else(|_| format!("not in {PATIENCE:?}"), |end| format!("the stream ended: {end:?}"));
                 panic!(
-                    "waited in vain for {what}: {why}. What came and was not taken: {:#?}\n{}",
-                    self.unseen,
+                    "waited in vain for {what}: {why}. Messages that came and are unread:\n{}\n{}",
+                    self.unread.list(),
                     alone()
                 );
             };
@@ -137,7 +143,7 @@ impl Agent {
             if wanted(&message) {
                 return message;
             }
-            self.unseen.push_back(message);
+            self.unread.push(message);
         }
     }
 

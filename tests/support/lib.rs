@@ -15,5 +15,6 @@ pub mod place;
 pub mod real_files;
 pub mod registry;
 pub mod rpc;
+pub mod unread;
 pub mod wire;
 pub mod world;

@@ -1,7 +1,5 @@
 //! A small LSP client, written by hand so that nothing of the server's own code is used to test it.
 
-use std::collections::VecDeque;
-
 use consort::session::Session;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
@@ -9,6 +7,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::patience::{PATIENCE, alone, soon};
+use crate::unread::Unread;
 
 /// An editor connected to a session.
 pub struct Editor {
@@ -16,8 +15,8 @@ pub struct Editor {
     write: WriteHalf<DuplexStream>,
     buffer: Vec<u8>,
     next: i64,
-    /// Messages from the server that nobody has looked at yet.
-    unseen: VecDeque<Value>,
+    /// Messages from the server that the test has not read.
+    unread: Unread,
     /// The section `consort` of the editor's settings.
     pub settings: Value,
     /// The door.
@@ -31,8 +30,8 @@ impl Editor {
         let (read, write) = tokio::io::split(theirs);
         let server = tokio::spawn(consort::lsp::serve(session.clone(), read, write));
         let (read, write) = tokio::io::split(ours);
-        let (buffer, unseen) = (Vec::new(), VecDeque::new());
-        Editor { read, write, buffer, next: 1, unseen, settings: Value::Null, server }
+        let (buffer, unread) = (Vec::new(), Unread::new());
+        Editor { read, write, buffer, next: 1, unread, settings: Value::Null, server }
     }
 
     /// Connect and initialise, with these capabilities.
@@ -152,23 +151,23 @@ impl Editor {
     }
 
     async fn wait_until(&mut self, until: Instant, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        if let Some(at) = self.unseen.iter().position(&wanted) {
-            return self.unseen.remove(at).expect("it is there");
+        if let Some(message) = self.unread.take(&wanted) {
+            return message;
         }
         loop {
             let message = tokio::time::timeout_at(until, self.receive()).await;
             let Ok(Some(message)) = message else {
                 let why = if message.is_ok() { "the stream ended".to_owned() } else { format!("not in {PATIENCE:?}") };
                 panic!(
-                    "waited in vain for {what}: {why}. What came and was not taken: {:#?}\n{}",
-                    self.unseen,
+                    "waited in vain for {what}: {why}. Messages that came and are unread:\n{}\n{}",
+                    self.unread.list(),
                     alone()
                 );
             };
             if wanted(&message) {
                 return message;
             }
-            self.unseen.push_back(message);
+            self.unread.push(message);
         }
     }
 
@@ -179,18 +178,24 @@ impl Editor {
         self.wait("a question", |message| message["method"].as_str().is_some_and(asks)).await
     }
 
-    /// Whether such a question has come. Whatever the server said before its answer to a request is
+    /// Waits until a question is withdrawn: the request is cancelled, and a message gives the reason.
+    pub async fn withdrawn(&mut self, question: &Value) {
+        self.wait_for("$/cancelRequest", |params| params["id"] == question["id"]).await;
+        let is_over = |params: &Value| params["message"].as_str().is_some_and(|text| text.starts_with("No answer is"));
+        self.wait_for("window/showMessage", is_over).await;
+    }
+
+    /// Returns true if such a question has come. Whatever the server said before its answer to a request is
     /// seen first.
     pub async fn was_asked(&mut self) -> bool {
         self.command("consort.status", json!({})).await.expect("a status");
-        self.unseen
-            .iter()
-            .any(|message| matches!(message["method"].as_str(), Some("window/showMessageRequest" | "consort/approve")))
+        self.unread
+            .has(|message| matches!(message["method"].as_str(), Some("window/showMessageRequest" | "consort/approve")))
     }
 
-    /// Whether a notification of a kind that satisfies `wanted` has come and was not looked at.
+    /// Returns true if a notification of a kind that satisfies `wanted` has come and was not looked at.
     pub fn has(&self, method: &str, wanted: impl Fn(&Value) -> bool) -> bool {
-        self.unseen.iter().any(|message| message["method"] == method && wanted(&message["params"]))
+        self.unread.has(|message| message["method"] == method && wanted(&message["params"]))
     }
 
     /// Answer a request of the server's.
@@ -241,8 +246,14 @@ impl Editor {
         Some(message)
     }
 
+    /// Ignores messages of these kinds, which the test says nothing about; others have to be read.
+    pub fn ignore(&mut self, methods: &[&'static str]) {
+        self.unread.ignore(methods);
+    }
+
     /// Send a message as it is.
     pub async fn send(&mut self, message: &Value) {
+        self.unread.sent(message);
         let body = message.to_string();
         let frame = format!("Content-Length: {}\r\n\r\n{body}", body.len());
         self.write.write_all(frame.as_bytes()).await.expect("the server reads");

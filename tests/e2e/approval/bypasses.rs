@@ -94,11 +94,12 @@ async fn an_approval_that_comes_too_late_is_none() {
     let call = agent.begin("evaluate-lisp", json!({"code": "3"})).await;
     let question = editor.question().await;
     assert!(text(&agent.result(call).await).contains("nobody answered"));
-    editor.wait_for("$/cancelRequest", |params| params["id"] == question["id"]).await;
+    editor.withdrawn(&question).await;
     editor.reply(&question, json!({"title": "Allow for this session"})).await;
     let call = agent.begin("evaluate-lisp", json!({"code": "4"})).await;
-    editor.question().await;
+    let question = editor.question().await;
     assert!(text(&agent.result(call).await).contains("nobody answered"));
+    editor.withdrawn(&question).await;
     assert!(guarded.audit().iter().all(|entry| entry["decision"] == "refused"), "{:#?}", guarded.audit());
     guarded.end().await;
 }
@@ -114,7 +115,7 @@ async fn nothing_is_done_for_an_agent_that_has_gone() {
     agent.begin("evaluate-lisp", json!({"code": code})).await;
     let question = editor.question().await;
     agent.vanish().await;
-    editor.wait_for("$/cancelRequest", |params| params["id"] == question["id"]).await;
+    editor.withdrawn(&question).await;
     editor.reply(&question, json!({"title": "Allow"})).await;
     guarded.audited(|entry| entry["client"] == "gone 1" && entry["why"].to_string().contains("withdrawn")).await;
 
@@ -123,7 +124,7 @@ async fn nothing_is_done_for_an_agent_that_has_gone() {
     let call = agent.begin("evaluate-lisp", json!({"code": code})).await;
     let question = editor.question().await;
     agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}})).await;
-    editor.wait_for("$/cancelRequest", |params| params["id"] == question["id"]).await;
+    editor.withdrawn(&question).await;
     editor.reply(&question, json!({"title": "Allow"})).await;
     guarded.audited(|entry| entry["client"] == "cancels 1" && entry["why"].to_string().contains("withdrawn")).await;
 
