@@ -30,6 +30,8 @@ pub mod text;
 mod patience;
 
 #[cfg(test)]
+mod circle_tests;
+#[cfg(test)]
 mod layer_tests;
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub mod approval;
 mod backend;
 pub mod bound_file;
 mod changed_files;
+mod client;
 pub mod context;
 mod debug;
 mod documents;
@@ -57,6 +58,7 @@ use crate::model::image::{ImageError, ImageEvent, ImageState, Progress};
 use crate::model::trial::{Trial, TriedForm};
 use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
+pub use client::{ClientId, ClientInfo, Frontend};
 use context::Contexts;
 use event::{Event, Place, Start};
 use jobs::{Jobs, Kind};
@@ -69,8 +71,8 @@ use record::outcome_line;
 pub use source_files::{FileError, SourceFile, Unsaved};
 pub use status::describe as describe_image;
 pub use types::{
-    CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, Frontend, Level, LoadRequest,
-    OpenDocument, Snapshot, Status, SystemReport,
+    CheckRequest, CheckSystemRequest, EvalRequest, Feedback, Level, LoadRequest, OpenDocument, Snapshot, Status,
+    SystemReport,
 };
 
 /// A handle on the workspace's session. Clones share the session.

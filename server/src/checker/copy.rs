@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 use super::Shared;
 use super::ending::Failed;
 use super::forked::{CheckOutput, ForkedCheck};
 use super::job::{CheckJob, Files, Look};
 use super::report::{LINE_LIMIT, Limit};
+use super::turn::{Queue, Turn, turn};
 use super::warm;
 use crate::image::api::expand::ExpandParams;
 use crate::image::api::{CheckParams, CheckSystemParams};
@@ -21,13 +22,11 @@ use crate::image::runtime::lost;
 use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::expansion::ExpandAnswer;
 use crate::model::image::{ImageError, Progress};
-use crate::steady::{sleep, timeout};
+use crate::steady::sleep;
 use crate::text::expected::Expected;
 
 /// The number of repeated requests to a busy image; the pause doubles each time.
 const BUSY_TRIES: u32 = 6;
-/// The time for which a check waits for its turn.
-const TURN: Duration = Duration::from_secs(60);
 /// The waiting times that a test may shorten.
 #[derive(Debug)]
 pub(super) struct Waits {
@@ -156,46 +155,6 @@ async fn check_warm(
         return Ok(None);
     }
     Ok(Some(output.reports))
-}
-
-/// The wait for a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Queue {
-    /// A check of a text that is being edited: it does not wait for what agents and terminals
-    /// asked.
-    Edited,
-    /// Any other check.
-    Checks,
-    /// Work that an agent has done in a copy: one at a time, so that a copy is left for checks.
-    Work,
-}
-
-/// The permit to use a copy.
-#[derive(Debug)]
-pub(super) struct Turn {
-    _copy: OwnedSemaphorePermit,
-    _work: Option<OwnedSemaphorePermit>,
-}
-
-/// Acquires a permit to use a copy.
-async fn turn(shared: &Arc<Shared>, queue: Queue) -> Result<Arc<Turn>, ImageError> {
-    let leave = async {
-        let work = match queue {
-            Queue::Work => Some(shared.work.clone().acquire_owned().await?),
-            Queue::Edited | Queue::Checks => None,
-        };
-        let copy = tokio::select! {
-            biased;
-            copy = shared.copies.clone().acquire_owned() => copy?,
-            copy = shared.reserved.clone().acquire_owned(), if queue == Queue::Edited => copy?,
-        };
-        Ok::<Turn, tokio::sync::AcquireError>(Turn { _copy: copy, _work: work })
-    };
-    let waited_for = if queue == Queue::Work { "Other work in a copy is" } else { "Other checks are" };
-    match timeout(TURN, leave).await {
-        Ok(Ok(turn)) => Ok(Arc::new(turn)),
-        _ => Err(ImageError::Busy(format!("{waited_for} still running; try again in a moment."))),
-    }
 }
 
 pub(super) async fn run<P: Serialize>(

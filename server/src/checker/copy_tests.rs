@@ -23,6 +23,7 @@ use crate::image::pipes::Pipes;
 use crate::image::runtime::{Phase, Runtime};
 use crate::model::check::{CheckEnd, CheckMode, CheckReport};
 use crate::patience::{AMPLE, PATIENCE, comes, soon};
+use crate::steady::timeout;
 
 /// The behaviour of a copy, by name. Run by [`Double`] only.
 #[test]

@@ -8,8 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Shared;
-use super::copy::{Queue, run};
+use super::copy::run;
 use super::job::CheckJob;
+use super::turn::Queue;
 use crate::image::api::Operation;
 use crate::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
 use crate::image::api::try_code::TryParams;

@@ -12,12 +12,12 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Shared;
-use super::copy::Turn;
 use super::ending::{Failed, early, explain, hindrance, left_well, no_socket, passed_limit};
 use super::job::{AFTERWARDS, CheckJob, Wire};
 use super::memory;
 use super::report::{Findings, Limit};
 use super::scratch::Scratch;
+use super::turn::Turn;
 use super::worker::{self, WorkerProcess};
 use crate::fault;
 use crate::image::frames::CopyEnd;

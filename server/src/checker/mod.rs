@@ -12,6 +12,7 @@ mod job;
 mod memory;
 mod report;
 mod scratch;
+mod turn;
 mod warm;
 mod worker;
 

@@ -12,10 +12,10 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Shared;
-use super::copy::Turn;
 use super::forked::ForkedCheck;
 use super::job::CheckJob;
 use super::report::LINE_LIMIT;
+use super::turn::Turn;
 use super::worker;
 use crate::image::api::CheckParams;
 use crate::image::instance::Instance;

@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 
 use super::requests::in_place;
 use super::saved::Saved;
-use super::{ClientId, OpenDocument, Snapshot, path_of_uri};
+use super::{ClientId, OpenDocument, Session, Snapshot, path_of_uri};
 use crate::ide::diagnostics::Findings;
 use crate::ide::structure::{self, Structure};
 use crate::model::diagnostic::Diagnostic;
@@ -317,5 +317,30 @@ impl Documents {
 
     pub(super) fn snapshots(&self, client: ClientId) -> Vec<Snapshot> {
         self.open.iter().filter(|((owner, _), _)| *owner == client).map(|((_, uri), open)| open.snapshot(uri)).collect()
+    }
+}
+
+impl Session {
+    /// Returns all open documents of all clients. Each is compared with its current file where the
+    /// comparison decides whether the text is unsaved.
+    pub fn compared_documents(&self) -> impl Future<Output = Vec<OpenDocument>> + Send + use<> {
+        let open = self.open_documents();
+        async move {
+            let mut compared = Vec::new();
+            for mut one in open.await {
+                one.compare().await;
+                compared.push(one);
+            }
+            compared
+        }
+    }
+}
+
+impl OpenDocument {
+    /// Compares the text with the file, and sets `unsaved`.
+    pub(super) async fn compare(&mut self) {
+        if self.unsaved {
+            self.unsaved = self.saved.clone().differs(self.path.clone(), self.document.text().clone()).await;
+        }
     }
 }

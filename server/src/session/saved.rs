@@ -11,7 +11,6 @@ use std::time::Duration;
 use ropey::Rope;
 use tokio::sync::watch;
 
-use super::{OpenDocument, Session};
 use crate::fault::{self, Call};
 
 /// The longest wait for a comparison. A document whose file system does not answer counts as
@@ -58,7 +57,7 @@ impl Saved {
     ///
     /// A text that was the file's and was not changed since is not unsaved work, even when the file
     /// has another text by now.
-    async fn differs(mut self, path: Option<PathBuf>, text: Rope) -> bool {
+    pub(super) async fn differs(mut self, path: Option<PathBuf>, text: Rope) -> bool {
         if !self.changed {
             let known = crate::steady::timeout(PATIENCE, self.was.wait_for(Option::is_some)).await;
             if known.is_ok_and(|known| known.is_ok_and(|was| *was == Some(true))) {
@@ -71,31 +70,6 @@ impl Saved {
         let exact = self.changed;
         let look = tokio::task::spawn_blocking(move || is_text_of(&path, &text, exact));
         !crate::steady::timeout(PATIENCE, look).await.is_ok_and(|same| same.unwrap_or(false))
-    }
-}
-
-impl Session {
-    /// Returns all open documents of all clients. Each is compared with its current file where the
-    /// comparison decides whether the text is unsaved.
-    pub fn compared_documents(&self) -> impl Future<Output = Vec<OpenDocument>> + Send + use<> {
-        let open = self.open_documents();
-        async move {
-            let mut compared = Vec::new();
-            for mut one in open.await {
-                one.compare().await;
-                compared.push(one);
-            }
-            compared
-        }
-    }
-}
-
-impl OpenDocument {
-    /// Compares the text with the file, and sets `unsaved`.
-    pub(super) async fn compare(&mut self) {
-        if self.unsaved {
-            self.unsaved = self.saved.clone().differs(self.path.clone(), self.document.text().clone()).await;
-        }
     }
 }
 

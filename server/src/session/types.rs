@@ -1,4 +1,4 @@
-//! The types of the session's interface: clients, requests and answers.
+//! The types of the session's interface: requests, answers and feedback.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use ropey::Rope;
 use tokio::sync::mpsc;
 
 use super::approval::request::ApprovalRequest;
+use super::client::{ClientId, ClientInfo};
 use super::sources::Sources;
 use super::trust_prompt::TrustPrompt;
 use crate::image::api::{FileText, Origin};
@@ -18,30 +19,6 @@ use crate::model::image::{ImageState, OutputChunk};
 use crate::text::Span;
 use crate::text::document::Document;
 
-/// The front end of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Frontend {
-    /// An editor.
-    Lsp,
-    /// An agent.
-    Mcp,
-    /// The command line.
-    Cli,
-}
-
-impl Frontend {
-    /// Returns the name of a client's evaluation session.
-    pub fn session(self, client: ClientId) -> String {
-        let frontend = match self {
-            Frontend::Lsp => "lsp",
-            Frontend::Mcp => "mcp",
-            Frontend::Cli => "cli",
-        };
-        format!("{frontend}-{}", client.0)
-    }
-}
-
 /// A system to load.
 #[derive(Debug, Clone, Default)]
 pub struct LoadRequest {
@@ -51,21 +28,6 @@ pub struct LoadRequest {
     pub force: bool,
     /// The files that may be loaded; `None`: the files as they are.
     pub allowed: Option<Sources>,
-}
-
-/// A connected client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
-pub struct ClientId(pub u64);
-
-/// A client's front end and name.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct ClientInfo {
-    /// The front end.
-    #[serde(rename = "door")]
-    pub frontend: Frontend,
-    /// The client's own name and version ("Visual Studio Code 1.106"), or the front end's name when
-    /// the client gave none.
-    pub name: String,
 }
 
 /// The level of a message to a person (LSP `MessageType`).

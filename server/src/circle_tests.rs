@@ -1,0 +1,192 @@
+//! No circle of files within a layer, held by a test: a file that needs another is not needed by
+//! it. A submodule may name its parent.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The layers without circles.
+const LAYERS: [&str; 6] = ["checker", "host", "ide", "image", "model", "session"];
+
+/// The modules of the crate, by their path (`session::approval`), with the modules that each names.
+#[derive(Default)]
+struct Modules {
+    code: BTreeMap<String, String>,
+    /// Re-exported names, with the path behind each.
+    exports: BTreeMap<String, String>,
+}
+
+impl Modules {
+    fn add(&mut self, path: &str, text: &str) {
+        let module = path.strip_suffix(".rs").unwrap().replace('/', "::");
+        let module = module.strip_suffix("::mod").unwrap_or(&module).to_owned();
+        let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        let code = code.join("\n");
+        let code = code.split_once("mod tests {").map_or(code.as_str(), |(main, _)| main).to_owned();
+        self.code.insert(module, code);
+    }
+
+    fn find_exports(&mut self) {
+        for (module, code) in &self.code {
+            for (public, tree) in imports(code) {
+                for path in paths(tree).into_iter().filter(|_| public) {
+                    let name = path.rsplit("::").next().unwrap_or_default();
+                    self.exports.insert(format!("{module}::{name}"), absolute(module, &path));
+                }
+            }
+        }
+    }
+
+    /// The module that a path of the crate leads to.
+    fn resolve(&self, path: &str) -> Option<&str> {
+        let mut path = path.to_owned();
+        let mut seen = BTreeSet::new();
+        'next: while seen.insert(path.clone()) {
+            let parts: Vec<&str> = path.split("::").collect();
+            for length in (1..=parts.len()).rev() {
+                let head = parts[..length].join("::");
+                if let Some((module, _)) = self.code.get_key_value(&head) {
+                    return Some(module);
+                }
+                if let Some(behind) = self.exports.get(&head) {
+                    path = [&[behind.as_str()], &parts[length..]].concat().join("::");
+                    continue 'next;
+                }
+            }
+            return None;
+        }
+        None
+    }
+
+    /// The modules of the same layer that a module names, but for its own parents.
+    fn named(&self, module: &str) -> BTreeSet<&str> {
+        let code = &self.code[module];
+        let layer = |path: &str| path.split("::").next().unwrap_or_default().to_owned();
+        let imported = imports(code).into_iter().flat_map(|(_, tree)| paths(tree));
+        let inline = code.split(['\n', ' ', '(', '<', '&', '[', '!']).filter(|word| word.contains("::"));
+        let inline = inline.filter(|word| word.starts_with("crate::") || word.starts_with("super::"));
+        let inline =
+            inline.map(|word| word.split(['<', ')', ',', ';', '{', '>']).next().unwrap_or_default().to_owned());
+        let resolved = imported.chain(inline).filter_map(|path| self.resolve(&absolute(module, &path)));
+        let parent = |other: &str| module.starts_with(&format!("{other}::"));
+        resolved.filter(|other| *other != module && layer(other) == layer(module) && !parent(other)).collect()
+    }
+
+    /// A circle of modules that begins and ends with the same one.
+    fn circle(&self) -> Option<Vec<&str>> {
+        let mut done = BTreeSet::new();
+        for module in self.code.keys().filter(|module| LAYERS.contains(&module.split("::").next().unwrap_or_default()))
+        {
+            let mut way = Vec::new();
+            if let Some(circle) = self.walk(module, &mut way, &mut done) {
+                return Some(circle);
+            }
+        }
+        None
+    }
+
+    fn walk<'a>(
+        &'a self,
+        module: &'a str,
+        way: &mut Vec<&'a str>,
+        done: &mut BTreeSet<&'a str>,
+    ) -> Option<Vec<&'a str>> {
+        if let Some(start) = way.iter().position(|one| *one == module) {
+            return Some([&way[start..], &[module]].concat());
+        }
+        if !done.insert(module) {
+            return None;
+        }
+        way.push(module);
+        let circle = self.named(module).into_iter().find_map(|other| self.walk(other, way, done));
+        way.pop();
+        circle
+    }
+}
+
+/// The trees of all `use` declarations, with whether each is public.
+fn imports(code: &str) -> Vec<(bool, &str)> {
+    let starts = code.match_indices("use ").filter(|(at, _)| {
+        let before = code[..*at].rsplit('\n').next().unwrap_or_default().trim();
+        before.is_empty() || before.starts_with("pub")
+    });
+    let tree = |at: usize| code[at + 4..].split(';').next().unwrap_or_default();
+    starts.map(|(at, _)| (code[..at].ends_with("pub ") || code[..at].ends_with(") "), tree(at))).collect()
+}
+
+/// The paths of a `use` tree: `a::{b, c::d}` has `a::b` and `a::c::d`.
+fn paths(tree: &str) -> Vec<String> {
+    let tree = tree.trim();
+    let Some((head, rest)) = tree.split_once('{') else {
+        let path = tree.split(" as ").next().unwrap_or_default();
+        return vec![path.strip_suffix("::self").unwrap_or(path).trim().to_owned()];
+    };
+    let body = rest.rsplit_once('}').map_or(rest, |(body, _)| body);
+    let (mut depth, mut parts) = (0, vec![String::new()]);
+    for char in body.chars() {
+        match char {
+            ',' if depth == 0 => parts.push(String::new()),
+            _ => parts.last_mut().unwrap().push(char),
+        }
+        depth += i32::from(char == '{') - i32::from(char == '}');
+    }
+    let joined =
+        |path: String| if path == "self" { head.trim_end_matches(':').to_owned() } else { format!("{head}{path}") };
+    parts.iter().filter(|part| !part.trim().is_empty()).flat_map(|part| paths(part)).map(joined).collect()
+}
+
+/// A path in `module`, from the crate's root.
+fn absolute(module: &str, path: &str) -> String {
+    if let Some(rest) = path.strip_prefix("crate::") {
+        return rest.to_owned();
+    }
+    let (mut base, mut rest) = (module, path.strip_prefix("self::").unwrap_or(path));
+    while let Some(behind) = rest.strip_prefix("super::") {
+        base = base.rsplit_once("::").map_or("", |(parent, _)| parent);
+        rest = behind;
+    }
+    if base.is_empty() { rest.to_owned() } else { format!("{base}::{rest}") }
+}
+
+fn add_all(modules: &mut Modules, root: &Path, below: &str) {
+    for entry in std::fs::read_dir(root.join(below)).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
+        if root.join(&path).is_dir() {
+            add_all(modules, root, &path);
+        } else if name.ends_with(".rs") && !name.contains("tests.rs") && !["lib.rs", "main.rs"].contains(&name.as_str())
+        {
+            modules.add(&path, &std::fs::read_to_string(root.join(&path)).unwrap());
+        }
+    }
+}
+
+#[test]
+fn no_files_of_a_layer_need_each_other() {
+    let mut modules = Modules::default();
+    add_all(&mut modules, &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "");
+    modules.find_exports();
+    assert!(modules.named("session::actor").len() > 5, "{:?}", modules.named("session::actor"));
+    let circle = modules.circle().map(|circle| circle.join(" -> "));
+    assert_eq!(circle, None, "a circle of files; move what both need to a file of its own");
+}
+
+#[test]
+fn a_circle_is_found_through_re_exports() {
+    let check = |files: &[(&str, &str)]| {
+        let mut modules = Modules::default();
+        files.iter().for_each(|(path, text)| modules.add(path, text));
+        modules.find_exports();
+        modules.circle().map(|circle| circle.join(" "))
+    };
+    let session = ("session.rs", "pub use types::{Client, Level as L};\nuse event::Event;");
+    let event = ("session/event.rs", "use super::{Client, jobs::Jobs};");
+    let types = ("session/types.rs", "fn f() -> super::jobs::Jobs {}");
+    assert_eq!(check(&[session, event, types, ("session/jobs.rs", "use crate::image::Image;")]), None);
+    let jobs = ("session/jobs.rs", "use super::{\n    Client,\n};");
+    let circle = "session::jobs session::types session::jobs";
+    assert_eq!(check(&[session, event, types, jobs]).as_deref(), Some(circle));
+    let parent = ("session/jobs.rs", "use super::Session;");
+    assert_eq!(check(&[session, event, types, parent]), None);
+}
