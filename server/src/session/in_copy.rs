@@ -16,7 +16,25 @@ use crate::model::image::ImageError;
 /// evaluations take longer.
 const LONGEST: f64 = 600.0;
 /// Seconds that the host waits after the copy itself should have left the code.
-pub(super) const GRACE: f64 = 2.0;
+const GRACE: f64 = 2.0;
+
+/// The limits of an agent's work in a copy.
+pub(super) struct Limits {
+    /// Seconds after which the copy leaves the code.
+    pub(super) timeout: f64,
+    /// Seconds after which the host ends the copy.
+    pub(super) deadline: f64,
+    /// Bytes of memory.
+    pub(super) memory: u64,
+}
+
+impl Limits {
+    /// `wanted`: seconds.
+    pub(super) fn of(config: &Config, wanted: f64) -> Limits {
+        let timeout = bounded(config, wanted);
+        Limits { timeout, deadline: timeout + GRACE, memory: config.check.memory }
+    }
+}
 
 /// Returns the time, in seconds, that an agent's work in a copy may take where it wants `wanted`.
 pub(super) fn bounded(config: &Config, wanted: f64) -> f64 {
@@ -42,7 +60,7 @@ impl Session {
         let (session, what) = (self.clone(), format!("{what} in a copy"));
         async move {
             let config = session.settings(client).await;
-            let timeout = bounded(&config, wanted);
+            let Limits { timeout, deadline, memory } = Limits::of(&config, wanted);
             let (reply, answer) = oneshot::channel();
             let checker = session.inner.checker.clone();
             let start = Start(Box::new(move |jobs: &mut Jobs, job, name: String| {
@@ -50,10 +68,10 @@ impl Session {
                     work: O::NAME,
                     operation: operation(name, timeout),
                     timeout,
-                    deadline: timeout + GRACE,
+                    deadline,
                     // Whatever the settings say of checks: nobody is asked about it.
                     confine: true,
-                    memory: config.check.memory,
+                    memory,
                 };
                 jobs.start(job, reply, async move { checker.work(params).await });
             }));

@@ -26,7 +26,8 @@ impl Expected {
         }
         let starts = scan.forms().iter().map(|form| form.span.start);
         let (plain, others) = starts.partition(|start| text.get_char(*start) == Some('('));
-        let words = String::from(text).to_ascii_lowercase();
+        let mut words = String::from(text);
+        words.make_ascii_lowercase();
         Expected { plain, others, own_syntax: SYNTAX_WORDS.iter().any(|word| words.contains(word)) }
     }
 }

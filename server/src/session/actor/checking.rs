@@ -20,7 +20,7 @@ use crate::model::image::{ImageState, Progress};
 use crate::model::trial::{Trial, TriedForm};
 use crate::session::documents::{Key, Running, first_package};
 use crate::session::event::Reply;
-use crate::session::in_copy::{GRACE, bounded};
+use crate::session::in_copy::{Limits, bounded};
 use crate::session::jobs::{Job, Kind, Report};
 use crate::session::requests::{compute_all, in_place};
 use crate::session::{
@@ -197,7 +197,7 @@ impl Actor {
     fn in_copy(&self, id: ClientId, request: EvalRequest, verb: &str) -> Option<(String, EvalInCopyParams)> {
         let client = self.clients.get(&id)?;
         let timeout = request.timeout.unwrap_or(client.config.eval_timeout.as_secs_f64());
-        let timeout = bounded(&client.config, timeout);
+        let Limits { timeout, deadline, memory } = Limits::of(&client.config, timeout);
         let what = format!("{verb} in a copy for {}: {}", client.info.name, first_line(&request.code));
         let params = EvalInCopyParams {
             session: client.session.clone(),
@@ -205,10 +205,10 @@ impl Actor {
             package: request.package,
             capture_time: request.capture_time,
             timeout,
-            deadline: timeout + GRACE,
+            deadline,
             // Whatever the settings say of checks: nobody is asked about it.
             confine: true,
-            memory: client.config.check.memory,
+            memory,
         };
         Some((what, params))
     }
