@@ -23,8 +23,9 @@ pub(crate) struct Input {
     /// Package context for evaluation. Defaults to CL-USER or the last-used package.
     #[serde(default)]
     package: Option<String>,
-    /// If true, include timing information (real time, run time, GC time, bytes consed) in the
-    /// result.
+    #[schemars(
+        description = "If true, include timing information (real time, run time, GC time, bytes consed) in the result."
+    )]
     #[serde(default, rename = "capture-time")]
     capture_time: Option<bool>,
     /// Seconds. Default 30.

@@ -19,8 +19,9 @@ pub(crate) struct Input {
     /// Read in it
     #[serde(default)]
     package: Option<String>,
-    /// function, method, macro, variable, class, structure, condition, package, compiler-macro,
-    /// setf, type
+    #[schemars(
+        description = "function, method, macro, variable, class, structure, condition, package, compiler-macro, setf, type"
+    )]
     #[serde(default)]
     kind: Option<String>,
 }
