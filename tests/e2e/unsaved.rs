@@ -1,5 +1,5 @@
-//! Unsaved work of a person: agents read it, and no file is edited beneath it. Whether a text is
-//! unsaved is decided by its file.
+//! Unsaved text of a person: agents read it, and never edit the file instead. A text is unsaved if
+//! it differs from its file.
 
 use std::os::unix::fs::symlink;
 
@@ -11,7 +11,7 @@ use consort_tests::world::World;
 use serde_json::{Value, json};
 
 const DISK: &str = "(defun core ()\n  :disk)";
-/// With a finding, so that `diagnostics` names the file.
+/// A text with a diagnostic, so that `diagnostics` names the file.
 const MINE: &str = "(defun core (unused)\n  :unsaved)";
 
 /// A world in which agents may edit files.
@@ -40,7 +40,7 @@ async fn save(editor: &mut Editor, uri: &str) {
     arrived(editor).await;
 }
 
-/// A file's text as an agent reads it, and whether it is told to be unsaved.
+/// A file's text as an agent reads it, and true if the answer calls it unsaved.
 async fn read(agent: &mut Agent, path: &str) -> (String, bool) {
     let read = agent.call("lisp-read-file", json!({"path": path, "collapsed": false})).await;
     let facts = &read["structuredContent"];
@@ -57,7 +57,7 @@ async fn begin_edit(agent: &mut Agent, path: &str) -> i64 {
 async fn edited_in(editor: &mut Editor, agent: &mut Agent, path: &str) -> Value {
     let call = begin_edit(agent, path).await;
     let applied = editor.wait_for("workspace/applyEdit", |_| true).await;
-    // The edit may be of the part that differs only.
+    // The edit may cover only the part that differs.
     assert!(applied["edit"].to_string().contains("agent\""), "{applied}");
     let result = agent.result(call).await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! An image of a test's own.
+//! An image that one test has for itself.
 
 use std::collections::VecDeque;
 use std::panic::Location;
@@ -47,14 +47,14 @@ pub(crate) fn params(session: &str, code: &str, timeout: f64) -> EvalParams {
     EvalParams { timeout, ..evaluation(session, code) }
 }
 
-/// Waits for what nothing tells of.
+/// Waits until a condition holds that no event announces.
 #[track_caller]
 pub(crate) fn found<T>(look: impl Fn() -> Option<T>) -> impl Future<Output = T> {
     let place = Location::caller();
     async move { comes(&format!("what {place} looks for"), async || look()).await }
 }
 
-/// The same, where nothing is to be had of it.
+/// The same, without a result.
 #[track_caller]
 pub(crate) fn until(is_so: impl Fn() -> bool) -> impl Future<Output = ()> {
     found(move || is_so().then_some(()))
@@ -82,7 +82,7 @@ impl House {
         House { checker: Checker::new(&image), image, events, workspace, private, pids: Vec::new() }
     }
 
-    /// Wait until it is ready; its process.
+    /// Waits until the image is ready; returns its process.
     pub(crate) async fn ready(&mut self) -> u32 {
         let mut watch = self.image.watch();
         let settled =
@@ -103,7 +103,7 @@ impl House {
         self.try_eval(code, AMPLE).await.unwrap()
     }
 
-    /// Wait until as many evaluations run.
+    /// Waits until so many evaluations run.
     pub(crate) async fn runs(&self, number: usize) {
         comes(&format!("{number} running evaluations"), async || {
             (soon(self.image.facts()).await.unwrap().running.len() == number).then_some(())
@@ -115,7 +115,7 @@ impl House {
         soon(self.image.eval(params("test", code, timeout), None)).await
     }
 
-    /// Evaluate what must work; its values.
+    /// Evaluates code that must not fail; returns its values.
     pub(crate) async fn values(&self, code: &str) -> Vec<String> {
         let outcome = self.eval(code).await;
         assert_eq!(outcome.status, EvalStatus::Ok, "{code}: {outcome:?}");
@@ -143,7 +143,7 @@ impl House {
         }
     }
 
-    /// End it: no process, no file.
+    /// Ends the image, and checks that no process and no file is left.
     pub(crate) async fn close(mut self) {
         while let Ok(event) = self.events.try_recv() {
             if let ImageEvent::State(ImageState::Ready { pid, .. }) = event {
@@ -162,7 +162,7 @@ impl House {
 }
 
 impl House {
-    /// Only its start was wanted.
+    /// The image was wanted only to be started.
     pub(crate) async fn close_when_ready(mut self) {
         self.ready().await;
         self.close().await;

@@ -1,5 +1,5 @@
-// Stops of programs, as the debugger's views show them: which there are, and their restarts in
-// words. No `vscode` here: it is tested without.
+// The list of stopped threads and the texts of their restarts, for the debugger's views. Imports no
+// `vscode`, so that it is tested without.
 import { label, oneLine, plain } from './format.js'
 import { read } from './reader.js'
 
@@ -21,16 +21,15 @@ export interface Stop {
 }
 
 /**
- * The stops that the debug sessions know. Every session is told of every stop; a person is told
- * once.
+ * The stops that the debug sessions know. Every session reports every stop; a person is told once.
  */
 export class Stops {
   private readonly known: Stop[] = []
-  /** For each stopped thread, the session that speaks of it. */
+  /** For each stopped thread, the session that reported it first. */
   private readonly speakers = new Map<number, string>()
   private serial = 0
 
-  /** Takes note of a stop; `first` when no other session speaks of its thread. */
+  /** Records a stop; `first` is true when no other session has reported its thread. */
   stopped(session: string, thread: number): { stop: Stop; first: boolean } {
     this.forget((one) => one.session === session && one.thread === thread)
     const stop = { session, thread, serial: ++this.serial }
@@ -72,7 +71,7 @@ export class Stops {
   }
 }
 
-/** The message of a stop: its condition, or what else stopped it. */
+/** The message of a stop: its condition, or another reason. */
 export function stopText(text: string | undefined, description: string | undefined): string {
   return plain(oneLine(text ?? description ?? 'Stopped', 300))
 }
@@ -91,7 +90,7 @@ export function restartTitle({ index, name, report }: Restart): string {
   return label(`${index}: ${name ?? report}`, 40)
 }
 
-/** The restart that a single digit means. */
+/** The restart with the number that a single digit gives. */
 export function restartOf<R extends Restart>(typed: string, restarts: readonly R[]): R | undefined {
   return /^[0-9]$/.test(typed) ? restarts.find(({ index }) => index === Number(typed)) : undefined
 }
@@ -102,7 +101,7 @@ export function restartOf<R extends Restart>(typed: string, restarts: readonly R
  */
 export function formsOf(text: string): string[] | undefined {
   const { forms, open, inside } = read(text)
-  // A lone comment leaves nothing behind it: a line break ends it.
+  // A line break ends a comment that stands alone.
   if (open.length > 0 || (inside !== undefined && inside !== 'comment')) return undefined
   return forms.map(({ start, end }) => text.slice(start, end))
 }

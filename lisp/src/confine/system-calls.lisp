@@ -68,23 +68,23 @@
 
 (defparameter *unknown-calls*
   '((clone3 435 435) (openat2 437 437))
-  "Refused as calls that the kernel does not have (ENOSYS): the C library, and code that is written
+  "Refused with ENOSYS, as calls that the kernel does not have: the C library, and code that is written
   with care, then takes another call, which the filter can look into.")
 
 (defconstant +last-known-call+ 470 "Calls with greater numbers are newer than these lists, and refused as unknown ones.")
 
-;;; Commands of the calls that have many
+;;; Commands of calls that have several
 
 (defparameter *fcntl-commands*
   '(0 1 2 3 5 1030 1032)                ; F_DUPFD F_GETFD F_SETFD F_GETFL F_GETLK F_DUPFD_CLOEXEC F_GETPIPE_SZ; F_SETFL by its flags
-  "No locks and leases, and nobody who gets signals for a descriptor.")
+  "Without locks, leases, and receivers of signals for a descriptor.")
 
 (defparameter *ioctl-commands*
   '(#x5401 #x5413 #x541B #x5421 #x5450 #x5451) ; TCGETS TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
-  "No owner of signals, no attributes of files, nothing of terminals and devices.")
+  "Without owners of signals, attributes of files, terminals and devices.")
 
 (defparameter *prctl-commands*
   '(2 3 15 16 21 23 39)                 ; GET_PDEATHSIG GET_DUMPABLE SET_NAME GET_NAME GET_SECCOMP CAPBSET_READ GET_NO_NEW_PRIVS
-  "Above all not PR_SET_PDEATHSIG: a copy ends with its image.")
+  "Without PR_SET_PDEATHSIG, above all: a copy ends with its image.")
 
 ) ; #+linux

@@ -1,14 +1,14 @@
-;;;; `complete`, `symbol`, `references`, `apropos`: what is known of names. They run nothing of the
-;;;; user's and intern nothing.
+;;;; The operations on names: `complete`, `symbol`, `references`, `apropos`. They run no user code
+;;;; and intern nothing.
 
 (in-package :consort)
 
 (defun param-package (params)
-  "The package in force where a name stands: CL-USER when it is not said or does not exist."
+  "The package in force at a name: CL-USER when none is given, or when it does not exist."
   (package-in-force (param params "package" 'string :default nil)))
 
 (defun demand-package (params)
-  "As PARAM-PACKAGE for one who may not be left with another package than was named."
+  "As PARAM-PACKAGE, but with `strict` a named package that does not exist is an error."
   (let ((name (param params "package" 'string :default nil)))
     (when (and name (param params "strict" 'boolean :default nil)
                (not (package-called name)))

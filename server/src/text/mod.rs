@@ -1,4 +1,4 @@
-//! Pure text: documents, positions, the scanner. No protocol, no image, no I/O.
+//! Text alone: documents, positions, the scanner. Names no protocol and no image, and does no I/O.
 
 pub mod datum;
 pub mod definitions;

@@ -9,12 +9,12 @@ local MISSING = "a debugger needs nvim-dap (https://github.com/mfussenegger/nvim
 local function nvim_dap()
   local found, dap = pcall(require, 'dap')
   if found then return dap end
-  -- One that is there and fails has an error of its own, which is to be seen.
+  -- A module that is found and fails has an error of its own, which the person has to see.
   if #vim.api.nvim_get_runtime_file('lua/dap.lua', false) + #vim.api.nvim_get_runtime_file('lua/dap/init.lua', false) > 0 then error(dap, 0) end
   client_of.say(MISSING, vim.log.levels.WARN)
 end
 
---- The name of the package in force before a row of a buffer, as the last `in-package` says.
+--- The package in force before a row of a buffer, from the last `in-package`.
 ---@param lines string[] from the buffer's first one on
 ---@return string?
 function M.package(lines)
@@ -28,7 +28,7 @@ function M.package(lines)
   end
 end
 
---- The code that a configuration means, and its package; nothing where there is none.
+--- The code that a configuration names, and its package; nil if it names none.
 ---@param what string 'form' or 'buffer'
 ---@return string? code
 ---@return string? package
@@ -41,8 +41,8 @@ local function text_of(what)
   return table.concat(text, '\n'), M.package(vim.list_slice(lines, 1, range[1]))
 end
 
---- Put the code into a configuration that says `evaluate`. It is put there after nvim-dap has
---- replaced `${file}` and the like: code is as it is.
+--- Puts the code into a configuration that has `evaluate`. This happens after nvim-dap replaced
+--- `${file}` and the like, so that nothing in the code is replaced.
 local function enrich(config, on_config)
   if config.code or not config.evaluate then return on_config(config) end
   local code, package = text_of(config.evaluate)
@@ -50,7 +50,7 @@ local function enrich(config, on_config)
   on_config(vim.tbl_extend('keep', { code = code }, config, { package = package }))
 end
 
---- The program of the language client, for its workspace.
+--- The command of the language client, for its workspace.
 local function adapter(on_adapter)
   local program = vim.tbl_get(vim.lsp.config, 'consort', 'cmd', 1) or 'consort'
   if vim.fn.executable(program) == 0 then
@@ -71,8 +71,8 @@ M.form = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the form at t
 M.buffer = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the buffer', evaluate = 'buffer' }
 M.attach = { type = TYPE, request = 'attach', name = 'Lisp: attach to the image' }
 
---- The adapter and the configurations of nvim-dap, and a message at each stop. Once more changes
---- nothing.
+--- Adds the adapter and the configurations to nvim-dap, and a message at each stop. A second call
+--- changes nothing.
 ---@return boolean done false where nvim-dap is not installed
 function M.setup()
   local dap = nvim_dap()
@@ -97,7 +97,7 @@ function M.evaluate()
   if dap then dap.run(M.form) end
 end
 
---- One line for each restart: what it is called, and what it does.
+--- One line for each restart: its name and its report.
 ---@param restart { name?: string, report: string }
 local function line_of(restart)
   local name = type(restart.name) == 'string' and restart.name .. ': ' or ''

@@ -52,7 +52,7 @@ pub(super) struct OpenQuestion {
     pub(super) until: Instant,
     /// The channel for the answer and the name of who gave it.
     pub(super) answer: Option<oneshot::Sender<(Answer, String)>>,
-    /// True once the waiting job took the answer, or the time was over.
+    /// True once the waiting job has the answer, or the time is over.
     pub(super) taken: Arc<AtomicBool>,
 }
 
