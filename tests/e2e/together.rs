@@ -23,6 +23,7 @@ async fn read(agent: &mut Agent, uri: &str) -> Value {
 async fn what_runs_is_in_the_log_of_both_doors() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["consort/logEntry"]);
     let mut agent = Agent::named(&world.session, "agent", json!({})).await;
     assert_eq!(editor.eval("(+ 1 2)").await, ["3"]);
     let known = editor.command("consort.log", json!({"follow": true})).await.expect("a log");
@@ -82,6 +83,7 @@ async fn a_definition_knows_who_made_it() {
     .await;
     let session = &world.session;
     let mut editor = Editor::start(session, json!({})).await;
+    editor.ignore(&["textDocument/publishDiagnostics", "window/showMessage"]);
     let mut agent = Agent::named(session, "agent", json!({})).await;
     let code = "(defpackage :app (:use :cl)) (in-package :app) (defun process (x) x) (progn (defvar *level* 1))";
     agent.call("evaluate-lisp", json!({"code": code})).await;
@@ -138,7 +140,10 @@ async fn a_definition_knows_who_made_it() {
 async fn a_subscriber_is_told_when_a_resource_is_another() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["textDocument/publishDiagnostics"]);
     let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    // Updates are joined or not by the time between the changes.
+    agent.ignore(&["notifications/resources/updated"]);
     agent.call("evaluate-lisp", json!({"code": "(defun watched (x) x)"})).await;
     for uri in ["consort://log", "consort://symbol/cl-user%3A%3Awatched", "consort://diagnostics"] {
         let answer = agent.request("resources/subscribe", json!({"uri": uri})).await;
@@ -161,6 +166,7 @@ async fn a_subscriber_is_told_when_a_resource_is_another() {
 
     // The revision without a handshake listens.
     let mut modern = Agent::modern(&world.session, "modern", json!({}));
+    modern.ignore(&["notifications/resources/updated"]);
     let listening = modern
         .ask(
             "subscriptions/listen",
@@ -195,6 +201,7 @@ async fn an_agent_sees_the_editors_text_and_place() {
     ])
     .await;
     let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["textDocument/publishDiagnostics"]);
     let mut agent = Agent::named(&world.session, "agent", json!({})).await;
 
     let all = agent.call("diagnostics", json!({})).await;
@@ -266,6 +273,7 @@ async fn what_one_door_defines_the_other_has_unasked() {
     let world = World::configured(&[], config).await;
     world.is_ready().await;
     let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["textDocument/publishDiagnostics"]);
     let mut agent = Agent::named(&world.session, "agent", json!({})).await;
     let uri = world.uri("a.lisp");
     let hover = json!({"textDocument": {"uri": uri}, "position": {"line": 0, "character": 16}});

@@ -22,7 +22,9 @@ async fn world(files: &[(&str, &str)]) -> World {
 }
 
 async fn editor(world: &World) -> Editor {
-    Editor::start(&world.session, json!({})).await
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["textDocument/publishDiagnostics"]);
+    editor
 }
 
 /// Open a document, and see it arrive.

@@ -7,11 +7,14 @@ use std::time::Instant;
 use serde_json::Value;
 
 /// Kinds that every test ignores: requests that the client answers by itself, log messages, and
-/// messages that come or not by the time that the work takes: progress, and states of the image.
-const ALWAYS_IGNORED: [&str; 11] = [
+/// messages that come or not by the time that the work takes: progress, states of the image, and
+/// the end of requests to which nobody needs an answer any more.
+const ALWAYS_IGNORED: [&str; 13] = [
+    "$/cancelRequest",
     "$/progress",
     "client/registerCapability",
     "consort/imageState",
+    "notifications/cancelled",
     "notifications/message",
     "notifications/progress",
     "window/logMessage",
