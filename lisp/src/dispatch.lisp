@@ -90,9 +90,12 @@
   "Answer a request in a thread of its own."
   (call-starting evaluation (lambda () (answer-at-once id operation params))))
 
+(defvar *asks* nil "In the dispatcher: whom the request that is dispatched may ask for input, an object, or NIL.")
+
 (defun start-answering (id operation params)
   "Start a thread that answers a request. From now on the request can be interrupted."
   (let ((evaluation (make-evaluation id nil)))
+    (setf (evaluation-asks evaluation) *asks*)
     (with-lock (*running-lock*)
       (push evaluation *starting*))
     (start-thread-soon (concatenate 'string "consort " (operation-name operation)) #'answer-in-thread id operation params evaluation)))
@@ -105,6 +108,8 @@
   (let* ((id (if (object-p frame) (field frame "id" :null) :null))
          (name (and (object-p frame) (field frame "op")))
          (params (if (object-p frame) (field frame "params" (object)) (object)))
+         (asks (if (object-p frame) (field frame "input") nil))
+         (*asks* (and (object-p asks) asks))
          (operation (and (stringp name) (gethash name *operations*))))
     (cond ((not (and (object-p frame) (stringp name) (or (integerp id) (stringp id)) (object-p params)))
            (post-error id "bad-frame" "A request is an object with an id, an op and params"))

@@ -3,12 +3,11 @@
 (in-package :consort)
 
 (defstruct (evaluation (:constructor make-evaluation (id session)))
-  "User code for request ID; THREAD is where it runs, NIL before it does. STATE is NIL, :RUNNING or
-  :ENDED; it is :RUNNING exactly while the catch tag, the evaluation itself, is in force and
-  interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is
-  how much of the heap was in use in that last case. DEBUG: it stops where it would fail
-  (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends it all. DEADLINE
-  is the timer of its time. STEPPER is the step that it is in (debug/steps.lisp)."
+  "User code for request ID; THREAD is where it runs, NIL before it does. STATE is NIL, :RUNNING or :ENDED; it is :RUNNING exactly while the catch tag, the evaluation
+itself, is in force and interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is how much of the heap
+was in use in that last case. DEBUG: it stops where it would fail (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends
+it all. DEADLINE is the timer of its time. STEPPER is the step that it is in (debug/steps.lisp). ASKS is whom it asks for input, as the request
+has it, or NIL; QUESTION is the line that it waits for (input.lisp)."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
   (thread nil)
@@ -25,7 +24,9 @@
   (stop nil)
   (abort nil)
   (deadline nil)
-  (stepper nil))
+  (stepper nil)
+  (asks nil)
+  (question nil))
 
 
 (defvar *evaluation* nil "The evaluation that this thread runs.")
@@ -71,12 +72,15 @@
     (unless (evaluation-reason evaluation)
       (setf (evaluation-reason evaluation) reason))
     (let ((thread (evaluation-thread evaluation))
-          (stop (evaluation-stop evaluation)))
+          (stop (evaluation-stop evaluation))
+          (question (evaluation-question evaluation)))
       (when thread
         (handler-case (sb-thread:interrupt-thread thread (lambda () (stop-here evaluation)))
           (sb-thread:interrupt-thread-error () nil)))
       (when stop ; where interruptions wait
-        (wake-stop stop)))))
+        (wake-stop stop))
+      (when question ; where they may be off
+        (wake-question question)))))
 
 (defun stop-evaluation (evaluation reason)
   "Stop EVALUATION, for REASON. Clean-up forms that go on for half a second are stopped too."
@@ -164,13 +168,13 @@
   (error 'package-loss-refused :operator operator :package package))
 
 (defmacro with-user-streams ((evaluation) &body body)
-  `(let ((*standard-output* (evaluation-stdout ,evaluation))
-         (*error-output* (evaluation-stderr ,evaluation))
-         (*trace-output* (evaluation-stderr ,evaluation))
-         (*standard-input* *nobody*)
-         (*terminal-io* *nobody*)
-         (*query-io* *nobody*)
-         (*debug-io* *nobody*))
+  `(let* ((*standard-output* (evaluation-stdout ,evaluation))
+          (*error-output* (evaluation-stderr ,evaluation))
+          (*trace-output* (evaluation-stderr ,evaluation))
+          (*standard-input* (input-of ,evaluation))
+          (*terminal-io* *standard-input*)
+          (*query-io* *standard-input*)
+          (*debug-io* *standard-input*))
      ,@body))
 
 (defun call-user-code (function)

@@ -1,4 +1,4 @@
-;;;; Streams that user code meets while it is evaluated: output kept to a limit, and no input.
+;;;; Streams that user code meets while it is evaluated: output kept to a limit, and input that nobody is asked for.
 
 (in-package :consort)
 
@@ -75,8 +75,8 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
                (incf from count)
                (setf at (mod (+ at count) size))))))
 
-(defun capture-string (capture string start end)
-  "Write STRING from START to END to CAPTURE."
+(defun capture-string (capture string start end &key (stream t))
+  "Write STRING from START to END to CAPTURE. Unless STREAM, it is kept and not sent."
   (declare (type index start end) (type string string))
   (let ((excess nil))
     (with-lock ((capture-lock capture))
@@ -88,7 +88,7 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
           (keep-tail capture string middle end (+ total (- middle start))))
         (setf (capture-total capture) after
               (capture-column capture) (if newline (- end newline 1) (+ (capture-column capture) (- end start))))
-        (when (capture-sink capture)
+        (when (and stream (capture-sink capture))
           (pass-on-later capture (subseq string start end)))
         (when (and (capture-on-excess capture) (> after (* 20 (the index (capture-limit capture)))))
           (setf excess (shiftf (capture-on-excess capture) nil)))))
@@ -123,6 +123,25 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
 (defmethod sb-gray:stream-terpri ((stream capture))
   (capture-char stream #\Newline)
   nil)
+
+(defun echo (capture text)
+  "Keep TEXT, which a person typed, as a line of CAPTURE. It is not sent: they see what they type."
+  (let ((line (concatenate 'string text '(#\Newline))))
+    (capture-string capture line 0 (length line) :stream nil)))
+
+(defun last-characters (capture count)
+  "The last COUNT characters that were written to CAPTURE, or all where there are fewer."
+  (with-lock ((capture-lock capture))
+    (let* ((total (capture-total capture))
+           (split (head-limit capture))
+           (size (- (capture-limit capture) split))
+           (first (max 0 (- total count))))
+      (declare (type index total split size first))
+      (coerce (loop for at of-type index from first below total
+                    collect (if (< at split)
+                                (schar (capture-head capture) at)
+                                (schar (capture-tail capture) (mod (- at split) size))))
+              'string))))
 
 (defun clipped (text omitted)
   "The JSON of docs/wire.md for a text of which OMITTED characters were left out."
@@ -190,7 +209,7 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
   (:documentation "The other side of *QUERY-IO*, *DEBUG-IO* and *STANDARD-INPUT*: end of file at once, and what is written is dropped."))
 
 (defmethod print-object ((stream nobody) output)
-  (write-string "#<no input>" output))
+  (write-string "#<no input: nobody is asked for it here>" output))
 
 (defmethod sb-gray:stream-read-char ((stream nobody)) :eof)
 (defmethod sb-gray:stream-unread-char ((stream nobody) char) (declare (ignore char)) nil)

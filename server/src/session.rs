@@ -55,6 +55,7 @@ use crate::model::check::CheckReport;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::expansion::{ExpandAnswer, ExpandRequest};
 use crate::model::image::{ImageError, ImageEvent, ImageState, Progress};
+use crate::model::input::InputAnswer;
 use crate::model::trial::{Trial, TriedForm};
 use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
@@ -366,7 +367,7 @@ impl Session {
     ) -> impl Future<Output = Result<O::Answer, ImageError>> + Send + use<O, F> {
         let image = self.inner.image.clone();
         let (reply, answer) = oneshot::channel();
-        let start = Start(Box::new(move |jobs: &mut Jobs, mut job, session: String| {
+        let start = Start(Box::new(move |jobs: &mut Jobs, mut job, session: String, input| {
             let operation = operation(session.clone());
             let (stop, stopped) = oneshot::channel();
             job.stop = Some(stop);
@@ -377,7 +378,7 @@ impl Session {
                         let message = "It was interrupted. What it had changed in the image before is kept.".into();
                         Err(ImageError::Refused { kind: "interrupted".into(), message })
                     }
-                    answer = image.run(&operation, Some(&session), within, progress) => answer,
+                    answer = image.run(&operation, Some(&session), within, progress, input) => answer,
                 }
             });
         }));
@@ -406,6 +407,17 @@ impl Session {
             }
         };
         self.logged(client, &what, None, work, |_| (Ended::Ok, "done".into()))
+    }
+
+    /// Has code that a client runs from now on ask that client when it reads its standard input,
+    /// by [`Feedback::Input`].
+    pub fn takes_input(&self, client: ClientId) {
+        self.send(Event::TakesInput { client });
+    }
+
+    /// Answers a question of [`Feedback::Input`].
+    pub fn answer_input(&self, question: u64, answer: &InputAnswer) {
+        self.inner.image.answer_input(question, answer);
     }
 
     /// Interrupts the evaluations and loads of this client, or of all clients. Returns their

@@ -178,6 +178,11 @@ impl Editor {
         self.wait("a question", |message| message["method"].as_str().is_some_and(asks)).await
     }
 
+    /// The next request for a line of input, which the test answers with [`Editor::reply`].
+    pub async fn input_wanted(&mut self) -> Value {
+        self.wait("consort/input", |message| message["method"] == "consort/input").await
+    }
+
     /// Waits until a question is withdrawn: the request is cancelled, and a message gives the reason.
     pub async fn withdrawn(&mut self, question: &Value) {
         self.wait_for("$/cancelRequest", |params| params["id"] == question["id"]).await;
@@ -216,7 +221,7 @@ impl Editor {
         loop {
             if let Some(message) = self.parse() {
                 if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str())
-                    && !matches!(method, "window/showMessageRequest" | "consort/approve")
+                    && !matches!(method, "window/showMessageRequest" | "consort/approve" | "consort/input")
                 {
                     let result = match method {
                         "workspace/configuration" => json!([self.settings]),

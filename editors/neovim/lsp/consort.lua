@@ -15,8 +15,8 @@ return {
   cmd = { 'consort', 'lsp' },
   filetypes = { 'lisp' },
   root_dir = root_dir,
-  -- Questions about what an agent may do come with the code, and not as a plain message.
-  init_options = { approve = true },
+  -- Questions about what an agent may do come with the code, and not as a plain message; code that reads asks here.
+  init_options = { approve = true, input = true },
   -- A code lens is run here, so that what failed is shown at its line.
   commands = {
     ['consort.runTestAtPoint'] = function(command) require('consort.tests').run_lens(command) end,
@@ -24,12 +24,14 @@ return {
   handlers = {
     ['consort/approve'] = function(...) return require('consort.approve').on_request(...) end,
     ['consort/approvalOver'] = function(...) return require('consort.approve').on_over(...) end,
+    ['consort/input'] = function(...) return require('consort.input').on_request(...) end,
+    ['consort/inputOver'] = function(...) return require('consort.input').on_over(...) end,
     ['consort/imageState'] = function(_, state) vim.g.consort_image = state.state end,
     ['consort/output'] = function(...) return require('consort.running').on_output(...) end,
     ['window/showMessage'] = function(_, params)
       local levels = { vim.log.levels.ERROR, vim.log.levels.WARN, vim.log.levels.INFO, vim.log.levels.DEBUG }
       require('consort.client').say(params.message, levels[params.type])
     end,
-    ['consort/logEntry'] = function() end,
+    ['consort/logEntry'] = function() require('consort.differences').soon() end,
   },
 }

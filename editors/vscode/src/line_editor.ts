@@ -27,6 +27,8 @@ export class LineEditor {
   private recalled = 0
   private draft = ''
   private pending = ''
+  /** Takes the line that running code reads: no form, and nothing for the history. */
+  private question: ((text: string | undefined) => void) | undefined
 
   constructor(
     private readonly host: Host,
@@ -57,6 +59,26 @@ export class LineEditor {
     const typed = this.pending
     this.pending = ''
     if (typed !== '') this.input(typed)
+  }
+
+  /** Take a line for running code. `answer` gets it without its end, or undefined for end of file (Ctrl-D). */
+  ask(prompt: string, answer: (text: string | undefined) => void): void {
+    this.question = answer
+    this.host.write('\r\x1b[J')
+    this.begin(prompt)
+  }
+  /** The code reads no longer. */
+  withdraw(): void {
+    if (this.question !== undefined) this.answer(undefined)
+  }
+  private answer(text: string | undefined): void {
+    const { question } = this
+    this.cursor = this.text.length
+    this.redraw()
+    this.host.write('\r\n')
+    this.active = false
+    this.question = undefined
+    question?.(text)
   }
 
   /** Write something above the line that is being edited. */
@@ -111,11 +133,11 @@ export class LineEditor {
         this.splice(this.cursor, this.cursor + this.widthAfter(), '')
         break
       case '\x04': // Ctrl-D
-        if (this.text === '') return this.host.end()
+        if (this.text === '') return this.question === undefined ? this.host.end() : this.answer(undefined)
         this.splice(this.cursor, this.cursor + this.widthAfter(), '')
         break
       case '\x03': // Ctrl-C
-        if (this.text === '') return this.host.interrupt()
+        if (this.question !== undefined || this.text === '') return this.host.interrupt()
         this.cursor = this.text.length
         this.redraw()
         this.host.write('^C\r\n')
@@ -182,6 +204,7 @@ export class LineEditor {
   }
 
   private enter(): void {
+    if (this.question !== undefined) return this.answer(this.text)
     if (this.text.trim() !== '' && !this.host.complete(this.text)) {
       this.insert(`\n${indentation(this.text.slice(0, this.cursor))}`)
       return this.redraw()
@@ -208,6 +231,7 @@ export class LineEditor {
       this.cursor = Math.min(end + 1 + column, next < 0 ? this.text.length : next)
       return
     }
+    if (this.question !== undefined) return
     const to = this.recalled + step
     if (to < 0 || to > this.history.length) return
     if (this.recalled === this.history.length) this.draft = this.text

@@ -69,6 +69,17 @@ export interface Output {
   text: string
 }
 
+/** The request `consort/input`: running code reads a line. */
+export interface InputWanted {
+  id: number
+  /** What runs the code: `consort.eval` in the REPL. */
+  command: string
+  /** The last line of the output so far. */
+  prompt: string
+}
+/** Null is end of file. */
+export type InputLine = { text: string } | null
+
 /** The answer of `consort.status`. */
 export interface Status {
   workspace: string
@@ -108,12 +119,18 @@ export interface Structure {
  * announce is not offered.
  */
 export const COMMANDS = [
-  'eval', 'evalForm', 'evalRegion', 'evalBuffer', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
+  'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
   'profileForm', 'disassemble', 'describe', 'trace', 'untrace', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
   'undoReload', 'compileForm', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
   'packageSymbols', 'complete', 'threads', 'interruptThread', 'killThread',
 ] as const
 export type Name = (typeof COMMANDS)[number]
+
+/** The answer of `consort.differences`. */
+export interface Differences {
+  version: number
+  forms: { range: Range; names: string[]; state: 'changed' | 'new' }[]
+}
 
 /** The answer of `consort.macroexpand`. */
 export interface Expansion {

@@ -1,6 +1,6 @@
 // The REPL: a terminal on the editor's own session.
 import * as vscode from 'vscode'
-import type { Completions, EvalResult, LispError, Output } from './lsp_ext.js'
+import type { Completions, EvalResult, InputLine, InputWanted, LispError, Output } from './lsp_ext.js'
 import { crlf, LineEditor } from './line_editor.js'
 import { timingText, warningText } from './format.js'
 import { complete } from './reader.js'
@@ -24,6 +24,9 @@ class Terminal implements vscode.Pseudoterminal {
   private package = 'COMMON-LISP-USER'
   private running: vscode.CancellationTokenSource | undefined
   private atLineStart = true
+  /** What was printed since the last line break. */
+  private partial = ''
+  private readonly printed = new vscode.EventEmitter<void>()
   /** The error that was shown last. */
   error: LispError | undefined
   private readonly subscription: vscode.Disposable
@@ -64,6 +67,7 @@ class Terminal implements vscode.Pseudoterminal {
   close(): void {
     this.interrupt()
     this.subscription.dispose()
+    this.printed.dispose()
     void this.memory.update(HISTORY, this.editor.past.slice(-500))
   }
   setDimensions(dimensions: vscode.TerminalDimensions): void {
@@ -103,9 +107,12 @@ class Terminal implements vscode.Pseudoterminal {
     void this.memory.update(HISTORY, this.editor.past.slice(-500))
     let streamed = ''
     this.running = new vscode.CancellationTokenSource()
+    this.partial = ''
     try {
       const result = await this.server.run<EvalResult>('eval', { code: text, captureTime: true }, (output: Output) => {
         streamed += output.text
+        this.partial = (this.partial + output.text).split('\n').at(-1) ?? ''
+        this.printed.fire()
         this.write(output.stream === 'stderr' ? color(31, crlf(output.text)) : crlf(output.text))
       })
       this.package = result.package
@@ -119,6 +126,44 @@ class Terminal implements vscode.Pseudoterminal {
       this.running = undefined
     }
     this.begin()
+  }
+
+  /** A line that the evaluation reads, typed behind what it has printed; undefined when nothing of this terminal runs. */
+  input(wanted: InputWanted, token: vscode.CancellationToken): Promise<InputLine> | undefined {
+    if (this.running === undefined || wanted.command !== 'consort.eval') return undefined
+    return new Promise((resolve) => {
+      const give = (answer: InputLine): void => {
+        this.partial = ''
+        withdrawn.dispose()
+        resolve(answer)
+      }
+      const withdrawn = token.onCancellationRequested(() => {
+        this.editor.withdraw()
+        give(null)
+      })
+      void this.untilPrinted(wanted.prompt).then(() => {
+        if (token.isCancellationRequested) return
+        // A line that is wrapped cannot be drawn over.
+        const prompt = this.partial.length < 60 ? this.partial : ''
+        if (prompt === '') this.freshLine()
+        this.editor.ask(prompt, (text) => give(text === undefined ? null : { text }))
+      })
+    })
+  }
+  /** Output and questions come by ways of their own: the output that a question ends with may be a moment later. */
+  private untilPrinted(prompt: string): Promise<void> {
+    return new Promise((resolve) => {
+      const there = (): boolean => prompt.trim() === '' || this.partial.trimEnd().endsWith(prompt.trimEnd())
+      if (there()) return resolve()
+      const end = (): void => {
+        clearTimeout(timer)
+        heard.dispose()
+        resolve()
+      }
+      // The prompt may be a line that has ended.
+      const timer = setTimeout(end, 300)
+      const heard = this.printed.event(() => there() && end())
+    })
   }
 
   private print(result: EvalResult): void {
@@ -175,6 +220,10 @@ export class Repl implements vscode.Disposable {
   /** The error that the REPL showed last; undefined when it is another terminal. */
   errorIn(terminal: vscode.Terminal): LispError | undefined {
     return terminal === this.terminal ? this.pty?.error : undefined
+  }
+
+  input(wanted: InputWanted, token: vscode.CancellationToken): Promise<InputLine> | undefined {
+    return this.pty?.input(wanted, token)
   }
 
   show(preserveFocus = false): void {

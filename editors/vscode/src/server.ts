@@ -3,7 +3,7 @@ import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions } from 'vscode-languageclient/node'
 import { findBinary, type Found } from './binary.js'
 import { plain } from './format.js'
-import { COMMANDS, type Approval, type Decision, type ImageState, type LogEntry, type Name, type Output } from './lsp_ext.js'
+import { COMMANDS, type Approval, type Decision, type ImageState, type InputLine, type InputWanted, type LogEntry, type Name, type Output } from './lsp_ext.js'
 import { serverSettings } from './settings.js'
 import { inTime } from './typing.js'
 
@@ -53,6 +53,7 @@ export class Server implements vscode.Disposable {
   found: Found | undefined
   approve: (asked: Approval, token: vscode.CancellationToken) => Promise<Decision> = () => Promise.resolve('deny')
   approvalOver: (id: string | number) => void = () => undefined
+  input: (wanted: InputWanted, token: vscode.CancellationToken) => Promise<InputLine> = () => Promise.resolve(null)
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -123,6 +124,7 @@ export class Server implements vscode.Disposable {
     client.onRequest(new RequestType<Approval, { decision: Decision }, void>('consort/approve'), async (asked, token) => ({
       decision: await this.approve(asked, token),
     }))
+    client.onRequest(new RequestType<InputWanted, InputLine, void>('consort/input'), (wanted, token) => this.input(wanted, token))
     this.become({ state: 'starting', what: 'starting the server' })
     try {
       await client.start()
@@ -178,7 +180,7 @@ export class Server implements vscode.Disposable {
       documentSelector: SELECTOR,
       diagnosticCollectionName: 'consort',
       outputChannel: this.log,
-      initializationOptions: { ...this.settings(), approve: true, diagnostics: 'push' },
+      initializationOptions: { ...this.settings(), approve: true, input: true, diagnostics: 'push' },
       initializationFailedHandler: () => false,
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),

@@ -175,3 +175,30 @@ test('completion: an answer that comes later, and one that comes too late', asyn
   await new Promise((resolve) => setImmediate(resolve))
   assert.equal(screen.text, '> (multiple-value-bind (cax')
 })
+
+test('running code reads a line: what is typed is no form, and is not in the history', () => {
+  const { screen, editor, submitted } = session()
+  editor.begin('> ')
+  editor.input('(read-line)\r')
+  const answers: (string | undefined)[] = []
+  screen.write('Your name? ')
+  editor.ask('Your name? ', (text) => answers.push(text))
+  editor.input('(Ada\r')
+  assert.equal(answers.at(-1), '(Ada')
+  assert.equal(screen.text, '> (read-line)\nYour name? (Ada')
+  editor.ask('', (text) => answers.push(text))
+  editor.input('\x04')
+  editor.ask('', (text) => answers.push(text))
+  editor.withdraw()
+  assert.equal(answers.length, 3)
+  assert.equal(answers.filter((one) => one === undefined).length, 2)
+  assert.deepEqual(submitted, ['(read-line)'])
+  assert.deepEqual(editor.past, ['(read-line)'])
+})
+
+test('Ctrl-C interrupts the code that reads, whatever was typed', () => {
+  const { editor, interrupted } = session()
+  editor.ask('', () => assert.fail('no answer'))
+  editor.input('abc\x03')
+  assert.equal(interrupted(), 1)
+})

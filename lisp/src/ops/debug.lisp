@@ -62,7 +62,8 @@
 ;;; Looking
 
 (define-operation "debug-stops" :dispatcher (id params)
-  (object "stops" (map 'vector #'stop-json (reverse *stops*))))
+  (object "stops" (map 'vector #'stop-json (reverse *stops*))
+          "asking" (map 'vector #'evaluation-id (remove-if-not #'evaluation-question *running*))))
 
 (defun frame-json (frame number stop)
   (object "number" number

@@ -212,6 +212,7 @@
   (let* ((name (param params "session" 'string))
          (package (param params "package" 'string :default nil))
          (evaluation (make-evaluation id name)))
+    (setf (evaluation-asks evaluation) *asks*)
     (enqueue (find-session name)
              (make-job evaluation
                        (lambda ()
@@ -242,4 +243,4 @@
   (foreign-print-methods)
   (rehearse '("(values 1 '(:a :b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)")
             :timing t)
-  (mapc #'sb-mop:finalize-inheritance (mapcar #'find-class '(capture nobody shared-output))))
+  (mapc #'sb-mop:finalize-inheritance (mapcar #'find-class '(capture nobody asked-input shared-output))))

@@ -207,7 +207,7 @@ impl Run {
 fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request) -> Result<T, String> {
     let connected = place.connect_or_start(&Hello::new(Protocol::Control)).map_err(|error| error.to_string())?;
     let line = ProgressLine::new();
-    let answer = ask(connected, request, |reply| match reply {
+    let answer = ask(connected, request, |reply, _| match reply {
         Reply::Progress { message, .. } => line.show(&message),
         _ => Ok(()),
     });

@@ -186,7 +186,7 @@ fn host(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
     let began = Instant::now();
     let log = consort::host::log::path_for(workspace).map_or_else(String::new, |log| format!("see {}", log.display()));
     wait_while_starting(&place);
-    let request = Request::Eval { code: "(list 'consort (+ 40 2))".into(), package: None, timeout: None };
+    let request = Request::Eval { code: "(list 'consort (+ 40 2))".into(), package: None, timeout: None, input: false };
     let answer = match answer(&place, &request) {
         Ok(answer) => answer,
         Err(message) => return findings.tell(Mark::Bad, "image", &message, &log),
@@ -223,7 +223,7 @@ fn wait_while_starting(place: &Place) {
 
 fn answer(place: &Place, request: &Request) -> Result<Value, String> {
     let connected = place.connect_or_start(&Hello::new(Protocol::Control)).map_err(|error| error.to_string())?;
-    ask(connected, request, |_| Ok(())).map_err(|error| error.to_string())
+    ask(connected, request, |_, _| Ok(())).map_err(|error| error.to_string())
 }
 
 fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {

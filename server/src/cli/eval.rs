@@ -1,11 +1,12 @@
 //! `consort eval`.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-use consort::host::control::{Reply, Request, ask};
+use consort::host::control::{InputLine, Reply, Request, ask};
 use consort::host::election::Place;
-use consort::host::hello::{Hello, Protocol};
+use consort::host::hello::{self, Hello, Protocol};
 use consort::ide::render::{Source, Terminal};
 use consort::ide::structure;
 use consort::model::evaluation::{EvalOutcome, EvalStatus};
@@ -56,18 +57,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     trust::say_if_untrusted(&workspace)?;
     let place = Place::of(&workspace)?;
     let connected = place.connect_or_start(&Hello::new(Protocol::Control))?;
-    let request = Request::Eval { code: code.clone(), package: args.package.clone(), timeout: args.timeout };
+    let request =
+        Request::Eval { code: code.clone(), package: args.package.clone(), timeout: args.timeout, input: true };
     let mut terminal = Written::default();
     let mut failed = None;
-    let answer = ask(connected, &request, |reply| {
-        if let Reply::Output { text, stderr } = reply
-            && let Err(error) = terminal.write(&text, stderr)
-        {
-            // Recorded apart from a failure of the connection.
-            failed = Some(error);
-            return Err(io::ErrorKind::Other.into());
+    let answer = ask(connected, &request, |reply, connection| {
+        match reply {
+            Reply::Output { text, stderr } => terminal.write(&text, stderr).map_err(|error| {
+                // Recorded apart from a failure of the connection.
+                failed = Some(error);
+                io::ErrorKind::Other.into()
+            }),
+            Reply::Input { question } => connection.try_clone().map(|connection| answer_input(question, connection)),
+            _ => Ok(()),
         }
-        Ok(())
     });
     if let Some(error) = failed {
         return Err(error.into());
@@ -105,6 +108,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => print_error(&shown::terminal(&trouble(&outcome)))?,
     }
     Ok(ExitCode::FAILURE)
+}
+
+/// Answers a question of the evaluation with the next line of standard input, on a thread of its
+/// own: the evaluation may end, interrupted by another client, while a person thinks.
+fn answer_input(question: u64, mut connection: UnixStream) {
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        // Input that is no text, or cannot be read, is at its end.
+        let read = io::stdin().read_line(&mut line).unwrap_or(0);
+        let end = line.trim_end_matches(['\n', '\r']).len();
+        line.truncate(end);
+        let answer = InputLine { question, text: (read > 0).then_some(line) };
+        // A broken connection is reported where the answer to the request is awaited.
+        let _ = hello::line(&answer).and_then(|line| connection.write_all(&line));
+    });
 }
 
 /// The output of the evaluation so far.

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         other => other?,
     };
     let mut status =
-        ask(connected, &Request::Status, |_| Ok(())).map_err(|error| Failure::cannot(error.to_string()))?;
+        ask(connected, &Request::Status, |_, _| Ok(())).map_err(|error| Failure::cannot(error.to_string()))?;
     if let Some(fields) = status.as_object_mut() {
         fields.insert("running".into(), true.into());
         fields.insert("log".into(), json!(place.runtime.read_host_file().and_then(|host| host.log)));

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         other => other?,
     };
     let pid = connected.ack.host_pid;
-    let answer = ask(connected, &Request::Stop, |_| Ok(())).map_err(|error| Failure::cannot(error.to_string()))?;
+    let answer = ask(connected, &Request::Stop, |_, _| Ok(())).map_err(|error| Failure::cannot(error.to_string()))?;
     let clients = match answer["clients"].as_u64() {
         Some(0) | None => String::new(),
         Some(1) => "; one client was connected".into(),

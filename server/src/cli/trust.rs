@@ -89,7 +89,7 @@ fn find(start: &Path) -> Result<PathBuf, Failure> {
 fn tell_host(workspace: &Path) -> Result<(), Failure> {
     match Place::of(workspace)?.connect(&Hello::new(Protocol::Control)) {
         Ok(connected) => {
-            let told = ask(connected, &Request::TrustChanged, |_| Ok(()));
+            let told = ask(connected, &Request::TrustChanged, |_, _| Ok(()));
             told.map(drop).map_err(|error| {
                 Failure::cannot(format!("the host that runs did not take it up: {error}; `consort stop` ends it"))
             })

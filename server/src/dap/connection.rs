@@ -276,7 +276,7 @@ impl Connection {
                 }
                 self.event("output", body);
             }
-            Ok(StopEvent::Log(_) | StopEvent::Breakpoints(_)) => {}
+            Ok(StopEvent::Log(_) | StopEvent::Breakpoints(_) | StopEvent::Asks { .. } | StopEvent::Asked { .. }) => {}
             Err(broadcast::error::RecvError::Lagged(missed)) => self.catch_up_after(missed).await,
             // The sender lives as long as the session's image.
             Err(broadcast::error::RecvError::Closed) => {}

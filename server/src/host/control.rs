@@ -1,5 +1,6 @@
 //! The protocol of the command line: one request a connection, as JSON lines; output and progress
-//! while it runs, then a result or an error. Closing the connection cancels the request.
+//! while it runs, then a result or an error. Closing the connection cancels the request. The client
+//! sends nothing more but the lines of input that an evaluation asks for.
 
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
@@ -14,7 +15,10 @@ use super::election::{self, Connected};
 use super::hello;
 use super::serve::{Connection, Lifetime};
 use crate::fault::{self, Call};
-use crate::session::{CheckRequest, CheckSystemRequest, ClientInfo, EvalRequest, Frontend, LoadRequest, Session};
+use crate::model::input::{InputAnswer, InputWanted};
+use crate::session::{
+    CheckRequest, CheckSystemRequest, ClientInfo, EvalRequest, Feedback, Frontend, LoadRequest, Session,
+};
 
 /// The limit of a request, in bytes: a check contains a whole file.
 const MAX_REQUEST: u64 = 64 << 20;
@@ -39,6 +43,9 @@ pub enum Request {
         package: Option<String>,
         /// The time limit in seconds; `None`: the configured default.
         timeout: Option<f64>,
+        /// The code may read: [`Reply::Input`] asks for a line, and an [`InputLine`] answers.
+        #[serde(default)]
+        input: bool,
     },
     /// Returns the `CheckReport` of a text.
     Check {
@@ -75,6 +82,11 @@ pub enum Reply {
         /// True for `*error-output*`.
         stderr: bool,
     },
+    /// The code asks for a line of input.
+    Input {
+        /// The question's number.
+        question: u64,
+    },
     /// The progress of a long operation.
     Progress {
         /// The current step.
@@ -90,7 +102,16 @@ pub enum Reply {
     Error(String),
 }
 
-/// Sends a request to a host; `on_reply` receives the lines before the answer.
+/// The answer to [`Reply::Input`], a line of JSON.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct InputLine {
+    /// The question's number.
+    pub question: u64,
+    /// The line without its end; `None`: end of file.
+    pub text: Option<String>,
+}
+
+/// Sends a request to a host; `on_reply` receives the lines before the answer, and the connection.
 ///
 /// # Errors
 /// An I/O error; `UnexpectedEof` when the host ended first; `Other` with the host's own message.
@@ -98,7 +119,7 @@ pub enum Reply {
 pub fn ask(
     connected: Connected,
     request: &Request,
-    mut on_reply: impl FnMut(Reply) -> io::Result<()>,
+    mut on_reply: impl FnMut(Reply, &std::os::unix::net::UnixStream) -> io::Result<()>,
 ) -> io::Result<Value> {
     let mut stream = connected.stream;
     let line = hello::line(request)?;
@@ -137,7 +158,7 @@ pub fn ask(
                 }
             }
             Reply::Error(message) => return Err(io::Error::other(message)),
-            other => on_reply(other)?,
+            other => on_reply(other, lines.get_ref())?,
         }
     }
     answer.ok_or_else(|| ended(io::ErrorKind::UnexpectedEof.into()))
@@ -174,18 +195,26 @@ pub async fn serve(session: Session, connection: Connection, lifetime: Arc<Lifet
         }
         return lifetime.stop();
     }
-    let (mut read, mut write) = tokio::io::split(stream);
+    let answers = matches!(request, Request::Eval { input: true, .. });
+    let (read, mut write) = tokio::io::split(stream);
+    let mut read = BufReader::new(read);
     let (replies, mut outgoing) = mpsc::unbounded_channel();
     let mut work = std::pin::pin!(perform(&session, request, replies));
-    let mut rest = [0; 64];
+    let mut line = Vec::new();
     let last = loop {
         tokio::select! {
             biased;
             Some(reply) = outgoing.recv() => if send(&mut write, &reply).await.is_err() { return },
             reply = &mut work => break reply,
-            // The end of file, or any other input now, means that the client has left; its
-            // request is dropped and so cancelled.
-            _ = read.read(&mut rest) => return,
+            // The end of file, or input that is no answer, means that the client has left; its
+            // request is dropped and so cancelled. What was read of a line stays in `line`.
+            _ = read.read_until(b'\n', &mut line) => match serde_json::from_slice(&std::mem::take(&mut line)) {
+                Ok(InputLine { question, text }) if answers => {
+                    let end = || InputAnswer::End("standard input has ended".into());
+                    session.answer_input(question, &text.map_or_else(end, InputAnswer::Line));
+                }
+                _ => return,
+            },
         }
     };
     while let Ok(reply) = outgoing.try_recv() {
@@ -202,11 +231,16 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
         Request::Stop => Reply::Error("stop is not work".into()),
         work => {
             let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "consort".into() });
-            // The feedback is not used here, and would accumulate during a long evaluation.
-            drop(feedback);
+            // Other feedback is not used here, and would accumulate during a long evaluation.
+            if matches!(work, Request::Eval { input: true, .. }) {
+                session.takes_input(client);
+                tokio::spawn(ask_for_input(feedback, replies.clone()));
+            } else {
+                drop(feedback);
+            }
             let _attached = Attached { session, client };
             match work {
-                Request::Eval { code, package, timeout } => {
+                Request::Eval { code, package, timeout, .. } => {
                     let (output, sent) = forward(replies, |chunk: crate::model::image::OutputChunk| Reply::Output {
                         text: chunk.text,
                         stderr: chunk.stderr,
@@ -245,6 +279,17 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
                 Request::TrustChanged => result(session.trust_changed(client).await),
                 Request::Status | Request::Stop => Reply::Error("not work".into()),
             }
+        }
+    }
+}
+
+/// Passes questions for input on until the client is detached.
+async fn ask_for_input(mut feedback: mpsc::UnboundedReceiver<Feedback>, replies: mpsc::UnboundedSender<Reply>) {
+    while let Some(feedback) = feedback.recv().await {
+        if let Feedback::Input(InputWanted { question, .. }) = feedback
+            && replies.send(Reply::Input { question }).is_err()
+        {
+            break;
         }
     }
 }

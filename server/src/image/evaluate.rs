@@ -17,6 +17,7 @@ use super::stops::{StopEvent, while_running};
 use super::turns::Turn;
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 use crate::model::image::{ImageError, OutputChunk, Progress};
+use crate::model::input::InputTarget;
 
 /// The time that interrupted code has to stop.
 const GRACE: Duration = Duration::from_secs(2);
@@ -61,7 +62,7 @@ impl Work {
                     let instance = instance.clone();
                     async move {
                         let call = instance.link.call(DebugStops::NAME, &DebugStops {}, None, Listener::None);
-                        call.ok()?.result::<Stops>().await.ok().map(|answer| answer.stops)
+                        call.ok()?.result::<Stops>().await.ok()
                     }
                 };
                 match while_running(limit, stops, id, call.result(), reread).await {
@@ -156,6 +157,7 @@ pub(crate) async fn eval(
     runtime: &Arc<Runtime>,
     params: EvalParams,
     output: Option<mpsc::UnboundedSender<OutputChunk>>,
+    input: Option<InputTarget>,
     stopped: impl Future<Output = ()>,
 ) -> Result<EvalOutcome, ImageError> {
     tokio::pin!(stopped);
@@ -172,7 +174,7 @@ pub(crate) async fn eval(
     let instance = instance?;
     let listener = output.clone().map_or(Listener::None, |sender| Listener::Output(sender, 0));
     let stops = runtime.stops.subscribe();
-    let call = instance.link.call("eval", &params, Some(&params.session), listener)?;
+    let call = instance.link.call_asking("eval", &params, Some(&params.session), listener, input.as_ref())?;
     let id = call.id();
     instance.pipes.begin(id, output);
     let call = Some(call);
@@ -228,10 +230,11 @@ pub(crate) async fn load_system(
     runtime: &Arc<Runtime>,
     params: LoadSystemParams,
     progress: Option<mpsc::UnboundedSender<Progress>>,
+    input: Option<InputTarget>,
 ) -> Result<LoadSystemOutcome, ImageError> {
     let instance = runtime.instance().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
-    let call = Some(instance.link.call("load-system", &params, None, listener)?);
+    let call = Some(instance.link.call_asking("load-system", &params, None, listener, input.as_ref())?);
     let (runtime_, instance_) = (runtime.clone(), instance.clone());
     let mut work = Work {
         runtime: runtime_,
@@ -261,6 +264,7 @@ pub(crate) async fn run<O: Operation>(
     session: Option<&str>,
     within: Option<Duration>,
     progress: Option<mpsc::UnboundedSender<Progress>>,
+    input: Option<InputTarget>,
 ) -> Result<O::Answer, ImageError> {
     let turn = match session {
         Some(session) if O::IN_TURN => Some(runtime.turns.take(session).await),
@@ -269,7 +273,7 @@ pub(crate) async fn run<O: Operation>(
     let instance = runtime.instance().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
     let within = within.map(|within| (within, runtime.stops.subscribe()));
-    let call = Some(instance.link.call(O::NAME, operation, session, listener)?);
+    let call = Some(instance.link.call_asking(O::NAME, operation, session, listener, input.as_ref())?);
     let (runtime_, instance_) = (runtime.clone(), instance.clone());
     let mut work = Work {
         runtime: runtime_,

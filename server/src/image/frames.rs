@@ -3,12 +3,36 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::model::input::{InputTarget, InputWanted};
 use crate::model::stack_frame::StackFrame;
 
 /// The length limit of a frame, bytes, in both directions.
 pub(crate) const FRAME_LIMIT: usize = 64 << 20;
 /// The protocol that this host speaks; `ready.protocol` must be the same.
 pub(crate) const PROTOCOL: u32 = 1;
+
+/// `input`.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct InputFrame {
+    /// The request whose code asks.
+    #[serde(rename = "id")]
+    pub(crate) evaluation: u64,
+    /// The session that is asked.
+    pub(crate) session: String,
+    /// The question.
+    #[serde(flatten)]
+    pub(crate) wanted: InputWanted,
+}
+
+/// `input-over`.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct InputOverFrame {
+    /// The request whose code asked.
+    #[serde(rename = "id")]
+    pub(crate) evaluation: u64,
+    /// The question's number.
+    pub(crate) question: u64,
+}
 
 /// A request, as it is written.
 #[derive(Serialize)]
@@ -19,6 +43,9 @@ pub(crate) struct Request<'a, P> {
     pub(crate) op: &'a str,
     /// The operation's parameters.
     pub(crate) params: P,
+    /// The client that the operation's code may ask for input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<&'a InputTarget>,
 }
 
 /// Any frame from the image; the fields that are present determine its kind.

@@ -18,6 +18,7 @@ use super::supervisor::{LEAVING, Supervisor};
 use crate::config::LispConfig;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::image::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
+use crate::model::input::{InputAnswer, InputTarget};
 
 /// The time limit of an answer by the dispatcher, which never waits for the user's code.
 const DISPATCHER: Duration = Duration::from_secs(30);
@@ -120,15 +121,17 @@ impl Image {
         params: EvalParams,
         output: Option<mpsc::UnboundedSender<OutputChunk>>,
     ) -> Result<EvalOutcome, ImageError> {
-        evaluate::eval(&self.runtime, params, output, std::future::pending()).await
+        evaluate::eval(&self.runtime, params, output, None, std::future::pending()).await
     }
 
     /// Acts as [`Image::eval`], interrupted when `stop` is signalled, in any phase: waiting for its
-    /// turn or for the image, running, ended.
+    /// turn or for the image, running, ended. `input`: who is asked when the code reads; `None`:
+    /// nobody.
     pub async fn eval_until(
         &self,
         params: EvalParams,
         output: Option<mpsc::UnboundedSender<OutputChunk>>,
+        input: Option<InputTarget>,
         stop: oneshot::Receiver<()>,
     ) -> Result<EvalOutcome, ImageError> {
         let stopped = async {
@@ -137,7 +140,7 @@ impl Image {
                 std::future::pending::<()>().await;
             }
         };
-        evaluate::eval(&self.runtime, params, output, stopped).await
+        evaluate::eval(&self.runtime, params, output, input, stopped).await
     }
 
     /// Loads a system and remembers it, so that a new image has it too. Dropping the future
@@ -147,7 +150,17 @@ impl Image {
         params: LoadSystemParams,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<LoadSystemOutcome, ImageError> {
-        evaluate::load_system(&self.runtime, params, progress).await
+        self.load_system_asking(params, progress, None).await
+    }
+
+    /// Acts as [`Image::load_system`]; `input` is asked when code reads that the load runs.
+    pub async fn load_system_asking(
+        &self,
+        params: LoadSystemParams,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+        input: Option<InputTarget>,
+    ) -> Result<LoadSystemOutcome, ImageError> {
+        evaluate::load_system(&self.runtime, params, progress, input).await
     }
 
     /// Runs a query: an operation that runs none of the user's code, changes nothing, and is
@@ -203,8 +216,9 @@ impl Image {
         session: Option<&str>,
         within: Option<Duration>,
         progress: Option<mpsc::UnboundedSender<Progress>>,
+        input: Option<InputTarget>,
     ) -> Result<O::Answer, ImageError> {
-        evaluate::run(&self.runtime, operation, session, within, progress).await
+        evaluate::run(&self.runtime, operation, session, within, progress, input).await
     }
 
     /// Notes a reload of code, which a new image gets too, in order.
@@ -266,6 +280,18 @@ impl Image {
         }
         let all = crate::steady::timeout(DISPATCHER, found.join_all()).await.unwrap_or_default();
         Ok(all.into_iter().filter(|found| *found).count())
+    }
+
+    /// Answers a line of input that running code asked for. Nothing happens when it is asked for no
+    /// longer.
+    pub fn answer_input(&self, question: u64, answer: &InputAnswer) {
+        if let Phase::Ready(instance) | Phase::Starting(_, Some(instance)) = &*self.runtime.phase.borrow() {
+            let params = match answer {
+                InputAnswer::Line(text) => json!({"question": question, "text": text}),
+                InputAnswer::End(why) => json!({"question": question, "why": why}),
+            };
+            instance.link.tell("input", &params);
+        }
     }
 
     /// Forgets a session whose client left; what the session still runs is interrupted.

@@ -24,13 +24,14 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::call::{Call, CallError};
 use super::frames::{
-    CopyFrame, FRAME_LIMIT, Found, Frame, HeapFrame, OutputFrame, ProgressFrame, Ready, Refusal, Request,
-    ThreadErrorFrame, TraceFrame,
+    CopyFrame, FRAME_LIMIT, Found, Frame, HeapFrame, InputFrame, InputOverFrame, OutputFrame, ProgressFrame, Ready,
+    Refusal, Request, ThreadErrorFrame, TraceFrame,
 };
 use super::lines::{LineError, Lines};
 use super::stops::StopEvent;
 use crate::fault;
 use crate::model::image::{ImageError, OutputChunk, Progress};
+use crate::model::input::InputTarget;
 
 /// The number of unreadable frames in a row after which the link is closed.
 const BAD_FRAMES: usize = 16;
@@ -59,6 +60,10 @@ pub(crate) enum Volunteered {
     Heap(HeapFrame),
     /// A program stopped, or left a stop.
     Stop(StopEvent),
+    /// Code asks for a line of input.
+    Input(InputFrame),
+    /// Such a question is over.
+    InputOver(InputOverFrame),
 }
 
 /// The receiver of the events of one request.
@@ -184,10 +189,21 @@ impl Link {
         session: Option<&str>,
         listener: Listener,
     ) -> Result<Call, ImageError> {
+        self.call_asking(op, params, session, listener, None)
+    }
+
+    /// Acts as [`Link::call`]; the request's code may ask `input` for lines.
+    pub(crate) fn call_asking(
+        self: &Arc<Self>,
+        op: &'static str,
+        params: &impl Serialize,
+        session: Option<&str>,
+        listener: Listener,
+        input: Option<&InputTarget>,
+    ) -> Result<Call, ImageError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut frame = serde_json::to_vec(&Request { id, op, params }).map_err(|error| ImageError::Refused {
-            kind: "bad-params".into(),
-            message: format!("cannot be sent: {error}"),
+        let mut frame = serde_json::to_vec(&Request { id, op, params, input }).map_err(|error| {
+            ImageError::Refused { kind: "bad-params".into(), message: format!("cannot be sent: {error}") }
         })?;
         if frame.len() >= self.frame_limit {
             return Err(ImageError::Refused {
@@ -232,7 +248,7 @@ impl Link {
     /// Sends a request without waiting for its answer.
     pub(crate) fn tell(&self, op: &'static str, params: &impl Serialize) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        match serde_json::to_vec(&Request { id, op, params }) {
+        match serde_json::to_vec(&Request { id, op, params, input: None }) {
             Ok(mut frame) => {
                 frame.push(b'\n');
                 if let Err(error) = self.send(&frame) {
@@ -361,6 +377,8 @@ impl Link {
             "heap" => volunteer(Volunteered::Heap(serde_json::from_slice(line)?)),
             "stopped" => volunteer(Volunteered::Stop(StopEvent::Stopped(serde_json::from_slice(line)?))),
             "stop-left" => volunteer(Volunteered::Stop(StopEvent::Left(serde_json::from_slice(line)?))),
+            "input" => volunteer(Volunteered::Input(serde_json::from_slice(line)?)),
+            "input-over" => volunteer(Volunteered::InputOver(serde_json::from_slice(line)?)),
             "breakpoints-changed" => {
                 volunteer(Volunteered::Stop(StopEvent::Breakpoints(serde_json::from_slice(line)?)))
             }

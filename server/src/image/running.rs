@@ -12,7 +12,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::core::Start;
 use super::excerpt::{clean, clock_advice, clock_fault, excerpt, heap_fault};
-use super::frames::{CopyEnd, HeapFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
+use super::frames::{CopyEnd, HeapFrame, InputFrame, InputOverFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
 use super::instance::Instance;
 use super::link::{LEFT, Link, Volunteered, lock};
 use super::pipes::{Pipes, Tell};
@@ -282,6 +282,14 @@ fn listener(
         }
         Volunteered::Stop(event) => {
             let _ = stops.send(event); // nobody may be listening
+        }
+        Volunteered::Input(InputFrame { evaluation, session, wanted }) => {
+            let _ = stops.send(StopEvent::Asks { evaluation, question: wanted.question });
+            let _ = events.send(ImageEvent::Input { session, wanted }); // the session may have ended
+        }
+        Volunteered::InputOver(InputOverFrame { evaluation, question }) => {
+            let _ = stops.send(StopEvent::Asked { evaluation, question });
+            let _ = events.send(ImageEvent::InputOver { question: Some(question) }); // the session may have ended
         }
         Volunteered::Heap(HeapFrame { usage, size, stopped }) => {
             let text = format!(

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
-use super::api::debug::{BreakpointLog, Stop};
+use super::api::debug::{BreakpointLog, Stop, Stops};
 
 /// The number of events that a slow receiver may be behind.
 pub(crate) const BEHIND: usize = 1024;
@@ -27,6 +27,20 @@ pub enum StopEvent {
     Breakpoints(BreakpointsChanged),
     /// A breakpoint that only logs was passed.
     Log(BreakpointLog),
+    /// An evaluation waits for a line of input.
+    Asks {
+        /// The evaluation's request.
+        evaluation: u64,
+        /// The question's number.
+        question: u64,
+    },
+    /// An evaluation waits for such a line no longer.
+    Asked {
+        /// The evaluation's request.
+        evaluation: u64,
+        /// The question's number.
+        question: u64,
+    },
 }
 
 /// `breakpoints-changed`.
@@ -62,16 +76,20 @@ impl StopEvent {
         let id = match self {
             StopEvent::Stopped(stop) => &stop.evaluation,
             StopEvent::Left(left) => &left.evaluation,
+            StopEvent::Asks { evaluation: of, .. } | StopEvent::Asked { evaluation: of, .. } => {
+                return *of == evaluation;
+            }
             StopEvent::Breakpoints(_) | StopEvent::Log(_) => return false,
         };
         id.as_u64() == Some(evaluation)
     }
 }
 
-/// Waits for the answer of an evaluation for as long as the evaluation runs: the time in stops does
-/// not count. `None`: the time is over. `reread` asks the image for the stops that there are, which
-/// is done when events were missed; `None`: it does not answer.
-pub(crate) async fn while_running<T, R: Future<Output = Option<Vec<Stop>>>>(
+/// Waits for the answer of an evaluation for as long as the evaluation runs: the time in stops, and
+/// that of a person who is asked for input, does not count. `None`: the time is over. `reread` asks
+/// the image for the stops and questions that there are, which is done when events were missed;
+/// `None`: it does not answer.
+pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
     limit: Duration,
     mut events: broadcast::Receiver<StopEvent>,
     evaluation: u64,
@@ -80,11 +98,11 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Vec<Stop>>>>(
 ) -> Option<T> {
     tokio::pin!(answer);
     // Numbers, and not their count: events that are still to come may be older than what is reread.
-    let (mut left, mut stops) = (limit, HashSet::new());
+    let (mut left, mut stops, mut question) = (limit, HashSet::new(), None);
     loop {
         let began = Instant::now();
         let clock = async {
-            if !stops.is_empty() {
+            if !stops.is_empty() || question.is_some() {
                 std::future::pending::<()>().await;
             }
             crate::steady::sleep(left).await;
@@ -95,13 +113,16 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Vec<Stop>>>>(
             event = events.recv() => event,
             () = clock => return None,
         };
-        if stops.is_empty() {
+        if stops.is_empty() && question.is_none() {
             left = left.saturating_sub(began.elapsed());
         }
         match event {
             Ok(event) if !event.of(evaluation) => {}
             Ok(StopEvent::Stopped(stop)) => drop(stops.insert(stop.number)),
             Ok(StopEvent::Left(left)) => drop(stops.remove(&left.stop)),
+            // A question whose event was missed has no number here; any end of a question ends it.
+            Ok(StopEvent::Asks { question: number, .. }) => question = Some(number),
+            Ok(StopEvent::Asked { question: number, .. }) => question = question.filter(|open| *open > number),
             Ok(StopEvent::Breakpoints(_) | StopEvent::Log(_)) => {}
             Err(broadcast::error::RecvError::Lagged(_)) => {
                 let there = tokio::select! {
@@ -111,7 +132,8 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Vec<Stop>>>>(
                 };
                 let own = |stop: Stop| (stop.evaluation.as_u64() == Some(evaluation)).then_some(stop.number);
                 if let Some(there) = there {
-                    stops = there.into_iter().filter_map(own).collect();
+                    question = there.asking.contains(&evaluation.into()).then(|| question.unwrap_or_default());
+                    stops = there.stops.into_iter().filter_map(own).collect();
                 }
             }
             // The sender lives as long as the image's runtime.
@@ -147,7 +169,7 @@ mod tests {
         }
     }
 
-    async fn unasked() -> Option<Vec<Stop>> {
+    async fn unasked() -> Option<Stops> {
         None
     }
 
@@ -179,6 +201,35 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_time_of_a_question_does_not_count() {
+        let asks = |question| StopEvent::Asks { evaluation: 7, question };
+        let asked = |question| StopEvent::Asked { evaluation: 7, question };
+        for (events, expected) in [
+            (vec![asks(1)], Some(1)),
+            (vec![asks(1), asked(1)], None),
+            (vec![asks(1), asked(1), asks(2)], Some(1)),
+            (vec![asks(2), asked(1)], Some(1)),
+        ] {
+            let (sender, receiver) = broadcast::channel(BEHIND);
+            for event in &events {
+                sender.send(event.clone()).unwrap();
+            }
+            let answer = async { if expected.is_some() { later().await } else { std::future::pending().await } };
+            assert_eq!(while_running(Duration::ZERO, receiver, 7, answer, unasked).await, expected, "{events:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_whose_event_was_missed_counts() {
+        let (sender, receiver) = broadcast::channel(1);
+        for event in [stopped(8), left(8)] {
+            sender.send(event).unwrap();
+        }
+        let reread = || std::future::ready(Some(Stops { stops: Vec::new(), asking: vec![7.into()] }));
+        assert_eq!(while_running(Duration::ZERO, receiver, 7, later(), reread).await, Some(1));
+    }
+
+    #[tokio::test]
     async fn stops_of_others_do_not_count() {
         let (sender, receiver) = broadcast::channel(BEHIND);
         sender.send(stopped(8)).unwrap();
@@ -194,7 +245,7 @@ mod tests {
                 sender.send(event).unwrap();
             }
             let answer = async { if expected.is_some() { later().await } else { std::future::pending().await } };
-            let reread = || std::future::ready(Some(there.clone()));
+            let reread = || std::future::ready(Some(Stops { stops: there.clone(), asking: Vec::new() }));
             assert_eq!(while_running(Duration::ZERO, receiver, 7, answer, reread).await, expected, "{there:?}");
         }
     }

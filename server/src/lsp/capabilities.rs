@@ -40,6 +40,8 @@ pub(super) struct Negotiated {
     pub(super) document_changes: bool,
     /// The client supports `consort/approve`.
     pub(super) approve: bool,
+    /// The client supports `consort/input`.
+    pub(super) input: bool,
 }
 
 /// Reads a client's capabilities.
@@ -71,10 +73,16 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
         register_watch: workspace.and_then(|w| w.did_change_watched_files?.dynamic_registration) == Some(true),
         code_actions: text.and_then(|text| text.code_action.as_ref()?.code_action_literal_support.as_ref()).is_some(),
         apply_edit: workspace.and_then(|w| w.apply_edit) == Some(true),
-        approve: capabilities.experimental.as_ref().is_some_and(|own| own["consort"]["approve"] == true)
-            || params.initialization_options.as_ref().is_some_and(|options| options["approve"] == true),
+        approve: declares(params, "approve"),
+        input: declares(params, "input"),
         document_changes: workspace.and_then(|w| w.workspace_edit.as_ref()?.document_changes) == Some(true),
     }
+}
+
+/// Whether a client declares that it answers one of the requests that Consort adds.
+fn declares(params: &InitializeParams, name: &str) -> bool {
+    params.capabilities.experimental.as_ref().is_some_and(|own| own["consort"][name] == true)
+        || params.initialization_options.as_ref().is_some_and(|options| options[name] == true)
 }
 
 /// The first of the client's encodings that is UTF-8, UTF-16 or UTF-32; UTF-16 if the client

@@ -185,6 +185,9 @@ impl LanguageServer for Connection {
             self.session.rename(self.client, name);
         }
         self.session.set_encoding(self.client, negotiated.encoding);
+        if negotiated.input {
+            self.session.takes_input(self.client);
+        }
         if let Some(options) = actions::settings(params.initialization_options) {
             self.session.configure_first(self.client, options.clone());
             let _ = self.options.set(options);

@@ -9,11 +9,17 @@ pub(super) const OUTPUT: &str = "consort/output";
 /// An [`APPROVE`] request is no longer open.
 pub(super) const APPROVAL_OVER: &str = "consort/approvalOver";
 
+/// An [`INPUT`] request is no longer open.
+pub(super) const INPUT_OVER: &str = "consort/inputOver";
+
 /// A new entry of the session's log.
 pub(super) const LOG_ENTRY: &str = "consort/logEntry";
 
 /// All notifications that Consort adds.
-pub const NOTIFICATIONS: [&str; 4] = [IMAGE_STATE, OUTPUT, APPROVAL_OVER, LOG_ENTRY];
+pub const NOTIFICATIONS: [&str; 5] = [IMAGE_STATE, OUTPUT, APPROVAL_OVER, INPUT_OVER, LOG_ENTRY];
+
+/// A request: the next line of a running evaluation's standard input.
+pub(super) const INPUT: &str = "consort/input";
 
 /// A request: may an agent do something?
 pub(super) const APPROVE: &str = "consort/approve";

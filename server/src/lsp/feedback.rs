@@ -12,6 +12,7 @@ use super::actions;
 use super::approve::Questions;
 use super::capabilities::Negotiated;
 use super::ext;
+use super::input::Lines;
 use super::progress::{Bar, Bars};
 use super::to_proto::{self, Diagnostics};
 use super::transport::Peer;
@@ -42,6 +43,7 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
     let mut checks: HashMap<String, Bar> = HashMap::new();
     let mut start: Option<Bar> = None;
     let mut questions = Questions::default();
+    let mut lines = Lines::default();
     let mut starting: Option<(Instant, String)> = None;
     loop {
         let overdue = starting.as_ref().map(|(since, _)| *since + STARTING);
@@ -71,6 +73,8 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
                 }
             }
             Some(Feedback::Ask { id, request, deadline }) => questions.ask(&notifier, id, request, deadline),
+            Some(Feedback::Input(wanted)) => lines.ask(&notifier, wanted),
+            Some(Feedback::InputOver { question }) => lines.over(&notifier, question),
             Some(Feedback::AskTrust(asked)) => trust::ask(&notifier, *asked),
             Some(Feedback::AskOver { id, what, why }) => questions.over(&notifier, id, &what, &why),
             Some(Feedback::Message { level, text }) => notifier.say("window/showMessage", level, &text),

@@ -14,6 +14,7 @@ mod formatting;
 mod from_proto;
 mod hover;
 mod inlay_hints;
+mod input;
 mod lenses;
 mod progress;
 mod pull;

@@ -1,6 +1,7 @@
 //! The image as the layers above see it: its state, its unsolicited events, and the reason why a
 //! call had no answer.
 
+use super::input::InputWanted;
 use super::stack_frame::StackFrame;
 
 /// The state of the image.
@@ -60,6 +61,19 @@ pub enum ImageEvent {
         session: String,
         /// The call, or the values that it returned.
         text: String,
+    },
+    /// Running code asks a session's client for a line of input.
+    Input {
+        /// The session.
+        session: String,
+        /// The question.
+        wanted: InputWanted,
+    },
+    /// A question needs no answer any more; questions that the image forgot with its end are all
+    /// over.
+    InputOver {
+        /// The question's number; `None`: every question.
+        question: Option<u64>,
     },
     /// An unhandled condition ended a thread.
     ThreadError {

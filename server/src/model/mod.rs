@@ -6,5 +6,6 @@ pub mod diagnostic_codes;
 pub mod evaluation;
 pub mod expansion;
 pub mod image;
+pub mod input;
 pub mod stack_frame;
 pub mod trial;

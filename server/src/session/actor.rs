@@ -35,6 +35,7 @@ use crate::image::Image;
 use crate::image::api::EvalParams;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::{ImageEvent, ImageState};
+use crate::model::input::InputTarget;
 use crate::text::document::Document;
 use crate::text::position::PositionEncoding;
 
@@ -48,6 +49,8 @@ struct Client {
     encoding: PositionEncoding,
     /// The client's evaluation session in the image: `lsp-1`, `mcp-2`, `cli-3`.
     session: String,
+    /// Code that the client runs may ask it for input.
+    takes_input: bool,
     evaluating: bool,
     waiting: VecDeque<Evaluation>,
     /// The client's settings were received; newer ones can make approval only stricter.
@@ -66,6 +69,11 @@ struct Evaluation {
 }
 
 impl Client {
+    /// Whom code may ask for input that the client runs by a tool or command.
+    fn input(&self, what: &str) -> Option<InputTarget> {
+        self.takes_input.then(|| InputTarget { session: self.session.clone(), what: what.to_owned() })
+    }
+
     fn tell(&self, feedback: Feedback) {
         // A client that has gone is detached soon.
         let _ = self.feedback.send(feedback);
@@ -207,6 +215,7 @@ impl Actor {
             Event::EvaluatePart { client, request, wanted, selected, reply } => {
                 self.evaluate_part(client, request, wanted, selected, reply);
             }
+            Event::TakesInput { client } => self.with_client(client, |client| client.takes_input = true),
             Event::Evaluate { client, request, place, how, reply } => {
                 self.evaluate(client, request, place, how, reply);
             }
@@ -299,6 +308,7 @@ impl Actor {
             feedback,
             config: self.config.clone(),
             encoding: PositionEncoding::default(),
+            takes_input: false,
             evaluating: false,
             waiting: VecDeque::new(),
             settled: false,

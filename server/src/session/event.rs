@@ -22,6 +22,7 @@ use crate::model::check::CheckReport;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::expansion::{ExpandAnswer, ExpandRequest};
 use crate::model::image::{ImageError, ImageEvent, Progress};
+use crate::model::input::InputTarget;
 use crate::model::trial::{Trial, TriedForm};
 use crate::text::Span;
 use crate::text::document::{Document, Edit};
@@ -37,11 +38,11 @@ pub(super) struct Place {
     pub(super) position: Option<Position>,
 }
 
-/// Starts a job, given the name of its client's evaluation session. The closure knows the types
-/// of the request and of its answer.
+/// Starts a job, given the name of its client's evaluation session and whom its code may ask for
+/// input. The closure knows the types of the request and of its answer.
 pub(super) struct Start(pub(super) Box<Starter>);
 
-type Starter = dyn FnOnce(&mut Jobs, Job, String) + Send;
+type Starter = dyn FnOnce(&mut Jobs, Job, String, Option<InputTarget>) + Send;
 
 impl std::fmt::Debug for Start {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -118,6 +119,10 @@ pub(super) enum Event {
         reply: oneshot::Sender<Vec<Snapshot>>,
     },
     // Work.
+    /// Code that the client runs may ask it for input.
+    TakesInput {
+        client: ClientId,
+    },
     Evaluate {
         client: ClientId,
         request: EvalRequest,

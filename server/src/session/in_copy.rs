@@ -63,7 +63,7 @@ impl Session {
             let Limits { timeout, deadline, memory } = Limits::of(&config, wanted);
             let (reply, answer) = oneshot::channel();
             let checker = session.inner.checker.clone();
-            let start = Start(Box::new(move |jobs: &mut Jobs, job, name: String| {
+            let start = Start(Box::new(move |jobs: &mut Jobs, job, name: String, _| {
                 let params = WorkInCopyParams {
                     work: O::NAME,
                     operation: operation(name, timeout),

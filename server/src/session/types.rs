@@ -16,6 +16,7 @@ use crate::image::programs::Program;
 use crate::model::check::{CheckMode, CheckReport};
 use crate::model::diagnostic::Diagnostic;
 use crate::model::image::{ImageState, OutputChunk};
+use crate::model::input::InputWanted;
 use crate::text::Span;
 use crate::text::document::Document;
 
@@ -107,6 +108,14 @@ pub enum Feedback {
     },
     /// A request for trust in the workspace. The answer goes to [`super::Session::answer_trust`].
     AskTrust(Box<TrustPrompt>),
+    /// Code of this client's asks for a line of input. The answer goes to
+    /// [`super::Session::answer_input`].
+    Input(InputWanted),
+    /// A question of [`Feedback::Input`] is over; `None`: all of them are.
+    InputOver {
+        /// The question's number.
+        question: Option<u64>,
+    },
     /// A line for the log.
     Log {
         /// The level.

@@ -46,6 +46,12 @@ fn eval_prints_output_values_and_errors_where_they_belong() {
     let near = house.run(&["eval", "-p", "cl-usr", "1"]);
     assert!(err(&near).ends_with("; did you mean cl-user?\n"), "{}", err(&near));
 
+    // Code that reads gets the lines of standard input.
+    let reads = house.run_with_input(&["eval", "(list (read-line) (read) (read-line nil nil))"], "a line\n42\n");
+    assert_eq!(out(&reads), "=> (\"a line\" 42 NIL)\n", "{}", err(&reads));
+    let ended = house.run_with_input(&["eval", "(read-line)"], "");
+    assert!(err(&ended).contains("standard input has ended"), "{}", err(&ended));
+
     for wrong in [
         &["eval"][..],
         &["eval", "1", "--timeout", "-1"],

@@ -71,6 +71,15 @@ impl Services {
         self.command(args).stdin(Stdio::null()).output().unwrap()
     }
 
+    /// [`Services::run`] with a pipe as standard input.
+    pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Output {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
     pub(crate) fn status(&self) -> Option<Value> {
         let output = self.run(&["status", "--json"]);
         output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())

@@ -5,6 +5,7 @@ mod commands;
 mod documents;
 mod fixes;
 mod image;
+mod input;
 mod macroexpand;
 mod texts;
 mod tools;

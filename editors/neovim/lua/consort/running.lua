@@ -80,7 +80,17 @@ function M.on_output(_, params)
   if run.show then run.show() end
 end
 
---- Removes the marks of an evaluation that has ended.
+--- What a person typed for code that reads is seen among what it prints.
+---@param text string
+---@param command string what runs the code
+function M.typed(text, command)
+  if command ~= 'consort.eval' then return end
+  for _, run in pairs(runs) do
+    if run.printed then run.printed(text .. '\n') end
+  end
+end
+
+--- It runs no longer.
 ---@param token string
 function M.done(token)
   local run = runs[token]

@@ -429,6 +429,8 @@ pub struct Breakpoints {
 pub struct Stops {
     /// The stops, oldest first.
     pub stops: Vec<Stop>,
+    /// The requests of the evaluations that wait for a line of input.
+    pub asking: Vec<Json>,
 }
 
 /// The answer to `debug-frames`.

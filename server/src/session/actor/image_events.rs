@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::Actor;
 use crate::model::image::{ImageEvent, ImageState};
+use crate::model::input::InputAnswer;
 use crate::model::stack_frame;
 use crate::session::{Feedback, Level};
 
@@ -33,6 +34,9 @@ impl Actor {
                     }
                     ImageState::Idle | ImageState::Starting { .. } => {}
                 }
+                if !matches!(state, ImageState::Ready { .. }) {
+                    self.tell_all(&Feedback::InputOver { question: None });
+                }
                 self.tell_all(&Feedback::Image(state));
             }
             ImageEvent::Restored { reason, restored, failed } => {
@@ -49,6 +53,16 @@ impl Actor {
                     client.tell(Feedback::Log { level: Level::Info, text });
                 }
             }
+            ImageEvent::Input { session, wanted } => {
+                match self.clients.values().find(|client| client.session == session) {
+                    Some(client) => client.tell(Feedback::Input(wanted)),
+                    None => {
+                        let why = InputAnswer::End("its client has left".into());
+                        self.image.answer_input(wanted.question, &why);
+                    }
+                }
+            }
+            ImageEvent::InputOver { question } => self.tell_all(&Feedback::InputOver { question }),
             ImageEvent::ThreadError { thread, kind, message, backtrace } => {
                 let text = format!("An error ended the Lisp thread {thread:?}: {kind}: {message}");
                 self.tell_all(&Feedback::Message { level: Level::Warning, text: text.clone() });

@@ -58,6 +58,7 @@ impl Actor {
         client.evaluating = true;
         let what = format!("evaluating for {}: {}", client.info.name, first_line(&params.code));
         let (image, systems) = (self.image.clone(), self.systems.clone());
+        let input = client.input(&how);
         let (session, code, provenance) = (params.session.clone(), params.code.clone(), self.provenance.clone());
         let mut making = ProvenanceEntry {
             client: client.info.clone(),
@@ -73,7 +74,7 @@ impl Actor {
         self.jobs.start(job, reply, async move {
             let package = params.package.clone().filter(|_| placed);
             systems.tell(&image, &code).await;
-            let result = image.eval_until(params, output, stopped).await;
+            let result = image.eval_until(params, output, input, stopped).await;
             let mut result = result.map_err(|error| missing_package(error, package));
             if let Ok(outcome) = &mut result {
                 outcome.warnings.extend(systems.foreign(&image, &code).await);
@@ -115,14 +116,16 @@ impl Actor {
         let LoadRequest { system, force, allowed } = load;
         let (image, asd, workspace) = (self.image.clone(), self.asd.clone(), self.workspace.clone());
         let (stop, stopped) = oneshot::channel();
-        let mut job = Job::new(client, Kind::WorldChange, format!("loading the system {system}"));
+        let what = format!("loading the system {system}");
+        let input = self.clients.get(&client).and_then(|client| client.input(&what));
+        let mut job = Job::new(client, Kind::WorldChange, what);
         job.stop = Some(stop);
         self.jobs.start(job, reply, async move {
             asd.forget();
             let allowed = allowed.map(|sources| sources.allowed_to_load(&workspace));
             let params = LoadSystemParams { system: system.clone(), asd_files: asd.all(), force, allowed };
             tokio::select! {
-                outcome = image.load_system(params, progress) => outcome,
+                outcome = image.load_system_asking(params, progress, input) => outcome,
                 Ok(()) = stopped => Ok(interrupted(&system)),
             }
         });
@@ -131,8 +134,9 @@ impl Actor {
     /// Starts an operation that may change the image.
     pub(super) fn run_operation(&mut self, id: ClientId, what: String, kind: Kind, Start(start): Start) {
         let Some(client) = self.clients.get(&id) else { return };
+        let input = client.input(&what);
         let what = format!("{what} for {}", client.info.name);
-        start(&mut self.jobs, Job::new(id, kind, what), client.session.clone());
+        start(&mut self.jobs, Job::new(id, kind, what), client.session.clone(), input);
     }
 
     pub(super) fn interrupt(&mut self, client: ClientId, everything: bool, reply: Reply<usize>) {

@@ -1,0 +1,64 @@
+--- Lines that running code reads: each is asked for with `vim.ui.input`.
+---
+--- A question may come while the person types on. It waits for a pause, so that it takes no key that was on its way.
+local M = {}
+
+local PAUSE = 300 -- ms without a key
+
+---@class consort.Wanted
+---@field params table of consort/input
+---@field answer fun(result: table|userdata) once
+
+---@type consort.Wanted[]
+local queue = {}
+---@type consort.Wanted?
+local current
+local last_key = 0
+local namespace = vim.api.nvim_create_namespace('consort.input')
+
+local ask
+
+local function next_question()
+  if current or #queue == 0 then return end
+  -- A command line that is open is the person's.
+  if vim.uv.now() - last_key < PAUSE or vim.api.nvim_get_mode().mode:match('^[cr]') then return vim.defer_fn(next_question, PAUSE) end
+  vim.on_key(nil, namespace)
+  current = table.remove(queue, 1)
+  ask(current)
+end
+
+ask = function(wanted)
+  local prompt = require('consort.shown').visible(wanted.params.prompt or '')
+  if vim.trim(prompt) == '' then prompt = 'Lisp reads a line: ' end
+  if not prompt:match('%s$') then prompt = prompt .. ' ' end
+  vim.ui.input({ prompt = prompt }, function(text)
+    if current == wanted then current = nil end
+    wanted.answer(text and { text = text } or vim.NIL)
+    if text then require('consort.running').typed(text, wanted.params.command) end
+    vim.schedule(next_question)
+  end)
+end
+
+--- `consort/input`. Server requests are handled in a coroutine of their own, which waits here for the person.
+function M.on_request(_, params)
+  local thread = assert(coroutine.running())
+  table.insert(queue, { params = params, answer = function(result) coroutine.resume(thread, result) end })
+  vim.on_key(function() last_key = vim.uv.now() end, namespace)
+  last_key = vim.uv.now()
+  vim.defer_fn(next_question, PAUSE)
+  return coroutine.yield()
+end
+
+--- `consort/inputOver`: the evaluation has ended.
+function M.on_over(_, params)
+  for i, wanted in ipairs(queue) do
+    if wanted.params.id == params.id then
+      table.remove(queue, i)
+      return wanted.answer(vim.NIL)
+    end
+  end
+  -- Neovim's own question is the command line; one of a plugin stays until it is answered, and the answer goes nowhere.
+  if current and current.params.id == params.id and vim.api.nvim_get_mode().mode:match('^c') then vim.api.nvim_input('<C-c>') end
+end
+
+return M
