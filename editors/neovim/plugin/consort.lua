@@ -43,6 +43,7 @@ vim.api.nvim_create_autocmd('LspAttach', {
     require('consort.context').moved()
     require('consort.indent').use(event.buf)
     require('consort.disk').follow(event.buf)
+    require('consort.differences').follow(client, event.buf)
   end,
 })
 

@@ -6,10 +6,10 @@ import { SCHEME, type Documents } from './documents.js'
 import { label, oneLine, plain, visible, wrapped } from './format.js'
 import { Queue, type Asked } from './queue.js'
 import type { Server } from './server.js'
-import { definitionText } from './source.js'
+import { definitionPlace, type DefinitionPlace } from './source.js'
+import { offerNext } from './replaced.js'
 
 const PREFIX = 'Waiting for you'
-const UNDO = 'Undo'
 
 export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   private readonly queue = new Queue(() => this.changed())
@@ -20,6 +20,8 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   private shown: Asked | undefined
   private endNotice: () => void = () => undefined
   private timer: NodeJS.Timeout | undefined
+  /** Where the definitions are that the open questions would replace. */
+  private readonly places = new WeakMap<Approval, DefinitionPlace>()
 
   constructor(
     private readonly server: Server,
@@ -64,9 +66,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   }
 
   private decide(decision: Decision): void {
-    const asked = this.shown
-    asked?.decide(decision)
-    if (asked !== undefined && decision !== 'deny') void offerUndo(asked.approval)
+    if (this.shown !== undefined) this.settle(this.shown, decision)
   }
 
   /** From the status bar: the code, and the choices once more. */
@@ -81,8 +81,13 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     ]
     const chosen = await vscode.window.showQuickPick(choices, { title: plain(asked.approval.what), placeHolder: 'Your decision' })
     if (chosen === undefined) return
-    asked.decide(chosen.decision)
-    if (chosen.decision !== 'deny') void offerUndo(asked.approval)
+    this.settle(asked, chosen.decision)
+  }
+
+  private settle(asked: Asked, decision: Decision): void {
+    // Before the answer: what comes of the call may be told at once.
+    if (decision !== 'deny') void offerNext(this.server, asked.approval, this.places.get(asked.approval))
+    asked.decide(decision)
   }
 
   private changed(): void {
@@ -153,17 +158,19 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   }
 
   /** The definition that would be replaced. That it cannot be told is no reason not to ask. */
-  private async before(approval: Approval): Promise<string | undefined> {
+  private async before(approval: Approval): Promise<DefinitionPlace | undefined> {
     const { function: name } = (approval.arguments ?? {}) as { function?: unknown }
     if (approval.code == null || typeof name !== 'string') return undefined
-    return definitionText(this.server, name).catch(() => undefined)
+    const place = await definitionPlace(this.server, name).catch(() => undefined)
+    if (place !== undefined) this.places.set(approval, place)
+    return place
   }
 
   private async showCode(approval: Approval): Promise<void> {
     const name = documentName(approval)
     const before = await this.before(approval)
     if (before !== undefined) {
-      const left = this.documents.set(name.replace('approval/', 'before/'), `${before}\n`)
+      const left = this.documents.set(name.replace('approval/', 'before/'), `${before.text}\n`)
       const right = this.documents.set(name, `${approval.code ?? ''}\n`)
       const options: vscode.TextDocumentShowOptions = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true, preview: true }
       await vscode.commands.executeCommand('vscode.diff', left, right, `${PREFIX}: ${plain(oneLine(approval.what, 60))}`, options)
@@ -186,13 +193,6 @@ export function sentence(approval: Approval): string {
   const what = oneLine(approval.what, 160)
   const who = oneLine(approval.client, 40)
   return `AI agent ${who} wants to ${what.charAt(0).toLowerCase()}${what.slice(1).replace(/[.?!]$/, '')}.`
-}
-
-/** The allowed operation, and the way to undo it where there is one. */
-async function offerUndo(approval: Approval): Promise<void> {
-  if (approval.class !== 'modify-running-code') return
-  const choice = await vscode.window.showInformationMessage(`Allowed: ${plain(oneLine(approval.what, 120))}. Only the image is changed, not the file.`, UNDO)
-  if (choice === UNDO) await vscode.commands.executeCommand('consort.editor.undoReload')
 }
 
 const documentName = (approval: Approval): string => `approval/${String(approval.id).replace(/[^\w-]/g, '_')}/${approval.tool}.lisp`

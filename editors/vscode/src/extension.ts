@@ -5,9 +5,11 @@ import { Approvals } from './approval.js'
 import { PackagesTree, ThreadsTree } from './browse.js'
 import { Debugger } from './debugger.js'
 import { Documents, SCHEME } from './documents.js'
-import { Evaluator, rangeOf, type What } from './evaluate.js'
+import { DifferenceMarks } from './differences.js'
+import { Evaluator, lispEditor, rangeOf, type What } from './evaluate.js'
 import { label, reportText } from './format.js'
 import type { Sourced } from './frames.js'
+import { askInBox } from './input.js'
 import { keySheet, type Contributions } from './keys.js'
 import type { ImageState, LispError, Name, Position, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
 import { newProject } from './new_project.js'
@@ -34,6 +36,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const documents = new Documents()
   const evaluator = new Evaluator(server, results, output)
   const repl = new Repl(server, context.workspaceState)
+  const differences = new DifferenceMarks(server, evaluator)
   const expansions = new Expansions(server, documents)
   const profiles = new Profiles(server, context.extensionUri)
   const systems = new SystemsTree(server)
@@ -51,6 +54,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     registerIndentation(SELECTOR),
     new Unbalanced(() => void server.start()),
     new Approvals(server, documents),
+    differences,
     new Debugger(server),
     tests, packages, threads,
     threads.view('consort.threads'),
@@ -63,6 +67,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   )
   context.subscriptions.push(registerState(server, () => tests.isRunning))
   registerMcpServer(context, server)
+  server.input = (wanted, token) => repl.input(wanted, token) ?? askInBox(wanted, token)
 
   const command = (name: string, run: (...args: never[]) => unknown): void => {
     context.subscriptions.push(vscode.commands.registerCommand(`consort.editor.${name}`, run))
@@ -163,6 +168,10 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     }
   })
 
+  command('loadChanged', async () => {
+    const document = lispEditor()?.document
+    if (document !== undefined) await differences.load(document).catch(complain)
+  })
   command('repl', () => repl.show())
   command('sendToRepl', () => {
     const editor = vscode.window.activeTextEditor

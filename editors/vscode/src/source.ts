@@ -58,14 +58,22 @@ export async function goToFrame(server: Server, frame: Sourced, callee: string |
   await show(uri, place)
 }
 
-/** The text of a function's definition, as its file has it; undefined where that is not known. */
-export async function definitionText(server: Server, name: string): Promise<string | undefined> {
+/** A definition as its file has it. */
+export interface DefinitionPlace {
+  document: vscode.TextDocument
+  form: vscode.Range
+  text: string
+}
+
+/** Where a function is defined; undefined where that is not known. */
+export async function definitionPlace(server: Server, name: string): Promise<DefinitionPlace | undefined> {
   if (!server.can('sourceLocation')) return undefined
   const { definitions } = await server.ask<SourceLocations>('sourceLocation', { symbol: name })
   const definition = definitions.find(({ kind, location, form }) => /function|macro/.test(kind ?? '') && location != null && form != null)
   if (definition?.location == null || definition.form == null) return undefined
   const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(definition.location.uri))
-  return document.getText(toRange(definition.form))
+  const form = toRange(definition.form)
+  return { document, form, text: document.getText(form) }
 }
 
 function definitionOf(frame: Sourced, all: Definition[]): Definition | undefined {

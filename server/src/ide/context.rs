@@ -4,6 +4,8 @@
 //! result. A feature that needs no text takes any [`Backend`]. Tests pass a fake one
 //! (`ide/fake.rs`).
 
+use std::path::PathBuf;
+
 use ropey::Rope;
 
 use super::places::Target;
@@ -27,6 +29,11 @@ pub trait Backend: Send + Sync {
     /// Returns the definitions of a symbol that were made through Consort, by its home package and
     /// name, the latest first.
     fn made(&self, package: &str, name: &str) -> Vec<Made>;
+
+    /// The workspace's directory; `None`: unknown, as in tests.
+    fn workspace(&self) -> Option<PathBuf> {
+        None
+    }
 
     /// Queries what the image knows of a name as written in `package`.
     ///
@@ -61,6 +68,8 @@ pub struct Made {
     pub kind: String,
     /// The form, clipped.
     pub text: String,
+    /// The digest of the top-level form that made it; 0: unknown.
+    pub digest: u64,
     /// A sentence for a person: who, when, and with which operation.
     pub sentence: String,
 }
@@ -97,6 +106,10 @@ impl<B: Backend> Backend for Context<B> {
 
     fn made(&self, package: &str, name: &str) -> Vec<Made> {
         self.backend.made(package, name)
+    }
+
+    fn workspace(&self) -> Option<PathBuf> {
+        self.backend.workspace()
     }
 }
 

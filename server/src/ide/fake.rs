@@ -23,6 +23,7 @@ pub(crate) struct FakeImage {
     /// The answers by operation and name.
     answers: HashMap<(&'static str, String), Value>,
     made: Vec<Made>,
+    workspace: Option<PathBuf>,
     absent: bool,
 }
 
@@ -53,6 +54,12 @@ impl FakeImage {
         self.symbol(name, json!({"found": true, "printed": name, "facts": facts}))
     }
 
+    /// Has a workspace, whose loaded files are the answer to `loaded-files`.
+    pub(crate) fn in_workspace(mut self, workspace: PathBuf, files: Value) -> FakeImage {
+        self.workspace = Some(workspace);
+        self.answer("loaded-files", "", files)
+    }
+
     /// Sets the answer to an operation about a name, in the shape of docs/wire.md.
     pub(crate) fn answer(mut self, operation: &'static str, name: &str, answer: Value) -> FakeImage {
         self.answers.insert((operation, name.to_lowercase()), answer);
@@ -61,13 +68,14 @@ impl FakeImage {
 
     /// Adds a definition made through Consort, of any symbol.
     pub(crate) fn made(mut self, kind: &str, sentence: &str) -> FakeImage {
-        self.made.push(Made { kind: kind.into(), text: String::new(), sentence: sentence.into() });
+        self.made.push(Made { kind: kind.into(), text: String::new(), digest: 0, sentence: sentence.into() });
         self
     }
 
     /// Adds a definition with this form made through Consort, of any symbol.
     pub(crate) fn made_of(mut self, kind: &str, text: &str) -> FakeImage {
-        self.made.push(Made { kind: kind.into(), text: text.into(), sentence: String::new() });
+        let digest = crate::text::made::definitions(text).first().map_or(0, |one| one.digest);
+        self.made.push(Made { kind: kind.into(), text: text.into(), digest, sentence: String::new() });
         self
     }
 }
@@ -100,6 +108,10 @@ impl Backend for FakeImage {
 
     fn made(&self, _: &str, _: &str) -> Vec<Made> {
         self.made.clone()
+    }
+
+    fn workspace(&self) -> Option<PathBuf> {
+        self.workspace.clone()
     }
 }
 

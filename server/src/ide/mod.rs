@@ -13,6 +13,7 @@ pub mod definition;
 pub mod describe_symbol;
 pub mod described;
 pub mod diagnostics;
+pub mod differences;
 pub mod edit_form;
 pub mod edit_forms;
 pub mod edited_in_image;

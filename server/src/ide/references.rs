@@ -2,16 +2,20 @@
 //! mentions in open texts.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::context::{Backend, Context, Cursor};
 use super::places::{self, Defined, Target};
 use super::texts::{Text, Texts};
+use crate::bounded_file;
+use crate::image::api::contents::LoadedFiles;
 use crate::image::api::symbols::{Known, Reference, Want};
 use crate::image::api::tools::{Named, ReferenceCount};
 use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::datum::Form;
+use crate::text::decode;
 use crate::text::definitions::{self, Hint};
 use crate::text::document::Document;
 use crate::text::forms::{package_at, symbol_at};
@@ -154,7 +158,8 @@ async fn all<B: Backend>(
             }
         }
     }
-    for text in open {
+    let searched = open.iter().cloned().chain(loaded_with(context, &key, &open, texts).await);
+    for text in searched {
         for top in text.document.scan().forms() {
             let raw = text.document.text().slice(top.span.start..top.span.end).to_string();
             if !raw.to_lowercase().contains(&key) {
@@ -168,6 +173,38 @@ async fn all<B: Backend>(
                     found.push(Referred { kind: "mentions".into(), by, text: text.clone(), span });
                 }
             }
+        }
+    }
+    found
+}
+
+/// The texts of the workspace's loaded files that contain `key` and are not open. The compiler
+/// records no references of code that has no name, such as the bodies of tests.
+async fn loaded_with<B: Backend>(
+    context: &Context<B>,
+    key: &str,
+    open: &[Arc<Text>],
+    texts: &mut Texts,
+) -> Vec<Arc<Text>> {
+    let Some(workspace) = context.workspace() else { return Vec::new() };
+    let Ok(loaded) = context.query(LoadedFiles { within: workspace.join("") }).await else { return Vec::new() };
+    let open: HashSet<PathBuf> = open.iter().map(|text| text.path.clone()).collect();
+    let files = loaded.systems.into_iter().flat_map(|system| system.files).map(|file| file.path);
+    let files: Vec<PathBuf> = files.filter(|path| !open.contains(path)).collect();
+    let wanted = key.to_owned();
+    let reading = tokio::task::spawn_blocking(move || {
+        let has = |path: &PathBuf| {
+            let bytes = bounded_file::read(path, bounded_file::SOURCE_LIMIT).unwrap_or_default();
+            decode(bytes).to_lowercase().contains(&wanted)
+        };
+        files.into_iter().filter(has).collect::<Vec<_>>()
+    });
+    let mut found = Vec::new();
+    for path in reading.await.unwrap_or_default() {
+        let Some(text) = texts.get(&path).await else { continue };
+        // A link to an open file is that file.
+        if !open.contains(&text.path) {
+            found.push(text);
         }
     }
     found
@@ -339,6 +376,42 @@ mod tests {
             c.lisp:3
             (lib:far 4)
              ^^^^^^^
+        "#]]
+        .assert_eq(&shown(&found));
+    }
+
+    /// A test's body has no name of its own, so that the compiler records none of its references.
+    #[test]
+    fn tests_in_loaded_files_that_are_not_open_refer_too() {
+        let place = tempfile::tempdir().unwrap();
+        let tests = place.path().join("tests.lisp");
+        let text = "(in-package :lib)\n(test far-away (is (= 1 (far 1))))\n(define-test there (is = 2 (lib:far 2)))\n\
+                    (deftest here (ok (far 3)))\n(let ((far 1)) far)\n";
+        std::fs::write(&tests, text).unwrap();
+        std::fs::write(place.path().join("none.lisp"), "(in-package :lib)\n(near 1)").unwrap();
+        let files: Vec<_> =
+            ["tests.lisp", "none.lisp"].map(|name| json!({"path": place.path().join(name), "changed": false})).into();
+        let facts = json!({"name": "FAR", "package": "LIB", "external": true, "printed": "far",
+            "kinds": ["function"], "lambda_list": ["x"], "type": null, "value": null, "class": null, "documentation": []});
+        let image = FakeImage::empty()
+            .symbol("far", json!({"found": true, "facts": facts}))
+            .in_workspace(place.path().to_owned(), json!({"systems": [{"system": "lib", "files": files}]}));
+        let cursor = cursor(image, &[("a.lisp", "(in-package :lib)\n(fa‸r 0)")]);
+        let mut found = run(at(&cursor, false)).expect("there is a name");
+        found.sort_by_key(|target| (target.uri.contains("tests"), target.span.start));
+        expect![[r#"
+            a.lisp:2
+            (far 0)
+             ^^^
+            tests.lisp:2
+            (test far-away (is (= 1 (far 1))))
+                                     ^^^
+            tests.lisp:3
+            (define-test there (is = 2 (lib:far 2)))
+                                        ^^^^^^^
+            tests.lisp:4
+            (deftest here (ok (far 3)))
+                               ^^^
         "#]]
         .assert_eq(&shown(&found));
     }

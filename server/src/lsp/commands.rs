@@ -4,6 +4,7 @@
 
 mod browse;
 mod current_test;
+mod differences;
 mod eval;
 mod forms;
 mod image;
@@ -71,6 +72,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<forms::EvalBuffer>(),
         entry::<forms::EvalToComment>(),
         entry::<structure::Structure>(),
+        entry::<differences::Differences>(),
         entry::<image::RestartImage>(),
         entry::<image::Interrupt>(),
         entry::<image::Status>(),

@@ -1,6 +1,8 @@
 //! The session as the backend of the features: a snapshot of the texts for each request, and the
 //! image.
 
+use std::path::PathBuf;
+
 use super::{ClientId, Provenance, Session};
 use crate::ide::context::{Backend, Context, Made};
 use crate::ide::texts::OpenText;
@@ -13,8 +15,14 @@ impl Backend for Session {
     }
 
     fn made(&self, package: &str, name: &str) -> Vec<Made> {
-        let made = |one: Provenance| Made { sentence: one.sentence(), kind: one.kind, text: one.text };
+        let made =
+            |one: Provenance| Made { sentence: one.sentence(), kind: one.kind, text: one.text, digest: one.digest };
         self.provenance(package, name).into_iter().map(made).collect()
+    }
+
+    fn workspace(&self) -> Option<PathBuf> {
+        let workspace = Session::workspace(self);
+        Some(workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned()))
     }
 }
 

@@ -42,6 +42,9 @@ pub struct Provenance {
     pub how: String,
     /// The form, clipped.
     pub text: String,
+    /// The digest of the top-level form ([`Definition::digest`]); 0: unknown.
+    #[serde(skip)]
+    pub digest: u64,
     /// The source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
@@ -208,7 +211,7 @@ impl ProvenanceStore {
         for (name, kind) in back.iter().filter_map(|text| named(text)) {
             let (by, frontend, how) = (client.name.clone(), client.frontend, how.to_owned());
             let (at, text) = (at.clone(), String::new());
-            table.add(name, Provenance { kind, by, frontend, at, how, text, file: None, line: None });
+            table.add(name, Provenance { kind, by, frontend, at, how, text, digest: 0, file: None, line: None });
         }
     }
 
@@ -239,6 +242,7 @@ impl ProvenanceStore {
                         at: at.clone(),
                         how: making.how.clone(),
                         text: definition.text.clone(),
+                        digest: definition.digest,
                         file: origin.map(|origin| origin.file.clone()).or_else(|| making.file.clone()),
                         line: origin.map(|origin| origin.line + definition.line - 1),
                     },

@@ -1,6 +1,9 @@
 //! The definitions of a text, by their shape: every `(def... name` at top level or in a list that
 //! is not quoted.
 
+use std::hash::{Hash, Hasher};
+
+use super::Span;
 use super::datum::{Form, Kind, Node, Prefix};
 use super::definitions::{Defined, everywhere, kind_of};
 use super::document::Document;
@@ -21,8 +24,12 @@ pub struct Definition {
     pub kind: String,
     /// The line, 1-based.
     pub line: usize,
-    /// The form as written.
+    /// The form as written, clipped.
     pub text: String,
+    /// The top-level form that contains it.
+    pub top: Span,
+    /// A digest of that form's whole text, whatever its white space.
+    pub digest: u64,
 }
 
 /// Characters of a form that are kept.
@@ -39,12 +46,26 @@ pub fn definitions(text: &str) -> Vec<Definition> {
             |node: &Node| node.kind != Kind::Vector && !matches!(node.prefix, Prefix::Quote | Prefix::Backquote);
         let mut defined = Vec::new();
         form.nodes.iter().for_each(|node| everywhere(&form, node, is_code, &mut defined));
-        found.extend(defined.iter().filter_map(|one| made(&document, one, package.as_deref())));
+        if defined.is_empty() {
+            continue;
+        }
+        let digest = digest(&document.text().slice(top.span.start..top.span.end).to_string());
+        let whole = (top.span, digest);
+        found.extend(defined.iter().filter_map(|one| made(&document, one, package.as_deref(), whole)));
     }
     found
 }
 
-fn made(document: &Document, one: &Defined, package: Option<&str>) -> Option<Definition> {
+/// A digest of a text, whatever its white space; never 0.
+fn digest(text: &str) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    for word in text.split_whitespace() {
+        word.hash(&mut hasher);
+    }
+    hasher.finish().max(1)
+}
+
+fn made(document: &Document, one: &Defined, package: Option<&str>, (top, digest): (Span, u64)) -> Option<Definition> {
     // For `(setf name)`, the name.
     let written = match one.written.strip_prefix('(') {
         Some(list) => list.trim_end_matches(')').split_whitespace().nth(1)?,
@@ -65,6 +86,8 @@ fn made(document: &Document, one: &Defined, package: Option<&str>) -> Option<Def
         kind: kind_of(&one.operator).to_owned(),
         line: text.char_to_line(one.span.start) + 1,
         text: text.slice(one.span.start..one.span.end.min(one.span.start + TEXT)).to_string(),
+        top,
+        digest,
     })
 }
 

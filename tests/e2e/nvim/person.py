@@ -202,6 +202,62 @@ def what_runs_shows_so_and_is_stopped(desk):
 
 
 @step
+def code_that_reads_asks(desk):
+    see = desk.screen
+    desk.edit("scratch.lisp")
+    see.type("Go(list (progn (princ \"How many? \") (read)) :asked)")
+    see.press("Escape")
+    # Keys that are typed on are no answer.
+    see.type("\\ee")
+    see.type("0ll")
+    see.see("\nHow many? ")
+    see.keep("input")
+    see.type("42")
+    see.press("Enter")
+    see.see("⇒ (42 :ASKED)")
+    see.type("\\ee")
+    see.see("\nHow many? ")
+    see.press("Escape")
+    see.see("✗", "END-OF-FILE")
+    see.command("edit!")
+    see.type("\\s")
+    see.see("SHOP>")
+    see.type("(progn (princ \"Name? \") (string-upcase (read-line)))")
+    see.press("Enter")
+    see.see("\nName? ")
+    see.type("ada")
+    see.press("Enter")
+    see.see("\nName? ada\n", "\n\"ADA\"")
+    # Interrupted, it asks no longer.
+    see.type("(read-line)")
+    see.press("Enter")
+    see.see("Lisp reads a line: ")
+    assert desk.consort("stop").returncode == 0
+    see.see(without=["Lisp reads a line: "])
+    see.press("Escape")
+    see.command("bwipeout!")
+    see.until("another image", lambda: desk.status()["image"]["state"] == "ready")
+    desk.load("shop")
+
+
+@step
+def what_differs_from_the_image_has_a_sign(desk):
+    see = desk.screen
+    desk.edit("shop.lisp")
+    see.until("no sign", lambda: "┊" not in see.text())
+    desk.go("(:tea 3)")
+    see.type("f3r5")
+    see.see("┊ (defun price (item)", "┊     (:tea 5)")
+    see.keep("differs")
+    see.type("\\el")
+    see.see("1 form evaluated", without=["┊"])
+    see.command("edit!")
+    see.see("┊ (defun price (item)")
+    see.type("\\el")
+    see.see("1 form evaluated", without=["┊"])
+
+
+@step
 def mistakes_are_marked_at_their_characters(desk):
     see = desk.screen
     desk.edit("mistakes.lisp")

@@ -258,6 +258,10 @@ export class Workbench {
         .filter((content) => content !== 'none' && content !== '' && content !== 'normal' && content !== '""')
         .map((content) => JSON.parse(`"${content.slice(1, -1).replaceAll('\\"', '"').replaceAll('"', '\\"')}"`).replaceAll('\u00a0', ' ').trim()))
   }
+  /** How many lines have the mark of forms that differ from the image. */
+  differing(name) {
+    return this.editor(name).evaluate((editor) => [...editor.querySelectorAll('.view-overlays .cdr')].filter((one) => getComputedStyle(one).borderLeftStyle === 'dotted').length)
+  }
   shows(name, text) {
     return this.until(`${text} at the end of a line`, async () => (await this.inline(name)).find((one) => one.includes(text)))
   }

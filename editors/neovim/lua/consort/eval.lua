@@ -110,7 +110,8 @@ end
 --- value where its text ends.
 ---@param command string
 ---@param argument table
-local function run(command, argument)
+---@param done? fun(result: table)
+local function run(command, argument, done)
   local buf, row = vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1] - 1
   argument.outputToken = running.mark(buf, row)
   local cancel = client_of.execute(command, argument, function(result, client)
@@ -120,6 +121,7 @@ local function run(command, argument)
     inline.show(buf, range, result)
     -- A value below the window's last line is no answer to a key.
     if not in_sight(buf, range[3]) then client_of.say((inline.summary(result)), result.status ~= 'ok' and vim.log.levels.ERROR or nil) end
+    if done then done(result) end
   end, {
     buf = buf,
     on_error = function(error)
@@ -168,7 +170,14 @@ function M.region(first, last)
   run('evalRegion', { uri = client_of.place(client).uri, range = range })
 end
 
---- The 'operatorfunc': evaluates the text that a motion covered.
+--- Evaluate a range of the current buffer.
+---@param range lsp.Range
+---@param done fun(result: table)
+function M.range(range, done)
+  run('evalRegion', { uri = vim.uri_from_bufnr(0), range = range }, done)
+end
+
+--- What 'operatorfunc' calls: evaluate what a motion went over.
 ---@param kind 'char'|'line'|'block'
 function M.over(kind)
   local client = client_of.need()

@@ -44,9 +44,8 @@ export default async function ({ workbench, page, place, step, loaded }) {
       await answer(/^Allow$/)
       assert.notEqual((await first.answered).isError, true)
       await pace(':FAST')
-      // An allowed operation is announced, with the way to undo it; later it is among the past
-      // notifications.
-      const undo = page.locator('.notification-list-item', { hasText: 'Allowed: ' }).locator('a.monaco-button', { hasText: 'Undo' }).first()
+      // What was allowed is said, with the way back; where that has gone by, it is among the notifications that were.
+      const undo = page.locator('.notification-list-item', { hasText: 'CL-USER::PACE replaced' }).locator('a.monaco-button', { hasText: 'Undo' }).first()
       await workbench.ran('the undo', () => workbench.until('the way back', async () => {
         if (!(await undo.isVisible())) await workbench.command('Notifications: Show Notifications')
         await undo.click({ timeout: 5000 })
@@ -57,6 +56,17 @@ export default async function ({ workbench, page, place, step, loaded }) {
       await answer(/^Allow$/)
       assert.notEqual((await second.answered).isError, true)
       await pace(':FASTER')
+      // Into the file, where the old definition stands; it can be undone.
+      const write = page.locator('.notification-list-item', { hasText: 'CL-USER::PACE replaced' }).locator('a.monaco-button', { hasText: 'Write to file' }).first()
+      await workbench.until('the way into the file', async () => {
+        if (!(await write.isVisible())) await workbench.command('Notifications: Show Notifications')
+        await write.click({ timeout: 5000 })
+        return true
+      })
+      await workbench.until('the definition in the file', async () => /\(defun pace \(\)\s+"From the agent\."\s+:faster\)/.test(await workbench.text('scratch.lisp')))
+      await workbench.file('scratch.lisp')
+      await page.keyboard.press('Control+z')
+      await workbench.until('the definition of before', async () => /\(defun pace \(\) :slow\)/.test(await workbench.text('scratch.lisp')))
       await workbench.ran('the undo', () => workbench.command('Consort: Undo the Last Reload'))
       await pace(':SLOW')
       const third = await begin(':stolen')

@@ -20,6 +20,39 @@ export default async function ({ workbench, page, step, loaded }) {
     assert.match(await workbench.evaluate('scratch.lisp', 'counting', '(0 1 4 9 16)'), /counting/)
   })
 
+  await step('a form that reads asks in an input box; Escape is end of file', async () => {
+    await workbench.scratch('(list (progn (princ "How many? ") (read)) :asked)')
+    const box = page.locator('.quick-input-widget', { hasText: 'How many?' })
+    const evaluate = async () => {
+      await workbench.file('scratch.lisp')
+      await workbench.cursor('scratch.lisp', ':asked)')
+      await page.keyboard.press('Alt+Enter')
+      await box.locator('input').waitFor()
+    }
+    await evaluate()
+    await workbench.shot('2-input')
+    await page.keyboard.type('42')
+    await page.keyboard.press('Enter')
+    await workbench.shows('scratch.lisp', '(42 :ASKED)')
+    await evaluate()
+    await page.keyboard.press('Escape')
+    await workbench.shows('scratch.lisp', 'END-OF-FILE')
+  })
+
+  await step('a form that differs from the image is marked, and loaded by one command', async () => {
+    await workbench.scratch('(defun older () 1)\n\n(defun newer () (older))')
+    await workbench.evaluate('scratch.lisp', 'defun older', 'OLDER')
+    await workbench.evaluate('scratch.lisp', 'defun newer', 'NEWER')
+    const marks = async (count) => workbench.until(`${count} marks`, async () => (await workbench.differing('scratch.lisp')) === count)
+    await marks(0)
+    await workbench.cursor('scratch.lisp', '(defun older () 1')
+    await page.keyboard.type('0')
+    await marks(1)
+    await workbench.shot('2-differs')
+    await workbench.ran('the load of what changed', () => workbench.command('Consort: Load What Changed'))
+    await marks(0)
+  }, 'differences')
+
   await step('the innermost form by its own key', async () => {
     await workbench.file('scratch.lisp')
     await workbench.cursor('scratch.lisp', '(* x x))')

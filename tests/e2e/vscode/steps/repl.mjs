@@ -20,6 +20,26 @@ export default async function ({ workbench, page, step }) {
     await workbench.both('4-repl')
   })
 
+  await step('code that reads takes the line that is typed behind its prompt, in the REPL', async () => {
+    await workbench.repl()
+    await workbench.line('(progn (format t "Your name? ") (list (read-line) :read))')
+    await says('the prompt of the code', /Your name\?$/)
+    await workbench.line('Ada (Lovelace')
+    await says('the value', /^Your name\? Ada \(Lovelace\n\("Ada \(Lovelace" :READ\)\nCL-USER>$/m)
+    await workbench.line('(y-or-n-p "Really?")')
+    await says('the question', /Really\? \(y or n\)$/)
+    await workbench.shot('4-repl-input')
+    await workbench.line('y')
+    await says('the answer', /^T\nCL-USER>$/m)
+    // End of file says whose it is.
+    await workbench.line('(read-line)')
+    await workbench.knows('the reading', ({ consort }) => consort.busy)
+    await workbench.until('the end of file', async () => {
+      await page.keyboard.press('Control+d')
+      return workbench.soon(async () => /cancelled by the person/.test(await workbench.terminal()))
+    })
+  })
+
   await step('Ctrl-C in the REPL interrupts', async () => {
     await workbench.repl()
     await workbench.line('(loop)')

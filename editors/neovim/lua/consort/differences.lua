@@ -1,0 +1,90 @@
+--- Forms that differ from what the image has: a quiet sign at each, and one command that brings the image up to them.
+local client_of = require('consort.client')
+
+local M = {}
+local PAUSE = 400 -- ms
+local namespace = vim.api.nvim_create_namespace('consort.differences')
+local timer = assert(vim.uv.new_timer())
+
+---@param buf integer
+---@param answer table of consort.differences
+local function mark(buf, answer)
+  vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  local last = vim.api.nvim_buf_line_count(buf) - 1
+  for _, form in ipairs(answer.forms) do
+    for row = form.range.start.line, math.min(form.range['end'].line, last) do
+      vim.api.nvim_buf_set_extmark(buf, namespace, row, 0, { sign_text = '┊', sign_hl_group = 'ConsortHint', priority = 1 })
+    end
+  end
+end
+
+local function ask(buf, on_answer)
+  local client = vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1]
+  if not client or not client.initialized or not client_of.knows(client, 'consort.differences') then return end
+  local tick = vim.api.nvim_buf_get_changedtick(buf)
+  client:request('workspace/executeCommand', { command = 'consort.differences', arguments = { { uri = vim.uri_from_bufnr(buf) } } }, function(error, answer)
+    if not error and vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_changedtick(buf) == tick then on_answer(answer) end
+  end, buf)
+end
+
+--- The text or the image may have changed: mark soon, once.
+function M.soon()
+  if vim.g.consort_marks == false then return end
+  timer:stop()
+  timer:start(PAUSE, 0, vim.schedule_wrap(function()
+    local seen = {}
+    for _, win in ipairs(vim.api.nvim_list_wins()) do
+      local buf = vim.api.nvim_win_get_buf(win)
+      if not seen[buf] then
+        seen[buf] = true
+        ask(buf, function(answer) mark(buf, answer) end)
+      end
+    end
+  end))
+end
+
+---@type table<integer, true> by client
+local followed = {}
+
+--- Mark a buffer, now and whenever it or the image changes.
+---@param client vim.lsp.Client
+---@param buf integer
+function M.follow(client, buf)
+  if vim.g.consort_marks == false or not client_of.knows(client, 'consort.differences') then return end
+  vim.api.nvim_create_autocmd({ 'TextChanged', 'InsertLeave', 'BufEnter', 'BufWritePost' }, {
+    group = vim.api.nvim_create_augroup('consort.differences.' .. buf, {}),
+    buffer = buf,
+    callback = M.soon,
+  })
+  if not followed[client.id] then
+    followed[client.id] = true
+    client:request('workspace/executeCommand', { command = 'consort.log', arguments = { { limit = 1, follow = true } } }, function() end, buf)
+  end
+  M.soon()
+end
+
+--- Evaluate the forms of the buffer that differ, in order, up to the first that fails.
+function M.load()
+  if not client_of.need() then return end
+  local buf = vim.api.nvim_get_current_buf()
+  local done, last = 0, -1
+  local function next_form()
+    ask(buf, function(answer)
+      local form = vim.iter(answer.forms):find(function(one) return one.range.start.line > last end)
+      if not form then
+        return client_of.say(done == 0 and 'nothing differs from the image' or ('%d form%s evaluated'):format(done, done == 1 and '' or 's'))
+      end
+      last = form.range.start.line
+      if vim.api.nvim_get_current_buf() ~= buf then return end
+      require('consort.eval').range(form.range, function(result)
+        if result.status ~= 'ok' then return end
+        done = done + 1
+        next_form()
+      end)
+    end)
+  end
+  next_form()
+end
+
+M.namespace = namespace
+return M

@@ -1,0 +1,99 @@
+// A quiet mark beside forms that differ from what the image has, and one command that brings the image up to them.
+import * as vscode from 'vscode'
+import { toRange } from './convert.js'
+import type { Differences } from './lsp_ext.js'
+import type { Evaluator } from './evaluate.js'
+import { isLisp, type Server } from './server.js'
+
+const PAUSE = 400
+
+export class DifferenceMarks implements vscode.Disposable {
+  private readonly decoration = vscode.window.createTextEditorDecorationType({
+    isWholeLine: true,
+    borderWidth: '0 0 0 2px',
+    borderStyle: 'dotted',
+    borderColor: new vscode.ThemeColor('consort.pendingForeground'),
+    overviewRulerColor: new vscode.ThemeColor('consort.pendingForeground'),
+    overviewRulerLane: vscode.OverviewRulerLane.Left,
+  })
+  private readonly subscriptions: vscode.Disposable[]
+  private timer: NodeJS.Timeout | undefined
+
+  constructor(
+    private readonly server: Server,
+    private readonly evaluator: Evaluator,
+  ) {
+    const soon = (): void => this.soon()
+    this.subscriptions = [
+      this.decoration,
+      vscode.workspace.onDidChangeTextDocument(({ document }) => {
+        if (isLisp(document)) soon()
+      }),
+      vscode.window.onDidChangeVisibleTextEditors(soon),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration('consort.marks.differsFromImage')) soon()
+      }),
+      server.onChange(soon),
+      // Whatever ran, for whomever.
+      server.onLogEntry(soon),
+    ]
+  }
+  dispose(): void {
+    clearTimeout(this.timer)
+    for (const subscription of this.subscriptions) subscription.dispose()
+  }
+
+  private soon(): void {
+    clearTimeout(this.timer)
+    this.timer = setTimeout(() => void this.mark(), PAUSE)
+  }
+
+  private async mark(): Promise<void> {
+    const on = vscode.workspace.getConfiguration('consort').get<boolean>('marks.differsFromImage', true)
+    for (const editor of vscode.window.visibleTextEditors) {
+      if (!isLisp(editor.document)) continue
+      const forms = on ? await this.of(editor.document) : []
+      if (forms !== undefined) editor.setDecorations(this.decoration, forms)
+    }
+  }
+
+  /** The forms that differ; undefined when the text has changed since. */
+  private async of(document: vscode.TextDocument): Promise<vscode.DecorationOptions[] | undefined> {
+    if (!this.server.can('differences') || this.server.condition.state !== 'ready') return []
+    const { version } = document
+    try {
+      const answer = await this.server.ask<Differences>('differences', { uri: document.uri.toString() })
+      if (document.version !== version || answer.version !== version) return undefined
+      return answer.forms.map(({ range, state }) => ({ range: toRange(range), hoverMessage: hover(state) }))
+    } catch {
+      return []
+    }
+  }
+
+  /** Evaluate the forms of a document that differ, in order, up to the first that fails. */
+  async load(document: vscode.TextDocument): Promise<void> {
+    let done = 0
+    let last = -1
+    for (;;) {
+      // Asked anew each time: what was evaluated may be why a later form differed.
+      const { forms } = await this.server.ask<Differences>('differences', { uri: document.uri.toString() })
+      const form = forms.find((one) => one.range.start.line > last)
+      if (form === undefined) break
+      const range = toRange(form.range)
+      last = range.start.line
+      const result = await this.evaluator.evaluateRange(document, range, 'region', range.start)
+      if (result?.status !== 'ok') return
+      done++
+    }
+    const said = done === 0 ? 'Nothing differs from the image' : `${done} ${done === 1 ? 'form' : 'forms'} evaluated`
+    vscode.window.setStatusBarMessage(`$(check) ${said}`, 4000)
+    this.soon()
+  }
+}
+
+function hover(state: 'changed' | 'new'): vscode.MarkdownString {
+  const says = state === 'new' ? 'The image does not have this yet' : 'The image has another text of this'
+  const markdown = new vscode.MarkdownString(`${says}  \u00b7  [Load what changed](command:consort.editor.loadChanged)`)
+  markdown.isTrusted = { enabledCommands: ['consort.editor.loadChanged'] }
+  return markdown
+}

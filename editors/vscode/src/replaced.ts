@@ -1,0 +1,74 @@
+// After a person has allowed a change of running code: what came of it, the way back, and the way into the file.
+import * as vscode from 'vscode'
+import { label, oneLine, plain } from './format.js'
+import type { Approval, LogEntry } from './lsp_ext.js'
+import { packageAt } from './reader.js'
+import type { Server } from './server.js'
+import type { DefinitionPlace } from './source.js'
+
+const UNDO = 'Undo'
+const WRITE = 'Write to file'
+/** How long the outcome of an allowed call is waited for. */
+const PATIENCE = 60_000
+
+/** Say what came of the call, and offer what can be done next. */
+export async function offerNext(server: Server, approval: Approval, place: DefinitionPlace | undefined): Promise<void> {
+  if (approval.class !== 'modify-running-code') return
+  const entry = await outcome(server, approval)
+  // The agent is told of a failure; the image is as it was.
+  if (entry !== undefined && entry.status !== 'ok') return
+  const { function: name, new_code: code } = (approval.arguments ?? {}) as { function?: unknown; new_code?: unknown }
+  const replaced = typeof name === 'string' ? `${label(name.toUpperCase(), 80)} replaced` : `Allowed: ${plain(oneLine(approval.what, 120))}`
+  const writable = place !== undefined && typeof code === 'string' ? [WRITE] : []
+  const choice = await vscode.window.showInformationMessage(`${replaced}. Only the image is changed, not the file.`, UNDO, ...writable)
+  if (choice === UNDO) await vscode.commands.executeCommand('consort.editor.undoReload')
+  if (choice === WRITE && place !== undefined && typeof code === 'string') await write(approval, place, code.trim())
+}
+
+/** The call's entry in the log; undefined when none comes in time. */
+function outcome(server: Server, approval: Approval): Promise<LogEntry | undefined> {
+  return new Promise((resolve) => {
+    const end = (entry: LogEntry | undefined): void => {
+      clearTimeout(timer)
+      heard.dispose()
+      resolve(entry)
+    }
+    const timer = setTimeout(() => end(undefined), PATIENCE)
+    const heard = server.onLogEntry((entry) => {
+      if (entry.door === 'mcp' && entry.tool === approval.tool) end(entry)
+    })
+  })
+}
+
+/** Put the new definition where the old one stands, by an edit that can be undone and is not saved. */
+async function write(approval: Approval, { document, text }: DefinitionPlace, code: string): Promise<void> {
+  const file = label(vscode.workspace.asRelativePath(document.uri))
+  const form = formOf(document, text)
+  if (form === undefined) {
+    const show = 'Show the file'
+    const choice = await vscode.window.showWarningMessage(`Not written: the old definition is no longer in ${file} as it was when the agent asked.`, show)
+    if (choice === show) await vscode.window.showTextDocument(document)
+    return
+  }
+  const edit = new vscode.WorkspaceEdit()
+  edit.replace(document.uri, form, code)
+  if (!(await vscode.workspace.applyEdit(edit))) {
+    void vscode.window.showWarningMessage(`Not written: ${file} cannot be edited.`)
+    return
+  }
+  const editor = await vscode.window.showTextDocument(document)
+  editor.revealRange(new vscode.Range(form.start, form.start), vscode.TextEditorRevealType.InCenterIfOutsideViewport)
+  const read = (approval.arguments as { package?: unknown }).package
+  const here = packageAt(document.getText(), document.offsetAt(form.start))
+  const other = typeof read === 'string' && here !== undefined && read.toUpperCase() !== here.toUpperCase()
+  const names = other ? ` The agent's names were read in ${label(read.toUpperCase(), 40)}, the file's are read in ${label(here.toUpperCase(), 40)}.` : ''
+  void vscode.window.showInformationMessage(`Written to ${file}, not saved yet.${names}`)
+}
+
+/** Where a text stands in a document, if it does so once. */
+function formOf(document: vscode.TextDocument, text: string): vscode.Range | undefined {
+  const all = document.getText()
+  const at = all.indexOf(text)
+  if (at < 0 || all.includes(text, at + 1)) return undefined
+  return new vscode.Range(document.positionAt(at), document.positionAt(at + text.length))
+}

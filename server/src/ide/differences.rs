@@ -1,0 +1,131 @@
+//! The top-level forms of a text whose definitions the image has otherwise, or not at all.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::context::{Backend, Made};
+use crate::image::api::contents::Homes;
+use crate::text::Span;
+use crate::text::document::Document;
+use crate::text::made::{self, Definition};
+
+/// Symbols in one query for home packages.
+const ASK: usize = 500;
+
+/// How a form differs from the image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// The image has the definition as another text made it.
+    Changed,
+    /// The image has no such name.
+    New,
+}
+
+/// A top-level form that differs from the image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The form.
+    pub form: Span,
+    /// The names that differ.
+    pub names: Vec<String>,
+    /// How they differ; `Changed` when they do so in both ways.
+    pub state: State,
+}
+
+/// Returns the forms that differ, in order. Only texts that were evaluated, compiled or loaded
+/// through Consort are known: a name that the image has from elsewhere differs in nothing. Of a
+/// text of which the image has nothing, no form is new.
+pub async fn of<B: Backend>(backend: &B, document: Document) -> Vec<Difference> {
+    let text = document.text().to_string();
+    let Ok(defined) = tokio::task::spawn_blocking(move || made::definitions(&text)).await else { return Vec::new() };
+    let mut states: Vec<(Definition, Option<State>)> = Vec::new();
+    let mut known = false;
+    for defined in defined.chunks(ASK) {
+        let package = |one: &Definition| one.package.clone().unwrap_or_else(|| "COMMON-LISP-USER".into());
+        let symbols = defined.iter().map(|one| (package(one), one.name.clone())).collect();
+        let Ok(homes) = backend.query(Homes { symbols }).await else { return Vec::new() };
+        for (one, home) in defined.iter().zip(homes.homes) {
+            let home = if one.kind == "package" { Some(("KEYWORD".into(), one.name.clone())) } else { home };
+            let state = match home {
+                Some((package, name)) => {
+                    let (state, made) = compared(one, &backend.made(&package, &name));
+                    known |= made;
+                    state
+                }
+                None => Some(State::New),
+            };
+            states.push((one.clone(), state));
+        }
+    }
+    let mut found: Vec<Difference> = Vec::new();
+    let mut by_form: HashMap<usize, usize> = HashMap::new();
+    for (one, state) in states {
+        let Some(state) = state.filter(|state| known || *state == State::Changed) else { continue };
+        let index = *by_form.entry(one.top.start).or_insert_with(|| {
+            found.push(Difference { form: one.top, names: Vec::new(), state });
+            found.len() - 1
+        });
+        found[index].names.push(one.name);
+        if state == State::Changed {
+            found[index].state = state;
+        }
+    }
+    found
+}
+
+/// How a definition differs from those of its name that were made, and whether one of its kind
+/// was.
+fn compared(one: &Definition, made: &[Made]) -> (Option<State>, bool) {
+    let mut same_kind = made.iter().filter(|made| made.kind == one.kind).peekable();
+    if same_kind.peek().is_none() {
+        return (None, false);
+    }
+    let is_same = same_kind.any(|made| made.digest == 0 || made.digest == one.digest);
+    ((!is_same).then_some(State::Changed), true)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ide::fake::{FakeImage, run};
+
+    fn check(image: FakeImage, text: &str) -> Vec<(String, State)> {
+        let found = run(of(&image, Document::new(text, 1)));
+        found.into_iter().map(|one| (one.names.join(" "), one.state)).collect()
+    }
+
+    fn image(homes: serde_json::Value) -> FakeImage {
+        FakeImage::empty().answer("homes", "", json!({"homes": homes}))
+    }
+
+    #[test]
+    fn a_form_differs_when_its_text_does_and_not_its_white_space() {
+        let home = json!([["APP", "F"]]);
+        let long = "x ".repeat(1000);
+        let loaded = format!("(defun f (x) {long})");
+        let same = format!("(in-package :app)\n(defun f (x)\n  {long})");
+        let other = format!("(in-package :app)\n(defun f (x)\n  {long} y)");
+        let has = |text: &str| check(image(home.clone()).made_of("function", &loaded), text);
+        assert_eq!(has(&same), []);
+        assert_eq!(has(&other), [("F".into(), State::Changed)]);
+        // Made elsewhere, or with a text that is not known: nothing is claimed.
+        assert_eq!(check(image(home.clone()), &other), []);
+        assert_eq!(check(image(home).made("function", "by an undo"), &other), []);
+        assert_eq!(check(FakeImage::absent(), &other), []);
+    }
+
+    #[test]
+    fn a_name_that_the_image_lacks_is_new_where_the_rest_of_the_text_was_loaded() {
+        let text = "(in-package :app) (defun f (x) x) (defun g () 1)";
+        let homes = json!([["APP", "F"], null]);
+        assert_eq!(
+            check(image(homes.clone()).made_of("function", "(defun f (x) x)"), text),
+            [("G".into(), State::New)]
+        );
+        assert_eq!(check(image(homes), text), []);
+    }
+}
