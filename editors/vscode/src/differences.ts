@@ -8,21 +8,21 @@ import { isLisp, type Server } from './server.js'
 const PAUSE = 400
 
 export class DifferenceMarks implements vscode.Disposable {
-  private readonly decoration = vscode.window.createTextEditorDecorationType({
-    isWholeLine: true,
-    borderWidth: '0 0 0 2px',
-    borderStyle: 'dotted',
-    borderColor: new vscode.ThemeColor('consort.pendingForeground'),
-    overviewRulerColor: new vscode.ThemeColor('consort.pendingForeground'),
-    overviewRulerLane: vscode.OverviewRulerLane.Left,
-  })
+  private readonly decoration: vscode.TextEditorDecorationType
   private readonly subscriptions: vscode.Disposable[]
   private timer: NodeJS.Timeout | undefined
 
   constructor(
     private readonly server: Server,
     private readonly evaluator: Evaluator,
+    extension: vscode.Uri,
   ) {
+    this.decoration = vscode.window.createTextEditorDecorationType({
+      gutterIconPath: vscode.Uri.joinPath(extension, 'media', 'differs.svg'),
+      gutterIconSize: 'contain',
+      overviewRulerColor: new vscode.ThemeColor('consort.pendingForeground'),
+      overviewRulerLane: vscode.OverviewRulerLane.Left,
+    })
     const soon = (): void => this.soon()
     this.subscriptions = [
       this.decoration,

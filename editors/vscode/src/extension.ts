@@ -36,7 +36,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const documents = new Documents()
   const evaluator = new Evaluator(server, results, output)
   const repl = new Repl(server, context.workspaceState)
-  const differences = new DifferenceMarks(server, evaluator)
+  const differences = new DifferenceMarks(server, evaluator, context.extensionUri)
   const expansions = new Expansions(server, documents)
   const profiles = new Profiles(server, context.extensionUri)
   const systems = new SystemsTree(server)

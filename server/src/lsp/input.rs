@@ -24,7 +24,7 @@ impl Lines {
             let params = json!({
                 "id": wanted.question,
                 "command": wanted.what,
-                "prompt": shown::notification(&shown::line(&wanted.prompt)),
+                "prompt": shown::notification(&wanted.prompt.replace(['\n', '\r'], " ")),
             });
             let answer = match peer.request(ext::INPUT, params).await {
                 Ok(answer) => match answer["text"].as_str() {

@@ -260,7 +260,7 @@ export class Workbench {
   }
   /** How many lines have the mark of forms that differ from the image. */
   differing(name) {
-    return this.editor(name).evaluate((editor) => [...editor.querySelectorAll('.view-overlays .cdr')].filter((one) => getComputedStyle(one).borderLeftStyle === 'dotted').length)
+    return this.editor(name).evaluate((editor) => [...editor.querySelectorAll('.glyph-margin-widgets .cgmr')].filter((one) => getComputedStyle(one).backgroundImage.includes('differs.svg')).length)
   }
   shows(name, text) {
     return this.until(`${text} at the end of a line`, async () => (await this.inline(name)).find((one) => one.includes(text)))

@@ -33,6 +33,7 @@ ask = function(wanted)
   if not prompt:match('%s$') then prompt = prompt .. ' ' end
   vim.ui.input({ prompt = prompt }, function(text)
     if current == wanted then current = nil end
+    vim.api.nvim_echo({ { '' } }, false, {}) -- the question does not stay where messages stand
     wanted.answer(text and { text = text } or vim.NIL)
     if text then require('consort.running').typed(text, wanted.params.command) end
     vim.schedule(next_question)

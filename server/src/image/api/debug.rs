@@ -430,6 +430,7 @@ pub struct Stops {
     /// The stops, oldest first.
     pub stops: Vec<Stop>,
     /// The requests of the evaluations that wait for a line of input.
+    #[serde(default)]
     pub asking: Vec<Json>,
 }
 
