@@ -24,6 +24,8 @@ class Terminal implements vscode.Pseudoterminal {
   private package = 'COMMON-LISP-USER'
   private running: vscode.CancellationTokenSource | undefined
   private atLineStart = true
+  /** The evaluation has read a line: the time that it took is a person's. */
+  private asked = false
   /** What was printed since the last line break. */
   private partial = ''
   private readonly printed = new vscode.EventEmitter<void>()
@@ -108,6 +110,7 @@ class Terminal implements vscode.Pseudoterminal {
     let streamed = ''
     this.running = new vscode.CancellationTokenSource()
     this.partial = ''
+    this.asked = false
     try {
       const result = await this.server.run<EvalResult>('eval', { code: text, captureTime: true }, (output: Output) => {
         streamed += output.text
@@ -131,6 +134,7 @@ class Terminal implements vscode.Pseudoterminal {
   /** A line that the evaluation reads, typed behind what it has printed; undefined when nothing of this terminal runs. */
   input(wanted: InputWanted, token: vscode.CancellationToken): Promise<InputLine> | undefined {
     if (this.running === undefined || wanted.command !== 'consort.eval') return undefined
+    this.asked = true
     return new Promise((resolve) => {
       const give = (answer: InputLine): void => {
         this.partial = ''
@@ -175,7 +179,7 @@ class Terminal implements vscode.Pseudoterminal {
       if (frames.length > 0) this.write(color(90, crlf(frames.join('\n'))) + '\r\n')
     } else if (result.values.length === 0) this.write(color(90, '; no value') + '\r\n')
     else this.write(crlf(result.values.join('\n')) + '\r\n')
-    if (result.timing !== null && result.timing.real_ms >= 100) this.write(color(90, `; ${timingText(result.timing)}`) + '\r\n')
+    if (result.timing !== null && result.timing.real_ms >= 100 && !this.asked) this.write(color(90, `; ${timingText(result.timing)}`) + '\r\n')
   }
 
   /**
