@@ -1,6 +1,6 @@
 // Lines that running code reads: an input box asks the person for each, one after another.
 import * as vscode from 'vscode'
-import { oneLine } from './format.js'
+import { label } from './format.js'
 import type { InputLine, InputWanted } from './lsp_ext.js'
 
 /** The question before, answered or withdrawn: a second box would close the first, which would be end of file. */
@@ -11,7 +11,7 @@ export function askInBox(wanted: InputWanted, token: vscode.CancellationToken): 
     if (token.isCancellationRequested) return null
     const options: vscode.InputBoxOptions = {
       title: 'Lisp reads a line',
-      prompt: wanted.prompt.trim() === '' ? 'Standard input of the code that runs' : oneLine(wanted.prompt, 200),
+      prompt: wanted.prompt.trim() === '' ? 'Standard input of the code that runs' : label(wanted.prompt),
       placeHolder: 'Enter gives the line, Escape is end of file',
       ignoreFocusOut: true,
     }

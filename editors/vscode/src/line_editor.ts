@@ -83,12 +83,10 @@ export class LineEditor {
 
   /** Write something above the line that is being edited. */
   above(text: string): void {
-    if (!this.active) {
-      this.host.write(crlf(text))
-      return
-    }
+    const lines = crlf(text.endsWith('\n') ? text : `${text}\n`)
+    if (!this.active) return this.host.write(lines)
     this.erase()
-    this.host.write(crlf(text.endsWith('\n') ? text : `${text}\n`))
+    this.host.write(lines)
     this.draw()
   }
 

@@ -202,3 +202,12 @@ test('Ctrl-C interrupts the code that reads, whatever was typed', () => {
   editor.input('abc\x03')
   assert.equal(interrupted(), 1)
 })
+
+test('each message that comes while code runs has a line of its own', () => {
+  const { screen, editor } = session()
+  editor.begin('> ')
+  editor.input('1\r')
+  editor.above('; starting')
+  editor.above('; ready')
+  assert.equal(screen.text, '> 1\n; starting\n; ready')
+})
