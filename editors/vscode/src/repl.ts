@@ -119,7 +119,7 @@ class Terminal implements vscode.Pseudoterminal {
         this.write(output.stream === 'stderr' ? color(31, crlf(output.text)) : crlf(output.text))
       })
       this.package = result.package
-      if (streamed === '') this.write(crlf(result.stdout) + (result.stderr === '' ? '' : color(31, crlf(result.stderr))))
+      if (streamed === '' && !this.asked) this.write(crlf(result.stdout) + (result.stderr === '' ? '' : color(31, crlf(result.stderr))))
       this.freshLine()
       this.print(result)
     } catch (error) {

@@ -68,7 +68,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 failed = Some(error);
                 io::ErrorKind::Other.into()
             }),
-            Reply::Input { question } => connection.try_clone().map(|connection| answer_input(question, connection)),
+            Reply::Input { question } => {
+                terminal.asked();
+                connection.try_clone().map(|connection| answer_input(question, connection))
+            }
             _ => Ok(()),
         }
     });
@@ -148,6 +151,13 @@ impl Written {
         let stream = if stderr { &mut self.stderr } else { &mut self.stdout };
         *stream = Stream { used: true, open: !text.ends_with('\n') };
         if stderr { print_error(text) } else { print(text) }
+    }
+
+    /// A line of input is read: all output before it was streamed, and a person's Enter ends its
+    /// last line. The outcome also has the line that was typed, which is not printed.
+    fn asked(&mut self) {
+        self.stdout.used = true;
+        self.stdout.open &= !io::stdin().is_terminal();
     }
 
     /// Ends unfinished lines, so that the next output starts on a line of its own.
