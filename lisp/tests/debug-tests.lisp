@@ -397,6 +397,13 @@
         (is equalp (vector (+ start (search "(fails k)" part)) (+ start (search "(fails k)" part) 9)) (path place "span"))
         (call image "interrupt" "target" id)
         (answer image id))
+      ;; The editor's text need not be the file's, which has fewer lines.
+      (let* ((part (format nil "(let ((k 1))~%  (list \"~C\" (fails k)))" (code-char #x1f600)))
+             (id (debug-id image part :origin (object "file" file "line" 400 "column" 3)))
+             (place (path (aref (frames-of image (stop-of-id image id)) 1) "place")))
+        (is equalp #(401 14 401 23) (path place "position"))
+        (call image "interrupt" "target" id)
+        (answer image id))
       ;; A file that has changed since.
       (prepare image (format nil "(with-open-file (out ~S :direction :output :if-exists :append) (terpri out)) (sb-posix:utime ~:*~S 0 0)" file) :session "others")
       (multiple-value-bind (stop id) (stopped-at image "(list (from-method 9))")

@@ -51,6 +51,17 @@ pub enum Copies {
     Process,
 }
 
+/// What happens at an unhandled error of an editor's evaluation, where the editor has a debugger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnError {
+    /// The evaluation stops, and the person is asked the first time.
+    Ask,
+    /// The evaluation stops.
+    Stop,
+    /// The evaluation ends, and the error is its result.
+    Report,
+}
+
 /// The init file that the image loads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InitFile {
@@ -92,6 +103,9 @@ pub struct Config {
     pub approval: ApprovalConfig,
     /// `eval.timeout_s`: the default deadline of an agent's evaluation. Default 30 s.
     pub eval_timeout: Duration,
+    /// `debug.on_error`: whether an evaluation of an editor stops at an unhandled error. Default
+    /// ask.
+    pub on_error: OnError,
     /// `lenses.tests`: code lenses above tests. Default true.
     pub lens_tests: bool,
     /// `lenses.references`: code lenses above definitions. Default false.
@@ -153,6 +167,7 @@ impl Default for Config {
             },
             approval: ApprovalConfig::default(),
             eval_timeout: Duration::from_secs(30),
+            on_error: OnError::Ask,
             lens_tests: true,
             lens_references: false,
             hint_parameters: false,

@@ -12,7 +12,7 @@ pub mod bound_file;
 mod changed_files;
 mod client;
 pub mod context;
-mod debug;
+pub mod debug;
 mod documents;
 mod event;
 mod in_copy;

@@ -16,7 +16,8 @@ return {
   filetypes = { 'lisp' },
   root_dir = root_dir,
   -- Questions about what an agent may do come with the code, and not as a plain message; code that reads asks here.
-  init_options = { approve = true, input = true },
+  -- Evaluations that stop are shown in the debugger.
+  init_options = { approve = true, input = true, stops = true },
   -- A code lens is run here, so that what failed is shown at its line.
   commands = {
     ['consort.runTestAtPoint'] = function(command) require('consort.tests').run_lens(command) end,
@@ -26,6 +27,7 @@ return {
     ['consort/approvalOver'] = function(...) return require('consort.approve').on_over(...) end,
     ['consort/input'] = function(...) return require('consort.input').on_request(...) end,
     ['consort/inputOver'] = function(...) return require('consort.input').on_over(...) end,
+    ['consort/stopped'] = function(...) return require('consort.debugger').on_stopped(...) end,
     ['consort/imageState'] = function(_, state) vim.g.consort_image = state.state end,
     ['consort/output'] = function(...) return require('consort.running').on_output(...) end,
     ['window/showMessage'] = function(_, params)

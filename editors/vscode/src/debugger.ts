@@ -17,6 +17,10 @@ const BUTTONS = 3
 const EVALUATE: Readonly<Record<string, What>> = { form: 'form', 'top-level': 'top-level', selection: 'region', file: 'buffer' }
 const FORM: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the Form at the Cursor', evaluate: 'top-level' }
 const FILE: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the File', evaluate: 'file' }
+/** What is begun when an evaluation stops. Its bar of buttons comes and goes with the stop. */
+const AUTOMATIC: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Stopped Evaluation', automatic: true }
+/** How long a program has to stop again, after a step, before nothing is stopped: milliseconds. */
+const MOMENT = 300
 const ATTACH: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Attach to the Lisp Image' }
 
 /** A stop, as the debug adapter reports it. */
@@ -29,6 +33,10 @@ interface Said {
 export class Debugger implements vscode.Disposable {
   private readonly stops = new Stops()
   private readonly sessions = new Map<string, vscode.DebugSession>()
+  /** The threads of this editor's evaluations that are stopped. */
+  private readonly own = new Set<number>()
+  /** The session that was begun because an evaluation stopped. */
+  private attached: vscode.DebugSession | undefined
   private readonly subscriptions: vscode.Disposable[]
 
   constructor(private readonly server: Server) {
@@ -38,6 +46,7 @@ export class Debugger implements vscode.Disposable {
       // Afterwards VS Code replaces nothing: `${file}` in a form is text.
       resolveDebugConfigurationWithSubstitutedVariables: (_, configuration) => this.withCode(configuration),
     }
+    server.stopped = ({ thread }) => void this.attach(thread).catch(complain)
     this.subscriptions = [
       vscode.debug.registerDebugConfigurationProvider(TYPE, configurations),
       vscode.debug.registerDebugConfigurationProvider(TYPE, { provideDebugConfigurations: () => [FORM, FILE, ATTACH] }, vscode.DebugConfigurationProviderTriggerKind.Dynamic),
@@ -57,6 +66,32 @@ export class Debugger implements vscode.Disposable {
 
   dispose(): void {
     for (const subscription of this.subscriptions) subscription.dispose()
+  }
+
+  /** Begins a session for an evaluation that has stopped, unless there is one, which was told of it. */
+  private async attach(thread: number): Promise<void> {
+    this.own.add(thread)
+    if (this.sessions.size > 0) return
+    const folder = this.server.folder
+    await vscode.debug.startDebugging(folder && vscode.workspace.getWorkspaceFolder(folder), AUTOMATIC, { suppressSaveBeforeStart: true })
+  }
+
+  /** An evaluation of this editor goes on: the session that was begun for it ends when nothing is stopped, and nothing is to stop, any more. */
+  private goesOn(thread: number): void {
+    this.own.delete(thread)
+    const session = this.attached
+    setTimeout(() => {
+      if (session === undefined || session !== this.attached || this.stops.find() !== undefined || lispBreakpoints()) return
+      void vscode.debug.stopDebugging(session)
+    }, MOMENT)
+  }
+
+  /** The session has ended: with it what this editor's evaluations wait for. */
+  private async left(session: vscode.DebugSession): Promise<void> {
+    if (this.attached === session) this.attached = undefined
+    if (this.own.size === 0 || this.sessions.size > 0) return
+    this.own.clear()
+    await this.server.ask('interrupt', {})
   }
 
   /** The program that the language client runs, for the same workspace. */
@@ -110,14 +145,18 @@ export class Debugger implements vscode.Disposable {
 
   private follow(session: vscode.DebugSession): vscode.DebugAdapterTracker {
     this.sessions.set(session.id, session)
+    if (session.configuration['automatic'] === true) this.attached = session
     const ended = (): void => {
       this.stops.ended(session.id)
-      this.sessions.delete(session.id)
+      if (this.sessions.delete(session.id)) void this.left(session).catch(complain)
     }
     return {
       onDidSendMessage: ({ type, event, body }: Said) => {
         if (type !== 'event' || body?.threadId === undefined) return
-        if (event === 'continued') this.stops.continued(session.id, body.threadId)
+        if (event === 'continued') {
+          this.stops.continued(session.id, body.threadId)
+          this.goesOn(body.threadId)
+        }
         if (event !== 'stopped') return
         const { stop, first } = this.stops.stopped(session.id, body.threadId)
         // At a breakpoint or after a step, VS Code's own views and keys are what is wanted.
@@ -190,4 +229,9 @@ export class Debugger implements vscode.Disposable {
       threadId: stop.thread, index: restart.index, ...(restart.name === null ? {} : { name: restart.name }), ...(given.length === 0 ? {} : { arguments: given }),
     })
   }
+}
+
+/** Whether there are breakpoints in Lisp files, which a session keeps in force. */
+function lispBreakpoints(): boolean {
+  return vscode.debug.breakpoints.some((one) => one instanceof vscode.SourceBreakpoint && /\.(lisp|lsp|cl|asd|ros)$/.test(one.location.uri.path))
 }

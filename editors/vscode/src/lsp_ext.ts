@@ -220,6 +220,15 @@ export interface Definition {
   form?: Range | null
 }
 
+/** `consort/stopped`: an evaluation of this editor has stopped. */
+export interface Stopped {
+  stop: number
+  /** Its `threadId` for debuggers. */
+  thread: number
+  reason: string
+  text: string
+}
+
 /** `consort/logEntry`, and the entries of `consort.log`. */
 export interface LogEntry {
   number: number

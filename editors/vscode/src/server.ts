@@ -3,7 +3,18 @@ import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions } from 'vscode-languageclient/node'
 import { findBinary, type Found } from './binary.js'
 import { plain } from './format.js'
-import { COMMANDS, type Approval, type Decision, type ImageState, type InputLine, type InputWanted, type LogEntry, type Name, type Output } from './lsp_ext.js'
+import {
+  COMMANDS,
+  type Approval,
+  type Decision,
+  type ImageState,
+  type InputLine,
+  type InputWanted,
+  type LogEntry,
+  type Name,
+  type Output,
+  type Stopped,
+} from './lsp_ext.js'
 import { serverSettings } from './settings.js'
 import { inTime } from './typing.js'
 
@@ -54,6 +65,7 @@ export class Server implements vscode.Disposable {
   approve: (asked: Approval, token: vscode.CancellationToken) => Promise<Decision> = () => Promise.resolve('deny')
   approvalOver: (id: string | number) => void = () => undefined
   input: (wanted: InputWanted, token: vscode.CancellationToken) => Promise<InputLine> = () => Promise.resolve(null)
+  stopped: (stop: Stopped) => void = () => undefined
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -121,6 +133,7 @@ export class Server implements vscode.Disposable {
     client.onNotification('consort/output', (output: Output) => this.listeners.get(output.token)?.(output))
     client.onNotification('consort/logEntry', (entry: LogEntry) => this.logged.fire(entry))
     client.onNotification('consort/approvalOver', ({ id }: { id: string | number }) => this.approvalOver(id))
+    client.onNotification('consort/stopped', (stop: Stopped) => this.stopped(stop))
     client.onRequest(new RequestType<Approval, { decision: Decision }, void>('consort/approve'), async (asked, token) => ({
       decision: await this.approve(asked, token),
     }))
@@ -180,7 +193,7 @@ export class Server implements vscode.Disposable {
       documentSelector: SELECTOR,
       diagnosticCollectionName: 'consort',
       outputChannel: this.log,
-      initializationOptions: { ...this.settings(), approve: true, input: true, diagnostics: 'push' },
+      initializationOptions: { ...this.settings(), approve: true, input: true, stops: true, diagnostics: 'push' },
       initializationFailedHandler: () => false,
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),

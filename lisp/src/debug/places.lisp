@@ -3,10 +3,37 @@
 
 (in-package :consort)
 
-(defstruct (evaluated-text (:conc-name evaluated-) (:constructor make-evaluated-text (id text start file offset)))
-  "A form was read from TEXT, of the evaluation ID, at START. FILE: the text is a file's, and began
-  at its character OFFSET."
-  id (text "" :type string) (start 0 :type index) file (offset 0 :type index))
+(defstruct (evaluated-text (:conc-name evaluated-) (:constructor make-evaluated-text (id text start origin)))
+  "A form was read from TEXT, of the evaluation ID, at START. ORIGIN: the text is a file's, and began there."
+  id (text "" :type simple-string) (start 0 :type index) origin)
+
+(defun evaluated-file (known)
+  "The file that the text of KNOWN is of, or NIL."
+  (and (evaluated-origin known) (source-file (origin-source (evaluated-origin known)))))
+
+(defun evaluated-offset (known)
+  (if (evaluated-origin known) (origin-offset (evaluated-origin known)) 0))
+
+(defun utf-16-length (text start end)
+  (loop for index from start below end sum (if (> (char-code (char text index)) #xffff) 2 1)))
+
+(defun evaluated-position (known index)
+  "The line and the column of the character INDEX of the text of KNOWN in the file, as a list: from 1, columns in UTF-16 code units."
+  (let* ((text (evaluated-text known))
+         (line-start (position #\Newline text :end index :from-end t))
+         (origin (evaluated-origin known)))
+    (if line-start
+        (list (+ (origin-line origin) (count #\Newline text :end index)) (1+ (utf-16-length text (1+ line-start) index)))
+        (list (origin-line origin) (+ (origin-column origin) (utf-16-length text 0 index))))))
+
+(defun evaluated-span-fields (known start end)
+  "The JSON fields of the characters from START to END of the text of KNOWN."
+  (let ((offset (evaluated-offset known)))
+    (list* "evaluation" (evaluated-id known)
+           "file" (or-null (evaluated-file known))
+           (append (and (evaluated-origin known)
+                        (list "position" (coerce (append (evaluated-position known start) (evaluated-position known end)) 'vector)))
+                   (span-fields (+ offset start) (+ offset end))))))
 
 (defconstant +placed-conses+ 50000 "Lists of one form whose places are kept.")
 (defconstant +recent-texts+ 100 "Forms from files that were evaluated for debugging and are remembered, the newest.")
@@ -19,9 +46,7 @@
 (defun note-evaluated-form (form evaluation text start origin)
   "Remember where FORM, which EVALUATION is about to evaluate, was read, and each list in it."
   (when (consp form)
-    (let ((known (make-evaluated-text (evaluation-id evaluation) text start
-                                      (and origin (source-file (origin-source origin)))
-                                      (if origin (origin-offset origin) 0)))
+    (let ((known (make-evaluated-text (evaluation-id evaluation) (coerce text 'simple-string) start origin))
           (count 0))
       (when origin
         (setf *recent-texts* (cons known (loop for each in *recent-texts* repeat (1- +recent-texts+) collect each))))
@@ -52,7 +77,7 @@
   "The span of the list at PATH, positions outwards, in the text of KNOWN; NIL when the text is not
   what its form was read from."
   (handler-case
-      (let* ((input (make-shape-input (coerce (evaluated-text known) 'simple-string) (evaluated-start known) (length (evaluated-text known))))
+      (let* ((input (make-shape-input (evaluated-text known) (evaluated-start known) (length (evaluated-text known))))
              (shape (read-shape input 0)))
         (dolist (step (reverse path))
           (setf shape (without-comma (nth step shape))))
@@ -86,10 +111,7 @@
                     when known
                       return (multiple-value-bind (span shape) (path-span known path)
                                (when (and span (same-operator-p list shape))
-                                 (let ((offset (evaluated-offset known)))
-                                   (list* "evaluation" (evaluated-id known)
-                                          "file" (or-null (evaluated-file known))
-                                          (span-fields (+ offset (car span)) (+ offset (cdr span)))))))))))) 
+                                 (evaluated-span-fields known (car span) (cdr span)))))))))
 
 (define-global *file-texts* '() "(FILE WRITTEN TEXT) of the files that were read last, newest first.")
 
@@ -120,9 +142,7 @@
          (number (frame-form-number frame))
          (evaluated (and recent number (subform-span (evaluated-text recent) (evaluated-start recent) number))))
     (cond
-      (evaluated
-       (list* "evaluation" (evaluated-id recent) "file" file
-              (span-fields (+ (evaluated-offset recent) (car evaluated)) (+ (evaluated-offset recent) (cdr evaluated)))))
+      (evaluated (evaluated-span-fields recent (car evaluated) (cdr evaluated)))
       (file
       (let* ((text (text-of-file file (field place "written")))
              (start (and text (or (field place "offset")

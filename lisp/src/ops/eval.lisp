@@ -23,10 +23,13 @@
   (or (package-called name)
       (refuse "package-not-found" "Package ~A not found" name)))
 
-(defstruct (origin (:constructor make-origin (source offset)))
-  "Where a text came from: a SOURCE, and the OFFSET of its first character in the file, 0-based."
+(defstruct (origin (:constructor make-origin (source offset line column)))
+  "Where a text came from: a SOURCE, and the OFFSET of its first character in the file, 0-based; its LINE and COLUMN, 1-based, as the editor has them, whose
+text need not be the file's."
   (source nil :read-only t)
-  (offset 0 :type index :read-only t))
+  (offset 0 :type index :read-only t)
+  (line 1 :type (integer 1) :read-only t)
+  (column 1 :type (integer 1) :read-only t))
 
 (defun line-offset (pathname line)
   "Returns the number of characters of the file precede LINE, 1-based; NIL when it has not so many
@@ -47,7 +50,7 @@
       (let* ((pathname (sb-ext:parse-native-namestring (param given "file" 'string)))
              (line (param given "line" '(integer 1)))
              (column (param given "column" '(integer 1))))
-        (make-origin (make-source pathname) (+ (or (line-offset pathname line) 0) (1- column)))))))
+        (make-origin (make-source pathname) (+ (or (line-offset pathname line) 0) (1- column)) line column)))))
 
 ;;; Evaluating
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::approval::{Class, Setting};
-use super::{Config, Copies, InitFile};
+use super::{Config, Copies, InitFile, OnError};
 
 /// The source of a setting, which determines its permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,6 +212,21 @@ pub const KEYS: &[Key] = &[
         default: "30",
         workspace: FromWorkspace::Any,
         set: |config, value| seconds(value, 0.1, 86_400.0).map(|time| config.eval_timeout = time),
+    },
+    Key {
+        name: "debug.on_error",
+        expected: "\"ask\", \"stop\" or \"report\"",
+        default: "\"ask\"",
+        workspace: FromWorkspace::Any,
+        set: |config, value| {
+            config.on_error = match value.as_str()? {
+                "ask" => OnError::Ask,
+                "stop" => OnError::Stop,
+                "report" => OnError::Report,
+                _ => return None,
+            };
+            Some(())
+        },
     },
     Key {
         name: "lenses.tests",
@@ -444,6 +459,7 @@ mod tests {
                 "check.notes",
                 "check.unreachable",
                 "eval.timeout_s",
+                "debug.on_error",
                 "lenses.tests",
                 "lenses.references",
                 "hints.parameters"

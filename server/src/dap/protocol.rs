@@ -120,6 +120,20 @@ pub(super) struct InvokeRestart {
     pub(super) input: Option<String>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ReturnFrom {
+    pub(super) frame_id: u64,
+    pub(super) code: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Threads {
+    #[serde(default)]
+    pub(super) thread_ids: Vec<u64>,
+}
+
 /// The file of a request.
 #[derive(Debug, Deserialize)]
 pub(super) struct Source {
@@ -161,6 +175,7 @@ pub(super) fn capabilities() -> Value {
         "supportsExceptionInfoRequest": true,
         "supportsRestartFrame": true,
         "supportsTerminateRequest": true,
+        "supportsTerminateThreadsRequest": true,
         "supportsDelayedStackTraceLoading": true,
         "supportsConditionalBreakpoints": true,
         "supportsHitConditionalBreakpoints": true,

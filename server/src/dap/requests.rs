@@ -9,14 +9,15 @@ use tokio::sync::mpsc;
 use super::breakpoints;
 use super::connection::{Connection, lock, thread_of};
 use super::protocol::{
-    self, Begin, Evaluate, InFrame, InThread, InvokeRestart, Request, SourceOf, StackTrace, Variables,
+    self, Begin, Evaluate, InFrame, InThread, InvokeRestart, Request, ReturnFrom, SourceOf, StackTrace, Threads,
+    Variables,
 };
 use super::sources;
 use super::variables::{self, Thing};
 use crate::ide::context::Backend as _;
 use crate::image::api::debug::{
     DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
-    DebugStep, Done, Inspect, Stop,
+    DebugReturn, DebugStep, Done, Inspect, Stop,
 };
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
@@ -67,6 +68,12 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
             connection.session.at_stop(DebugPause { target }).await.map_err(text)
         }
         "terminate" => terminate(connection).await,
+        "terminateThreads" => terminate_threads(connection, &arguments::<Threads>(request)?).await,
+        "consort/return" => {
+            let wanted: ReturnFrom = arguments(request)?;
+            let (stop, frame) = frame_of(connection, wanted.frame_id)?;
+            left(connection.session.at_stop(DebugReturn { stop, frame, code: wanted.code }).await)
+        }
         "consort/restarts" => {
             let stop = connection.stop_in(arguments::<InThread>(request)?.thread_id)?;
             let restart = |(index, restart): (usize, &crate::image::api::debug::Restart)| json!({"index": index, "name": restart.name, "report": restart.report, "arguments": restart.arguments});
@@ -221,6 +228,16 @@ async fn terminate(connection: &Connection) -> Answer {
     }
     connection.session.interrupt(connection.client, false).await.map_err(text)?;
     connection.event("terminated", json!({}));
+    Ok(json!({}))
+}
+
+/// Aborts the innermost stop of each thread: its evaluation, or the code that stopped at a frame,
+/// ends with its report.
+async fn terminate_threads(connection: &Connection, wanted: &Threads) -> Answer {
+    for thread in &wanted.thread_ids {
+        let stop = connection.stop_in(*thread)?.number;
+        left(connection.session.at_stop(DebugAbort { stop }).await)?;
+    }
     Ok(json!({}))
 }
 

@@ -42,6 +42,8 @@ pub(super) struct Negotiated {
     pub(super) approve: bool,
     /// The client supports `consort/input`.
     pub(super) input: bool,
+    /// The client shows stopped evaluations: `consort/stopped`.
+    pub(super) stops: bool,
 }
 
 /// Reads a client's capabilities.
@@ -75,6 +77,7 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
         apply_edit: workspace.and_then(|w| w.apply_edit) == Some(true),
         approve: declares(params, "approve"),
         input: declares(params, "input"),
+        stops: declares(params, "stops"),
         document_changes: workspace.and_then(|w| w.workspace_edit.as_ref()?.document_changes) == Some(true),
     }
 }

@@ -15,12 +15,13 @@ use super::capabilities::{self, Negotiated};
 use super::feedback::{self, Notifier};
 use super::progress::Bars;
 use super::pull;
+use super::stopping::{self, Stopping};
 use super::tokens_delta::SentTokens;
 use super::transport::Peer;
 use super::{actions, commands, formatting, from_proto, lenses, texts, to_proto, tokens};
 use crate::ide::context::Cursor;
 use crate::session::requests;
-use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
+use crate::session::{ClientId, Feedback, Frontend, Level, Session, path_of_uri};
 use crate::text::position::to_offset;
 
 /// The connection of one editor.
@@ -42,6 +43,8 @@ pub(super) struct Connection {
     limits: Mutex<HashSet<(Url, &'static str)>>,
     /// The task that sends new log entries to the client.
     follower: Mutex<Option<tokio::task::AbortHandle>>,
+    /// Whether the client's evaluations stop at errors.
+    pub(super) stopping: Stopping,
 }
 
 impl Connection {
@@ -63,6 +66,7 @@ impl Connection {
             tokens: SentTokens::default(),
             limits: Mutex::default(),
             follower: Mutex::default(),
+            stopping: Stopping::default(),
         }
     }
 
@@ -130,6 +134,10 @@ impl Connection {
                 client: self.client,
             };
             self.session.can_be_asked(self.client);
+            if notifier.negotiated.stops {
+                let stops = self.session.stops_of(self.client, Frontend::Lsp);
+                requests::handle().spawn(stopping::tell(notifier.clone(), self.stopping.clone(), stops));
+            }
             requests::handle().spawn(feedback::tell(notifier, feedback));
         }
     }

@@ -15,8 +15,11 @@ pub(super) const INPUT_OVER: &str = "consort/inputOver";
 /// A new entry of the session's log.
 pub(super) const LOG_ENTRY: &str = "consort/logEntry";
 
+/// An evaluation of this editor has stopped.
+pub(super) const STOPPED: &str = "consort/stopped";
+
 /// All notifications that Consort adds.
-pub const NOTIFICATIONS: [&str; 5] = [IMAGE_STATE, OUTPUT, APPROVAL_OVER, INPUT_OVER, LOG_ENTRY];
+pub const NOTIFICATIONS: [&str; 6] = [IMAGE_STATE, OUTPUT, APPROVAL_OVER, INPUT_OVER, LOG_ENTRY, STOPPED];
 
 /// A request: the next line of a running evaluation's standard input.
 pub(super) const INPUT: &str = "consort/input";

@@ -20,6 +20,7 @@ mod progress;
 mod pull;
 mod references;
 mod signature;
+mod stopping;
 mod texts;
 mod to_proto;
 mod tokens;

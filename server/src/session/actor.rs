@@ -7,7 +7,7 @@ mod editing;
 mod image_events;
 mod trusting;
 mod unchecked;
-mod work;
+pub(super) mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -52,6 +52,8 @@ struct Client {
     /// Code that the client runs may ask it for input.
     takes_input: bool,
     evaluating: bool,
+    /// The client's running evaluation waits in a stop.
+    stopped: bool,
     waiting: VecDeque<Evaluation>,
     /// The client's settings were received; newer ones can make approval only stricter.
     settled: bool,
@@ -255,6 +257,7 @@ impl Actor {
             Event::Withdrawn { request } => self.approvals.withdrawn(&request),
             Event::Refused { request, why } => self.refused(*request, &why),
             Event::IsProcess { editor, process } => self.approvals.is_process(editor, process),
+            Event::Stopped { client, stopped } => self.with_client(client, |client| client.stopped = stopped),
             Event::CanBeAsked { editor } => {
                 self.can_be_asked(editor);
                 self.ask_for_trust(editor);
@@ -310,6 +313,7 @@ impl Actor {
             encoding: PositionEncoding::default(),
             takes_input: false,
             evaluating: false,
+            stopped: false,
             waiting: VecDeque::new(),
             settled: false,
         };
@@ -340,8 +344,10 @@ impl Actor {
             self.leave_trust(id);
             self.jobs.abort_client(id);
             self.documents.remove_client(id);
-            self.image.close_session(&client.session);
-            self.provenance.session_ended(&client.session);
+            for session in [client.session.clone(), work::beside(&client.session)] {
+                self.image.close_session(&session);
+                self.provenance.session_ended(&session);
+            }
             self.log.forget(id);
             self.contexts.set(id, None);
         }

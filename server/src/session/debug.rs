@@ -2,9 +2,12 @@
 
 use tokio::sync::{broadcast, watch};
 
-use super::Session;
+use super::actor::work::beside;
+use super::event::Event;
+use super::{ClientId, Frontend, Session};
 use crate::image::StopEvent;
 use crate::image::api::Operation;
+use crate::image::api::debug::{DebugAbort, DebugStops, Done, Stop};
 use crate::model::image::{ImageError, ImageState};
 
 impl Session {
@@ -38,5 +41,120 @@ impl Session {
     /// future interrupts code that runs in a frame.
     pub async fn at_stop<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
         self.inner.image.at_stop(&operation).await
+    }
+
+    /// Returns the stops of a client's evaluations, from now on.
+    pub fn stops_of(&self, client: ClientId, frontend: Frontend) -> StopsOf {
+        let name = frontend.session(client);
+        StopsOf { session: self.clone(), client, beside: beside(&name), name, waiting: None, events: self.stop_events() }
+    }
+
+    /// Waits until a stop is left.
+    pub async fn stop_left(&self, number: u64) {
+        let mut events = self.stop_events();
+        loop {
+            let known = self.at_stop(DebugStops {}).await;
+            if !known.is_ok_and(|answer| answer.stops.iter().any(|stop| stop.number == number)) {
+                return;
+            }
+            loop {
+                match events.recv().await {
+                    Ok(StopEvent::Left(left)) if left.stop == number => return,
+                    Ok(_) => {}
+                    Err(broadcast::error::RecvError::Lagged(_)) => break,
+                    Err(broadcast::error::RecvError::Closed) => return,
+                }
+            }
+        }
+    }
+
+    /// Has a stopped evaluation end with its report, as if it did not stop.
+    ///
+    /// # Errors
+    /// The stop was left, or the image does not answer.
+    pub async fn report_stop(&self, stop: u64) -> Result<(), ImageError> {
+        let Done { .. } = self.at_stop(DebugAbort { stop }).await?;
+        Ok(())
+    }
+}
+
+/// The stops of one client's evaluations.
+#[derive(Debug)]
+pub struct StopsOf {
+    session: Session,
+    client: ClientId,
+    name: String,
+    beside: String,
+    /// The stop that the client's session waits in.
+    waiting: Option<u64>,
+    events: broadcast::Receiver<StopEvent>,
+}
+
+/// A stop of a client's evaluation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    /// The stop's number.
+    pub stop: u64,
+    /// The number of the thread that waits, as debuggers are told it.
+    pub thread: u64,
+    /// `error`, `break`, `pause`, `breakpoint` or `step`.
+    pub reason: String,
+    /// The condition's type and message, or the reason where there is none.
+    pub text: String,
+}
+
+impl StopsOf {
+    /// Waits for the next stop that is not on the stack of another. `None`: there are no more.
+    pub async fn next(&mut self) -> Option<Stopped> {
+        loop {
+            match self.events.recv().await {
+                Ok(StopEvent::Stopped(stop)) if self.is_own(&stop) => return Some(self.stopped(&stop)),
+                Ok(StopEvent::Left(left)) if self.waiting == Some(left.stop) => self.wait_in(None),
+                Ok(_) => {}
+                Err(broadcast::error::RecvError::Lagged(_)) => {
+                    let stops = self.session.at_stop(DebugStops {}).await.map(|answer| answer.stops);
+                    let stops = stops.unwrap_or_default();
+                    if !stops.iter().any(|stop| self.waiting == Some(stop.number)) {
+                        self.wait_in(None);
+                    }
+                    let new = stops.iter().find(|stop| self.is_own(stop) && self.waiting != Some(stop.number));
+                    if let Some(stop) = new {
+                        return Some(self.stopped(stop));
+                    }
+                }
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    fn is_own(&self, stop: &Stop) -> bool {
+        let session = stop.session.as_deref();
+        stop.parent.is_none() && (session == Some(&self.name) || session == Some(&self.beside))
+    }
+
+    fn stopped(&mut self, stop: &Stop) -> Stopped {
+        if stop.session.as_deref() == Some(&self.name) {
+            self.wait_in(Some(stop.number));
+        }
+        Stopped::of(stop)
+    }
+
+    /// Notes the stop that the client's session waits in: what the client evaluates meanwhile is
+    /// not to wait for it.
+    fn wait_in(&mut self, stop: Option<u64>) {
+        self.waiting = stop;
+        self.session.send(Event::Stopped { client: self.client, stopped: stop.is_some() });
+    }
+}
+
+impl Stopped {
+    fn of(stop: &Stop) -> Stopped {
+        let text = stop.condition.as_ref().map(|condition| format!("{}: {}", condition.kind, condition.message));
+        Stopped {
+            stop: stop.number,
+            thread: stop.evaluation.as_u64().unwrap_or_default(),
+            reason: stop.reason.clone(),
+            text: text.unwrap_or_else(|| stop.reason.clone()),
+        }
     }
 }

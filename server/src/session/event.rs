@@ -239,6 +239,11 @@ pub(super) enum Event {
         editor: ClientId,
         process: String,
     },
+    /// A client's running evaluation waits in a stop, or does not any more.
+    Stopped {
+        client: ClientId,
+        stopped: bool,
+    },
     CanBeAsked {
         editor: ClientId,
     },

@@ -7,6 +7,7 @@ mod fixes;
 mod image;
 mod input;
 mod macroexpand;
+mod stopping;
 mod texts;
 mod tools;
 mod watchdog;

@@ -44,6 +44,8 @@ class Desk:
         self.env = {name: value for name, value in os.environ.items() if name.startswith(("XDG_", "CONSORT_", "TMP", "HOME", "PATH"))}
         self.env |= {"XDG_CONFIG_HOME": config, "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
         os.makedirs(os.path.join(config, "consort"), exist_ok=True)
+        with open(os.path.join(config, "consort/config.toml"), "w") as settings:
+            settings.write('[debug]\non_error = "report"\n')
         self.screen = Terminal(os.path.join(place, "tmux"), out)
         self.agent = Agent(self.workspace, os.environ | self.env)
 

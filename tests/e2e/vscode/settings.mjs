@@ -18,6 +18,6 @@ console.log(JSON.stringify({
   'extensions.ignoreRecommendations': true, 'update.mode': 'none', 'chat.disableAIFeatures': true, 'git.enabled': false,
   'workbench.enableExperiments': false, 'workbench.secondarySideBar.defaultVisibility': 'hidden', 'editor.hover.delay': 100,
   'files.autoSave': 'off', 'files.hotExit': 'off', 'editor.minimap.enabled': false, 'terminal.integrated.gpuAcceleration': 'off',
-  'workbench.layoutControl.enabled': false, 'window.commandCenter': false, 'consort.tests.runOnSave': true,
+  'workbench.layoutControl.enabled': false, 'window.commandCenter': false, 'consort.tests.runOnSave': true, 'consort.debug.on_error': 'report',
   ...(another ? { 'consort.server.path': '~/.cargo/bin/consort' } : {}),
 }, null, 1))

@@ -91,6 +91,15 @@ M.table = {
     choices = { 'allow', 'allow-session', 'deny' },
     run = of_name('approve', 'answer'),
   },
+  breakpoint = {
+    about = 'set a breakpoint in this line or take it away; with a condition; none',
+    choices = { 'none' },
+    run = function(rest)
+      local breakpoints = require('consort.breakpoints')
+      if rest == 'none' then breakpoints.clear() else breakpoints.toggle(rest ~= '' and rest or nil) end
+    end,
+  },
+  debugger = { about = 'the newest stop of a program', run = lazy('debugger', 'open') },
   repl = { about = 'the REPL', run = lazy('repl', 'open') },
   restart = { about = 'end the image and start a new one', run = plain('restartImage', 'a new image is running') },
   interrupt = {

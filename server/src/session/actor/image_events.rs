@@ -16,6 +16,9 @@ impl Actor {
                 if before == state {
                     return;
                 }
+                if !matches!(state, ImageState::Ready { .. }) {
+                    self.clients.values_mut().for_each(|client| client.stopped = false);
+                }
                 match &state {
                     ImageState::Dead { reason, is_final } => {
                         let again = if *is_final { "" } else { " A new one is being started." };

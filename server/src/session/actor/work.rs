@@ -33,7 +33,7 @@ impl Actor {
         });
         let placed = request.package.is_none() && package.is_some();
         let params = EvalParams {
-            session: client.session.clone(),
+            session: if client.stopped { beside(&client.session) } else { client.session.clone() },
             code: request.code,
             package: request.package.or(package),
             capture_time: request.capture_time,
@@ -42,7 +42,12 @@ impl Actor {
             stream: request.output.is_some(),
             debug: request.debug,
         };
-        client.waiting.push_back(Evaluation { params, placed, output: request.output, how, reply });
+        let evaluation = Evaluation { params, placed, output: request.output, how, reply };
+        if client.stopped {
+            // What is evaluated while a program waits, such as the mended function, waits for nothing.
+            return self.begin_evaluation(id, Kind::WorldChange, evaluation);
+        }
+        client.waiting.push_back(evaluation);
         self.next_evaluation(id);
     }
 
@@ -54,8 +59,14 @@ impl Actor {
         }
         // An evaluation whose caller is gone was cancelled before it began.
         let next = std::iter::from_fn(|| client.waiting.pop_front()).find(|next| !next.reply.is_closed());
-        let Some(Evaluation { params, placed, output, how, reply }) = next else { return };
+        let Some(next) = next else { return };
         client.evaluating = true;
+        self.begin_evaluation(id, Kind::Evaluation, next);
+    }
+
+    fn begin_evaluation(&mut self, id: ClientId, kind: Kind, evaluation: Evaluation) {
+        let Some(client) = self.clients.get(&id) else { return };
+        let Evaluation { params, placed, output, how, reply } = evaluation;
         let what = format!("evaluating for {}: {}", client.info.name, first_line(&params.code));
         let (image, systems) = (self.image.clone(), self.systems.clone());
         let input = client.input(&how);
@@ -69,7 +80,7 @@ impl Actor {
         };
         // From now on an interrupt reaches the job, even before the image has received it.
         let (stop, stopped) = oneshot::channel();
-        let mut job = Job::new(id, Kind::Evaluation, what);
+        let mut job = Job::new(id, kind, what);
         job.stop = Some(stop);
         self.jobs.start(job, reply, async move {
             let package = params.package.clone().filter(|_| placed);
@@ -202,6 +213,11 @@ impl Actor {
             answer.give();
         }
     }
+}
+
+/// The session of what a client evaluates while its own session waits in a stop.
+pub(in crate::session) fn beside(session: &str) -> String {
+    format!("{session}-beside")
 }
 
 /// Extends the error for a missing package of code in a document, which the person has not named:

@@ -73,6 +73,23 @@ export default async function ({ workbench, page, step }) {
     await over()
   })
 
+  await step('an evaluation that fails stops: the debugger attaches, and leaves when it goes on', async () => {
+    await workbench.probe.ask('set', { section: 'consort', key: 'debug.on_error', value: 'stop' })
+    try {
+      await workbench.scratch('(restart-case (error "No launch.") (go-on () :report "Go on." (list :went :on)))')
+      await workbench.until('the stop', async () => {
+        await page.keyboard.press('Control+Enter')
+        return workbench.soon(() => page.locator('.notification-toast', { hasText: 'SIMPLE-ERROR: No launch.' }).isVisible())
+      })
+      await page.locator('.debug-toolbar').waitFor()
+      await page.locator('.notification-toast', { hasText: 'No launch.' }).locator('.monaco-button', { hasText: '0: GO-ON' }).click()
+      await over()
+      await workbench.until('the value', async () => (await page.locator('.view-lines').first().innerText(once)).includes(':WENT'))
+    } finally {
+      await workbench.probe.ask('set', { section: 'consort', key: 'debug.on_error', value: 'report' })
+    }
+  })
+
   await step('F5 evaluates the form at the cursor without a launch.json', async () => {
     await workbench.scratch('(+ 40 1)\n\n(list :f5 (* 6 7))\n')
     await page.keyboard.press('ArrowUp')

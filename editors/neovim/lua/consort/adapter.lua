@@ -1,0 +1,137 @@
+--- A client of `consort dap`: the Debug Adapter Protocol over a program's standard streams. There is one for each workspace.
+local client_of = require('consort.client')
+
+local M = {}
+
+---@class consort.Adapter
+---@field root string
+---@field process vim.SystemObj
+---@field seq integer
+---@field waiting table<integer, fun(error?: string, body?: table)>
+---@field held? { [1]: string, [2]: table, [3]: function }[] requests that wait until the adapter is configured
+---@field buffered string
+local Adapter = {}
+Adapter.__index = Adapter
+
+---@type table<string, consort.Adapter>
+local adapters = {}
+---@type table<string, fun(adapter: consort.Adapter, body: table)[]>
+local listeners = {}
+
+--- Have a function called at each event of a name, of all adapters. The name 'exited' is of the program's end.
+---@param event string
+---@param listener fun(adapter: consort.Adapter, body: table)
+function M.on(event, listener)
+  listeners[event] = listeners[event] or {}
+  table.insert(listeners[event], listener)
+end
+
+local function tell(adapter, event, body)
+  for _, listener in ipairs(listeners[event] or {}) do listener(adapter, body) end
+end
+
+function Adapter:send(command, arguments, callback)
+  self.seq = self.seq + 1
+  self.waiting[self.seq] = callback
+  local text = vim.json.encode({ seq = self.seq, type = 'request', command = command, arguments = arguments or vim.empty_dict() })
+  self.process:write(('Content-Length: %d\r\n\r\n%s'):format(#text, text))
+end
+
+--- Ask, once the adapter is configured. Without `callback` a failure is said.
+---@param command string
+---@param arguments? table
+---@param callback? fun(error?: string, body?: table)
+function Adapter:request(command, arguments, callback)
+  callback = callback or function(error)
+    if error then client_of.fail(error) end
+  end
+  if self.held then return table.insert(self.held, { command, arguments, callback }) end
+  self:send(command, arguments, callback)
+end
+
+--- Ask; `done` gets the answer, and a failure is said.
+function Adapter:ask(command, arguments, done)
+  self:request(command, arguments, function(error, body)
+    if error then return client_of.fail(error) end
+    done(body)
+  end)
+end
+
+function Adapter:receive(message)
+  if message.type == 'event' then
+    if message.event == 'initialized' then
+      self:send('attach', {}, function() end)
+      self:send('configurationDone', {}, function()
+        local held = self.held or {}
+        self.held = nil
+        for _, one in ipairs(held) do self:send(unpack(one)) end
+      end)
+    end
+    return tell(self, message.event, message.body or {})
+  end
+  local callback = self.waiting[message.request_seq]
+  self.waiting[message.request_seq] = nil
+  if not callback then return end
+  if message.success then callback(nil, message.body or {}) else callback(message.message or 'it failed') end
+end
+
+function Adapter:read(data)
+  self.buffered = self.buffered .. data
+  while true do
+    local length, body = self.buffered:match('^Content%-Length: (%d+)\r\n\r\n()')
+    if not length or #self.buffered < body + length - 1 then return end
+    local text = self.buffered:sub(body, body + length - 1)
+    self.buffered = self.buffered:sub(body + length)
+    self:receive(vim.json.decode(text, { luanil = { object = true } }))
+  end
+end
+
+function Adapter:ended()
+  if adapters[self.root] == self then adapters[self.root] = nil end
+  local waiting = self.waiting
+  self.waiting, self.held = {}, nil
+  for _, callback in pairs(waiting) do callback('the debugger has ended') end
+  tell(self, 'exited', {})
+end
+
+local function start(root)
+  local program = vim.tbl_get(vim.lsp.config, 'consort', 'cmd', 1) or 'consort'
+  if vim.fn.executable(program) == 0 then
+    return client_of.fail(('the program `%s` is not on PATH; `:checkhealth consort` says what to do'):format(program))
+  end
+  local adapter = setmetatable({ root = root, seq = 0, waiting = {}, held = {}, buffered = '' }, Adapter)
+  adapter.process = vim.system({ program, 'dap', '--workspace', root }, {
+    cwd = root,
+    stdin = true,
+    stdout = vim.schedule_wrap(function(_, data)
+      if data then adapter:read(data) end
+    end),
+  }, vim.schedule_wrap(function() adapter:ended() end))
+  adapters[root] = adapter
+  adapter:send('initialize', { adapterID = 'consort', clientID = 'neovim', linesStartAt1 = true, columnsStartAt1 = true }, function() end)
+  return adapter
+end
+
+--- The adapter of the workspace of a language client, the current buffer's by default; it is started if it does not run.
+---@param client? vim.lsp.Client
+---@return consort.Adapter?
+function M.of(client)
+  client = client or client_of.need()
+  if not client then return end
+  local root = client.root_dir or vim.fn.getcwd()
+  return adapters[root] or start(root)
+end
+
+--- The adapters that run.
+---@return consort.Adapter[]
+function M.running() return vim.tbl_values(adapters) end
+
+vim.api.nvim_create_autocmd('VimLeavePre', {
+  group = vim.api.nvim_create_augroup('consort.adapter', {}),
+  desc = 'End of the debuggers',
+  callback = function()
+    for _, adapter in pairs(adapters) do adapter.process:write(nil) end
+  end,
+})
+
+return M

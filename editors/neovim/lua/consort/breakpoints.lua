@@ -1,0 +1,118 @@
+--- Breakpoints of this editor, as signs that move with their text, and in the image by way of `consort dap`.
+local adapters = require('consort.adapter')
+local client_of = require('consort.client')
+
+local M = {}
+local namespace = vim.api.nvim_create_namespace('consort.breakpoints')
+
+---@class consort.Breakpoint
+---@field mark integer extmark
+---@field condition? string
+---@field id? integer the debugger's number of it
+---@field verified? boolean
+---@field message? string
+
+---@type table<integer, consort.Breakpoint[]> by buffer
+local breakpoints = {}
+
+local function line_of(buf, one)
+  local mark = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, one.mark, {})
+  return mark[1] and mark[1] + 1
+end
+
+local function sign(buf, one, line)
+  one.mark = vim.api.nvim_buf_set_extmark(buf, namespace, line - 1, 0, {
+    id = one.mark,
+    sign_text = one.condition and '◆' or one.verified and '●' or '○',
+    sign_hl_group = one.verified and 'DiagnosticSignError' or 'DiagnosticSignWarn',
+  })
+end
+
+--- What the debugger says of a breakpoint; a line that is not where it was put moves its sign.
+local function told(buf, one, answer)
+  one.id, one.verified, one.message = answer.id, answer.verified, answer.message
+  local line = answer.verified and answer.line or line_of(buf, one)
+  if line and line <= vim.api.nvim_buf_line_count(buf) then sign(buf, one, line) end
+end
+
+--- Set the breakpoints of a buffer as its signs stand.
+---@param buf integer
+---@param done? fun()
+local function send(buf, done)
+  local client = client_of.of(buf)
+  local adapter = client and adapters.of(client)
+  if not adapter then return end
+  local wanted, sent = breakpoints[buf] or {}, {}
+  for _, one in ipairs(wanted) do table.insert(sent, { line = line_of(buf, one), condition = one.condition }) end
+  local source = { path = vim.api.nvim_buf_get_name(buf) }
+  adapter:ask('setBreakpoints', { source = source, breakpoints = sent }, function(answer)
+    if not vim.api.nvim_buf_is_valid(buf) then return end
+    for i, one in ipairs(wanted) do told(buf, one, answer.breakpoints[i] or {}) end
+    if done then done() end
+  end)
+end
+
+--- Set a breakpoint at the cursor's line, or take the one there away.
+---@param condition? string Lisp code; it stops only where that is true
+function M.toggle(condition)
+  local buf = vim.api.nvim_get_current_buf()
+  if not client_of.need(buf) then return end
+  local line = vim.api.nvim_win_get_cursor(0)[1]
+  breakpoints[buf] = breakpoints[buf] or {}
+  local wanted = breakpoints[buf]
+  for i, one in ipairs(wanted) do
+    if line_of(buf, one) == line then
+      vim.api.nvim_buf_del_extmark(buf, namespace, one.mark)
+      table.remove(wanted, i)
+      if not condition then return send(buf) end
+      break
+    end
+  end
+  local one = { condition = condition }
+  sign(buf, one, line)
+  table.insert(wanted, one)
+  send(buf, function()
+    if one.verified == false and one.message then client_of.say(one.message, vim.log.levels.WARN) end
+  end)
+end
+
+--- Take all breakpoints away.
+function M.clear()
+  for buf, wanted in pairs(breakpoints) do
+    if vim.api.nvim_buf_is_valid(buf) and #wanted > 0 then
+      vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+      breakpoints[buf] = {}
+      send(buf)
+    end
+  end
+end
+
+-- A definition was evaluated or loaded anew, or the image was started again.
+adapters.on('breakpoint', function(_, body)
+  local answer = body.breakpoint or {}
+  for buf, wanted in pairs(breakpoints) do
+    local own = vim.api.nvim_buf_is_valid(buf) and answer.source and answer.source.path == vim.api.nvim_buf_get_name(buf)
+    for _, one in ipairs(own and wanted or {}) do
+      if one.id == answer.id then told(buf, one, answer) end
+    end
+  end
+end)
+
+adapters.on('output', function(_, body)
+  if body.category == 'console' and body.output then client_of.say(vim.trim(body.output)) end
+end)
+
+local group = vim.api.nvim_create_augroup('consort.breakpoints', {})
+vim.api.nvim_create_autocmd('BufWritePost', {
+  group = group,
+  desc = 'Breakpoints at the lines where their signs are now',
+  callback = function(event)
+    if #(breakpoints[event.buf] or {}) > 0 then send(event.buf) end
+  end,
+})
+vim.api.nvim_create_autocmd('BufWipeout', {
+  group = group,
+  callback = function(event) breakpoints[event.buf] = nil end,
+})
+
+return M

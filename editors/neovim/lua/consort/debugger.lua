@@ -1,0 +1,376 @@
+--- The debugger's buffer: the condition, the restarts by number, and the frames of a stopped program, as SLIME's debugger has them.
+require('consort.colours')
+local adapters = require('consort.adapter')
+local client_of = require('consort.client')
+local float = require('consort.float')
+local shown = require('consort.shown')
+
+local M = {}
+local namespace = vim.api.nvim_create_namespace('consort.debugger')
+local MOMENT = 150 -- ms that a program has to stop again, after a step, before its window is closed
+local HEIGHT = 0.4 -- of the screen
+local LEVELS = 200 -- frames that are shown
+local HINT = '0-9 restart · <CR> opens · v source · e eval · i inspect · r restart frame · R return · c continue · a abort · q quit'
+
+---@class consort.Line what a line of the buffer is about
+---@field restart? table
+---@field frame? table
+---@field variable? table
+
+---@class consort.Stop a stopped thread
+---@field adapter consort.Adapter
+---@field thread integer
+---@field serial integer tells this stop from an earlier one of the same thread
+---@field text string
+---@field restarts? table[]
+---@field frames? table[]
+---@field open table<integer, table[]> the variables of the frames that are open, by the frame's number from 0
+---@field buf? integer
+---@field lines consort.Line[]
+
+---@type consort.Stop[] the oldest first
+local stops = {}
+local serial = 0
+---@type table<integer, boolean> threads that are to be shown when they stop
+local awaited = {}
+
+local function find(adapter, thread)
+  for i, stop in ipairs(stops) do
+    if stop.adapter == adapter and stop.thread == thread then return stop, i end
+  end
+end
+
+-- The buffer
+
+---@param stop consort.Stop
+local function render(stop)
+  local lines, about, marks = {}, {}, {}
+  local function add(text, what, group)
+    table.insert(lines, shown.line(text))
+    about[#lines] = what or {}
+    if group then table.insert(marks, { #lines - 1, group }) end
+  end
+  for _, line in ipairs(shown.lines(stop.text)) do add(line, nil, 'ConsortPlainError') end
+  add('')
+  add('Restarts:', nil, 'Title')
+  for _, restart in ipairs(stop.restarts or {}) do
+    local takes = restart.arguments and ' (takes a value)' or ''
+    add(('%2d: [%s] %s%s'):format(restart.index, restart.name or '', restart.report, takes), { restart = restart })
+  end
+  add('')
+  add('Frames:', nil, 'Title')
+  for number, frame in ipairs(stop.frames or {}) do
+    local place = frame.source and frame.line > 0 and ('  %s:%d'):format(frame.source.name or '', frame.line) or ''
+    add(('%2d: %s%s'):format(number - 1, frame.name, place), { frame = frame }, frame.presentationHint == 'subtle' and 'ConsortHint' or nil)
+    local variables = stop.open[number - 1]
+    if variables and #variables == 0 then add('      no variables are known', { frame = frame }, 'ConsortHint') end
+    for _, variable in ipairs(variables or {}) do
+      add(('      %s = %s'):format(variable.name, variable.value), { frame = frame, variable = variable })
+    end
+  end
+  stop.lines = about
+  vim.bo[stop.buf].modifiable = true
+  vim.api.nvim_buf_set_lines(stop.buf, 0, -1, false, lines)
+  vim.bo[stop.buf].modifiable = false
+  vim.api.nvim_buf_clear_namespace(stop.buf, namespace, 0, -1)
+  for _, mark in ipairs(marks) do
+    vim.api.nvim_buf_set_extmark(stop.buf, namespace, mark[1], 0, { end_col = #lines[mark[1] + 1], hl_group = mark[2] })
+  end
+  vim.api.nvim_buf_set_extmark(stop.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { HINT, 'ConsortHint' } } } })
+end
+
+--- The line of the cursor.
+---@param stop consort.Stop
+---@return consort.Line
+local function here(stop) return stop.lines[vim.api.nvim_win_get_cursor(0)[1]] or {} end
+
+--- The frame of the cursor's line; the innermost one elsewhere.
+---@param stop consort.Stop
+local function frame_here(stop) return here(stop).frame or (stop.frames or {})[1] end
+
+local function number_of(stop, frame)
+  for i, each in ipairs(stop.frames) do
+    if each == frame then return i - 1 end
+  end
+end
+
+--- Have a stop that is still there do something.
+local function at_stop(stop, command, arguments)
+  stop.adapter:request(command, vim.tbl_extend('keep', arguments or {}, { threadId = stop.thread }))
+end
+
+---@param title string
+---@param done fun(typed: string)
+local function ask(title, done)
+  vim.ui.input({ prompt = title }, function(typed)
+    if typed and vim.trim(typed) ~= '' then done(typed) end
+  end)
+end
+
+local function invoke(stop, restart)
+  if not restart then return client_of.say('there is no such restart') end
+  local function go(arguments) at_stop(stop, 'consort/invokeRestart', { index = restart.index, name = restart.name, arguments = arguments }) end
+  if not restart.arguments then return go() end
+  vim.ui.input({ prompt = ('Value of %s, a Lisp form (none: empty): '):format(shown.line(restart.name or restart.report)) }, function(typed)
+    if typed then go(vim.trim(typed) ~= '' and { typed } or nil) end
+  end)
+end
+
+--- Open the locals of a frame below its line, or fold them.
+local function fold(stop, frame)
+  local number = number_of(stop, frame)
+  if not number then return end
+  if stop.open[number] then
+    stop.open[number] = nil
+    return render(stop)
+  end
+  local at = stop.serial
+  stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
+    stop.adapter:ask('variables', { variablesReference = answer.scopes[1].variablesReference }, function(found)
+      if stop.serial ~= at or not vim.api.nvim_buf_is_valid(stop.buf) then return end
+      stop.open[number] = found.variables
+      render(stop)
+    end)
+  end)
+end
+
+--- Show the place of a frame in another window than the debugger's.
+local function source(stop, frame)
+  if not frame or not frame.source or frame.line == 0 then return client_of.say('where that frame is in a source is not known') end
+  local own = vim.api.nvim_get_current_win()
+  local function other(text)
+    vim.cmd.wincmd('p')
+    if vim.api.nvim_get_current_win() == own then vim.cmd('aboveleft split') end
+    if text then
+      local buf = vim.api.nvim_create_buf(false, true)
+      vim.api.nvim_buf_set_lines(buf, 0, -1, false, shown.lines(text))
+      vim.bo[buf].bufhidden = 'wipe'
+      vim.bo[buf].syntax = 'lisp'
+      vim.api.nvim_win_set_buf(0, buf)
+      vim.api.nvim_win_set_cursor(0, { math.min(frame.line, vim.api.nvim_buf_line_count(buf)), 0 })
+    else
+      require('consort.goto').line(frame.source.path, frame.line)
+    end
+    local row = vim.api.nvim_win_get_cursor(0)[1] - 1
+    local line = vim.api.nvim_buf_get_lines(0, row, row + 1, false)[1] or ''
+    local column = math.min(#line, vim.str_byteindex(line, 'utf-16', math.max(0, (frame.column or 1) - 1), false))
+    vim.api.nvim_win_set_cursor(0, { row + 1, column })
+    M.mark(frame)
+  end
+  if frame.source.path then return other() end
+  stop.adapter:ask('source', { sourceReference = frame.source.sourceReference, source = frame.source }, function(answer) other(answer.content) end)
+end
+
+--- Mark the form of a frame in the current window's buffer.
+function M.mark(frame)
+  vim.api.nvim_buf_clear_namespace(0, namespace, 0, -1)
+  if not frame.endLine then return end
+  local function position(line, column)
+    local row = math.min(line, vim.api.nvim_buf_line_count(0)) - 1
+    local text = vim.api.nvim_buf_get_lines(0, row, row + 1, false)[1] or ''
+    return row, vim.str_byteindex(text, 'utf-16', math.max(0, column - 1), false)
+  end
+  local row, column = position(frame.line, frame.column)
+  local last, to = position(frame.endLine, frame.endColumn)
+  vim.api.nvim_buf_set_extmark(0, namespace, row, column, { end_row = last, end_col = to, hl_group = 'Visual' })
+end
+
+local function eval(stop)
+  local frame = frame_here(stop)
+  if not frame then return end
+  ask(('Evaluate in %s: '):format(shown.line(frame.name)), function(code)
+    stop.adapter:ask('evaluate', { expression = code, frameId = frame.id, context = 'repl' }, function(answer)
+      local lines = shown.lines(answer.result)
+      if #lines == 1 then client_of.say('⇒ ' .. lines[1]) else float.open(lines, { title = 'Value', filetype = 'lisp', hint = 'q closes' }) end
+    end)
+  end)
+end
+
+--- Inspect the variable of the cursor's line, or the value of what is typed.
+local function inspect(stop)
+  local variable, frame = here(stop).variable, frame_here(stop)
+  local function open(name, value, reference)
+    if (reference or 0) == 0 then return client_of.say(('%s = %s: there is nothing more to see in it'):format(name, value)) end
+    require('consort.inspector').open(stop.adapter, name, value, reference)
+  end
+  if variable then return open(variable.name, variable.value, variable.variablesReference) end
+  ask('Inspect the value of: ', function(code)
+    stop.adapter:ask('evaluate', { expression = code, frameId = frame and frame.id, context = 'repl' }, function(answer)
+      open(code, answer.result, answer.variablesReference)
+    end)
+  end)
+end
+
+local function return_from(stop)
+  local frame = frame_here(stop)
+  if not frame then return end
+  ask(('Return from %s the value of: '):format(shown.line(frame.name)), function(code)
+    stop.adapter:request('consort/return', { frameId = frame.id, code = code })
+  end)
+end
+
+--- Abort the stops of a thread, the innermost one first, until none is left.
+local function quit(stop)
+  stop.quitting = true
+  at_stop(stop, 'terminateThreads', { threadIds = { stop.thread } })
+end
+
+--- Go to the next line that is about a restart or a frame, or the one before.
+local function move(stop, by)
+  local row = vim.api.nvim_win_get_cursor(0)[1] + by
+  while stop.lines[row] and not next(stop.lines[row]) do row = row + by end
+  if stop.lines[row] then vim.api.nvim_win_set_cursor(0, { row, 0 }) end
+end
+
+---@param stop consort.Stop
+local function keys(stop)
+  local function map(key, about, run) vim.keymap.set('n', key, run, { buffer = stop.buf, nowait = true, desc = 'Consort: ' .. about }) end
+  for digit = 0, 9 do
+    map(tostring(digit), ('restart %d'):format(digit), function()
+      invoke(stop, vim.iter(stop.restarts or {}):find(function(restart) return restart.index == digit end))
+    end)
+  end
+  local function open()
+    local line = here(stop)
+    if line.restart then return invoke(stop, line.restart) end
+    if line.variable then return inspect(stop) end
+    if line.frame then return fold(stop, line.frame) end
+  end
+  map('<CR>', 'invoke the restart, open the frame, inspect the variable', open)
+  map('<Tab>', 'open the frame or fold it', function()
+    if here(stop).frame then fold(stop, here(stop).frame) end
+  end)
+  map('v', 'source of the frame', function() source(stop, frame_here(stop)) end)
+  map('e', 'evaluate in the frame', function() eval(stop) end)
+  map('i', 'inspect', function() inspect(stop) end)
+  map('r', 'restart the frame', function()
+    local frame = frame_here(stop)
+    if frame then stop.adapter:request('restartFrame', { frameId = frame.id }) end
+  end)
+  map('R', 'return from the frame', function() return_from(stop) end)
+  map('c', 'continue', function() at_stop(stop, 'continue') end)
+  map('s', 'step into', function() at_stop(stop, 'stepIn') end)
+  map('x', 'step over', function() at_stop(stop, 'next') end)
+  map('o', 'step out', function() at_stop(stop, 'stepOut') end)
+  map('a', 'abort', function() at_stop(stop, 'terminateThreads', { threadIds = { stop.thread } }) end)
+  map('q', 'quit', function() quit(stop) end)
+  map('n', 'next frame', function() move(stop, 1) end)
+  map('p', 'frame before', function() move(stop, -1) end)
+end
+
+---@param stop consort.Stop
+local function window(stop)
+  if not (stop.buf and vim.api.nvim_buf_is_valid(stop.buf)) then
+    stop.buf = vim.api.nvim_create_buf(false, true)
+    vim.bo[stop.buf].bufhidden = 'hide'
+    vim.bo[stop.buf].modifiable = false
+    vim.bo[stop.buf].filetype = 'consort-debugger'
+    pcall(vim.api.nvim_buf_set_name, stop.buf, ('consort://debugger/%d'):format(stop.thread))
+    keys(stop)
+  end
+  local win = vim.fn.bufwinid(stop.buf)
+  -- Keys that a person types into a text must not go to the debugger, where a digit is a restart.
+  local enter = vim.api.nvim_get_mode().mode == 'n' and vim.fn.getcmdwintype() == ''
+  if win == -1 then
+    local height = math.max(8, math.floor(vim.o.lines * HEIGHT))
+    win = vim.api.nvim_open_win(stop.buf, false, { split = 'below', win = -1, height = height })
+    vim.wo[win].number, vim.wo[win].relativenumber, vim.wo[win].wrap = false, false, false
+    vim.wo[win].winfixheight = true
+  end
+  if enter then vim.api.nvim_set_current_win(win) else client_of.say('stopped; `:Consort debugger` goes there', vim.log.levels.WARN) end
+  return win
+end
+
+--- Fetch what the buffer shows, and show it.
+---@param stop consort.Stop
+local function show(stop)
+  local at = stop.serial
+  local function current() return stop.serial == at and find(stop.adapter, stop.thread) == stop end
+  stop.adapter:ask('consort/restarts', { threadId = stop.thread }, function(answer)
+    if not current() then return end
+    stop.restarts = answer.restarts
+    stop.adapter:ask('stackTrace', { threadId = stop.thread, startFrame = 0, levels = LEVELS }, function(found)
+      if not current() then return end
+      stop.frames, stop.open = found.stackFrames, {}
+      local win = window(stop)
+      render(stop)
+      for row, line in ipairs(stop.lines) do
+        if line.frame then
+          vim.api.nvim_win_set_cursor(win, { row, 0 })
+          break
+        end
+      end
+      vim.api.nvim_win_call(win, function() vim.fn.winrestview({ topline = 1 }) end)
+    end)
+  end)
+end
+
+local function close(stop)
+  if stop.buf and vim.api.nvim_buf_is_valid(stop.buf) then vim.api.nvim_buf_delete(stop.buf, { force = true }) end
+  stop.buf = nil
+  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_is_loaded(buf) then vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1) end
+  end
+end
+
+-- Events
+
+adapters.on('stopped', function(adapter, body)
+  local stop = find(adapter, body.threadId)
+  if not stop then
+    stop = { adapter = adapter, thread = body.threadId, open = {}, lines = {}, text = '', serial = 0 }
+    table.insert(stops, stop)
+  end
+  serial = serial + 1
+  stop.serial, stop.leaving = serial, nil
+  stop.text = table.concat(vim.iter({ body.description, body.text }):flatten():totable(), ': ')
+  if body.reason == 'exception' and body.text then stop.text = body.text end
+  if stop.quitting then return quit(stop) end
+  if awaited[stop.thread] or stop.buf then
+    awaited[stop.thread] = nil
+    show(stop)
+  end
+end)
+
+adapters.on('continued', function(adapter, body)
+  local stop = find(adapter, body.threadId)
+  if not stop then return end
+  local at = stop.serial
+  local function over()
+    local still, i = find(adapter, body.threadId)
+    if still ~= stop or stop.serial ~= at then return end
+    table.remove(stops, i)
+    close(stop)
+  end
+  if stop.quitting then over() else vim.defer_fn(over, MOMENT) end
+end)
+
+adapters.on('exited', function(adapter)
+  for i = #stops, 1, -1 do
+    if stops[i].adapter == adapter then close(table.remove(stops, i)) end
+  end
+end)
+
+--- `consort/stopped`: an evaluation of this editor has stopped.
+function M.on_stopped(_, params, context)
+  local client = vim.lsp.get_client_by_id(context.client_id)
+  if not client then return end
+  local adapter = adapters.of(client)
+  if not adapter then return end
+  local stop = find(adapter, params.thread)
+  if stop then return show(stop) end
+  awaited[params.thread] = true
+end
+
+--- Go to the debugger: the newest stop of the workspace.
+function M.open()
+  local adapter = adapters.of()
+  if not adapter then return end
+  -- The answer comes behind the events that tell of the stops there are.
+  adapter:ask('threads', {}, function()
+    local newest = vim.iter(stops):filter(function(stop) return stop.adapter == adapter end):last()
+    if newest then show(newest) else client_of.say('nothing is stopped') end
+  end)
+end
+
+return M

@@ -1,0 +1,113 @@
+--- The inspector's buffer: the parts of a value, a page at a time, and the way back.
+require('consort.colours')
+local client_of = require('consort.client')
+local shown = require('consort.shown')
+
+local M = {}
+local namespace = vim.api.nvim_create_namespace('consort.inspector')
+local HINT = '<CR> goes into the part · u goes back · g reads anew · q closes'
+
+---@class consort.Inspected
+---@field name string
+---@field value string
+---@field reference integer
+
+---@type { buf: integer, adapter: consort.Adapter, path: consort.Inspected[], parts: table[], first: integer }?
+local inspector
+
+local function render()
+  local at = inspector.path[#inspector.path]
+  local lines = { shown.line(table.concat(vim.tbl_map(function(one) return one.name end, inspector.path), ' › ')) }
+  vim.list_extend(lines, shown.lines(at.value))
+  table.insert(lines, '')
+  inspector.first = #lines + 1
+  for _, part in ipairs(inspector.parts) do table.insert(lines, shown.line(('%s  %s'):format(part.name, part.value))) end
+  vim.bo[inspector.buf].modifiable = true
+  vim.api.nvim_buf_set_lines(inspector.buf, 0, -1, false, lines)
+  vim.bo[inspector.buf].modifiable = false
+  vim.api.nvim_buf_clear_namespace(inspector.buf, namespace, 0, -1)
+  vim.api.nvim_buf_set_extmark(inspector.buf, namespace, 0, 0, { end_col = #lines[1], hl_group = 'Title' })
+  for i, part in ipairs(inspector.parts) do
+    local row = inspector.first + i - 2
+    vim.api.nvim_buf_set_extmark(inspector.buf, namespace, row, 0, { end_col = math.min(#lines[row + 1], #shown.line(part.name)), hl_group = 'Identifier' })
+  end
+  vim.api.nvim_buf_set_extmark(inspector.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { HINT, 'ConsortHint' } } } })
+end
+
+--- Read the parts of the value at the end of the path.
+local function read(on_parts)
+  local mine = inspector
+  mine.adapter:request('variables', { variablesReference = mine.path[#mine.path].reference }, function(error, answer)
+    if inspector ~= mine or not vim.api.nvim_buf_is_valid(mine.buf) then return end
+    if error then
+      table.remove(mine.path)
+      return client_of.fail(error)
+    end
+    on_parts(answer.variables)
+    render()
+  end)
+end
+
+local function replace(parts)
+  inspector.parts = parts
+  local win = vim.fn.bufwinid(inspector.buf)
+  if win ~= -1 then vim.schedule(function() pcall(vim.api.nvim_win_set_cursor, win, { inspector.first, 0 }) end) end
+end
+
+local function enter()
+  local i = vim.api.nvim_win_get_cursor(0)[1] - inspector.first + 1
+  local part = inspector.parts[i]
+  if not part then return end
+  if (part.variablesReference or 0) == 0 then return client_of.say('there is nothing more to see in it') end
+  if part.name:match('^%[%d+%.%.%.%]$') then
+    -- The next page takes the place of the line that stands for it.
+    inspector.adapter:ask('variables', { variablesReference = part.variablesReference }, function(answer)
+      if inspector.parts[i] ~= part then return end
+      table.remove(inspector.parts, i)
+      vim.list_extend(inspector.parts, answer.variables)
+      render()
+    end)
+    return
+  end
+  table.insert(inspector.path, { name = part.name, value = part.value, reference = part.variablesReference })
+  read(replace)
+end
+
+local function back()
+  if #inspector.path < 2 then return client_of.say('this is the first value') end
+  table.remove(inspector.path)
+  read(replace)
+end
+
+--- Inspect a value.
+---@param adapter consort.Adapter
+---@param name string
+---@param value string
+---@param reference integer as `variables` takes it
+function M.open(adapter, name, value, reference)
+  if not (inspector and vim.api.nvim_buf_is_valid(inspector.buf)) then
+    local buf = vim.api.nvim_create_buf(false, true)
+    vim.bo[buf].bufhidden = 'wipe'
+    vim.bo[buf].modifiable = false
+    vim.bo[buf].filetype = 'consort-inspector'
+    pcall(vim.api.nvim_buf_set_name, buf, 'consort://inspector')
+    inspector = { buf = buf, adapter = adapter, path = {}, parts = {}, first = 1 }
+    local function map(key, about, run) vim.keymap.set('n', key, run, { buffer = buf, nowait = true, desc = 'Consort: ' .. about }) end
+    map('<CR>', 'go into the part', enter)
+    map('u', 'go back', back)
+    map('g', 'read anew', function() read(function(parts) inspector.parts = parts end) end)
+    map('q', 'close the inspector', function() vim.api.nvim_buf_delete(buf, { force = true }) end)
+  end
+  inspector.adapter = adapter
+  inspector.path = { { name = name, value = value, reference = reference } }
+  local win = vim.fn.bufwinid(inspector.buf)
+  if win == -1 then
+    vim.cmd('botright split')
+    vim.api.nvim_win_set_buf(0, inspector.buf)
+  else
+    vim.api.nvim_set_current_win(win)
+  end
+  read(replace)
+end
+
+return M

@@ -1,0 +1,121 @@
+//! Evaluations of an editor that stop at errors: `debug.on_error`.
+
+use consort::image::api::debug::{DebugRestart, DebugRestartFrame};
+use consort_tests::lsp::Editor;
+use consort_tests::world::World;
+use serde_json::{Value, json};
+
+const FAILS: &str = "(restart-case (error \"No price.\") (use-other (value) (list :used value)))";
+const QUESTION: &str = "window/showMessageRequest";
+
+/// An editor that shows stops.
+async fn editor(world: &World, on_error: &str) -> Editor {
+    let mut editor = Editor::connect(&world.session);
+    editor.initialize(json!({"capabilities": {}, "initializationOptions": {"stops": true, "debug": {"on_error": on_error}}})).await;
+    editor
+}
+
+/// Evaluates code; the number of the request, and the stop.
+async fn stop(editor: &mut Editor, code: &str) -> (i64, Value) {
+    let id = editor.ask_command("consort.eval", json!({"code": code})).await;
+    let told = editor.wait_for("consort/stopped", |_| true).await["params"].clone();
+    (id, told)
+}
+
+async fn use_other(world: &World, stop: &Value, value: &str) {
+    let restart = DebugRestart {
+        stop: stop["stop"].as_u64().unwrap(),
+        index: 0,
+        name: Some("USE-OTHER".into()),
+        arguments: vec![value.into()],
+        input: None,
+    };
+    assert_eq!(world.session.at_stop(restart).await.unwrap().status, "sent");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_evaluation_stops_and_goes_on_by_a_restart() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world, "stop").await;
+    let (id, told) = stop(&mut editor, FAILS).await;
+    assert_eq!((&told["reason"], &told["text"]), (&json!("error"), &json!("SIMPLE-ERROR: No price.")));
+    use_other(&world, &told, "42").await;
+    assert_eq!(editor.answer(id).await.unwrap()["values"], json!(["(:USED 42)"]));
+    assert!(!editor.has(QUESTION, |_| true));
+    world.end().await;
+}
+
+/// The editor's own session waits, and the mended function does not wait for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_is_mended_while_its_caller_is_stopped() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world, "stop").await;
+    editor.eval("(defun price (x) (list :price (the-price-of x)))").await;
+    let (id, told) = stop(&mut editor, "(list (price 7))").await;
+    let mended = editor.command("consort.eval", json!({"code": "(defun price (x) (list :price (* 2 x)))"})).await.unwrap();
+    assert_eq!(mended["status"], "ok", "{mended}");
+    let stop = told["stop"].as_u64().unwrap();
+    let frames = consort::image::api::debug::DebugFrames { stop, start: 0, count: 20 };
+    let frames = world.session.at_stop(frames).await.unwrap().frames;
+    let frame = frames.iter().find(|frame| frame.name == "PRICE").expect("the frame").number;
+    assert_eq!(world.session.at_stop(DebugRestartFrame { stop, frame }).await.unwrap().status, "sent");
+    assert_eq!(editor.answer(id).await.unwrap()["values"], json!(["((:PRICE 14))"]));
+    // The session is the editor's again.
+    assert_eq!(editor.eval("*").await, ["((:PRICE 14))"]);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_person_is_asked_once() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world, "ask").await;
+    // Not answered: the report, and the question comes again.
+    let id = editor.ask_command("consort.eval", json!({"code": FAILS})).await;
+    let question = editor.wait_for(QUESTION, |_| true).await;
+    assert!(question["params"]["message"].as_str().unwrap().contains("SIMPLE-ERROR: No price. Stop at errors"), "{question}");
+    editor.reply(&question, Value::Null).await;
+    assert_eq!(editor.answer(id).await.unwrap()["error"]["message"], "No price.");
+
+    let id = editor.ask_command("consort.eval", json!({"code": FAILS})).await;
+    let question = editor.wait_for(QUESTION, |_| true).await;
+    editor.reply(&question, json!({"title": "Report"})).await;
+    assert_eq!(editor.answer(id).await.unwrap()["error"]["message"], "No price.");
+    let failed = editor.command("consort.eval", json!({"code": FAILS})).await.unwrap();
+    assert_eq!(failed["error"]["message"], "No price.");
+    assert!(!editor.has(QUESTION, |_| true) && !editor.has("consort/stopped", |_| true));
+
+    let mut other = self::editor(&world, "ask").await;
+    let id = other.ask_command("consort.eval", json!({"code": FAILS})).await;
+    let question = other.wait_for(QUESTION, |_| true).await;
+    other.reply(&question, json!({"title": "Debug"})).await;
+    let told = other.wait_for("consort/stopped", |_| true).await["params"].clone();
+    use_other(&world, &told, "1").await;
+    assert_eq!(other.answer(id).await.unwrap()["values"], json!(["(:USED 1)"]));
+    let (id, told) = stop(&mut other, FAILS).await;
+    use_other(&world, &told, "2").await;
+    assert_eq!(other.answer(id).await.unwrap()["values"], json!(["(:USED 2)"]));
+    world.end().await;
+}
+
+/// A cancelled evaluation leaves its stop, and the question with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_ends_a_stopped_evaluation() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world, "ask").await;
+    let id = editor.ask_command("consort.eval", json!({"code": FAILS})).await;
+    editor.wait_for(QUESTION, |_| true).await;
+    editor.command("consort.interrupt", json!({})).await.unwrap();
+    assert_eq!(editor.answer(id).await.unwrap()["status"], "interrupted");
+    assert_eq!(editor.eval("(+ 1 2)").await, ["3"]);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_editor_that_shows_no_stops_has_the_report() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::connect(&world.session);
+    editor.initialize(json!({"capabilities": {}, "initializationOptions": {"debug": {"on_error": "stop"}}})).await;
+    let failed = editor.command("consort.eval", json!({"code": FAILS})).await.unwrap();
+    assert_eq!(failed["error"]["message"], "No price.");
+    world.end().await;
+}

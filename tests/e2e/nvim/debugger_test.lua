@@ -1,0 +1,245 @@
+-- nvim --headless -u NONE -i NONE -l debugger_test.lua: the debugger's buffer, key by key, with a real image and no other plugin.
+local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
+package.path = here .. '/?.lua;' .. package.path
+local T = require('harness')
+T.plugin(true, 'ask')
+
+local workspace, file = T.workspace({
+  '(defpackage :fixture (:use :cl))',
+  '(in-package :fixture)',
+  '',
+  '(defun half (x)',
+  '  (let ((y (list x (* 2 x))))',
+  '    (list (restart-case (error "no half of ~a" y)',
+  '      (use-other (value) :report "Use another." :interactive (lambda () (list 1)) (list :used value))) (first y))))',
+  '',
+  '(let ((k 21)) (list :got (half k)))',
+  '',
+  '(defun sum (n)',
+  '  (let ((total 0))',
+  '    (dotimes (i n total)',
+  '      (incf total i))))',
+  '',
+  '(list :sum (sum 3))',
+  '',
+  '(with-simple-restart (continue "Go on.") (break "a break"))',
+})
+
+local said, last, forget = T.notifications()
+local function last_said() return last() or '' end
+local asked, answers = {}, {}
+--- The prompts of `vim.ui.input` are answered in turn by `answers`.
+vim.ui.input = function(options, typed)
+  table.insert(asked, options.prompt)
+  typed(table.remove(answers, 1))
+end
+local questions, answer_of_question = {}, nil
+vim.ui.select = function(items, options, choose)
+  table.insert(questions, options.prompt)
+  choose(vim.iter(items):find(function(item) return item == answer_of_question or item.title == answer_of_question end))
+end
+
+local function press(keys) vim.api.nvim_feedkeys(vim.keycode(keys), 'mx', false) end
+local function to(row, column)
+  vim.api.nvim_set_current_win(vim.fn.bufwinid(vim.fn.bufnr(file)))
+  vim.api.nvim_win_set_cursor(0, { row, column or 0 })
+end
+local function debugger()
+  for _, win in ipairs(vim.api.nvim_list_wins()) do
+    local buf = vim.api.nvim_win_get_buf(win)
+    if vim.bo[buf].filetype == 'consort-debugger' then return win, vim.api.nvim_buf_get_lines(buf, 0, -1, false) end
+  end
+end
+local function text() return table.concat(select(2, debugger()) or {}, '\n') end
+local function stop(row, column)
+  to(row, column)
+  vim.cmd('Consort eval top')
+  T.wait('the debugger', function() return debugger() and text():find('Frames:', 1, true) end, function() return { said, questions } end)
+  vim.api.nvim_set_current_win((debugger()))
+end
+--- The value beside a form of the file.
+local function value(row)
+  local marks = vim.api.nvim_buf_get_extmarks(vim.fn.bufnr(file), require('consort.inline').namespace, { row - 1, 0 }, { row - 1, -1 }, { details = true })
+  for _, mark in ipairs(marks) do
+    if mark[4].virt_text then return vim.trim(mark[4].virt_text[1][1]) end
+  end
+end
+local function has_value(row, wanted)
+  T.wait('the value ' .. wanted, function() return (value(row) or ''):find(wanted, 1, true) end, function() return { value(row), said, text() } end)
+  T.wait('the end of the debugger', function() return not debugger() end, text)
+end
+--- Put the debugger's cursor on the first line that has PART.
+local function on(part)
+  local _, lines = debugger()
+  for row, line in ipairs(lines or {}) do
+    if line:find(part, 1, true) then return vim.api.nvim_win_set_cursor(0, { row, 0 }) end
+  end
+  error(('no line has %s: %s'):format(part, text()))
+end
+local function line_comes(part)
+  T.wait('a line with ' .. part, function() return text():find(part, 1, true) end, text)
+end
+
+vim.lsp.enable('consort')
+vim.cmd.edit(file)
+T.wait('the language server', function() return #vim.lsp.get_clients({ name = 'consort', bufnr = 0 }) == 1 end)
+for _, row in ipairs({ 1, 4, 11 }) do
+  to(row)
+  vim.cmd('Consort eval top')
+  T.wait('a definition', function() return value(row == 4 and 7 or row == 11 and 14 or row) end, function() return said end)
+end
+
+T.it('the first error asks, and no answer is the report of before', function()
+  to(9)
+  vim.cmd('Consort eval top')
+  has_value(9, 'no half of (21 42)')
+  T.eq(1, #questions)
+  T.eq(true, questions[1]:find('debug.on_error', 1, true) ~= nil, questions[1])
+end)
+
+T.it('Debug stops, from then on without a question: condition, restarts, frames', function()
+  answer_of_question = 'Debug'
+  stop(9)
+  T.eq(2, #questions)
+  press('q')
+  has_value(9, 'no half of (21 42)')
+  stop(9)
+  T.eq(2, #questions)
+  local lines = select(2, debugger())
+  T.eq('SIMPLE-ERROR: no half of (21 42)', lines[1])
+  line_comes(' 0: [FIXTURE::USE-OTHER] Use another. (takes a value)')
+  line_comes(' 1: [ABORT] End the evaluation.')
+  line_comes(' 0: FIXTURE::HALF  fixture.lisp:6')
+  line_comes(' 1: top-level form  fixture.lisp:9')
+end)
+
+T.it('<CR> opens a frame to its locals and folds it', function()
+  on('FIXTURE::HALF')
+  press('<CR>')
+  line_comes('Y = (21 42)')
+  on('FIXTURE::HALF')
+  press('<Tab>')
+  T.wait('the fold', function() return not text():find('Y = (21 42)', 1, true) end, text)
+  press('<Tab>')
+  line_comes('X = 21')
+end)
+
+T.it('v shows the form of the frame', function()
+  on('top-level form')
+  press('v')
+  T.wait('the source', function() return vim.api.nvim_buf_get_name(0) == file end, function() return { vim.api.nvim_buf_get_name(0), said } end)
+  T.eq({ 9, #'(let ((k 21)) (list :got ' }, vim.api.nvim_win_get_cursor(0))
+  vim.api.nvim_set_current_win((debugger()))
+end)
+
+T.it('e evaluates in the frame', function()
+  on('FIXTURE::HALF')
+  forget()
+  answers = { '(list (second y) x)' }
+  press('e')
+  T.wait('the value', function() return last_said():find('(42 21)', 1, true) end, function() return { said, asked } end)
+  answers = { '(car x)' }
+  press('e')
+  T.wait('the error', function() return last_said():find('TYPE-ERROR', 1, true) end, function() return said end)
+  T.eq(true, debugger() ~= nil, 'the stop is as it was')
+end)
+
+T.it('i inspects a local, part by part, and goes back', function()
+  on('Y = (21 42)')
+  press('i')
+  local function inspected() return vim.bo.filetype == 'consort-inspector' and table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\n') end
+  T.wait('the inspector', function() return inspected() and inspected():find('1  42', 1, true) end, inspected)
+  answers = { "(list :a (list 'b \"c\"))" }
+  press('q')
+  vim.api.nvim_set_current_win((debugger()))
+  on('FIXTURE::HALF')
+  press('i')
+  T.wait('another value', function() return inspected() and inspected():find('1  (FIXTURE::B "c")', 1, true) end, inspected)
+  vim.api.nvim_win_set_cursor(0, { vim.api.nvim_buf_line_count(0), 0 })
+  press('<CR>')
+  T.wait('its part', function() return inspected():find('1  "c"', 1, true) end, inspected)
+  press('u')
+  T.wait('the value again', function() return inspected():find('0  :A', 1, true) end, inspected)
+  press('q')
+  vim.api.nvim_set_current_win((debugger()))
+end)
+
+T.it('a digit invokes a restart with the value that is typed', function()
+  answers = { '(* 6 7)' }
+  press('0')
+  has_value(9, '(:GOT ((:USED 42) 21))')
+end)
+
+T.it('R returns from a frame', function()
+  stop(9)
+  on('FIXTURE::HALF')
+  answers = { ':returned' }
+  press('R')
+  has_value(9, '(:GOT :RETURNED)')
+end)
+
+T.it('r restarts a frame, of the function that was mended meanwhile', function()
+  stop(9)
+  local definition = vim.api.nvim_buf_get_lines(vim.fn.bufnr(file), 3, 7, false)
+  vim.api.nvim_buf_set_lines(vim.fn.bufnr(file), 3, 7, false, { '(defun half (x)', '  (/ x 2))', '', '' })
+  to(4)
+  vim.cmd('Consort eval top')
+  T.wait('the mended function', function() return (value(5) or ''):find('HALF', 1, true) end, function() return { value(5), said } end)
+  to(1)
+  vim.cmd('Consort debugger')
+  T.wait('the debugger', function() return vim.bo.filetype == 'consort-debugger' end, function() return said end)
+  on('FIXTURE::HALF')
+  press('r')
+  has_value(9, '(:GOT 21/2)')
+  vim.api.nvim_buf_set_lines(vim.fn.bufnr(file), 3, 7, false, definition)
+  to(4)
+  vim.cmd('Consort eval top')
+  T.wait('the function of before', function() return (value(7) or ''):find('HALF', 1, true) end, function() return { value(7), said } end)
+end)
+
+T.it('c continues, a aborts, q quits', function()
+  stop(18)
+  line_comes('a break')
+  press('c')
+  has_value(18, '⇒ NIL')
+  stop(9)
+  press('a')
+  has_value(9, 'no half of (21 42)')
+end)
+
+T.it('a breakpoint has a sign, stops there, and steps show the value', function()
+  to(14)
+  press('<LocalLeader>b')
+  local function signs()
+    local ns = vim.api.nvim_get_namespaces()['consort.breakpoints']
+    return vim.tbl_map(function(mark) return { mark[2] + 1, vim.trim(mark[4].sign_text) } end, vim.api.nvim_buf_get_extmarks(vim.fn.bufnr(file), ns, 0, -1, { details = true }))
+  end
+  T.wait('the breakpoint in force', function() return vim.deep_equal(signs(), { { 14, '●' } }) end, function() return { signs(), said } end)
+  stop(16)
+  line_comes('Stopped at a breakpoint')
+  line_comes('FIXTURE::SUM')
+  on('FIXTURE::SUM')
+  press('<CR>')
+  line_comes('I = 0')
+  press('c')
+  T.wait('the next turn', function() return debugger() and not text():find('I = 0', 1, true) end, text)
+  on('FIXTURE::SUM')
+  press('<CR>')
+  line_comes('I = 1')
+  to(14)
+  press('<LocalLeader>b')
+  T.wait('no sign', function() return #signs() == 0 end, signs)
+  vim.api.nvim_set_current_win((debugger()))
+  press('x')
+  T.wait('a step', function() return text():find('Stopped after a step', 1, true) end, text)
+  press('c')
+  has_value(16, '(:SUM 3)')
+end)
+
+for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end
+T.wait('the clients to stop', function() return #vim.lsp.get_clients() == 0 end)
+for _, adapter in ipairs(require('consort.adapter').running()) do adapter.process:write(nil) end
+T.wait('the debugger to end', function() return #require('consort.adapter').running() == 0 end)
+T.run({ 'consort', 'stop' }, { cwd = workspace })
+vim.fn.delete(workspace, 'rf')
+T.finish()
