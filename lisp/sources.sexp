@@ -14,5 +14,5 @@
  "reload/report" "reload/sources" "ops/reload" "ops/eval-in-copy" "ops/try-code"
  "expand/environment" "expand/walk" "expand/text" "expand/plain" "ops/macroexpand" "ops/find-name"
  "ops/browse" "ops/threads" "ops/reading"
- "debug/references" "debug/parts" "debug/shape" "debug/frames" "debug/places" "debug/probes" "debug/units" "debug/moments" "debug/steps" "debug/breakpoints" "debug/hits"
+ "debug/references" "debug/parts" "debug/set" "debug/shape" "debug/frames" "debug/places" "debug/probes" "debug/units" "debug/moments" "debug/steps" "debug/breakpoints" "debug/step-into" "debug/hits"
  "ops/inspect" "ops/debug" "ops/breakpoints")

@@ -346,6 +346,18 @@
     (is string= "(2 3)" (outcome-text image (debug-id image "(declaim (optimize (safety 3))) (list (second (assoc 'debug (sb-c::policy-to-decl-spec sb-c::*policy*))) (second (assoc 'safety (sb-c::policy-to-decl-spec sb-c::*policy*))))")))
     (is string= "(1 3)" (first-value image "(list (second (assoc 'debug (sb-c::policy-to-decl-spec sb-c::*policy*))) (second (assoc 'safety (sb-c::policy-to-decl-spec sb-c::*policy*))))"))))
 
+(deftest locals-are-set
+  (with-debugged (image)
+    (multiple-value-bind (stop id) (stopped-at image "(let ((k (list 1 2 3)) (n 7)) (list (fails k) k n))")
+      (let ((frame (frame-number image stop "top-level form")))
+        (flet ((set-to (name code) (on-stop image "debug-set" stop "frame" frame "name" name "code" code)))
+          (is string= "(1 2 3 :MORE)" (path (set-to "K" "(append k '(:more))") "result" "values" 0 "text"))
+          (is string= "(1 2 3 :MORE)" (path (local-in image stop frame "K") "value" "text"))
+          (ok (text-contains "no variable" (path (set-to "Z" "1") "error" "message")))
+          (is string= "DIVISION-BY-ZERO" (path (set-to "K" "(/ 1 0)") "result" "error" "type"))))
+      (restarted image stop "USE-OTHER" "arguments" (vector "1"))
+      (is string= "((:USED 1) (1 2 3 :MORE) 7)" (outcome-text image id)))))
+
 (defun place-text (frame text)
   "Returns what is at the place of FRAME in TEXT."
   (let ((span (path frame "place" "span")))

@@ -221,6 +221,34 @@
       (is string= "9" (outcome-text image id)))
     (is string= "bad-params" (path (on-stop image "debug-step" (stopped-at image "(break)" :session "t") "how" "away") "error" "kind"))))
 
+(deftest a-step-into-gives-the-callee-probes
+  (with-probed (image file text)
+    (points-set image file text '("(list :spun"))
+    (first-value image "(setf probed::*go-on* nil)")
+    (multiple-value-bind (stop id) (stopped-at image "(probed::spin 3)")
+      (is string= "(list :spun (square n))" (span-text (path stop "at") text))
+      ;; To the argument's own form, and from there into what it calls, which had no probes.
+      (let ((argument (stepped image stop "into")))
+        (is string= "(square n)" (span-text (path argument "at") text))
+        (let ((into (stepped image argument "into")))
+          (is string= "(* x x)" (span-text (path into "at") text))
+          (is equal '(("X" . "3")) (locals-at image into))
+          (is string= "(:SPUN 9)" (went-on image into id)))))
+    ;; Methods too.
+    (multiple-value-bind (line column) (line-of text "(* scale (square size))")
+      (declare (ignore column))
+      (points-set image file text (list line)))
+    (first-value image "(defvar probed::*thing* (make-instance 'probed::thing :size 2))")
+    (multiple-value-bind (stop id) (stopped-at image "(probed::area probed::*thing*)")
+      (let* ((argument (stepped image stop "into"))
+             (into (stepped image argument "into")))
+        (is string= "(square size)" (span-text (path argument "at") text))
+        (is string= "(* x x)" (span-text (path into "at") text))
+        (is string= "9" (went-on image into id))))
+    ;; What had probes for a step only is plain again.
+    (points-set image file text)
+    (eventually (string= "NIL" (first-value image "(find-if #'consort::unit-p (consort::function-constants #'probed::square))")))))
+
 (deftest other-threads-do-not-step-along
   (with-probed (image file text)
     (points-set image file text '("(square i)"))

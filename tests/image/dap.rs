@@ -361,3 +361,36 @@ async fn breakpoints_survive_a_restart_of_the_image() {
     drop(session);
     house.close().await;
 }
+
+/// Variables and parts are set, a frame is returned from, and the stops of threads are aborted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_done_at_a_frame() {
+    let (_house, session) = house().await;
+    let mut client = Client::connect(&session, PATIENCE);
+    client.begin().await;
+    let code = "(let ((k (list 1 2 3))) (list (outer k 7) k))";
+    let evaluation = client.send("evaluate", json!({"expression": code, "context": "repl"})).await;
+    let thread = client.event("stopped").await["threadId"].clone();
+    let frames = client.ask("stackTrace", json!({"threadId": thread})).await["stackFrames"].as_array().unwrap().clone();
+    let named = |name: &str| frames.iter().find(|frame| frame["name"] == name).expect("the frame")["id"].clone();
+    let scopes = client.ask("scopes", json!({"frameId": named("top-level form")})).await;
+    let locals = scopes["scopes"][0]["variablesReference"].clone();
+    let set = |name: &str, value: &str| json!({"variablesReference": locals, "name": name, "value": value});
+    let now = client.ask("setVariable", set("K", "(list :a :b)")).await;
+    assert_eq!(now["value"], "(:A :B)");
+    let part = json!({"variablesReference": now["variablesReference"], "name": "1", "value": "(length *)"});
+    assert_eq!(client.ask("setVariable", part).await["value"], "2");
+    let refused = client.refused("setVariable", set("NO", "1")).await;
+    assert!(refused.contains("no variable NO"), "{refused}");
+    let part = json!({"variablesReference": now["variablesReference"], "name": "9", "value": "1"});
+    assert!(client.refused("setVariable", part).await.contains("no part 9"));
+    client.ask("consort/return", json!({"frameId": named("OUTER"), "code": "(list :instead)"})).await;
+    assert_eq!(client.answer(evaluation).await["body"]["result"], "((:INSTEAD) (:A 2))");
+
+    let evaluation = client.send("evaluate", json!({"expression": "(outer 1 2)", "context": "repl"})).await;
+    let thread = client.wait(|message| message["event"] == "stopped").await["body"]["threadId"].clone();
+    client.ask("terminateThreads", json!({"threadIds": [thread]})).await;
+    let ended = client.answer(evaluation).await;
+    assert_eq!(ended["message"], "SIMPLE-ERROR: boom 1");
+    client.leave().await;
+}

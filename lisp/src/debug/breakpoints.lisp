@@ -249,20 +249,20 @@
       (refuse-probe "~A is a generic function: set a breakpoint in its methods" text))
     name))
 
-(defun unit-of-function (name)
-  "The unit of the global function NAME, in place: made of the text that it was loaded from."
-  (let* ((function (or (and (symbolp name) (macro-function name)) (fdefinition name)))
-         (known (find-if (lambda (unit) (and (equal (unit-name unit) name) (eq (unit-state unit) :in-place) (eq (unit-new unit) function))) *units*)))
-    (or known
-        (let* ((source (ignore-errors (sb-introspect:find-definition-source function)))
-               (file (and source (field (cons :object (source-place source)) "file")))
-               (text (and file (text-of-file file nil))))
-          (unless text (refuse-probe "The image knows no file that ~S was made from" name))
-          (let* ((loaded (nth-value 1 (loaded-source function)))
-                 (pieces (toplevel-pieces text))
+(defun unit-of-loaded (definition)
+  "The unit of DEFINITION, a function or a method, in place: made of the text that it was loaded from. *PROBES-LOCK* is held."
+  (or (find-if (lambda (unit) (and (eq (unit-state unit) :in-place) (eq (unit-new unit) definition))) *units*)
+      (multiple-value-bind (file loaded) (loaded-source definition)
+        (let ((text (and file (text-of-file file nil))))
+          (unless text (refuse-probe "The image knows no file that ~S was made from" definition))
+          (let* ((pieces (toplevel-pieces text))
                  (piece (and loaded (find-if (lambda (piece) (string= loaded text :start2 (car piece) :end2 (cdr piece))) pieces))))
-            (unless piece (refuse-probe "The file ~A was changed since ~S was loaded from it. Evaluate its definition, or load the file" file name))
+            (unless piece (refuse-probe "The file ~A was changed since ~S was loaded from it. Evaluate its definition, or load the file" file definition))
             (ensure-unit file text pieces piece))))))
+
+(defun unit-of-function (name)
+  "The unit of the global function NAME, in place."
+  (unit-of-loaded (or (and (symbolp name) (macro-function name)) (fdefinition name))))
 
 (defun set-function-breakpoints (owner points)
   "Have exactly POINTS be the breakpoints of OWNER at functions."

@@ -49,6 +49,8 @@
               (stopped-id stop)))
     (give-work stop id
                (lambda (work)
+                 (when (and (eq mode :into) (stopped-moment stop))
+                   (call-for-work stop work +stop-work-time+ (lambda () (probe-callees (stopped-moment stop)))))
                  (begin-step stop mode)
                  (leave-stop stop "step" work)
                  (invoke-restart restart)))))

@@ -110,9 +110,12 @@
   "The variables that a probe has PASSED, and those that were FOUND on the stack beside them."
   (append passed (remove-if (lambda (variable) (or (not (second variable)) (find (first variable) passed :key #'first))) found)))
 
+(defun variable-label (name)
+  (present name (or (symbol-package name) (user-package)) :case :upcase))
+
 (defun variable-json (variable stop)
   (destructuring-bind (name kept value) variable
-    (list* :object "name" (present name (or (symbol-package name) (user-package)) :case :upcase)
+    (list* :object "name" (variable-label name)
                    (if kept
                        (list "value" (value-json value stop) "missing" :null)
                        (list "value" :null "missing" "not kept by the compiler: compile the function with (debug 2) to see it")))))
@@ -181,6 +184,25 @@
                  (call-for-work stop work (if nests nil timeout)
                                 (lambda () (answer-work work (values-json (eval-text-in-frame code frame moment))))))
                :nests nests)))
+
+(define-operation "debug-set" :dispatcher (id params)
+  (let* ((stop (stop-of params))
+         (frame (frame-of stop params))
+         (moment (moment-of stop params))
+         (name (param params "name" 'string))
+         (code (param params "code" 'string)))
+    (when (and moment (find name (moment-variables moment) :key (lambda (variable) (variable-label (first variable))) :test #'string=))
+      (refuse "not-settable" "At a breakpoint or after a step the variables are copies: ~A cannot be set. Return from the frame, or restart it" name))
+    (give-work stop id
+               (lambda (work)
+                 (call-for-work stop work +stop-work-time+
+                                (lambda ()
+                                  (let ((value (first (eval-text-in-frame code frame moment))))
+                                    (handler-case (set-frame-variable frame name value)
+                                      (unsettable (condition) (answer-work-error work "not-settable" (unsettable-why condition)))
+                                      (:no-error (&rest values)
+                                        (declare (ignore values))
+                                        (answer-work work (values-json (list value))))))))))))
 
 (defun restart-of (stop params)
   "The restart of STOP that PARAMS name by index and name; refuses when these are not of one."

@@ -11,7 +11,7 @@
 (define-internal debug-function-function :function "places of frames" ("SB-DI" "DEBUG-FUN-FUN"))
 (define-internal debug-variable-symbol :function "locals of a frame" ("SB-DI" "DEBUG-VAR-SYMBOL"))
 (define-internal debug-variable-validity :function "locals of a frame" ("SB-DI" "DEBUG-VAR-VALIDITY"))
-(define-internal debug-variable-value :function "locals of a frame" ("SB-DI" "DEBUG-VAR-VALUE"))
+(define-internal debug-variable-value :place "locals of a frame" ("SB-DI" "DEBUG-VAR-VALUE"))
 (define-internal preprocess-for-eval :function "evaluating in a frame" ("SB-DI" "PREPROCESS-FOR-EVAL"))
 (define-internal location-form-number :function "places of frames" ("SB-DI" "CODE-LOCATION-FORM-NUMBER"))
 (define-internal location-source :function "places of frames" ("SB-DI" "CODE-LOCATION-DEBUG-SOURCE"))
@@ -65,6 +65,21 @@
                       collect (list (debug-variable-symbol variable) kept (and kept (debug-variable-value variable frame))))
                 t))
     (serious-condition () (values '() nil)))) ; NO-DEBUG-VARS
+
+(defun settable-variables (frame)
+  "The variables of FRAME, as (SYMBOL . FUNCTION): FUNCTION gives the value, or sets it to its argument; NIL where the compiler did not keep the value.
+None without the facts."
+  (handler-case
+      (let ((location (frame-location frame)))
+        (loop for variable across (debug-function-variables (%frame-debug-function frame))
+              collect (let ((variable variable))
+                        (cons (debug-variable-symbol variable)
+                              (and (eq (debug-variable-validity variable location) :valid)
+                                   (lambda (&optional (value nil given))
+                                     (if given
+                                         (setf (debug-variable-value variable frame) value)
+                                         (debug-variable-value variable frame))))))))
+    (serious-condition () '())))
 
 (defun eval-in-frame (form frame)
   "Evaluate FORM where the variables of FRAME are visible. Only the frame's own thread may call

@@ -10,6 +10,7 @@ mod handlers;
 mod outgoing;
 mod protocol;
 mod requests;
+mod setting;
 mod sources;
 mod variables;
 

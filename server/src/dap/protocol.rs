@@ -134,6 +134,14 @@ pub(super) struct Threads {
     pub(super) thread_ids: Vec<u64>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SetVariable {
+    pub(super) variables_reference: u64,
+    pub(super) name: String,
+    pub(super) value: String,
+}
+
 /// The file of a request.
 #[derive(Debug, Deserialize)]
 pub(super) struct Source {
@@ -175,6 +183,7 @@ pub(super) fn capabilities() -> Value {
         "supportsExceptionInfoRequest": true,
         "supportsRestartFrame": true,
         "supportsTerminateRequest": true,
+        "supportsSetVariable": true,
         "supportsTerminateThreadsRequest": true,
         "supportsDelayedStackTraceLoading": true,
         "supportsConditionalBreakpoints": true,

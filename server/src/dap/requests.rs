@@ -12,8 +12,8 @@ use super::protocol::{
     self, Begin, Evaluate, InFrame, InThread, InvokeRestart, Request, ReturnFrom, SourceOf, StackTrace, Threads,
     Variables,
 };
-use super::sources;
 use super::variables::{self, Thing};
+use super::{setting, sources};
 use crate::ide::context::Backend as _;
 use crate::image::api::debug::{
     DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
@@ -29,9 +29,9 @@ const A_DAY: f64 = 86_400.0;
 /// The number of frames or variables of an answer, unless the client says otherwise.
 const PAGE: usize = 200;
 /// The largest page that the image gives.
-const MOST: usize = 1000;
+pub(super) const MOST: usize = 1000;
 
-type Answer = Result<Value, String>;
+pub(super) type Answer = Result<Value, String>;
 
 /// Answers a request.
 pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer {
@@ -51,6 +51,7 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         "stackTrace" => stack_trace(connection, arguments(request)?).await,
         "scopes" => scopes(connection, &arguments(request)?),
         "variables" => variables(connection, arguments(request)?).await,
+        "setVariable" => setting::set(connection, arguments(request)?).await,
         "source" => source(connection, &arguments(request)?),
         "evaluate" => evaluate(connection, arguments(request)?).await,
         "exceptionInfo" => Ok(exception(&connection.stop_in(arguments::<InThread>(request)?.thread_id)?)),
@@ -95,7 +96,7 @@ fn arguments<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
 }
 
 #[allow(clippy::needless_pass_by_value)] // for `map_err`
-fn text(error: ImageError) -> String {
+pub(super) fn text(error: ImageError) -> String {
     error.to_string()
 }
 
@@ -247,7 +248,7 @@ fn left(done: Result<Done, ImageError>) -> Answer {
     if done.status == "sent" { Ok(json!({})) } else { Err(trouble(&done)) }
 }
 
-fn trouble(done: &Done) -> String {
+pub(super) fn trouble(done: &Done) -> String {
     match &done.error {
         Some(error) => format!("{}: {}", error.kind, error.message),
         None => match done.status.as_str() {

@@ -70,12 +70,17 @@ impl Things {
     }
 
     pub(super) fn part(&mut self, part: &Part) -> Json {
-        let label = part.key.as_ref().map_or(part.label.as_str(), |key| key.text.as_str());
+        let label = part_name(part);
         if part.missing {
             return json!({"name": label, "value": format!("<{}>", part.value.text), "variablesReference": 0});
         }
         self.variable(label, &part.value)
     }
+}
+
+/// The name of a part: its key in a hash table, else its label.
+pub(super) fn part_name(part: &Part) -> &str {
+    part.key.as_ref().map_or(part.label.as_str(), |key| key.text.as_str())
 }
 
 /// The restarts of a stop as variables, so that every client shows them.

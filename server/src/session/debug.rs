@@ -46,7 +46,14 @@ impl Session {
     /// Returns the stops of a client's evaluations, from now on.
     pub fn stops_of(&self, client: ClientId, frontend: Frontend) -> StopsOf {
         let name = frontend.session(client);
-        StopsOf { session: self.clone(), client, beside: beside(&name), name, waiting: None, events: self.stop_events() }
+        StopsOf {
+            session: self.clone(),
+            client,
+            beside: beside(&name),
+            name,
+            waiting: None,
+            events: self.stop_events(),
+        }
     }
 
     /// Waits until a stop is left.

@@ -11,14 +11,18 @@ const QUESTION: &str = "window/showMessageRequest";
 /// An editor that shows stops.
 async fn editor(world: &World, on_error: &str) -> Editor {
     let mut editor = Editor::connect(&world.session);
-    editor.initialize(json!({"capabilities": {}, "initializationOptions": {"stops": true, "debug": {"on_error": on_error}}})).await;
+    editor
+        .initialize(
+            json!({"capabilities": {}, "initializationOptions": {"stops": true, "debug": {"on_error": on_error}}}),
+        )
+        .await;
     editor
 }
 
 /// Evaluates code; the number of the request, and the stop.
 async fn stop(editor: &mut Editor, code: &str) -> (i64, Value) {
     let id = editor.ask_command("consort.eval", json!({"code": code})).await;
-    let told = editor.wait_for("consort/stopped", |_| true).await["params"].clone();
+    let told = editor.wait_for("consort/stopped", |_| true).await;
     (id, told)
 }
 
@@ -52,7 +56,8 @@ async fn a_function_is_mended_while_its_caller_is_stopped() {
     let mut editor = editor(&world, "stop").await;
     editor.eval("(defun price (x) (list :price (the-price-of x)))").await;
     let (id, told) = stop(&mut editor, "(list (price 7))").await;
-    let mended = editor.command("consort.eval", json!({"code": "(defun price (x) (list :price (* 2 x)))"})).await.unwrap();
+    let mended =
+        editor.command("consort.eval", json!({"code": "(defun price (x) (list :price (* 2 x)))"})).await.unwrap();
     assert_eq!(mended["status"], "ok", "{mended}");
     let stop = told["stop"].as_u64().unwrap();
     let frames = consort::image::api::debug::DebugFrames { stop, start: 0, count: 20 };
@@ -71,13 +76,16 @@ async fn the_person_is_asked_once() {
     let mut editor = editor(&world, "ask").await;
     // Not answered: the report, and the question comes again.
     let id = editor.ask_command("consort.eval", json!({"code": FAILS})).await;
-    let question = editor.wait_for(QUESTION, |_| true).await;
-    assert!(question["params"]["message"].as_str().unwrap().contains("SIMPLE-ERROR: No price. Stop at errors"), "{question}");
+    let question = editor.question().await;
+    assert!(
+        question["params"]["message"].as_str().unwrap().contains("SIMPLE-ERROR: No price. Stop at errors"),
+        "{question}"
+    );
     editor.reply(&question, Value::Null).await;
     assert_eq!(editor.answer(id).await.unwrap()["error"]["message"], "No price.");
 
     let id = editor.ask_command("consort.eval", json!({"code": FAILS})).await;
-    let question = editor.wait_for(QUESTION, |_| true).await;
+    let question = editor.question().await;
     editor.reply(&question, json!({"title": "Report"})).await;
     assert_eq!(editor.answer(id).await.unwrap()["error"]["message"], "No price.");
     let failed = editor.command("consort.eval", json!({"code": FAILS})).await.unwrap();
@@ -86,9 +94,9 @@ async fn the_person_is_asked_once() {
 
     let mut other = self::editor(&world, "ask").await;
     let id = other.ask_command("consort.eval", json!({"code": FAILS})).await;
-    let question = other.wait_for(QUESTION, |_| true).await;
+    let question = other.question().await;
     other.reply(&question, json!({"title": "Debug"})).await;
-    let told = other.wait_for("consort/stopped", |_| true).await["params"].clone();
+    let told = other.wait_for("consort/stopped", |_| true).await;
     use_other(&world, &told, "1").await;
     assert_eq!(other.answer(id).await.unwrap()["values"], json!(["(:USED 1)"]));
     let (id, told) = stop(&mut other, FAILS).await;
@@ -103,7 +111,7 @@ async fn an_interrupt_ends_a_stopped_evaluation() {
     let world = World::ready(&[]).await;
     let mut editor = editor(&world, "ask").await;
     let id = editor.ask_command("consort.eval", json!({"code": FAILS})).await;
-    editor.wait_for(QUESTION, |_| true).await;
+    editor.question().await;
     editor.command("consort.interrupt", json!({})).await.unwrap();
     assert_eq!(editor.answer(id).await.unwrap()["status"], "interrupted");
     assert_eq!(editor.eval("(+ 1 2)").await, ["3"]);

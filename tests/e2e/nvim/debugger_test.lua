@@ -164,6 +164,25 @@ T.it('i inspects a local, part by part, and goes back', function()
   vim.api.nvim_set_current_win((debugger()))
 end)
 
+T.it('= sets a local, and s a part', function()
+  on('X = 21')
+  answers = { '(+ x 1)' }
+  press('=')
+  line_comes('X = 22')
+  on('Y = (21 42)')
+  press('i')
+  T.wait('the inspector', function() return vim.bo.filetype == 'consort-inspector' end)
+  T.wait('its parts', function() return vim.fn.search('^0  21') > 0 end)
+  answers = { '(* 7 (second *))' }
+  press('s')
+  T.wait('the part', function() return vim.fn.search('^0  294') > 0 end, function() return { vim.api.nvim_buf_get_lines(0, 0, -1, false), said } end)
+  answers = { '21' }
+  press('s')
+  T.wait('the part of before', function() return vim.fn.search('^0  21') > 0 end)
+  press('q')
+  vim.api.nvim_set_current_win((debugger()))
+end)
+
 T.it('a digit invokes a restart with the value that is typed', function()
   answers = { '(* 6 7)' }
   press('0')

@@ -201,6 +201,21 @@ local function inspect(stop)
   end)
 end
 
+--- Set the local of the cursor's line.
+local function set(stop)
+  local variable, frame = here(stop).variable, here(stop).frame
+  if not variable then return client_of.say('put the cursor on a local') end
+  ask(('New value of %s, a Lisp form: '):format(shown.line(variable.name)), function(code)
+    stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
+      local arguments = { variablesReference = answer.scopes[1].variablesReference, name = variable.name, value = code }
+      stop.adapter:ask('setVariable', arguments, function(now)
+        variable.value, variable.variablesReference = now.value, now.variablesReference
+        if stop.buf then render(stop) end
+      end)
+    end)
+  end)
+end
+
 local function return_from(stop)
   local frame = frame_here(stop)
   if not frame then return end
@@ -243,6 +258,7 @@ local function keys(stop)
   map('v', 'source of the frame', function() source(stop, frame_here(stop)) end)
   map('e', 'evaluate in the frame', function() eval(stop) end)
   map('i', 'inspect', function() inspect(stop) end)
+  map('=', 'set the local', function() set(stop) end)
   map('r', 'restart the frame', function()
     local frame = frame_here(stop)
     if frame then stop.adapter:request('restartFrame', { frameId = frame.id }) end

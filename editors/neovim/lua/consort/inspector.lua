@@ -5,7 +5,7 @@ local shown = require('consort.shown')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.inspector')
-local HINT = '<CR> goes into the part · u goes back · g reads anew · q closes'
+local HINT = '<CR> goes into the part · u goes back · s sets the part · g reads anew · q closes'
 
 ---@class consort.Inspected
 ---@field name string
@@ -79,6 +79,20 @@ local function back()
   read(replace)
 end
 
+--- Give the part of the cursor's line another value.
+local function set()
+  local part = inspector.parts[vim.api.nvim_win_get_cursor(0)[1] - inspector.first + 1]
+  if not part then return end
+  vim.ui.input({ prompt = ('New value of %s, a Lisp form: '):format(shown.line(part.name)) }, function(typed)
+    if not typed or vim.trim(typed) == '' then return end
+    local reference = inspector.path[#inspector.path].reference
+    inspector.adapter:ask('setVariable', { variablesReference = reference, name = part.name, value = typed }, function(answer)
+      part.value, part.variablesReference = answer.value, answer.variablesReference
+      render()
+    end)
+  end)
+end
+
 --- Inspect a value.
 ---@param adapter consort.Adapter
 ---@param name string
@@ -95,6 +109,7 @@ function M.open(adapter, name, value, reference)
     local function map(key, about, run) vim.keymap.set('n', key, run, { buffer = buf, nowait = true, desc = 'Consort: ' .. about }) end
     map('<CR>', 'go into the part', enter)
     map('u', 'go back', back)
+    map('s', 'set the part', set)
     map('g', 'read anew', function() read(function(parts) inspector.parts = parts end) end)
     map('q', 'close the inspector', function() vim.api.nvim_buf_delete(buf, { force = true }) end)
   end

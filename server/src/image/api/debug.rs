@@ -283,6 +283,34 @@ operation!(
     Done
 );
 operation!(
+    /// `debug-set`.
+    DebugSet {
+        /// The stop.
+        stop: u64,
+        /// The frame.
+        frame: usize,
+        /// The local's name.
+        name: String,
+        /// The code whose value it gets.
+        code: String,
+    },
+    "debug-set",
+    Done
+);
+operation!(
+    /// `inspect-set`.
+    InspectSet {
+        /// The value.
+        reference: u64,
+        /// The number of the part, from 0.
+        part: usize,
+        /// The code whose value it gets; `*` is the inspected value.
+        code: String,
+    },
+    "inspect-set",
+    Done
+);
+operation!(
     /// `debug-restart`.
     DebugRestart {
         /// The stop.

@@ -1,0 +1,54 @@
+;;;; Setting: a variable of a frame, a part of a value.
+
+(in-package :consort)
+
+(define-condition unsettable (error)
+  ((why :initarg :why :reader unsettable-why))
+  (:documentation "What is shown cannot be set; WHY is a sentence for people.")
+  (:report (lambda (condition stream) (write-string (unsettable-why condition) stream))))
+
+(defun refuse-setting (control &rest arguments)
+  (error 'unsettable :why (with-terse-printing () (apply #'format nil control arguments))))
+
+(defun set-frame-variable (frame name value)
+  "Have the variable called NAME, as VARIABLE-JSON has it, of FRAME be VALUE. The type that the compiler relies on is kept."
+  (let ((found (remove name (settable-variables frame) :key (lambda (variable) (variable-label (car variable))) :test-not #'string=)))
+    (cond ((null found) (refuse-setting "There is no variable ~A in this frame" name))
+          ((rest found) (refuse-setting "There are several variables ~A in this frame" name))
+          ((null (cdr (first found))) (refuse-setting "~A was not kept by the compiler, so it cannot be set: compile the function with (debug 2)" name))
+          ((not (alike-p (funcall (cdr (first found))) value))
+           (refuse-setting "~A is ~A now, and the compiler may rely on that: it is set to nothing else" name
+                           (present (class-name (class-of (funcall (cdr (first found))))) (user-package))))
+          (t (funcall (cdr (first found)) value)))))
+
+(defun alike-p (old new)
+  "Whether code that was compiled for OLD works with NEW: numbers may be kept unboxed, by their type."
+  (flet ((unboxed-p (value) (typep value '(or fixnum float (complex float) character (unsigned-byte 64) (signed-byte 64)))))
+    (if (or (unboxed-p old) (unboxed-p new))
+        (and (unboxed-p old) (unboxed-p new) (eq (class-of old) (class-of new)))
+        t)))
+
+(defun set-part (object number value)
+  "Have the part NUMBER of OBJECT, as PARTS-OF counts them, be VALUE."
+  (when (obsolete-p object) (refuse-setting "The instance is of a class that was redefined: it is not set before its program uses it"))
+  (typecase object
+    (cons (let ((cons (nthcdr number object)))
+            (if (consp cons)
+                (setf (car cons) value)
+                (setf (cdr (last object)) value))))
+    (array (unless (typep value (array-element-type object))
+             (refuse-setting "The elements are of type ~A" (present (array-element-type object) (user-package))))
+           (setf (row-major-aref object number) value))
+    (hash-table (let ((key (third (first (page-of-table object number (1+ number))))))
+                  (unless key (refuse-setting "The table has no entry ~D any more" number))
+                  (setf (gethash (first key) object) value)))
+    ((or standard-object condition structure-object)
+     (let ((slot (nth number (slots-of object))))
+       (unless slot (refuse-setting "There is no such slot"))
+       (let ((type (sb-mop:slot-definition-type slot)))
+         (unless (typep value type) (refuse-setting "The slot is of type ~A" (present type (user-package)))))
+       (setf (slot-value object (sb-mop:slot-definition-name slot)) value)))
+    (symbol (case number
+              (2 (set object value))
+              (t (refuse-setting "Of a symbol only the value is set here"))))
+    (t (refuse-setting "Parts of this kind of value cannot be set"))))

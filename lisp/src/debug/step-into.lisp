@@ -1,0 +1,58 @@
+;;;; Step into: what a form is about to call is given probes before it is called, where its file is the one that it was loaded from.
+
+(in-package :consort)
+
+(defconstant +callees-limit+ 10 "Definitions that a step gives probes.")
+
+(defun callable-name-p (name)
+  "Whether NAME is of a function of the program's, and of no macro."
+  (let ((symbol (if (consp name) (second name) name)))
+    (and symbol (symbolp symbol)
+         (or (symbolp name) (and (eq (first name) 'setf) (null (cddr name))))
+         (symbol-package symbol)
+         (not (eq (symbol-package symbol) (load-time-value (find-package "COMMON-LISP"))))
+         (not (member (symbol-package symbol) *internal-packages*))
+         (fboundp name)
+         (not (and (symbolp name) (or (macro-function name) (special-operator-p name)))))))
+
+(defun names-called-by (form)
+  "The names of the program's functions that FORM calls itself, or gives to what it calls."
+  (when (proper-list-p form)
+    (let ((place (and (eq (first form) 'setf) (second form))))
+      (remove-if-not #'callable-name-p
+                     (list* (first form)
+                            (and (consp place) (list 'setf (first place)))
+                            (loop for argument in (rest form)
+                                  when (and (proper-list-p argument) (eq (first argument) 'function))
+                                    collect (second argument)))))))
+
+(defun site-around (unit site)
+  "The site of UNIT that is next around SITE, or NIL."
+  (let ((best nil))
+    (loop for other across (unit-sites unit)
+          when (and (<= (site-start other) (site-start site)) (>= (site-end other) (site-end site))
+                    (not (eq (site-form other) (site-form site)))
+                    (or (null best) (>= (site-start other) (site-start best))))
+            do (setf best other))
+    best))
+
+(defun names-called-from (moment)
+  "The names of the functions that may be called next after MOMENT: by its form, or with the value of that, by the form around it."
+  (let* ((site (moment-site moment))
+         (around (site-around (moment-unit moment) site)))
+    (remove-duplicates (append (and (not (moment-after moment)) (names-called-by (site-form site)))
+                               (and around (names-called-by (site-form around))))
+                       :test #'equal)))
+
+(defun definitions-called (name)
+  "What stands for the function NAME: itself, or the methods of a generic function."
+  (let ((function (fdefinition name)))
+    (if (typep function 'generic-function) (sb-mop:generic-function-methods function) (list function))))
+
+(defun probe-callees (moment)
+  "Give probes to what may be called next after MOMENT. What cannot have them is stepped over."
+  (let ((*setting-breakpoints* t))
+    (loop for definition in (mapcan (lambda (name) (copy-list (definitions-called name))) (names-called-from moment))
+          repeat +callees-limit+
+          do (handler-case (sb-thread:with-mutex (*probes-lock*) (unit-of-loaded definition))
+               (error () nil)))))

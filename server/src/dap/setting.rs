@@ -1,0 +1,38 @@
+//! `setVariable`: a local of a frame, or a part of a value.
+
+use serde_json::{Value, json};
+
+use super::connection::{Connection, lock};
+use super::protocol::SetVariable;
+use super::requests::{Answer, MOST, text, trouble};
+use super::variables::{Thing, part_name};
+use crate::ide::context::Backend as _;
+use crate::image::api::debug::{DebugSet, Inspect, InspectSet};
+
+/// Sets what a client names as `variables` has shown it.
+pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer {
+    let SetVariable { variables_reference, name, value: code } = wanted;
+    let thing = lock(&connection.things).get(variables_reference);
+    let session = &connection.session;
+    let done = match thing {
+        Some(Thing::Locals { stop, frame }) => session.at_stop(DebugSet { stop, frame, name, code }).await,
+        Some(Thing::Parts { reference, start }) => {
+            let page = session.query(Inspect { reference, start, count: MOST }).await.map_err(text)?;
+            let mut named = page.parts.iter().enumerate().filter(|(_, part)| part_name(part) == name);
+            let part = match (named.next(), named.next()) {
+                (Some((at, _)), None) => start + at,
+                (Some(_), Some(_)) => return Err(format!("There are several parts {name}.")),
+                (None, _) => return Err(format!("There is no part {name} any more.")),
+            };
+            session.at_stop(InspectSet { reference, part, code }).await
+        }
+        Some(Thing::Frame { .. } | Thing::Restarts { .. }) => return Err("That cannot be set.".into()),
+        None => return Err("That value is not there any more.".into()),
+    };
+    let done = done.map_err(text)?;
+    let Some(value) = done.values.first().filter(|_| done.status == "ok") else { return Err(trouble(&done)) };
+    let inside = lock(&connection.things).parts(value);
+    Ok(
+        json!({"value": value.text, "type": value.kind.clone().map_or(Value::Null, Value::from), "variablesReference": inside}),
+    )
+}
