@@ -50,6 +50,9 @@
 (defun spin (n)
   (loop while *go-on* do (square n))
   (list :spun (square n)))
+(defmacro swapped (form)
+  (let ((arguments (rest form)))
+    (cons (first form) (reverse arguments))))
 ")
 
 (defun line-of (text part)
@@ -321,6 +324,42 @@
     (is string= "(:NEW 3)" (outcome-text image (debug-id image "(probed::sum-to 3)")))
     (points-set image file text)
     (is string= "(:NEW 3)" (first-value image "(probed::sum-to 3)"))))
+
+(deftest breakpoints-in-macros
+  (with-probed (image file text)
+    (let ((part "(cons (first form)"))
+      (is eq :true (path (points-set image file text (list part)) 0 "verified"))
+      ;; Where the macro is expanded: in the evaluation of what calls it.
+      (multiple-value-bind (stop id) (stopped-at image "(let ((k 7)) (probed::swapped (list k 2)))")
+        (is string= "(cons (first form) (reverse arguments))" (span-text (path stop "at") text))
+        (is equal '("ARGUMENTS" "FORM") (sort (mapcar #'car (locals-at image stop)) #'string<))
+        (is string= "(K 2)" (in-frame image stop 0 "arguments"))
+        (is string= "(2 7)" (went-on image stop id)))
+      ;; What was expanded before is as it was, and a check's copy does not stop.
+      (points-set image file text)
+      (is string= "(2 1)" (outcome-text image (debug-id image "(probed::swapped (list 1 2))"))))))
+
+(deftest breakpoints-and-hot-reload
+  (with-probed (image file text)
+    (first-value image "(defvar *plain* #'probed::square)")
+    (points-set image file text '("(* x x)"))
+    (is string= "NIL" (first-value image "(eq *plain* #'probed::square)"))
+    (flet ((probed-p () (string= "T" (first-value image "(and (find-if #'consort::unit-p (consort::function-constants #'probed::square)) t)"))))
+      (ok (probed-p))
+      ;; Replaced: the new definition has no probes, and its breakpoint is to be set again.
+      (ok (reloaded-p (compile-string image "(in-package :probed) (defun square (x) (list :new x))")))
+      (is string= "(:NEW 3)" (outcome-text image (debug-id image "(probed::square 3)")))
+      (is equal (list "test" file)
+          (let ((changed (path (await-event image "breakpoints-changed") "changed" 0))) (list (path changed "owner") (path changed "file"))))
+      ;; Taken back: the plain definition, the very one.
+      (ok (reloaded-p (undo image)))
+      (is string= "T" (first-value image "(eq *plain* #'probed::square)"))
+      (ok (not (probed-p)))
+      (is eq :true (path (points-set image file text '("(* x x)")) 0 "verified"))
+      (multiple-value-bind (stop id) (stopped-at image "(probed::square 3)")
+        (is string= "9" (went-on image stop id)))
+      (points-set image file text)
+      (eventually (string= "T" (first-value image "(eq *plain* #'probed::square)"))))))
 
 (deftest breakpoints-at-functions
   (with-probed (image file text)
