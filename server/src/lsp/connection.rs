@@ -15,7 +15,7 @@ use super::capabilities::{self, Negotiated};
 use super::feedback::{self, Notifier};
 use super::progress::Bars;
 use super::pull;
-use super::stopping::{self, Stopping};
+use super::stopping;
 use super::tokens_delta::SentTokens;
 use super::transport::Peer;
 use super::{actions, commands, formatting, from_proto, lenses, texts, to_proto, tokens};
@@ -43,8 +43,6 @@ pub(super) struct Connection {
     limits: Mutex<HashSet<(Url, &'static str)>>,
     /// The task that sends new log entries to the client.
     follower: Mutex<Option<tokio::task::AbortHandle>>,
-    /// Whether the client's evaluations stop at errors.
-    pub(super) stopping: Stopping,
 }
 
 impl Connection {
@@ -66,7 +64,6 @@ impl Connection {
             tokens: SentTokens::default(),
             limits: Mutex::default(),
             follower: Mutex::default(),
-            stopping: Stopping::default(),
         }
     }
 
@@ -136,7 +133,7 @@ impl Connection {
             self.session.can_be_asked(self.client);
             if notifier.negotiated.stops {
                 let stops = self.session.stops_of(self.client, Frontend::Lsp);
-                requests::handle().spawn(stopping::tell(notifier.clone(), self.stopping.clone(), stops));
+                requests::handle().spawn(stopping::tell(notifier.clone(), stops));
             }
             requests::handle().spawn(feedback::tell(notifier, feedback));
         }

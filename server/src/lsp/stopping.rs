@@ -1,10 +1,7 @@
 //! Evaluations that stop at unhandled errors (`debug.on_error`), for editors that have a debugger.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use serde_json::json;
 
-use super::connection::Connection;
 use super::ext;
 use super::feedback::Notifier;
 use crate::config::OnError;
@@ -14,32 +11,10 @@ use crate::shown;
 const STOP: &str = "Debug";
 const REPORT: &str = "Report";
 
-/// What the person answered, for as long as the editor is connected.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Stopping {
-    answered: Arc<Mutex<Option<OnError>>>,
-}
-
-impl Stopping {
-    /// Returns true if an evaluation of the editor is to stop at errors.
-    pub(super) async fn wanted(&self, connection: &Connection) -> bool {
-        connection.negotiated().stops
-            && self.in_force(connection.session.settings(connection.client).await.on_error) != OnError::Report
-    }
-
-    /// Returns the setting, or the person's answer where the setting is to ask.
-    fn in_force(&self, setting: OnError) -> OnError {
-        let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        answered.filter(|_| setting == OnError::Ask).unwrap_or(setting)
-    }
-
-    fn answer(&self, answer: OnError) {
-        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
-    }
-}
-
 /// Tells the editor of the stops of its evaluations, until it disconnects.
-pub(super) async fn tell(notifier: Notifier, stopping: Stopping, mut stops: StopsOf) {
+pub(super) async fn tell(notifier: Notifier, mut stops: StopsOf) {
+    // The person's answer, for as long as the editor is connected.
+    let mut answered = None;
     loop {
         let next = tokio::select! {
             next = stops.next() => next,
@@ -47,12 +22,18 @@ pub(super) async fn tell(notifier: Notifier, stopping: Stopping, mut stops: Stop
         };
         let Some(stop) = next else { return };
         let setting = notifier.session.settings(notifier.client).await.on_error;
-        // A break, a pause and a breakpoint were asked for.
-        let shows = match stopping.in_force(setting) {
-            OnError::Ask if stop.reason == "error" => ask(&notifier, &stopping, &stop).await,
-            _ => true,
+        let wanted = answered.filter(|_| setting == OnError::Ask).unwrap_or(setting);
+        let wanted = match wanted {
+            // A break, a pause and a breakpoint were asked for.
+            _ if stop.reason != "error" => OnError::Stop,
+            OnError::Ask => {
+                answered = ask(&notifier, &stop).await;
+                // No answer: this error is reported, and the question comes again.
+                answered.unwrap_or(OnError::Report)
+            }
+            wanted => wanted,
         };
-        if shows {
+        if wanted == OnError::Stop {
             let text = shown::line(&stop.text);
             let params = json!({"stop": stop.stop, "thread": stop.thread, "reason": stop.reason, "text": text});
             notifier.peer.notify(ext::STOPPED, params);
@@ -63,8 +44,8 @@ pub(super) async fn tell(notifier: Notifier, stopping: Stopping, mut stops: Stop
     }
 }
 
-/// Asks whether evaluations are to stop at errors; false: this one is reported.
-async fn ask(notifier: &Notifier, stopping: &Stopping, stop: &Stopped) -> bool {
+/// Asks whether evaluations are to stop at errors; `None`: there was no answer.
+async fn ask(notifier: &Notifier, stop: &Stopped) -> Option<OnError> {
     let message = format!(
         "{}. Stop at errors, with their restarts and frames, or report them? The answer counts until this editor leaves; \
          the setting `debug.on_error` (\"stop\" or \"report\") counts always.",
@@ -75,20 +56,15 @@ async fn ask(notifier: &Notifier, stopping: &Stopping, stop: &Stopped) -> bool {
     let params = json!({"type": 2, "message": shown::notification(&message), "actions": actions});
     let answer = tokio::select! {
         answer = notifier.peer.request("window/showMessageRequest", params) => answer,
-        () = notifier.session.stop_left(stop.stop) => return false,
+        () = notifier.session.stop_left(stop.stop) => return None,
     };
     match answer {
-        Ok(answer) if answer["title"] == STOP => stopping.answer(OnError::Stop),
-        Ok(answer) if answer["title"] == REPORT => {
-            stopping.answer(OnError::Report);
-            return false;
-        }
-        // No answer: this error is reported, and the question comes again.
-        Ok(_) => return false,
+        Ok(answer) if answer["title"] == STOP => Some(OnError::Stop),
+        Ok(answer) if answer["title"] == REPORT => Some(OnError::Report),
+        Ok(_) => None,
         Err(error) => {
             tracing::info!("the editor could not ask: {error}");
-            return false;
+            None
         }
     }
-    true
 }

@@ -141,7 +141,8 @@ pub struct EvalRequest {
     pub origin: Option<Origin>,
     /// The channel for output during the evaluation.
     pub output: Option<mpsc::UnboundedSender<OutputChunk>>,
-    /// True to stop at errors with the stack alive.
+    /// True to stop at errors with the stack alive; an editor's setting `debug.on_error` may say
+    /// otherwise.
     pub debug: bool,
 }
 

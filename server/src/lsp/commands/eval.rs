@@ -62,7 +62,7 @@ async fn evaluate(connection: &Connection, argument: Argument, bar: Bar) -> Resu
         timeout: seconds(Eval::NAME, argument.timeout)?,
         origin: None,
         output,
-        debug: connection.stopping.wanted(connection).await,
+        debug: connection.negotiated().stops,
     };
     let position = argument.position.or(argument.range.map(|range| range.start)).map(from_proto::position);
     let (session, client) = (&connection.session, connection.client);

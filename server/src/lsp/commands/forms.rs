@@ -196,7 +196,7 @@ async fn evaluate(
         timeout: seconds(name, how.timeout)?,
         origin: None,
         output,
-        debug: connection.stopping.wanted(connection).await,
+        debug: connection.negotiated().stops,
     };
     let answer = Box::pin(connection.session.evaluate_part(connection.client, request, uri.as_str(), part));
     match follow(connection, answer, &mut chunks, how.output_token.as_ref(), &bar).await? {

@@ -3,6 +3,7 @@
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Actor, Evaluation, first_line};
+use crate::config::OnError;
 use crate::image::api::{EvalParams, LoadSystemParams, Origin};
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 use crate::model::image::{ImageError, Progress};
@@ -31,6 +32,7 @@ impl Actor {
             Frontend::Lsp => A_DAY,
             Frontend::Mcp | Frontend::Cli => client.config.eval_timeout.as_secs_f64(),
         });
+        let reports = client.info.frontend == Frontend::Lsp && client.config.on_error == OnError::Report;
         let placed = request.package.is_none() && package.is_some();
         let params = EvalParams {
             session: if client.stopped { beside(&client.session) } else { client.session.clone() },
@@ -40,7 +42,7 @@ impl Actor {
             timeout,
             origin: request.origin.or(origin),
             stream: request.output.is_some(),
-            debug: request.debug,
+            debug: request.debug && !reports,
         };
         let evaluation = Evaluation { params, placed, output: request.output, how, reply };
         if client.stopped {
