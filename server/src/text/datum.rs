@@ -204,7 +204,13 @@ pub fn symbol_name(written: &str) -> Option<String> {
     }
     let bare = written.strip_prefix("#:").unwrap_or(written);
     if bare.contains(['|', '\\']) {
-        return Some(bare.to_owned());
+        let symbol = super::names::symbol(bare)?;
+        let name = if symbol.name.chars().any(char::is_lowercase) || symbol.name.contains(char::is_whitespace) {
+            format!("|{}|", symbol.name)
+        } else {
+            symbol.name.to_lowercase()
+        };
+        return Some(if symbol.package.as_deref() == Some("") { format!(":{name}") } else { name });
     }
     if let Some(keyword) = bare.strip_prefix(':') {
         return Some(format!(":{}", keyword.to_lowercase()));
@@ -377,6 +383,9 @@ mod tests {
             (":Key", Some(":key")),
             ("#:g", Some("g")),
             ("|A b|", Some("|A b|")),
+            ("|FOO|", Some("foo")),
+            ("\\foo", Some("|fOO|")),
+            ("p::|a|", Some("|a|")),
             ("12", None),
             ("-1.5", None),
             ("1+", Some("1+")),

@@ -60,6 +60,13 @@ pub fn key(written: &str) -> String {
     name.strip_prefix(':').map_or(name.clone(), str::to_owned)
 }
 
+/// The definitions in a top-level form.
+pub fn in_form(form: &Form) -> Vec<Defined> {
+    let mut found = Vec::new();
+    form.nodes.iter().for_each(|node| collect(form, node, 0, &mut found));
+    found
+}
+
 /// All definitions of a text, in order.
 pub fn all(document: &Document) -> Vec<Defined> {
     let mut found = Vec::new();

@@ -29,6 +29,54 @@ pub enum BindingKind {
     Macro,
     /// By `symbol-macrolet`, `with-slots`, `with-accessors`.
     SymbolMacro,
+    /// By `block`, `loop named`, or as the block of a local function.
+    Block,
+    /// A tag of `tagbody`, or of a form whose body is one.
+    Tag,
+}
+
+/// A name space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Space {
+    /// Of variables and symbol macros.
+    Variable,
+    /// Of functions and macros.
+    Function,
+    /// Of blocks.
+    Block,
+    /// Of tags.
+    Tag,
+}
+
+/// How a binding's name is written where it also stands for something else, which a new name must
+/// not change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Shorthand {
+    /// It stands for the binding alone.
+    #[default]
+    None,
+    /// `x` behind `&key`: the keyword too.
+    Key,
+    /// `(x default)` behind `&key`.
+    KeyInList,
+    /// `((:x var) default)` behind `&key`.
+    KeyPair {
+        /// The keyword as written.
+        keyword: String,
+        /// The span of `(:x var)`, or of the list around it if that has nothing else.
+        around: Span,
+        /// The list around has nothing else.
+        alone: bool,
+    },
+    /// `x` in `with-slots`: the slot too.
+    Slot,
+    /// `(var x)` in `with-slots`.
+    SlotPair {
+        /// The slot as written.
+        slot: String,
+        /// The span of the pair.
+        around: Span,
+    },
 }
 
 impl BindingKind {
@@ -40,12 +88,24 @@ impl BindingKind {
             BindingKind::Function => "local function",
             BindingKind::Macro => "local macro",
             BindingKind::SymbolMacro => "local symbol macro",
+            BindingKind::Block => "block",
+            BindingKind::Tag => "tag",
         }
     }
 
     /// Returns true if the binding is called, not read.
     pub fn is_operator(self) -> bool {
-        matches!(self, BindingKind::Function | BindingKind::Macro)
+        self.space() == Space::Function
+    }
+
+    /// The name space of the binding.
+    pub fn space(self) -> Space {
+        match self {
+            BindingKind::Variable | BindingKind::Parameter | BindingKind::SymbolMacro => Space::Variable,
+            BindingKind::Function | BindingKind::Macro => Space::Function,
+            BindingKind::Block => Space::Block,
+            BindingKind::Tag => Space::Tag,
+        }
     }
 }
 
@@ -67,6 +127,8 @@ pub struct Binding {
     pub shared: Option<Arc<[Span]>>,
     /// The lambda list of a local function or macro.
     pub parameters: Option<Span>,
+    /// The other meaning of the name where it is bound.
+    pub shorthand: Shorthand,
 }
 
 /// An occurrence of a name where it is evaluated or called.
@@ -74,7 +136,7 @@ pub struct Binding {
 struct Use {
     name: String,
     span: Span,
-    operator: bool,
+    space: Space,
 }
 
 /// The local bindings of a top-level form, in the order of the text.
@@ -112,7 +174,9 @@ impl Scopes {
     /// The binding's own place and all places that mean it, in order.
     pub fn occurrences(&self, binding: usize) -> Vec<Span> {
         let own = self.bindings.get(binding).map(|binding| binding.span);
-        let uses = self.uses.iter().zip(&self.meant).filter(|(_, meant)| **meant == Some(binding));
+        // A local function and its block are bound at one place.
+        let same = |index: usize| self.bindings.get(index).map(|binding| binding.span) == own;
+        let uses = self.uses.iter().zip(&self.meant).filter(|(_, meant)| meant.is_some_and(same));
         let mut all: Vec<Span> = own.into_iter().chain(uses.map(|(one, _)| one.span)).collect();
         all.sort();
         all.dedup();
@@ -124,9 +188,29 @@ impl Scopes {
     pub fn free_uses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Span> + 'a {
         let free = move |index: &&usize| {
             let one = &self.uses[**index];
-            one.name == name && !one.operator && self.meant[**index].is_none()
+            one.name == name && one.space == Space::Variable && self.meant[**index].is_none()
         };
         self.uses_by_place.iter().filter(free).map(|index| self.uses[*index].span)
+    }
+
+    /// The name space in which the name at `span` is evaluated or called; `None` if it is not.
+    pub fn space_at(&self, span: Span) -> Option<Space> {
+        let from = self.uses_by_place.partition_point(|index| self.uses[*index].span < span);
+        self.uses_by_place.get(from).map(|index| &self.uses[*index]).filter(|one| one.span == span).map(|one| one.space)
+    }
+
+    /// The name of the first use that means another binding in `other`, the scopes of the same form
+    /// with other names.
+    pub fn first_difference<'a>(&'a self, other: &'a Scopes) -> Option<&'a str> {
+        let uses = self.uses.iter().zip(&self.meant).zip(other.uses.iter().zip(&other.meant));
+        let place = |scopes: &Scopes, meant: &Option<usize>| {
+            meant.map(|index| {
+                scopes.bindings_by_place.partition_point(|at| scopes.bindings[*at].span < scopes.bindings[index].span)
+            })
+        };
+        let differs = uses.into_iter().find(|((_, one), (_, other_one))| place(self, one) != place(other, other_one));
+        let shapes = self.uses.len() != other.uses.len() || self.bindings.len() != other.bindings.len();
+        differs.map(|((one, _), _)| one.name.as_str()).or(shapes.then_some("something"))
     }
 
     /// Returns true if the name at `span` is called there by a form that is evaluated and is
@@ -134,14 +218,15 @@ impl Scopes {
     pub fn is_called(&self, span: Span) -> bool {
         let from = self.uses_by_place.partition_point(|index| self.uses[*index].span < span);
         let here = self.uses_by_place[from..].iter().map(|index| &self.uses[*index]).take_while(|one| one.span == span);
-        here.into_iter().any(|one| one.operator)
+        here.into_iter().any(|one| one.space == Space::Function)
     }
 
     /// The bindings in force at `offset`, innermost first, without those shadowed there.
     pub fn visible(&self, offset: usize) -> Vec<&Binding> {
         let mut found: Vec<((usize, usize), usize)> = Vec::new();
         for (index, binding) in self.bindings.iter().enumerate() {
-            if let Some(extent) = binding.extent(offset)
+            if !matches!(binding.kind.space(), Space::Block | Space::Tag)
+                && let Some(extent) = binding.extent(offset)
                 && !(binding.span.start <= offset && offset <= binding.span.end)
             {
                 found.push((extent, usize::MAX - index));
@@ -157,14 +242,14 @@ impl Scopes {
     /// ends first, and among those that end together the one whose scope begins last. Makes one
     /// pass along the text for each name, and one for the scopes that bindings share.
     fn find_meant(&self) -> Vec<Option<usize>> {
-        let mut named: HashMap<(&str, bool), Named> = HashMap::new();
+        let mut named: HashMap<(&str, Space), Named> = HashMap::new();
         for (index, binding) in self.bindings.iter().enumerate() {
-            let (scopes, _) = named.entry((&binding.name, binding.kind.is_operator())).or_default();
+            let (scopes, _) = named.entry((&binding.name, binding.kind.space())).or_default();
             scopes.extend(binding.scopes.iter().map(|scope| (*scope, index)));
         }
         for index in &self.uses_by_place {
             let one = &self.uses[*index];
-            if let Some((_, uses)) = named.get_mut(&(one.name.as_str(), one.operator)) {
+            if let Some((_, uses)) = named.get_mut(&(one.name.as_str(), one.space)) {
                 uses.push(*index);
             }
         }
@@ -189,7 +274,7 @@ impl Scopes {
     fn look_into_shared(&self, best: &mut [Option<Extent>]) {
         let mut groups: HashMap<*const Span, usize> = HashMap::new();
         let mut scopes: Vec<(Span, usize)> = Vec::new();
-        let mut bound: HashMap<(usize, &str, bool), usize> = HashMap::new();
+        let mut bound: HashMap<(usize, &str, Space), usize> = HashMap::new();
         for (index, binding) in self.bindings.iter().enumerate() {
             let Some(shared) = binding.shared.as_ref() else { continue };
             let next = groups.len();
@@ -197,7 +282,7 @@ impl Scopes {
                 scopes.extend(shared.iter().map(|scope| (*scope, next)));
                 next
             });
-            bound.insert((group, &binding.name, binding.kind.is_operator()), index);
+            bound.insert((group, &binding.name, binding.kind.space()), index);
         }
         scopes.sort_by_key(|(scope, _)| (scope.start, std::cmp::Reverse(scope.end)));
         let mut around: Vec<(Span, usize)> = Vec::new();
@@ -210,7 +295,7 @@ impl Scopes {
                 around.retain(|(scope, _)| one.span.start <= scope.end);
             }
             for (scope, group) in around.iter().filter(|(scope, _)| one.span.end <= scope.end) {
-                if let Some(binding) = bound.get(&(*group, one.name.as_str(), one.operator)) {
+                if let Some(binding) = bound.get(&(*group, one.name.as_str(), one.space)) {
                     let extent = extent_of(*scope, *binding);
                     if best[*index].is_none_or(|best| extent < best) {
                         best[*index] = Some(extent);

@@ -2,7 +2,7 @@
 
 use super::super::Span;
 use super::super::datum::{Kind, Node, Prefix};
-use super::{BindingKind, Walk};
+use super::{BindingKind, Shorthand, Walk};
 
 /// Binds the parameters of `list`, each in force from its place to `end`, and walks their default
 /// values. With `typed`, `(name class)` is a required parameter of a method.
@@ -27,13 +27,18 @@ fn parameters(
     kind: BindingKind,
 ) {
     let mut required = true;
+    let mut keys = false;
     for node in &list.children {
         if node.kind == Kind::Atom {
             match walk.form.name(node) {
                 Some(name) if name.starts_with('&') => {
-                    required = matches!(name.as_str(), "&whole" | "&environment") && required
+                    required = matches!(name.as_str(), "&whole" | "&environment") && required;
+                    keys = name == "&key" || keys && name == "&allow-other-keys";
                 }
-                _ if node.prefix == Prefix::None => walk.bind(node, kind, by, scopes(node.span.end)),
+                _ if node.prefix == Prefix::None => {
+                    let shorthand = if keys { Shorthand::Key } else { Shorthand::None };
+                    walk.bind_shorthand(node, kind, by, scopes(node.span.end), shorthand);
+                }
                 _ => {}
             }
             continue;
@@ -54,12 +59,21 @@ fn parameters(
             Kind::List => {
                 let keyword =
                     name.children.first().and_then(|first| walk.form.name(first)).is_some_and(|n| n.starts_with(':'));
-                match name.children.get(1).filter(|_| keyword) {
-                    Some(variable) => walk.bind(variable, kind, by, scopes(node.span.end)),
+                match name.children.get(1).filter(|_| keyword || keys) {
+                    Some(variable) => {
+                        let written = name.children.first().map(|first| walk.form.text(first).to_owned());
+                        let (alone, keyword) = (more.is_empty(), written.unwrap_or_default());
+                        let around = if alone { node.span } else { name.span };
+                        let shorthand = Shorthand::KeyPair { keyword, around, alone };
+                        walk.bind_shorthand(variable, kind, by, scopes(node.span.end), shorthand);
+                    }
                     None => parameters(walk, name, false, by, scopes, kind),
                 }
             }
-            _ => walk.bind(name, kind, by, scopes(node.span.end)),
+            _ => {
+                let shorthand = if keys { Shorthand::KeyInList } else { Shorthand::None };
+                walk.bind_shorthand(name, kind, by, scopes(node.span.end), shorthand);
+            }
         }
         if let Some(supplied) = more.get(1).filter(|_| !required) {
             walk.bind(supplied, kind, by, scopes(node.span.end));

@@ -2,7 +2,7 @@
 
 use super::super::Span;
 use super::super::datum::{Kind, Node, Prefix};
-use super::{BindingKind, Walk};
+use super::{BindingKind, Space, Walk};
 
 /// Words of `loop` that are no variables.
 const WORDS: &str = " for as with and in on across being the each of hash-key hash-keys hash-value hash-values symbol symbols \
@@ -44,8 +44,10 @@ pub(super) fn walk(walk: &mut Walk<'_>, node: &Node, rest: &[Node]) {
                 continue;
             }
             "into" | "named" => {
-                if let Some(name) = rest.get(at).filter(|_| word == "into") {
-                    walk.bind_once(name, whole);
+                match rest.get(at) {
+                    Some(name) if word == "into" => walk.bind_once(name, whole),
+                    Some(name) => walk.bind(name, BindingKind::Block, "loop", vec![whole]),
+                    None => {}
                 }
                 at += 1;
                 continue;
@@ -63,7 +65,7 @@ pub(super) fn walk(walk: &mut Walk<'_>, node: &Node, rest: &[Node]) {
                         binding = false;
                     }
                 } else {
-                    walk.used(part, false);
+                    walk.used(part, Space::Variable);
                 }
                 continue;
             }
@@ -109,7 +111,7 @@ impl Walk<'_> {
     fn bind_once(&mut self, name: &Node, scope: Span) {
         let known = self.form.name(name).is_some_and(|written| !self.into.insert((written, scope)));
         if known {
-            self.used(name, false);
+            self.used(name, Space::Variable);
         } else {
             self.bind(name, BindingKind::Variable, "loop", vec![scope]);
         }

@@ -155,3 +155,27 @@ fn what_is_in_force() {
     assert_eq!(visible("(defun f (a) (dolist (x a) (p ‸"), "x a");
     assert_eq!(visible("(loop for x in y do (f ‸))"), "x");
 }
+
+#[test]
+fn blocks_and_tags() {
+    let carets =
+        |columns: &[(usize, usize)]| -> String {
+            let last = columns.last().map_or(0, |(start, length)| start + length);
+            (0..last)
+                .map(|at| {
+                    if columns.iter().any(|(start, length)| (*start..start + length).contains(&at)) { '^' } else { ' ' }
+                })
+                .collect()
+        };
+    // The block of a local function has its name; an inner block of that name is another.
+    let (first, second) = ("(flet ((f () (return-from f)))", "  (block f (return-from f (f))))");
+    let expected =
+        format!("{first}\n{}\n{second}\n{}\nlocal function of flet", carets(&[(8, 1), (26, 1)]), carets(&[(27, 1)]));
+    assert_eq!(marked(&format!("(flet ((f‸ () (return-from f)))\n{second}")), expected);
+    let text = "(prog (x) again (unless x (go again)) x)";
+    let expected = format!("{text}\n{}\ntag of prog", carets(&[(10, 5), (30, 5)]));
+    assert_eq!(marked("(prog (x) again (unless x (go again‸)) x)"), expected);
+    let text = "(loop named out for x in y do (return-from out x))";
+    let expected = format!("{text}\n{}\nblock of loop", carets(&[(12, 3), (43, 3)]));
+    assert_eq!(marked("(loop named out for x in y do (return-from out‸ x))"), expected);
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::Span;
 use super::super::datum::{Form, Kind, Node, Prefix};
-use super::{Binding, BindingKind, Scopes, Use, lambda_list, loop_form};
+use super::{Binding, BindingKind, Scopes, Shorthand, Space, Use, lambda_list, loop_form};
 
 /// A walk through a form, which collects its bindings.
 pub(super) struct Walk<'a> {
@@ -29,7 +29,24 @@ impl Walk<'_> {
         }
         let shared = self.shared.take();
         let by = by.into();
-        self.scopes.bindings.push(Binding { name, span: node.span, kind, by, scopes, shared, parameters });
+        let shorthand = Shorthand::None;
+        self.scopes.bindings.push(Binding { name, span: node.span, kind, by, scopes, shared, parameters, shorthand });
+    }
+
+    /// Binds a name whose place also means something else.
+    pub(super) fn bind_shorthand(
+        &mut self,
+        node: &Node,
+        kind: BindingKind,
+        by: &str,
+        scopes: Vec<Span>,
+        shorthand: Shorthand,
+    ) {
+        let before = self.scopes.bindings.len();
+        self.bind(node, kind, by, scopes);
+        if let Some(bound) = self.scopes.bindings.get_mut(before) {
+            bound.shorthand = shorthand;
+        }
     }
 
     pub(super) fn body(&mut self, nodes: &[Node]) {
@@ -43,19 +60,19 @@ impl Walk<'_> {
         match node.prefix {
             Prefix::Quote => return,
             Prefix::Backquote => return self.backquoted(node),
-            Prefix::Function if node.kind == Kind::Atom => return self.used(node, true),
+            Prefix::Function if node.kind == Kind::Atom => return self.used(node, Space::Function),
             _ => {}
         }
         match node.kind {
-            Kind::Atom => self.used(node, false),
+            Kind::Atom => self.used(node, Space::Variable),
             Kind::List => self.list(node),
             Kind::Vector | Kind::String => {}
         }
     }
 
-    pub(super) fn used(&mut self, node: &Node, operator: bool) {
+    pub(super) fn used(&mut self, node: &Node, space: Space) {
         if let Some(name) = self.form.name(node).filter(|name| !name.starts_with(':')) {
-            self.scopes.uses.push(Use { name, span: node.span, operator });
+            self.scopes.uses.push(Use { name, span: node.span, space });
         }
     }
 
@@ -77,9 +94,21 @@ impl Walk<'_> {
         let rest = &node.children[1..];
         let to_end = |from: usize| Span { start: from, end: node.span.end };
         match operator.as_str() {
-            "quote" | "in-package" | "defpackage" | "uiop:define-package" | "define-package" | "declaim" | "go" => {}
+            "quote" | "in-package" | "defpackage" | "uiop:define-package" | "define-package" | "declaim" => {}
+            "go" => rest.iter().take(1).for_each(|tag| self.used(tag, Space::Tag)),
+            "block" => {
+                if let Some(name) = rest.first() {
+                    self.bind(name, BindingKind::Block, &operator, vec![to_end(name.span.end)]);
+                }
+                self.body(rest.get(1..).unwrap_or_default());
+            }
+            "return-from" => {
+                rest.iter().take(1).for_each(|name| self.used(name, Space::Block));
+                self.body(rest.get(1..).unwrap_or_default());
+            }
+            "tagbody" => self.tag_body(node, &operator, rest),
             "function" => match rest.first() {
-                Some(name) if name.kind == Kind::Atom => self.used(name, true),
+                Some(name) if name.kind == Kind::Atom => self.used(name, Space::Function),
                 _ => self.body(rest),
             },
             "let" | "let*" | "symbol-macrolet" | "prog" | "prog*" | "when-let" | "when-let*" | "if-let" | "dx-let" => {
@@ -128,9 +157,7 @@ impl Walk<'_> {
                 }
             }
             "cond" => rest.iter().for_each(|clause| self.body(&clause.children)),
-            "the" | "truly-the" | "block" | "return-from" | "eval-when" | "catch-tag" => {
-                self.body(rest.get(1..).unwrap_or_default())
-            }
+            "the" | "truly-the" | "eval-when" | "catch-tag" => self.body(rest.get(1..).unwrap_or_default()),
             "declare" => self.declarations(rest),
             "with-gensyms" | "with-unique-names" | "once-only" => {
                 let body = rest.get(1).map_or(node.span.end, |first| first.span.start);
@@ -148,7 +175,7 @@ impl Walk<'_> {
                 self.first_of_list(node, &operator, rest)
             }
             _ => {
-                self.used(head, true);
+                self.used(head, Space::Function);
                 self.body(rest);
             }
         }
@@ -173,7 +200,17 @@ impl Walk<'_> {
                 self.bind(name, kind, operator, vec![Span { start: from, end: node.span.end }]);
             }
         }
-        self.body(body);
+        if operator.starts_with("prog") { self.tag_body(node, operator, body) } else { self.body(body) }
+    }
+
+    /// Statements, and tags between them.
+    fn tag_body(&mut self, node: &Node, operator: &str, body: &[Node]) {
+        for one in body {
+            match one.kind {
+                Kind::Atom if one.prefix == Prefix::None => self.bind(one, BindingKind::Tag, operator, vec![node.span]),
+                _ => self.expression(one),
+            }
+        }
     }
 
     fn local_functions(&mut self, node: &Node, operator: &str, rest: &[Node]) {
@@ -185,6 +222,8 @@ impl Walk<'_> {
                 let parameters = definition.children.get(1).map(|list| list.span);
                 let scope = vec![Span { start: from, end: node.span.end }];
                 self.bind_function(name, kind, operator, scope, parameters);
+                let inside = Span { start: name.span.end, end: definition.span.end };
+                self.bind(name, BindingKind::Block, operator, vec![inside]);
                 self.function(definition, operator, 0, &definition.children[1..]);
             }
         }
@@ -220,7 +259,7 @@ impl Walk<'_> {
         }
         if let Some((end, body)) = body.split_first() {
             self.body(&end.children);
-            self.body(body);
+            self.tag_body(node, operator, body);
         }
     }
 
@@ -233,7 +272,8 @@ impl Walk<'_> {
             self.bind(name, BindingKind::Variable, operator, scopes);
             self.body(values);
         }
-        self.body(body);
+        let standard = matches!(operator, "dolist" | "dotimes") || operator.ends_with("-symbols");
+        if standard { self.tag_body(node, operator, body) } else { self.body(body) }
     }
 
     fn destructuring(&mut self, node: &Node, operator: &str, rest: &[Node]) {
@@ -248,10 +288,16 @@ impl Walk<'_> {
         let Some((list, more)) = rest.split_first() else { return };
         let from = more.first().map_or(list.span.end, |instance| instance.span.end);
         for slot in &list.children {
-            let name = if slot.kind == Kind::List { slot.children.first() } else { Some(slot) };
-            if let Some(name) = name {
-                self.bind(name, BindingKind::SymbolMacro, operator, vec![Span { start: from, end: node.span.end }]);
-            }
+            let scope = vec![Span { start: from, end: node.span.end }];
+            let (name, shorthand) = match (slot.kind, slot.children.as_slice()) {
+                (Kind::List, [name, of]) if operator == "with-slots" => {
+                    (name, Shorthand::SlotPair { slot: self.form.text(of).to_owned(), around: slot.span })
+                }
+                (Kind::List, [name, ..]) => (name, Shorthand::None),
+                (Kind::List, []) => continue,
+                _ => (slot, Shorthand::Slot),
+            };
+            self.bind_shorthand(name, BindingKind::SymbolMacro, operator, scope, shorthand);
         }
         self.body(more);
     }
@@ -279,15 +325,20 @@ impl Walk<'_> {
     /// `(declare (ignore x) (type fixnum y))`: the names in it are variables.
     fn declarations(&mut self, rest: &[Node]) {
         for declaration in rest {
-            let skipped = match self.form.operator(declaration).as_deref() {
-                Some("type" | "ftype") => 2,
-                Some("optimize" | "inline" | "notinline") => declaration.children.len(),
-                _ => 1,
+            let (skipped, functions) = match self.form.operator(declaration).as_deref() {
+                Some("ftype") => (2, true),
+                Some("type") => (2, false),
+                Some("inline" | "notinline") => (1, true),
+                Some("optimize") => (declaration.children.len(), false),
+                _ => (1, false),
             };
             for name in declaration.children.iter().skip(skipped) {
                 match self.form.operator(name).as_deref() {
                     Some("function") => self.expression(name),
-                    _ if name.kind == Kind::Atom => self.used(name, name.prefix == Prefix::Function),
+                    _ if name.kind == Kind::Atom => {
+                        let callable = name.prefix == Prefix::Function || functions;
+                        self.used(name, if callable { Space::Function } else { Space::Variable })
+                    }
                     _ => {}
                 }
             }
