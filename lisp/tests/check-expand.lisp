@@ -260,4 +260,48 @@ b\")" '(:contains "\"a b\" \"a b\""))
     (set-syntax-from-char #\! #\a (setting *image-settings* '*readtable*)))
   (expect (eql 0 (symbol-value (find-symbol "*SEEN*" :expand-tests))) "and nothing of it ran"))
 
+;;; Comparing
+
+(defun compared (code old new variants)
+  "For each of VARIANTS of CODE: T, :DATA, or why it does not mean the same."
+  (let ((answer (compare-as-asked nil (object "code" code "old" old "new" new "variants" (coerce variants 'vector)) (find-package :expand-tests) nil)))
+    (map 'list (lambda (variant)
+                 (cond ((eq (field variant "same") :false) (field variant "why"))
+                       ((eq (field variant "data") :true) :data)
+                       (t t)))
+         (field answer "variants"))))
+
+(with-definitions ("(defmacro with-both ((one two) &body body) `(let ((,one 1) (,two 2)) ,@body))"
+                   "(defmacro logged (name) `(list ',name ,name))"
+                   "(defvar *special* 1)")
+  (loop for (code old new . variants) in
+        '(("(defun f (x) (let ((x (g x))) (h x)))" "x" "y"
+           ("(defun f (y) (let ((x (g y))) (h x)))" . t)
+           ("(defun f (x) (let ((y (g x))) (h y)))" . t)
+           ("(defun f (y) (let ((y (g x))) (h y)))" . "x would no longer mean its binding")
+           ("(defun f (x) (let ((y (g x))) (h x)))" . "x would no longer mean its binding"))
+          ("(lambda (x y) (list x y))" "x" "y" ("(lambda (y y) (list y y))" . "x would no longer mean its binding"))
+          ("(lambda (x) (list x y))" "x" "y" ("(lambda (y) (list y y))" . "y would then mean the local binding of that name"))
+          ("(lambda (x) x)" "x" "*special*" ("(lambda (*special*) *special*)" . "*special* is a special variable or a constant"))
+          ("(lambda (&key x) x)" "x" "y"
+           ("(lambda (&key ((:x y))) y)" . t)
+           ("(lambda (&key y) y)" . "the keyword of a parameter would change"))
+          ("(with-both (x y) (list x y))" "y" "z" ("(with-both (x z) (list x z))" . t))
+          ("(lambda (x) (logged x))" "x" "z" ("(lambda (z) (logged z))" . :data))
+          ("(lambda (x) (check-type x integer) (dotimes (i x) (print i)))" "x" "z" ("(lambda (z) (check-type z integer) (dotimes (i z) (print i)))" . t))
+          ("(loop named outer for x in '(1) when x collect x into l finally (return-from outer l))" "l" "z"
+           ("(loop named outer for x in '(1) when x collect x into z finally (return-from outer z))" . t))
+          ("(flet ((f (x) (return-from f x))) (declare (inline f)) (mapcar #'f (f 1)))" "f" "g"
+           ("(flet ((g (x) (return-from g x))) (declare (inline g)) (mapcar #'g (g 1)))" . t)
+           ("(flet ((g (x) (return-from f x))) (declare (inline g)) (mapcar #'g (g 1)))" . "f would no longer mean its binding"))
+          ("(macrolet ((m (x) `(car ,x))) (m 1))" "m" "n" ("(macrolet ((n (x) `(car ,x))) (n 1))" . t))
+          ("(defmethod plain-generic ((x integer) &key y) (declare (ignorable y)) (if (next-method-p) (call-next-method) x))" "x" "z"
+           ("(defmethod plain-generic ((z integer) &key y) (declare (ignorable y)) (if (next-method-p) (call-next-method) z))" . t))
+          ("(defmacro some-macro (x &body body) `(progn ,x ,@body))" "x" "z" ("(defmacro some-macro (z &body body) `(progn ,z ,@body))" . t))
+          ("(tagbody again (when (f) (go again)))" "again" "z" ("(tagbody z (when (f) (go z)))" . t)))
+        do (let ((got (compared code old new (mapcar #'car variants))))
+             (expect (equal got (mapcar #'cdr variants)) (format nil "~A compares as ~S" code got))))
+  (expect (search "end of file" (field (compare-as-asked nil (object "code" "(a" "old" "a" "new" "b" "variants" #()) nil nil) "failure"))
+          "a form that cannot be read says so"))
+
 (finish-tests "expansion")

@@ -60,6 +60,7 @@ use crate::model::trial::{Trial, TriedForm};
 use crate::text::document::{Document, Edit};
 use crate::text::position::{Position, PositionEncoding};
 pub use client::{ClientId, ClientInfo, Frontend};
+pub use backend::InCopy;
 use context::Contexts;
 use event::{Event, Place, Start};
 use jobs::{Jobs, Kind};
@@ -92,6 +93,8 @@ struct Inner {
     log: Log,
     provenance: ProvenanceStore,
     contexts: Contexts,
+    /// The index of the workspace's texts.
+    index: crate::ide::index::Store,
 }
 
 impl Session {
@@ -120,6 +123,7 @@ impl Session {
                 log,
                 provenance,
                 contexts,
+                index: crate::ide::index::Store::default(),
             }),
         }
     }

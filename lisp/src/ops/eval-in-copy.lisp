@@ -29,7 +29,8 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
 (defparameter *works-in-copy*
   '(("evaluate" settings-of-session evaluate-as-asked)
     ("profile" settings-of-session profile-as-asked)
-    ("run-tests" settings-for-tests test-as-asked))
+    ("run-tests" settings-for-tests test-as-asked)
+    ("compare-expansions" settings-of-session compare-as-asked))
   "The work that a copy can be asked to do: its name, the function that makes its settings of the
   session's name, and the one that does it.")
 
@@ -121,7 +122,11 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
       (param params "code" 'string)
       (param params "session" 'string))
     (when (string= work "profile")
-      (profile-of-params params)))
+      (profile-of-params params))
+    (when (string= work "compare-expansions")
+      (param params "old" 'string)
+      (param params "new" 'string)
+      (param params "variants" 'vector)))
   (param params "timeout" '(real (0)))
   (check-check-params params)
   (answer-from-copy id params 'eval-in-copy))

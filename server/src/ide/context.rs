@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use ropey::Rope;
 
+use super::index::Snapshot;
 use super::places::Target;
 use super::texts::{OpenText, Texts};
 use crate::image::api::Operation;
@@ -30,10 +31,8 @@ pub trait Backend: Send + Sync {
     /// name, the latest first.
     fn made(&self, package: &str, name: &str) -> Vec<Made>;
 
-    /// The workspace's directory; `None`: unknown, as in tests.
-    fn workspace(&self) -> Option<PathBuf> {
-        None
-    }
+    /// Returns the index of the workspace's texts, brought up to date, with the open texts as they are.
+    fn index(&self, open: Vec<OpenText>) -> impl Future<Output = Snapshot> + Send;
 
     /// Queries what the image knows of a name as written in `package`.
     ///
@@ -92,6 +91,11 @@ impl<B: Backend> Context<B> {
         self.open.iter().find(|open| open.own && open.uri == uri).map(|open| &open.document)
     }
 
+    /// Returns the index of the workspace's texts, with the open ones as they are.
+    pub async fn texts_index(&self) -> Snapshot {
+        self.backend.index(self.open.clone()).await
+    }
+
     /// Returns the texts of files as they are now: open ones from the snapshot, others from the
     /// disk.
     pub async fn texts(&self) -> Texts {
@@ -108,8 +112,8 @@ impl<B: Backend> Backend for Context<B> {
         self.backend.made(package, name)
     }
 
-    fn workspace(&self) -> Option<PathBuf> {
-        self.backend.workspace()
+    async fn index(&self, open: Vec<OpenText>) -> Snapshot {
+        self.backend.index(open).await
     }
 }
 

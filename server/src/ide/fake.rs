@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::context::{Backend, Context, Cursor, Made};
+use super::index::Snapshot;
 use super::places::Target;
 use super::texts::OpenText;
 use crate::image::api::Operation;
@@ -23,7 +24,6 @@ pub(crate) struct FakeImage {
     /// The answers by operation and name.
     answers: HashMap<(&'static str, String), Value>,
     made: Vec<Made>,
-    workspace: Option<PathBuf>,
     absent: bool,
 }
 
@@ -52,12 +52,6 @@ impl FakeImage {
             "documentation": [{"kind": "function", "text": documentation}],
         });
         self.symbol(name, json!({"found": true, "printed": name, "facts": facts}))
-    }
-
-    /// Has a workspace, whose loaded files are the answer to `loaded-files`.
-    pub(crate) fn in_workspace(mut self, workspace: PathBuf, files: Value) -> FakeImage {
-        self.workspace = Some(workspace);
-        self.answer("loaded-files", "", files)
     }
 
     /// Sets the answer to an operation about a name, in the shape of docs/wire.md.
@@ -110,8 +104,8 @@ impl Backend for FakeImage {
         self.made.clone()
     }
 
-    fn workspace(&self) -> Option<PathBuf> {
-        self.workspace.clone()
+    async fn index(&self, open: Vec<OpenText>) -> Snapshot {
+        Snapshot::of_texts(&open)
     }
 }
 

@@ -1,26 +1,26 @@
 //! The references to a name: those the compiler recorded, each located in the current text, and
-//! mentions in open texts.
+//! mentions in the workspace's texts, loaded or not.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::context::{Backend, Context, Cursor};
 use super::places::{self, Defined, Target};
 use super::texts::{Text, Texts};
-use crate::bounded_file;
-use crate::image::api::contents::LoadedFiles;
 use crate::image::api::symbols::{Known, Reference, Want};
 use crate::image::api::tools::{Named, ReferenceCount};
 use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::datum::Form;
-use crate::text::decode;
 use crate::text::definitions::{self, Hint};
 use crate::text::document::Document;
 use crate::text::forms::{package_at, symbol_at};
+use crate::text::names;
 use crate::text::position::line_column;
 use crate::text::scopes::Scopes;
+
+/// The maximum number of places from the texts.
+const MOST: usize = 10_000;
 
 /// A place that refers to a name.
 #[derive(Debug, Clone)]
@@ -125,7 +125,7 @@ fn referrer(
 }
 
 /// The places of the references reported by the image, and of the mentions of `written`, which is
-/// read in `package`, in the open texts.
+/// read in `package`, in the texts of the workspace.
 async fn all<B: Backend>(
     context: &Context<B>,
     written: &str,
@@ -138,7 +138,6 @@ async fn all<B: Backend>(
     let mut same = SamePackages { context, key: &key, package, known, answers: HashMap::new() };
     let mut seen: HashSet<(std::path::PathBuf, Span)> = HashSet::new();
     let mut found: Vec<Referred> = Vec::new();
-    let open: Vec<Arc<Text>> = texts.known().cloned().collect();
     for reference in known.references.as_deref().unwrap_or_default() {
         let Some(file) = &reference.place.file else { continue };
         let Some(text) = texts.get(file).await else { continue };
@@ -158,8 +157,22 @@ async fn all<B: Backend>(
             }
         }
     }
-    let searched = open.iter().cloned().chain(loaded_with(context, &key, &open, texts).await);
-    for text in searched {
+    // The texts have mentions that the compiler does not record, also in files that are not loaded.
+    // A symbol that everybody uses is looked for in open files only.
+    let index = context.texts_index().await;
+    let packages = index.packages();
+    let name = names::symbol(written).map(|symbol| symbol.name).unwrap_or_default();
+    let here_or_user = |here: Option<&str>| here.unwrap_or("COMMON-LISP-USER").to_owned();
+    let prefix = names::symbol(written).and_then(|symbol| symbol.package).filter(|package| !package.is_empty());
+    let own = here_or_user(package);
+    let own = packages.home(&prefix.map_or_else(|| own.clone(), |prefix| packages.named(&prefix, &own)), &name);
+    let owner = known.facts.as_ref().and_then(|facts| facts.package.as_deref());
+    let everybody = owner.is_some_and(|owner| owner == "COMMON-LISP" || owner.starts_with("SB-"));
+    for file in index.mentioning(&name) {
+        if found.len() >= MOST || everybody && file.open.is_none() {
+            continue;
+        }
+        let Some(text) = texts.get(&file.path).await else { continue };
         for top in text.document.scan().forms() {
             let raw = text.document.text().slice(top.span.start..top.span.end).to_string();
             if !raw.to_lowercase().contains(&key) {
@@ -167,44 +180,22 @@ async fn all<B: Backend>(
             }
             let here = package_at(&text.document, top.span.start);
             for span in free_mentions(&text.document, top.span, &key) {
-                let prefixed = text.document.text().slice(span.start..span.end).chars().any(|char| char == ':');
-                if (prefixed || same.has(here.as_deref()).await) && seen.insert((text.path.clone(), span)) {
+                let mention = text.document.text().slice(span.start..span.end).to_string();
+                let prefix = names::symbol(&mention).and_then(|symbol| symbol.package);
+                let reader = here_or_user(here.as_deref());
+                let meant = match &prefix {
+                    Some(prefix) => packages.named(prefix, &reader),
+                    None => reader,
+                };
+                let told = packages.get(&meant).is_some() && packages.home(&meant, &name) == own;
+                let prefixed = prefix.is_some() && (packages.get(&meant).is_none() || told);
+                if (prefixed || told || prefix.is_none() && same.has(here.as_deref()).await)
+                    && seen.insert((text.path.clone(), span))
+                {
                     let by = String::new();
                     found.push(Referred { kind: "mentions".into(), by, text: text.clone(), span });
                 }
             }
-        }
-    }
-    found
-}
-
-/// The texts of the workspace's loaded files that contain `key` and are not open. The compiler
-/// records no references of code that has no name, such as the bodies of tests.
-async fn loaded_with<B: Backend>(
-    context: &Context<B>,
-    key: &str,
-    open: &[Arc<Text>],
-    texts: &mut Texts,
-) -> Vec<Arc<Text>> {
-    let Some(workspace) = context.workspace() else { return Vec::new() };
-    let Ok(loaded) = context.query(LoadedFiles { within: workspace.join("") }).await else { return Vec::new() };
-    let open: HashSet<PathBuf> = open.iter().map(|text| text.path.clone()).collect();
-    let files = loaded.systems.into_iter().flat_map(|system| system.files).map(|file| file.path);
-    let files: Vec<PathBuf> = files.filter(|path| !open.contains(path)).collect();
-    let wanted = key.to_owned();
-    let reading = tokio::task::spawn_blocking(move || {
-        let has = |path: &PathBuf| {
-            let bytes = bounded_file::read(path, bounded_file::SOURCE_LIMIT).unwrap_or_default();
-            decode(bytes).to_lowercase().contains(&wanted)
-        };
-        files.into_iter().filter(has).collect::<Vec<_>>()
-    });
-    let mut found = Vec::new();
-    for path in reading.await.unwrap_or_default() {
-        let Some(text) = texts.get(&path).await else { continue };
-        // A link to an open file is that file.
-        if !open.contains(&text.path) {
-            found.push(text);
         }
     }
     found
@@ -382,22 +373,18 @@ mod tests {
 
     /// A test's body has no name of its own, so that the compiler records none of its references.
     #[test]
-    fn tests_in_loaded_files_that_are_not_open_refer_too() {
-        let place = tempfile::tempdir().unwrap();
-        let tests = place.path().join("tests.lisp");
-        let text = "(in-package :lib)\n(test far-away (is (= 1 (far 1))))\n(define-test there (is = 2 (lib:far 2)))\n\
-                    (deftest here (ok (far 3)))\n(let ((far 1)) far)\n";
-        std::fs::write(&tests, text).unwrap();
-        std::fs::write(place.path().join("none.lisp"), "(in-package :lib)\n(near 1)").unwrap();
-        let files: Vec<_> =
-            ["tests.lisp", "none.lisp"].map(|name| json!({"path": place.path().join(name), "changed": false})).into();
+    fn bodies_of_tests_refer_too() {
+        let tests = "(in-package :lib)\n(test far-away (is (= 1 (far 1))))\n(define-test there (is = 2 (lib:far 2)))\n\
+                     (deftest here (ok (far 3)))\n(let ((far 1)) far)\n";
         let facts = json!({"name": "FAR", "package": "LIB", "external": true, "printed": "far",
             "kinds": ["function"], "lambda_list": ["x"], "type": null, "value": null, "class": null, "documentation": []});
-        let image = FakeImage::empty()
-            .symbol("far", json!({"found": true, "facts": facts}))
-            .in_workspace(place.path().to_owned(), json!({"systems": [{"system": "lib", "files": files}]}));
-        let cursor = cursor(image, &[("a.lisp", "(in-package :lib)\n(fa‸r 0)")]);
-        let mut found = run(at(&cursor, false)).expect("there is a name");
+        let image = FakeImage::empty().symbol("far", json!({"found": true, "facts": facts}));
+        let files = [
+            ("a.lisp", "(in-package :lib)\n(fa‸r 0)"),
+            ("tests.lisp", tests),
+            ("none.lisp", "(in-package :lib)\n(near 1)"),
+        ];
+        let mut found = run(at(&cursor(image, &files), false)).expect("there is a name");
         found.sort_by_key(|target| (target.uri.contains("tests"), target.span.start));
         expect![[r#"
             a.lisp:2
@@ -412,6 +399,30 @@ mod tests {
             tests.lisp:4
             (deftest here (ok (far 3)))
                                ^^^
+        "#]]
+        .assert_eq(&shown(&found));
+    }
+
+    #[test]
+    fn without_an_image_the_texts_packages_tell_who_means_the_symbol() {
+        let files = [
+            ("a.lisp", "(in-package :lib)\n(fa‸r 1)"),
+            ("b.lisp", "(in-package :user-of-lib)\n(far 2)"),
+            ("c.lisp", "(in-package :other)\n(far 3)\n(lib:far 4)"),
+            ("p.lisp", "(defpackage :lib (:export :far))\n(defpackage :user-of-lib (:use :lib))\n(defpackage :other)"),
+        ];
+        let mut found = run(at(&cursor(FakeImage::absent(), &files), false)).expect("there is a name");
+        found.sort_by_key(|target| (target.uri.clone(), target.span.start));
+        expect![[r#"
+            a.lisp:2
+            (far 1)
+             ^^^
+            b.lisp:2
+            (far 2)
+             ^^^
+            c.lisp:3
+            (lib:far 4)
+             ^^^^^^^
         "#]]
         .assert_eq(&shown(&found));
     }

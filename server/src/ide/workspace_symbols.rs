@@ -1,52 +1,48 @@
-//! Symbols by a part of their names: the definitions in open texts and in the image.
+//! Symbols by a part of their names: the definitions in the workspace's texts, loaded or not, and in the
+//! image.
 
 use super::context::{Backend, Context};
-use super::partial_name::fits;
+use super::index::{Found, Limits, search};
 use super::places::{self, Defined};
 use crate::image::api::symbols::{Apropos, Known};
-use crate::text::definitions;
 
 /// The maximum number of symbols in an answer.
 const LIMIT: usize = 200;
 
-/// Returns the definitions of names that match `query`. An empty query returns the definitions in
-/// open texts.
-pub async fn symbols<B: Backend>(context: &Context<B>, query: &str) -> Vec<Defined> {
+/// A definition, and its place for a client.
+#[derive(Debug, Clone)]
+pub enum Symbol {
+    /// In the index of the workspace's texts.
+    Indexed(Found),
+    /// Elsewhere, as the image tells.
+    Loaded(Box<Defined>),
+}
+
+/// Returns the definitions of names that match `query`, best first: those of the workspace's texts, and
+/// if there are none, those in the image. An empty query returns the definitions in open texts.
+pub async fn symbols<B: Backend>(context: &Context<B>, query: &str) -> Vec<Symbol> {
     let query = query.trim().to_lowercase();
-    let mut texts = context.texts().await;
-    let mut found: Vec<Defined> = Vec::new();
-    for text in texts.known() {
-        for one in definitions::all(&text.document) {
-            let name = one.key.trim_start_matches("(setf ").trim_end_matches(')');
-            if name.contains(&query) || fits(&query, name) {
-                found.push(Defined {
-                    kind: definitions::kind_of(&one.operator).to_owned(),
-                    name: one.written.clone(),
-                    text: Some(text.clone()),
-                    file: text.path.clone(),
-                    place: Some(definitions::Place { form: one.span, name: one.name }),
-                });
-            }
-        }
+    let index = context.texts_index().await;
+    let found: Vec<Symbol> = search(&index, &query, Limits { most: LIMIT }).into_iter().map(Symbol::Indexed).collect();
+    if !found.is_empty() || query.is_empty() {
+        return found;
     }
-    if !query.is_empty() {
-        let question =
-            Apropos { pattern: query, package: None, external: false, system: false, limit: LIMIT, definitions: true };
-        if let Ok(answer) = context.query(question).await {
-            for symbol in answer.symbols.into_iter().filter(|symbol| symbol.package != "COMMON-LISP") {
-                let known =
-                    Known { definitions: symbol.definitions, features: answer.features.clone(), ..Known::default() };
-                for mut one in places::defined(&known, &mut texts).await {
-                    one.name = one.name.rsplit(':').next().unwrap_or(&one.name).to_owned();
-                    found.push(one);
-                }
-            }
+    let question =
+        Apropos { pattern: query, package: None, external: false, system: false, limit: LIMIT, definitions: true };
+    let Ok(answer) = context.query(question).await else { return Vec::new() };
+    let mut texts = context.texts().await;
+    let mut loaded: Vec<Defined> = Vec::new();
+    for symbol in answer.symbols.into_iter().filter(|symbol| symbol.package != "COMMON-LISP") {
+        let known = Known { definitions: symbol.definitions, features: answer.features.clone(), ..Known::default() };
+        for mut one in places::defined(&known, &mut texts).await {
+            one.name = one.name.rsplit(':').next().unwrap_or(&one.name).to_owned();
+            loaded.push(one);
         }
     }
     let mut seen = std::collections::HashSet::new();
-    found.retain(|one| seen.insert((one.file.clone(), one.place.map(|place| place.name))));
-    found.truncate(LIMIT);
-    found
+    loaded.retain(|one| seen.insert((one.file.clone(), one.place.map(|place| place.name))));
+    loaded.truncate(LIMIT);
+    loaded.into_iter().map(|one| Symbol::Loaded(Box::new(one))).collect()
 }
 
 #[cfg(test)]
@@ -60,7 +56,11 @@ mod tests {
     fn check(image: FakeImage, query: &str, expected: Expect) {
         let text = "(defun scan-all (x) x)\n(defvar *scanner* 1)\n(defun (setf limit) (new) new)";
         let found = run(symbols(&context(image, &[("a.lisp", text)]), query));
-        let shown: String = found.iter().map(|one| format!("{} ({})\n", one.name, one.kind)).collect();
+        let one = |one: &Symbol| match one {
+            Symbol::Indexed(found) => format!("{} ({})\n", found.definition().written, found.definition().kind()),
+            Symbol::Loaded(one) => format!("{} ({})\n", one.name, one.kind),
+        };
+        let shown: String = found.iter().map(one).collect();
         expected.assert_eq(&shown);
     }
 
@@ -70,13 +70,19 @@ mod tests {
             "name": "app:scan-far", "package": "APP", "symbol": "SCAN-FAR", "kind": "function", "lambda_list": null,
             "summary": null, "definitions": [definition("function", "app:scan-far", "gone.lisp", 0)],
         });
-        let image = FakeImage::empty().answer("apropos", "scan", json!({"total": 1, "symbols": [found]}));
         check(
-            image,
+            FakeImage::empty(),
             "Scan",
             expect![[r#"
             scan-all (function)
             *scanner* (variable)
+        "#]],
+        );
+        let image = FakeImage::empty().answer("apropos", "scan-f", json!({"total": 1, "symbols": [found]}));
+        check(
+            image,
+            "Scan-f",
+            expect![[r#"
             scan-far (function)
         "#]],
         );

@@ -38,6 +38,8 @@ pub(super) struct Negotiated {
     pub(super) apply_edit: bool,
     /// Edits may name the document version they apply to.
     pub(super) document_changes: bool,
+    /// Edits may have annotations, of which some need a person's confirmation.
+    pub(super) annotations: bool,
     /// The client supports `consort/approve`.
     pub(super) approve: bool,
     /// The client supports `consort/input`.
@@ -78,6 +80,7 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
         approve: declares(params, "approve"),
         input: declares(params, "input"),
         stops: declares(params, "stops"),
+        annotations: workspace.and_then(|w| w.workspace_edit.as_ref()?.change_annotation_support.as_ref()).is_some(),
         document_changes: workspace.and_then(|w| w.workspace_edit.as_ref()?.document_changes) == Some(true),
     }
 }
@@ -152,6 +155,10 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
             inlay_hint_provider: Some(OneOf::Left(true)),
             implementation_provider: Some(ImplementationProviderCapability::Simple(true)),
             references_provider: Some(OneOf::Left(true)),
+            rename_provider: Some(OneOf::Right(RenameOptions {
+                prepare_provider: Some(true),
+                work_done_progress_options: WorkDoneProgressOptions::default(),
+            })),
             workspace_symbol_provider: Some(OneOf::Left(true)),
             document_symbol_provider: Some(OneOf::Left(true)),
             semantic_tokens_provider: Some(super::tokens::capability()),

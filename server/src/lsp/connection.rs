@@ -310,6 +310,14 @@ impl LanguageServer for Connection {
         super::references::references(self, params).await
     }
 
+    async fn prepare_rename(&self, params: TextDocumentPositionParams) -> Result<Option<PrepareRenameResponse>> {
+        super::rename::prepare(self, params).await
+    }
+
+    async fn rename(&self, params: RenameParams) -> Result<Option<WorkspaceEdit>> {
+        super::rename::rename(self, params).await
+    }
+
     async fn symbol(&self, params: WorkspaceSymbolParams) -> Result<Option<Vec<SymbolInformation>>> {
         super::workspace_symbols::symbols(self, params).await
     }

@@ -19,6 +19,7 @@ mod lenses;
 mod progress;
 mod pull;
 mod references;
+mod rename;
 mod signature;
 mod stopping;
 mod texts;

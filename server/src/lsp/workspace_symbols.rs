@@ -5,8 +5,8 @@ use tower_lsp::jsonrpc::Result;
 
 use super::connection::Connection;
 use super::to_proto;
-use crate::ide::places::Defined;
-use crate::ide::workspace_symbols;
+use crate::ide::workspace_symbols::{self, Symbol};
+use crate::text::position;
 
 /// `workspace/symbol`.
 pub(super) async fn symbols(
@@ -16,13 +16,27 @@ pub(super) async fn symbols(
     let context = connection.session.context(connection.client).await;
     let found = workspace_symbols::symbols(&context, &params.query).await;
     let encoding = connection.negotiated().encoding;
-    let one = |one: &Defined| Some(symbol(one, to_proto::location(&one.target(), encoding)?));
+    let one = |one: &Symbol| match one {
+        Symbol::Indexed(found) => {
+            let definition = found.definition();
+            let (start, end) = definition.range(encoding);
+            let at = |position: position::Position| Position { line: position.line, character: position.column };
+            let location =
+                Location { uri: Url::parse(&found.file.uri).ok()?, range: Range { start: at(start), end: at(end) } };
+            let container = definition.package.clone().unwrap_or_default().to_lowercase();
+            Some(symbol(&definition.written, definition.kind(), container, location))
+        }
+        Symbol::Loaded(one) => {
+            let location = to_proto::location(&one.target(), encoding)?;
+            Some(symbol(&one.name, &one.kind, one.kind.clone(), location))
+        }
+    };
     Ok(Some(found.iter().filter_map(one).collect()))
 }
 
 #[allow(deprecated)] // the type has a field `deprecated` that must be given
-fn symbol(one: &Defined, location: Location) -> SymbolInformation {
-    let kind = match one.kind.as_str() {
+fn symbol(name: &str, kind: &str, container: String, location: Location) -> SymbolInformation {
+    let kind = match kind {
         "function" | "macro" | "compiler macro" | "setf function" | "setf expander" => SymbolKind::FUNCTION,
         "generic function" | "method" => SymbolKind::METHOD,
         "variable" | "symbol macro" => SymbolKind::VARIABLE,
@@ -34,6 +48,6 @@ fn symbol(one: &Defined, location: Location) -> SymbolInformation {
         "system" => SymbolKind::MODULE,
         _ => SymbolKind::FUNCTION,
     };
-    let container_name = Some(one.kind.clone());
-    SymbolInformation { name: one.name.clone(), kind, tags: None, deprecated: None, location, container_name }
+    let container_name = (!container.is_empty()).then_some(container);
+    SymbolInformation { name: name.to_owned(), kind, tags: None, deprecated: None, location, container_name }
 }

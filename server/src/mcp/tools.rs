@@ -17,6 +17,7 @@ mod load_system;
 mod macroexpand_form;
 mod profile_code;
 mod reload;
+mod rename_symbol;
 mod run_tests;
 mod schema;
 mod source_location;
@@ -290,6 +291,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<apropos::Apropos>(),
         entry::<lisp_read_file::LispReadFile>(),
         entry::<lisp_edit_form::LispEditForm>(),
+        entry::<rename_symbol::RenameSymbol>(),
         entry::<try_code::TryCode>(),
         entry::<reload::CompileString>(),
         entry::<reload::LoadFasl>(),

@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use super::{ClientId, Provenance, Session};
 use crate::ide::context::{Backend, Context, Made};
+use crate::ide::index::Snapshot;
+use crate::ide::rename::Expander;
 use crate::ide::texts::OpenText;
 use crate::image::api::Operation;
+use crate::image::api::expand::{CompareExpansions, Compared};
 use crate::model::image::ImageError;
 
 impl Backend for Session {
@@ -20,9 +23,9 @@ impl Backend for Session {
         self.provenance(package, name).into_iter().map(made).collect()
     }
 
-    fn workspace(&self) -> Option<PathBuf> {
-        let workspace = Session::workspace(self);
-        Some(workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned()))
+    async fn index(&self, open: Vec<OpenText>) -> Snapshot {
+        let (store, root) = (self.inner.index.clone(), self.workspace().to_owned());
+        super::requests::compute(move || store.refreshed(&root, open)).await.value
     }
 }
 
@@ -43,5 +46,24 @@ impl Session {
             };
             Context::new(backend, open.into_iter().map(text).collect())
         }
+    }
+}
+
+/// The longest time, in seconds, in which the forms of a renaming are expanded.
+const COMPARISON: f64 = 20.0;
+
+/// A client's session, as what compares expansions.
+#[derive(Debug, Clone)]
+pub struct InCopy {
+    /// The session.
+    pub session: Session,
+    /// The client whose settings count.
+    pub client: ClientId,
+}
+
+impl Expander for InCopy {
+    async fn compare(&self, comparison: CompareExpansions) -> Result<Compared, ImageError> {
+        let operation = |session, timeout| CompareExpansions { session, timeout, ..comparison };
+        self.session.run_in_copy(self.client, "renaming", COMPARISON, operation).await
     }
 }

@@ -36,3 +36,69 @@ pub struct PlainAnswer {
     /// The expansion; `None`: a copy is needed.
     pub answer: Option<Expansion>,
 }
+
+/// `compare-expansions`: whether texts of a top-level form mean the same but for the names of local
+/// bindings (`lisp/src/expand/compare.lisp`). Runs in a copy, because it runs the user's macros.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct CompareExpansions {
+    /// The session whose settings count.
+    pub session: String,
+    /// The form as it is.
+    pub code: String,
+    /// The package in which the forms are read.
+    pub package: Option<String>,
+    /// The name that is replaced, as written.
+    pub old: String,
+    /// The name that takes its place.
+    pub new: String,
+    /// The form as it might be.
+    pub variants: Vec<String>,
+    /// Seconds after which the copy leaves the code.
+    pub timeout: f64,
+}
+
+impl Operation for CompareExpansions {
+    const NAME: &'static str = "compare-expansions";
+    type Answer = Compared;
+}
+
+/// The answer to `compare-expansions`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Compared {
+    /// The reason why the form as it is could not be expanded.
+    #[serde(default)]
+    pub failure: Option<String>,
+    /// For each variant.
+    #[serde(default)]
+    pub variants: Vec<Variant>,
+    /// The reason why nothing was compared.
+    #[serde(default)]
+    pub error: Option<ExpandFailure>,
+}
+
+impl Compared {
+    /// The reason why there is no comparison.
+    pub fn why_not(&self) -> Option<&str> {
+        self.error.as_ref().map(|error| error.message.as_str()).or(self.failure.as_deref())
+    }
+}
+
+/// The error of a copy that was ended.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ExpandFailure {
+    /// The message for a person.
+    pub message: String,
+}
+
+/// The comparison of one variant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Variant {
+    /// Only local names differ.
+    pub same: bool,
+    /// The reason why more differs.
+    #[serde(default)]
+    pub why: Option<String>,
+    /// Constants differ too, by the name alone.
+    #[serde(default)]
+    pub data: bool,
+}

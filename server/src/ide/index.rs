@@ -1,0 +1,61 @@
+//! An index of the workspace's texts: the definitions in all Lisp files, loaded or not, and which files
+//! mention a name. Open documents count as they are, other files as they are on the disk.
+
+mod entry;
+mod packages;
+mod search;
+mod store;
+
+pub use entry::{FileEntry, Indexed};
+pub use packages::{PackageText, Packages, designated};
+pub use search::{Found, Limits, search};
+pub use store::Store;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::texts::OpenText;
+
+/// The index at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// The files, in order of their paths.
+    pub files: Vec<Arc<FileEntry>>,
+    /// The workspace's directory; `None`: any.
+    pub root: Option<PathBuf>,
+    /// There are more files than are indexed.
+    pub cut: bool,
+}
+
+impl Snapshot {
+    /// The index of some texts alone.
+    pub fn of_texts(open: &[OpenText]) -> Snapshot {
+        let mut files: Vec<Arc<FileEntry>> = open
+            .iter()
+            .filter_map(|one| Some(Arc::new(FileEntry::of(one.path.clone()?, one.uri.clone(), &one.document, true))))
+            .collect();
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        files.dedup_by(|later, kept| later.path == kept.path);
+        Snapshot { files, root: None, cut: false }
+    }
+
+    /// The files in which a name, as the reader has it, is written anywhere; also in strings and
+    /// comments. A file may be named that does not mention it.
+    pub fn mentioning<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<FileEntry>> + 'a {
+        let hash = entry::hash(name);
+        self.files.iter().filter(move |file| file.words.binary_search(&hash).is_ok())
+    }
+
+    /// Returns true if a file may mention a name.
+    pub fn has(&self, file: &FileEntry, name: &str) -> bool {
+        file.words.binary_search(&entry::hash(name)).is_ok()
+    }
+
+    /// The packages that the texts define.
+    pub fn packages(&self) -> Packages<'_> {
+        Packages::of(self.files.iter().flat_map(|file| &file.packages))
+    }
+}
+
+#[cfg(test)]
+mod tests;

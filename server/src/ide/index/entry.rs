@@ -1,0 +1,208 @@
+//! The part of the index about one file.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+
+use super::packages::{PackageText, of_form};
+use crate::text::datum::{Form, Kind, Node, symbol_name};
+use crate::text::definitions::{self, kind_of};
+use crate::text::document::Document;
+use crate::text::forms::package_at;
+use crate::text::position::{Position, PositionEncoding, to_position};
+use crate::text::{Span, stop};
+
+/// A definition in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Indexed {
+    /// The name as written.
+    pub written: String,
+    /// The name for comparison, lower-case, without package: `foo`, `(setf foo)`.
+    pub key: String,
+    /// The defining operator.
+    pub operator: String,
+    /// The package in force.
+    pub package: Option<String>,
+    /// The span of the name.
+    pub name: Span,
+    /// The span of the form.
+    pub form: Span,
+    /// The slots of a class, condition or structure, as written.
+    pub slots: Vec<String>,
+    /// Their readers, writers and accessors, as written.
+    pub accessors: Vec<String>,
+    /// The options of a structure that name its functions: `constructor`, `conc-name`, ...
+    pub structure: HashSet<String>,
+    /// The superclasses of a class or condition, and what a structure includes, as written.
+    pub supers: Vec<String>,
+    /// The start of the name in UTF-8, UTF-16 and UTF-32.
+    pub start: [Position; 3],
+    /// Its end.
+    pub end: [Position; 3],
+}
+
+impl Indexed {
+    /// The kind, in the image's terms.
+    pub fn kind(&self) -> &str {
+        kind_of(&self.operator)
+    }
+
+    /// The start and the end of the name for a client.
+    pub fn range(&self, encoding: PositionEncoding) -> (Position, Position) {
+        let at = index(encoding);
+        (self.start[at], self.end[at])
+    }
+}
+
+fn index(encoding: PositionEncoding) -> usize {
+    match encoding {
+        PositionEncoding::Utf8 => 0,
+        PositionEncoding::Utf16 => 1,
+        PositionEncoding::Utf32 => 2,
+    }
+}
+
+/// A file of the index.
+#[derive(Debug, Clone)]
+pub struct FileEntry {
+    /// The path.
+    pub path: PathBuf,
+    /// The URI, as its client named it if it is open.
+    pub uri: String,
+    /// The text, if an editor has the file open.
+    pub open: Option<Document>,
+    /// The definitions, in order.
+    pub definitions: Vec<Indexed>,
+    /// The packages that it defines.
+    pub packages: Vec<PackageText>,
+    /// The hashes of all words, sorted.
+    pub words: Vec<u64>,
+}
+
+/// The maximum number of definitions of a file in the index.
+const DEFINITIONS: usize = 20_000;
+
+impl FileEntry {
+    /// Indexes a text. Takes time by its length.
+    pub fn of(path: PathBuf, uri: String, document: &Document, open: bool) -> FileEntry {
+        let (mut definitions, mut packages) = (Vec::new(), Vec::new());
+        let text = document.text();
+        for top in document.scan().forms() {
+            if stop::now() || definitions.len() >= DEFINITIONS {
+                break;
+            }
+            let bytes = text.byte_slice(top.bytes.start..top.bytes.end);
+            // A form that begins with no parenthesis or guard defines nothing.
+            if bytes.len_bytes() == 0 || !matches!(bytes.byte(0), b'(' | b'#') {
+                continue;
+            }
+            let form = Form::of(document, top.span);
+            let found = definitions::in_form(&form);
+            if found.is_empty() {
+                continue;
+            }
+            let package = package_at(document, top.span.start);
+            for one in found {
+                if matches!(one.operator.as_str(), "defpackage" | "define-package") {
+                    packages.extend(of_form(&form, one.span));
+                }
+                let at = |offset: usize| {
+                    [PositionEncoding::Utf8, PositionEncoding::Utf16, PositionEncoding::Utf32]
+                        .map(|encoding| to_position(text, offset, encoding))
+                };
+                let parts = parts(&form, one.span, &one.operator);
+                definitions.push(Indexed {
+                    slots: parts.slots,
+                    accessors: parts.accessors,
+                    structure: parts.structure,
+                    supers: parts.supers,
+                    start: at(one.name.start),
+                    end: at(one.name.end),
+                    written: one.written,
+                    key: one.key,
+                    operator: one.operator,
+                    package: package.clone(),
+                    name: one.name,
+                    form: one.span,
+                });
+            }
+        }
+        let open = open.then(|| document.clone());
+        FileEntry { path, uri, open, definitions, packages, words: words(document) }
+    }
+}
+
+/// The parts of a definition of a class, condition or structure.
+#[derive(Default)]
+struct Parts {
+    slots: Vec<String>,
+    accessors: Vec<String>,
+    structure: HashSet<String>,
+    supers: Vec<String>,
+}
+
+fn parts(form: &Form, span: Span, operator: &str) -> Parts {
+    let mut parts = Parts::default();
+    if !matches!(operator, "defclass" | "define-condition" | "defstruct") {
+        return parts;
+    }
+    fn find<'a>(nodes: &'a [Node], span: Span) -> Option<&'a Node> {
+        nodes.iter().find_map(|node| if node.span == span { Some(node) } else { find(&node.children, span) })
+    }
+    let Some(node) = find(&form.nodes, span) else { return parts };
+    let text = |node: &Node| form.text(node).to_owned();
+    let slots: &[Node] = if operator == "defstruct" {
+        for option in node.children.get(1).map(|name| name.children.as_slice()).unwrap_or_default().iter().skip(1) {
+            let head = if option.kind == Kind::List { option.children.first() } else { Some(option) };
+            let name = head.and_then(|head| form.name(head)).unwrap_or_default();
+            if name == ":include" {
+                parts.supers.extend(option.children.get(1).map(text));
+            }
+            parts.structure.insert(name.trim_start_matches(':').to_owned());
+        }
+        node.children.get(2..).unwrap_or_default()
+    } else {
+        parts.supers = node.children.get(2).map(|list| list.children.iter().map(text).collect()).unwrap_or_default();
+        node.children.get(3).map(|list| list.children.as_slice()).unwrap_or_default()
+    };
+    for slot in slots.iter().filter(|slot| slot.kind != Kind::String) {
+        let name = if slot.kind == Kind::List { slot.children.first() } else { Some(slot) };
+        parts.slots.extend(name.filter(|name| name.kind == Kind::Atom).map(text));
+        for pair in slot.children.get(1..).unwrap_or_default().chunks(2).filter(|_| operator != "defstruct") {
+            if let [option, name] = pair
+                && matches!(form.name(option).as_deref(), Some(":accessor" | ":reader" | ":writer"))
+            {
+                parts.accessors.push(text(name).trim_start_matches("(setf ").trim_end_matches(')').to_owned());
+            }
+        }
+    }
+    parts
+}
+
+/// The hashes of all words of a text, sorted: of symbols, and of what strings and comments have.
+fn words(document: &Document) -> Vec<u64> {
+    let string = document.text().to_string();
+    let delimiter = |char: char| char.is_whitespace() || "()\"';`,|\\:".contains(char);
+    let mut found: Vec<u64> = string.split(delimiter).filter(|word| !word.is_empty()).map(hash).collect();
+    // What is written with escapes is found as a whole.
+    let escaped = string.split(|char: char| char.is_whitespace() || "()\"';`,".contains(char));
+    found.extend(
+        escaped
+            .filter(|word| word.contains(['|', '\\']))
+            .filter_map(symbol_name)
+            .map(|name| hash(name.trim_matches('|'))),
+    );
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The hash of a word, in any case.
+pub(super) fn hash(word: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let word = word.trim_start_matches('#');
+    for char in word.chars().flat_map(char::to_lowercase) {
+        char.hash(&mut hasher);
+    }
+    hasher.finish()
+}

@@ -1,0 +1,149 @@
+//! The packages that texts define, and the home of a symbol as far as they tell.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::text::Span;
+use crate::text::datum::{Form, Kind, Node};
+use crate::text::names;
+
+/// A package definition in a text. Names are as the reader has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PackageText {
+    /// The name.
+    pub name: String,
+    /// The nicknames.
+    pub nicknames: Vec<String>,
+    /// The packages that it uses.
+    pub uses: Vec<String>,
+    /// The exported names.
+    pub exports: HashSet<String>,
+    /// Names that are not inherited.
+    pub shadows: HashSet<String>,
+    /// Imported names, with the packages that they are imported from.
+    pub imports: HashMap<String, String>,
+    /// The packages whose exports it exports too.
+    pub reexports: Vec<String>,
+    /// The packages by local nicknames.
+    pub local: HashMap<String, String>,
+}
+
+/// The name that a designator in a package definition means: a string, a symbol or a keyword.
+pub fn designated(form: &Form, node: &Node) -> Option<String> {
+    match node.kind {
+        Kind::String => {
+            let written = form.text(node);
+            Some(written.strip_prefix('"')?.strip_suffix('"')?.to_owned())
+        }
+        Kind::Atom => names::symbol(form.text(node)).map(|symbol| symbol.name),
+        _ => None,
+    }
+}
+
+/// The package definition at a span of a form.
+pub(super) fn of_form(form: &Form, span: Span) -> Option<PackageText> {
+    fn find<'a>(nodes: &'a [Node], span: Span) -> Option<&'a Node> {
+        nodes.iter().find_map(|node| if node.span == span { Some(node) } else { find(&node.children, span) })
+    }
+    let node = find(&form.nodes, span)?;
+    let mut package = PackageText { name: designated(form, node.children.get(1)?)?, ..PackageText::default() };
+    for option in node.children.iter().skip(2).filter(|option| option.kind == Kind::List) {
+        let Some(head) = option.children.first().and_then(|head| form.name(head)) else { continue };
+        let all = || option.children.iter().skip(1).filter_map(|one| designated(form, one));
+        match head.as_str() {
+            ":nicknames" => package.nicknames.extend(all()),
+            ":use" | ":mix" => package.uses.extend(all()),
+            ":use-reexport" | ":mix-reexport" => {
+                package.uses.extend(all());
+                package.reexports.extend(all());
+            }
+            ":reexport" => package.reexports.extend(all()),
+            ":export" => package.exports.extend(all()),
+            ":shadow" | ":intern" => package.shadows.extend(all()),
+            ":import-from" | ":shadowing-import-from" => {
+                let mut all = all();
+                if let Some(from) = all.next() {
+                    package.imports.extend(all.map(|name| (name, from.clone())));
+                }
+            }
+            ":local-nicknames" => {
+                for pair in option.children.iter().skip(1) {
+                    if let [local, of] = pair.children.as_slice()
+                        && let (Some(local), Some(of)) = (designated(form, local), designated(form, of))
+                    {
+                        package.local.insert(local, of);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(package)
+}
+
+/// All packages that texts define.
+#[derive(Debug)]
+pub struct Packages<'a> {
+    by_name: HashMap<&'a str, &'a PackageText>,
+}
+
+impl<'a> Packages<'a> {
+    pub(super) fn of(all: impl Iterator<Item = &'a PackageText>) -> Packages<'a> {
+        let mut by_name = HashMap::new();
+        for one in all {
+            for nickname in &one.nicknames {
+                by_name.entry(nickname.as_str()).or_insert(one);
+            }
+            by_name.insert(one.name.as_str(), one);
+        }
+        Packages { by_name }
+    }
+
+    /// A package by its name or nickname.
+    pub fn get(&self, name: &str) -> Option<&'a PackageText> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The packages in which a symbol is seen without a prefix.
+    pub fn seeing(&self, home: &str, name: &str) -> Vec<&'a PackageText> {
+        let mut all: Vec<&PackageText> = self.by_name.values().copied().collect();
+        all.retain(|package| self.home(&package.name, name) == home);
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all.dedup_by(|one, other| one.name == other.name);
+        all
+    }
+
+    /// The name of the package that a prefix means in package `here`.
+    pub fn named(&self, prefix: &str, here: &str) -> String {
+        let local = self.get(here).and_then(|here| here.local.get(prefix));
+        let name = local.map_or(prefix, String::as_str);
+        self.get(name).map_or_else(|| name.to_owned(), |package| package.name.clone())
+    }
+
+    /// The home package of the symbol that a name is in a package, as far as the texts tell.
+    pub fn home(&self, package: &str, name: &str) -> String {
+        self.home_within(package, name, 0)
+    }
+
+    fn home_within(&self, package: &str, name: &str, depth: usize) -> String {
+        const DEEPEST: usize = 16;
+        let Some(known) = self.get(package).filter(|_| depth < DEEPEST) else { return package.to_owned() };
+        if let Some(from) = known.imports.get(name) {
+            return self.home_within(&self.named(from, package), name, depth + 1);
+        }
+        if known.shadows.contains(name) {
+            return known.name.clone();
+        }
+        let from = known.uses.iter().find(|used| self.exports(used, name, depth + 1));
+        match from {
+            Some(used) => self.home_within(used, name, depth + 1),
+            None => known.name.clone(),
+        }
+    }
+
+    /// Returns true if a package of the texts exports a name.
+    fn exports(&self, package: &str, name: &str, depth: usize) -> bool {
+        const DEEPEST: usize = 16;
+        let Some(known) = self.get(package).filter(|_| depth < DEEPEST) else { return false };
+        known.exports.contains(name) || known.reexports.iter().any(|other| self.exports(other, name, depth + 1))
+    }
+}

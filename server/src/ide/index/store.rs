@@ -1,0 +1,124 @@
+//! The index as it is kept: files are read again when they have changed.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use super::{FileEntry, Snapshot};
+use crate::bounded_file;
+use crate::file_uri::uri_of_path;
+use crate::ide::texts::OpenText;
+use crate::text::decode;
+use crate::text::document::Document;
+use crate::text::stop;
+
+/// The maximum number of files.
+const FILES: usize = 20_000;
+/// The maximum number of directories that are looked into.
+const DIRECTORIES: usize = 50_000;
+/// The largest file, in bytes.
+const LARGEST: u64 = 4 << 20;
+/// The extensions of Lisp files.
+const EXTENSIONS: [&str; 5] = ["lisp", "lsp", "cl", "asd", "ros"];
+
+/// The index of a workspace. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Store(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    files: HashMap<PathBuf, (SystemTime, u64, Arc<FileEntry>)>,
+    open: HashMap<PathBuf, (String, i32, Arc<FileEntry>)>,
+}
+
+impl Store {
+    /// Brings the index up to date and returns it. Waits for the disk, and takes time by the number of
+    /// files and by the length of those that have changed.
+    pub fn refreshed(&self, root: &Path, open: Vec<OpenText>) -> Snapshot {
+        let (paths, cut) = lisp_files(root);
+        // One refresh at a time: others would read the same files.
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = HashMap::new();
+        let mut all: HashMap<PathBuf, Arc<FileEntry>> = HashMap::new();
+        for (path, written, bytes) in paths {
+            if stop::now() {
+                break;
+            }
+            let known = kept.files.remove(&path).filter(|(then, size, _)| *then == written && *size == bytes);
+            let entry = match known {
+                Some((_, _, entry)) => entry,
+                None => match bounded_file::read(&path, LARGEST) {
+                    Ok(content) => {
+                        let document = Document::new(&decode(content), 0);
+                        Arc::new(FileEntry::of(path.clone(), uri_of_path(&path), &document, false))
+                    }
+                    Err(_) => continue,
+                },
+            };
+            all.insert(path.clone(), entry.clone());
+            files.insert(path, (written, bytes, entry));
+        }
+        kept.files = files;
+        let mut now_open = HashMap::new();
+        for one in open {
+            let Some(path) = one.path.filter(|path| is_lisp(path)) else { continue };
+            let path = std::fs::canonicalize(&path).unwrap_or(path);
+            let version = one.document.version();
+            // A document that was closed and opened again may have another text of the same version.
+            let same =
+                |entry: &FileEntry| entry.open.as_ref().is_some_and(|document| document.text() == one.document.text());
+            let known =
+                kept.open.remove(&path).filter(|(uri, then, entry)| *uri == one.uri && *then == version && same(entry));
+            let entry = match known {
+                Some((_, _, entry)) => entry,
+                None => Arc::new(FileEntry::of(path.clone(), one.uri.clone(), &one.document, true)),
+            };
+            all.insert(path.clone(), entry.clone());
+            now_open.insert(path, (one.uri, version, entry));
+        }
+        kept.open = now_open;
+        drop(kept);
+        let mut files: Vec<Arc<FileEntry>> = all.into_values().collect();
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+        Snapshot { files, root: Some(root), cut }
+    }
+}
+
+fn is_lisp(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
+}
+
+/// The Lisp files below a directory, with their times and sizes; and whether there are more. Links and
+/// hidden directories are not followed.
+fn lisp_files(root: &Path) -> (Vec<(PathBuf, SystemTime, u64)>, bool) {
+    let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let (mut found, mut directories, mut seen) = (Vec::new(), vec![root], 0);
+    while let Some(directory) = directories.pop() {
+        seen += 1;
+        if stop::now() || seen > DIRECTORIES {
+            return (found, true);
+        }
+        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+        for entry in entries.flatten() {
+            let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else { continue };
+            let hidden = name.as_encoded_bytes().first() == Some(&b'.');
+            if kind.is_dir() && !hidden && name != "node_modules" {
+                directories.push(entry.path());
+            } else if kind.is_file() && !hidden && is_lisp(Path::new(&name)) {
+                if found.len() >= FILES {
+                    return (found, true);
+                }
+                if let Ok(facts) = entry.metadata()
+                    && facts.len() <= LARGEST
+                    && let Ok(written) = facts.modified()
+                {
+                    found.push((entry.path(), written, facts.len()));
+                }
+            }
+        }
+    }
+    (found, false)
+}

@@ -1,0 +1,79 @@
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use super::*;
+use crate::ide::texts::OpenText;
+use crate::text::document::Document;
+
+fn open(files: &[(&str, &str)]) -> Vec<OpenText> {
+    let one = |(name, text): &(&str, &str)| OpenText {
+        uri: format!("file:///no/{name}"),
+        own: true,
+        path: Some(format!("/no/{name}").into()),
+        document: Document::new(text, 1),
+    };
+    files.iter().map(one).collect()
+}
+
+#[test]
+fn names_are_found_by_their_best_match_first() {
+    let text =
+        "(defun scan-all () 1) (defun scan () 2) (defun rescan () 3) (defun s-c-x-a-n () 4) (defun (setf scan) (v) v)";
+    let snapshot = Snapshot::of_texts(&open(&[("a.lisp", text)]));
+    let found = search(&snapshot, "Scan", Limits { most: 10 });
+    let names: Vec<&str> = found.iter().map(|one| one.definition().written.as_str()).collect();
+    assert_eq!(names, ["scan", "(setf scan)", "scan-all", "rescan", "s-c-x-a-n"]);
+    assert_eq!(search(&snapshot, "s-a", Limits { most: 1 })[0].definition().written, "scan-all");
+    assert_eq!(search(&snapshot, "", Limits { most: 10 }).len(), 5);
+}
+
+#[test]
+fn a_symbol_s_home_is_told_by_the_texts() {
+    let text = "(defpackage :a (:use :cl) (:export #:f \"G\") (:shadow #:h))
+(uiop:define-package b (:use-reexport :a) (:import-from :c #:i) (:local-nicknames (:x :a)))
+(defpackage :d (:use :b :unknown))";
+    let snapshot = Snapshot::of_texts(&open(&[("p.lisp", text)]));
+    let packages = snapshot.packages();
+    for (package, name, home) in
+        [("A", "F", "A"), ("B", "F", "A"), ("D", "G", "A"), ("D", "H", "D"), ("B", "I", "C"), ("NO", "F", "NO")]
+    {
+        assert_eq!(packages.home(package, name), home, "{package}::{name}");
+    }
+    assert_eq!(packages.named("X", "B"), "A");
+}
+
+#[test]
+fn files_are_known_by_what_they_mention() {
+    let files = [("a.lisp", "(foo-bar :baz)"), ("b.lisp", "; Foo-Bar\n(p::|x y|)"), ("c.lisp", "(foo)")];
+    let snapshot = Snapshot::of_texts(&open(&files));
+    let of = |name: &str| snapshot.mentioning(name).map(|file| file.uri.clone()).collect::<Vec<_>>();
+    assert_eq!(of("FOO-BAR"), ["file:///no/a.lisp", "file:///no/b.lisp"]);
+    assert_eq!(of("BAZ"), ["file:///no/a.lisp"]);
+}
+
+#[test]
+fn the_index_follows_the_files_and_prefers_open_texts() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().canonicalize().unwrap();
+    std::fs::create_dir(root.join(".git")).unwrap();
+    std::fs::write(root.join(".git/x.lisp"), "(defun hidden () 1)").unwrap();
+    std::fs::write(root.join("a.lisp"), "(defun one () 1)").unwrap();
+    let store = Store::default();
+    let names = |open: Vec<OpenText>| -> Vec<String> {
+        let snapshot = store.refreshed(&root, open);
+        snapshot.files.iter().flat_map(|file| &file.definitions).map(|one| one.key.clone()).collect()
+    };
+    assert_eq!(names(Vec::new()), ["one"]);
+    std::fs::write(root.join("a.lisp"), "(defun second-one () 1)").unwrap();
+    std::fs::write(root.join("b.asd"), "(defsystem \"b\")").unwrap();
+    assert_eq!(names(Vec::new()), ["second-one", "b"]);
+    let document = |text| OpenText {
+        uri: "file:///x".into(),
+        own: true,
+        path: Some(root.join("a.lisp")),
+        document: Document::new(text, 1),
+    };
+    assert_eq!(names(vec![document("(defun unsaved () 1)")]), ["unsaved", "b"]);
+    assert_eq!(names(vec![document("(defun other () 1)")]), ["other", "b"], "another text of the same version");
+    std::fs::remove_file(root.join("b.asd")).unwrap();
+    assert_eq!(names(Vec::new()), ["second-one"]);
+}

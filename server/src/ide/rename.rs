@@ -1,0 +1,144 @@
+//! Renaming: of local names exactly, proved by their expansions; of global names in the files of the
+//! workspace. Returns the changes, or the reason why there are none.
+
+mod derived;
+pub mod global;
+pub mod local;
+mod mentions;
+pub mod spelling;
+
+use std::path::PathBuf;
+
+use super::context::{Backend, Cursor};
+use crate::image::api::expand::{CompareExpansions, Compared};
+use crate::model::image::ImageError;
+use crate::text::Span;
+use crate::text::document::Document;
+use crate::text::forms::symbol_at;
+use crate::text::names;
+
+/// The part of a session that compares expansions of forms, in a copy of the image.
+pub trait Expander: Send + Sync {
+    /// Compares.
+    ///
+    /// # Errors
+    /// There is no image, or it cannot be copied.
+    fn compare(&self, comparison: CompareExpansions) -> impl Future<Output = Result<Compared, ImageError>> + Send;
+}
+
+/// The reason why nothing is renamed, for a person.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);
+
+impl Refusal {
+    fn of<T>(reason: impl Into<String>) -> Result<T, Refusal> {
+        Err(Refusal(reason.into()))
+    }
+}
+
+/// A change of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What is replaced, in characters of the text.
+    pub span: Span,
+    /// What takes its place.
+    pub by: String,
+    /// The reason why a person must decide; `None` for a change that is known to be right.
+    pub unsure: Option<String>,
+}
+
+/// The changes of a file.
+#[derive(Debug, Clone)]
+pub struct FileChanges {
+    /// The URI, as the client named it if the file is open.
+    pub uri: String,
+    /// The path.
+    pub path: Option<PathBuf>,
+    /// The text that is changed.
+    pub document: Document,
+    /// True if an editor has the file open, whose version the document then has.
+    pub open: bool,
+    /// The changes, in the order of the text, disjoint.
+    pub changes: Vec<Change>,
+}
+
+/// The extent of a renaming.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Words in comments and strings too, as changes that a person must decide.
+    pub texts: bool,
+}
+
+/// A renaming.
+#[derive(Debug, Clone)]
+pub struct Renaming {
+    /// The old name, without package.
+    pub old: String,
+    /// The new name.
+    pub new: String,
+    /// The kind of the name, for a person: `local variable`, `function`, ...
+    pub kind: String,
+    /// The files, in order of their paths.
+    pub files: Vec<FileChanges>,
+}
+
+/// The name at the cursor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The span of the name, without package prefix.
+    pub span: Span,
+    /// The name as written, with its prefix.
+    pub written: String,
+    /// The name as written, without its prefix.
+    pub name: String,
+}
+
+/// The symbol at the cursor that could be renamed.
+///
+/// # Errors
+/// There is none.
+pub fn named(document: &Document, offset: usize) -> Result<Named, Refusal> {
+    let Some((span, written)) = symbol_at(document, offset) else {
+        return Refusal::of("There is no name here. Put the cursor on the name of a variable, function, class, ...");
+    };
+    let Some(symbol) = names::symbol(&written) else { return Refusal::of(format!("{written} is no name.")) };
+    if written.starts_with("#:") {
+        return Refusal::of(format!("{written} is a symbol of no package, which only this place has."));
+    }
+    if symbol.package.as_deref() == Some("") {
+        return Refusal::of(format!("{written} is a keyword: the text does not tell who else uses it."));
+    }
+    let prefix = written[..names::prefix_length(&written)].chars().count();
+    let name = written[names::prefix_length(&written)..].to_owned();
+    Ok(Named { span: Span { start: span.start + prefix, end: span.end }, name, written })
+}
+
+/// The name at the cursor, as a client offers it for editing.
+///
+/// # Errors
+/// It cannot be renamed, for this reason.
+pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Result<Named, Refusal> {
+    named(&cursor.document, cursor.offset)
+}
+
+/// Renames the name at the cursor.
+///
+/// # Errors
+/// The reason why it is not renamed.
+pub async fn rename<B: Backend>(
+    cursor: &Cursor<B>,
+    new: &str,
+    expander: &impl Expander,
+    options: Options,
+) -> Result<Renaming, Refusal> {
+    let named = named(&cursor.document, cursor.offset)?;
+    let new = spelling::checked(new)?;
+    if let Some(renaming) = local::rename(cursor, &named, new, expander).await? {
+        return Ok(renaming);
+    }
+    global::rename(cursor, &named, new, options).await
+}
+
+#[cfg(test)]
+mod tests;

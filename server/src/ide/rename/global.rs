@@ -1,0 +1,267 @@
+//! Renaming of global names: a symbol of a package of the workspace, in all its files, loaded or not. What
+//! else is named after it by the standard (a structure's functions) is renamed with it; what a macro
+//! may have named after it, and quoted mentions, are changes that a person must decide.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::derived;
+use super::mentions::{Mentions, Target};
+use super::{Change, FileChanges, Named, Options, Refusal, Renaming};
+use crate::ide::context::{Backend, Cursor};
+use crate::ide::index::{FileEntry, Packages, Snapshot};
+use crate::image::api::symbols::Want;
+use crate::text::datum::Form;
+use crate::text::document::Document;
+use crate::text::names;
+use crate::text::position::line_column;
+use crate::text::stop;
+
+/// The maximum number of changes.
+const MOST: usize = 20_000;
+
+/// Renames the global name at the cursor.
+///
+/// # Errors
+/// The reason why it is not renamed.
+pub async fn rename<B: Backend>(
+    cursor: &Cursor<B>,
+    named: &Named,
+    new: &str,
+    options: Options,
+) -> Result<Renaming, Refusal> {
+    let index = cursor.context.texts_index().await;
+    if index.cut {
+        return Refusal::of(
+            "The workspace has more Lisp files than are indexed, so that not all mentions can be found.",
+        );
+    }
+    let packages = index.packages();
+    let Some(symbol) = names::symbol(&named.written) else {
+        return Refusal::of(format!("{} is no name.", named.written));
+    };
+    let Some(new_symbol) = names::symbol(new) else { return Refusal::of(format!("{new} is no name.")) };
+    let here = package_of(cursor);
+    let package = match &symbol.package {
+        Some(prefix) => packages.named(prefix, &here),
+        None => here.clone(),
+    };
+    let home = packages.home(&package, &symbol.name);
+    if new_symbol.name == symbol.name {
+        return Refusal::of(format!("{} is its name already.", named.name));
+    }
+    let kinds = kinds(&index, &packages, &home, &symbol.name);
+    // The image knows what comes from packages that the workspace only uses.
+    let known = cursor.context.symbol(&named.written, Some(&here), &[Want::Facts]).await.unwrap_or_default();
+    let image_home = known.facts.as_ref().and_then(|facts| facts.package.clone());
+    if let Some(owner) = image_home.filter(|owner| *owner != home && packages.get(owner).is_none()) {
+        let locked = owner == "COMMON-LISP" || owner.starts_with("SB-");
+        let why = if locked { "is locked" } else { "is none of the workspace's" };
+        return Refusal::of(format!("{} is a symbol of the package {owner}, which {why}.", named.name));
+    }
+    if kinds.is_empty() {
+        return Refusal::of(format!(
+            "{} is neither a local name nor defined in a Lisp file of the workspace, so it cannot be renamed.",
+            named.name
+        ));
+    }
+    let mut targets =
+        vec![Target { home: home.clone(), name: symbol.name.clone(), new: new.to_owned(), kinds, guess: None }];
+    targets.extend(derived::targets(&index, &packages, &targets[0]).await);
+    for target in &targets {
+        free(cursor, &index, &packages, target).await?;
+    }
+    let kind = targets[0].kinds.iter().min().cloned().unwrap_or_default();
+    let files = changes(cursor, &index, &packages, &targets, named, options).await?;
+    Ok(Renaming { old: named.name.clone(), new: new.to_owned(), kind, files })
+}
+
+/// The package in which the name at the cursor is read; within a package's definition that package.
+fn package_of<B>(cursor: &Cursor<B>) -> String
+where
+    B: Backend,
+{
+    let within = Form::at(&cursor.document, cursor.offset).and_then(|form| {
+        let outer = form.nodes.first()?;
+        let operator = form.operator(outer)?;
+        let defines = matches!(operator.as_str(), "defpackage" | "define-package");
+        defines.then(|| names::symbol(form.text(outer.children.get(1)?).trim_matches('"')))?
+    });
+    within.map(|symbol| symbol.name).or_else(|| cursor.package()).unwrap_or_else(|| "COMMON-LISP-USER".into())
+}
+
+/// The kinds of definitions of a symbol in the texts.
+fn kinds(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> HashSet<String> {
+    let mut kinds = HashSet::new();
+    for file in index.mentioning(name) {
+        for one in &file.definitions {
+            if defined_symbol(&one.written)
+                .is_some_and(|symbol| is_it(&symbol, one.package.as_deref(), packages, home, name))
+            {
+                kinds.insert(one.kind().to_owned());
+            }
+            let slots = one.slots.iter().filter_map(|slot| names::symbol(slot));
+            for slot in slots {
+                if is_it(&slot, one.package.as_deref(), packages, home, name) {
+                    kinds.insert("slot".into());
+                }
+            }
+            let accessors = one.accessors.iter().filter_map(|slot| names::symbol(slot));
+            for accessor in accessors {
+                if is_it(&accessor, one.package.as_deref(), packages, home, name) {
+                    kinds.insert("method".into());
+                }
+            }
+        }
+    }
+    kinds
+}
+
+fn is_it(symbol: &names::Symbol, here: Option<&str>, packages: &Packages<'_>, home: &str, name: &str) -> bool {
+    let here = here.unwrap_or("COMMON-LISP-USER");
+    let package = symbol.package.as_deref().map_or_else(|| here.to_owned(), |prefix| packages.named(prefix, here));
+    symbol.name == name && packages.home(&package, name) == home
+}
+
+/// The symbol that a definition's name as written is or has: `f` in `(setf f)`.
+fn defined_symbol(written: &str) -> Option<names::Symbol> {
+    let inner = written.trim_start_matches('(').trim_end_matches(')');
+    names::symbol(inner.split_whitespace().next_back()?)
+}
+
+/// Refuses a new name that is there already, where the symbol is or is to be seen.
+async fn free<B: Backend>(
+    cursor: &Cursor<B>,
+    index: &Snapshot,
+    packages: &Packages<'_>,
+    target: &Target,
+) -> Result<(), Refusal> {
+    let Some(new) = names::symbol(&target.new) else { return Ok(()) };
+    for file in index.mentioning(&new.name) {
+        for one in &file.definitions {
+            let same = defined_symbol(&one.written)
+                .is_some_and(|symbol| is_it(&symbol, one.package.as_deref(), packages, &target.home, &new.name));
+            if same {
+                let line = one.start[0].line + 1;
+                return Refusal::of(format!(
+                    "{} is already defined in the package {}: {}, line {line}.",
+                    target.new,
+                    target.home,
+                    file.path.display()
+                ));
+            }
+        }
+    }
+    let from = packages.home(&target.home, &new.name);
+    if from != target.home {
+        return Refusal::of(format!("{} is in the package {} already: it comes from {from}.", target.new, target.home));
+    }
+    // Packages that would see the new name beside one of their own.
+    for user in packages.seeing(&target.home, &target.name) {
+        let other = packages.home(&user.name, &new.name);
+        let own = index.files.iter().flat_map(|file| &file.definitions).find(|one| {
+            defined_symbol(&one.written).is_some_and(|symbol| symbol.name == new.name && symbol.package.is_none())
+                && one.package.as_deref() == Some(user.name.as_str())
+        });
+        if user.name != target.home && (other != user.name || own.is_some()) {
+            return Refusal::of(format!(
+                "{} cannot be called {}: the package {}, which uses it, has another symbol of that name.",
+                target.name.to_lowercase(),
+                target.new,
+                user.name
+            ));
+        }
+    }
+    let known = cursor.context.symbol(&target.new, Some(&target.home), &[Want::Facts]).await.unwrap_or_default();
+    if let Some(facts) = known.facts {
+        let package = facts.package.unwrap_or_default();
+        if package != target.home && !package.is_empty() {
+            return Refusal::of(format!(
+                "{} is in the package {} already: it is a symbol of {package}.",
+                target.new, target.home
+            ));
+        }
+        let bound: Vec<&str> = facts.kinds.iter().map(String::as_str).filter(|kind| *kind != "symbol").collect();
+        if package == target.home && !bound.is_empty() {
+            return Refusal::of(format!("{} is already defined in the image as {}.", target.new, bound.join(", ")));
+        }
+    }
+    Ok(())
+}
+
+async fn changes<B: Backend>(
+    cursor: &Cursor<B>,
+    index: &Snapshot,
+    packages: &Packages<'_>,
+    targets: &[Target],
+    named: &Named,
+    options: Options,
+) -> Result<Vec<FileChanges>, Refusal> {
+    let mut texts = cursor.context.texts().await;
+    let mut files = Vec::new();
+    let mut count = 0;
+    for file in &index.files {
+        if stop::now() {
+            return Refusal::of("It took too long and was given up. Nothing was changed.");
+        }
+        if !targets.iter().any(|target| index.has(file, &target.name)) {
+            continue;
+        }
+        let document = match &file.open {
+            Some(document) => document.clone(),
+            None => match texts.get(&file.path).await {
+                Some(text) => text.document.clone(),
+                None => return Refusal::of(format!("{} cannot be read. Nothing was changed.", file.path.display())),
+            },
+        };
+        let mentions = Mentions { packages, targets, typed: &named.name, options };
+        let found = mentions.in_document(&document, file)?;
+        if found.is_empty() {
+            continue;
+        }
+        writable(index, file)?;
+        count += found.len();
+        if count > MOST {
+            return Refusal::of(format!("There are more than {MOST} places. Nothing was changed."));
+        }
+        files.push(FileChanges {
+            uri: if file.open.is_some() && file.path == path_of(cursor) {
+                cursor.uri.clone()
+            } else {
+                file.uri.clone()
+            },
+            path: Some(file.path.clone()),
+            open: file.open.is_some(),
+            document,
+            changes: found,
+        });
+    }
+    Ok(files)
+}
+
+fn path_of<B>(cursor: &Cursor<B>) -> std::path::PathBuf {
+    let path = crate::file_uri::path_of_uri(&cursor.uri).unwrap_or_default();
+    std::fs::canonicalize(&path).unwrap_or(path)
+}
+
+/// Refuses a file that may not be changed.
+fn writable(index: &Snapshot, file: &FileEntry) -> Result<(), Refusal> {
+    if let Some(root) = &index.root
+        && !file.path.starts_with(root)
+    {
+        return Refusal::of(format!(
+            "{} lies outside of the workspace, and would have to change.",
+            file.path.display()
+        ));
+    }
+    let locked = |path: &Path| std::fs::metadata(path).is_ok_and(|facts| facts.permissions().readonly());
+    if locked(&file.path) {
+        return Refusal::of(format!("{} is read-only, and would have to change.", file.path.display()));
+    }
+    Ok(())
+}
+
+/// The line of a change, for messages.
+pub fn line(document: &Document, change: &Change) -> usize {
+    line_column(document.text(), change.span.start).line
+}

@@ -1,0 +1,301 @@
+//! Renaming of local names. The text proposes the occurrences, and the image, which expands the form
+//! before and after, proves that nothing else has changed its meaning.
+
+use std::collections::HashSet;
+
+use super::spelling::{keyword, respelled, same};
+use super::{Change, Expander, FileChanges, Named, Refusal, Renaming};
+use crate::file_uri::path_of_uri;
+use crate::ide::context::{Backend, Cursor};
+use crate::image::api::expand::{CompareExpansions, Variant};
+use crate::text::Span;
+use crate::text::datum::{Form, Kind, Node, Prefix, symbol_name};
+use crate::text::definitions;
+use crate::text::scopes::{Binding, Scopes, Shorthand};
+
+/// The maximum number of texts that are compared with the form.
+const VARIANTS: usize = 12;
+/// Operators of the standard that are named as macros with bodies are, by everybody.
+const STANDARD: [&str; 34] = [
+    "with-open-file",
+    "with-open-stream",
+    "with-input-from-string",
+    "with-output-to-string",
+    "with-slots",
+    "with-accessors",
+    "with-simple-restart",
+    "with-condition-restarts",
+    "with-standard-io-syntax",
+    "with-compilation-unit",
+    "do-symbols",
+    "do-external-symbols",
+    "do-all-symbols",
+    "defun",
+    "defmacro",
+    "defmethod",
+    "defgeneric",
+    "deftype",
+    "defvar",
+    "defparameter",
+    "defconstant",
+    "defclass",
+    "define-condition",
+    "defstruct",
+    "define-compiler-macro",
+    "define-setf-expander",
+    "define-modify-macro",
+    "define-symbol-macro",
+    "defglobal",
+    "with-gensyms",
+    "with-unique-names",
+    "with-mutex",
+    "with-lock-held",
+    "with-timeout",
+];
+
+/// A set of occurrences that may be those of one binding.
+type Spans = Vec<Span>;
+
+/// Renames the local name at the cursor; `None` if the name there is not local.
+///
+/// # Errors
+/// It is local, and is not renamed for this reason.
+pub async fn rename<B: Backend>(
+    cursor: &Cursor<B>,
+    named: &Named,
+    new: &str,
+    expander: &impl Expander,
+) -> Result<Option<Renaming>, Refusal> {
+    let Some(form) = Form::at(&cursor.document, cursor.offset) else { return Ok(None) };
+    let scopes = Scopes::of(&form);
+    let bound = scopes.resolve(cursor.offset);
+    let Some(key) = symbol_name(&named.written) else { return Ok(None) };
+    let around = doubtful(cursor, &form, &key, bound.and_then(|index| binder(&form, &scopes.bindings[index]))).await;
+    if bound.is_none() && around.is_empty() {
+        return Ok(None);
+    }
+    let sites = sites(&form, &key);
+    let mut variants: Vec<Spans> = bound.map(|index| scopes.occurrences(index)).into_iter().collect();
+    for guess in guesses(&form, &scopes, bound, &sites, cursor.offset) {
+        if variants.len() < VARIANTS && !variants.contains(&guess) {
+            variants.push(guess);
+        }
+    }
+    let kind = bound.map_or("local name", |index| scopes.bindings[index].kind.words());
+    let changes = |spans: &Spans| changes(&form, &scopes, spans, &named.name, new);
+    if let Some(index) = bound {
+        keeps_meanings(&form, &scopes, &changes(&variants[0]))
+            .map_err(|why| Refusal(format!("{} cannot be called {new} here: {why}.", scopes.bindings[index].name)))?;
+    }
+    let comparison = CompareExpansions {
+        session: String::new(),
+        code: form.source.clone(),
+        package: cursor.package(),
+        old: named.name.clone(),
+        new: new.to_owned(),
+        variants: variants.iter().map(|spans| changed(&form, &changes(spans))).collect(),
+        timeout: 0.0,
+    };
+    let compared = expander.compare(comparison).await;
+    let found = match &compared {
+        Ok(compared) if compared.why_not().is_none() => {
+            let pick = |data| compared.variants.iter().position(|one| one.same && one.data == data);
+            pick(false).or_else(|| pick(true)).map(|index| (index, &compared.variants[index]))
+        }
+        _ => None,
+    };
+    let done = |spans: &Spans, unsure: Option<&str>| {
+        let mut all = changes(spans);
+        all.iter_mut().for_each(|change| change.unsure = unsure.map(str::to_owned));
+        let file = FileChanges {
+            uri: cursor.uri.clone(),
+            path: path_of_uri(&cursor.uri),
+            document: cursor.document.clone(),
+            open: true,
+            changes: all,
+        };
+        Renaming { old: named.name.clone(), new: new.to_owned(), kind: kind.into(), files: vec![file] }
+    };
+    match (found, &compared) {
+        (Some((index, Variant { data, .. })), _) => {
+            let why = data.then_some("A macro around it also uses the name as data.");
+            Ok(Some(done(&variants[index], why)))
+        }
+        // The image cannot tell.
+        (None, compared) if compared.as_ref().map_or(true, |compared| compared.why_not().is_some()) => {
+            let why = match compared {
+                Ok(compared) => compared.why_not().unwrap_or_default().to_owned(),
+                Err(error) => error.to_string(),
+            };
+            match (bound, around.as_slice()) {
+                (Some(_), []) => Ok(Some(done(&variants[0], None))),
+                (None, _) => Ok(None),
+                (Some(_), around) => Refusal::of(format!(
+                    "{} stands in {}, whose expansion is needed to rename it, and the image could not expand the form: {}",
+                    named.name,
+                    around.join(", "),
+                    why.trim_end()
+                )),
+            }
+        }
+        (None, Ok(compared)) => match bound {
+            None => Ok(None),
+            Some(_) => {
+                let why =
+                    compared.variants.first().and_then(|one| one.why.as_deref()).unwrap_or("its expansion differs");
+                Refusal::of(format!("{} cannot be called {new} here: {why}.", named.name))
+            }
+        },
+        (None, Err(error)) => Refusal::of(error.to_string()),
+    }
+}
+
+/// The occurrences of a name in a form, each with a flag for one in quoted data.
+fn sites(form: &Form, key: &str) -> Vec<(Span, bool)> {
+    fn visit(form: &Form, node: &Node, key: &str, quoted: bool, found: &mut Vec<(Span, bool)>) {
+        let quoted = match node.prefix {
+            Prefix::Quote | Prefix::Backquote => true,
+            Prefix::Comma => false,
+            _ => quoted,
+        };
+        if node.kind == Kind::Atom && form.name(node).is_some_and(|name| name == key) {
+            found.push((node.span, quoted));
+        }
+        node.children.iter().for_each(|child| visit(form, child, key, quoted, found));
+    }
+    let mut found = Vec::new();
+    form.nodes.iter().for_each(|node| visit(form, node, key, false, &mut found));
+    found
+}
+
+/// Sets of occurrences that the forms around the cursor may bind, the innermost first: with and without
+/// those that the text knows to be of other bindings.
+fn guesses(form: &Form, scopes: &Scopes, bound: Option<usize>, sites: &[(Span, bool)], offset: usize) -> Vec<Spans> {
+    let mut found = Vec::new();
+    let own = bound.map(|index| scopes.bindings[index].span);
+    for node in form.path(offset).into_iter().rev().filter(|node| node.kind == Kind::List) {
+        let within: Spans = sites
+            .iter()
+            .filter(|(span, quoted)| !quoted && node.span.start <= span.start && span.end <= node.span.end)
+            .map(|(span, _)| *span)
+            .collect();
+        let others = |span: &Span| {
+            let meant = scopes.resolve(span.start).map(|index| scopes.bindings[index].span);
+            meant.is_some() && meant != own
+        };
+        let without: Spans = within.iter().copied().filter(|span| !others(span)).collect();
+        found.extend([without, within]);
+    }
+    let around = |span: &Span| span.start <= offset && offset <= span.end;
+    found.retain(|spans| spans.iter().any(around) && spans.len() > 1);
+    found
+}
+
+/// The form that makes a binding: the smallest list with the binding and all of its scopes.
+fn binder(form: &Form, binding: &Binding) -> Option<Span> {
+    let scopes = || binding.scopes.iter().chain(binding.shared.as_deref().unwrap_or_default());
+    let holds = |node: &&Node| {
+        node.kind == Kind::List && scopes().all(|one| node.span.start <= one.start && one.end <= node.span.end)
+    };
+    form.path(binding.span.start).into_iter().rev().find(holds).map(|node| node.span)
+}
+
+/// The operators that may be macros which the text does not know, of lists that have the name: of those
+/// in the form that binds it, if that is known. What is around that form has the whole of it.
+async fn doubtful<B: Backend>(cursor: &Cursor<B>, form: &Form, key: &str, within: Option<Span>) -> Vec<String> {
+    fn visit(form: &Form, node: &Node, key: &str, within: Option<Span>, found: &mut Vec<String>) -> bool {
+        if node.kind == Kind::Atom {
+            return form.name(node).is_some_and(|name| name == key);
+        }
+        let mut has = false;
+        for child in &node.children {
+            has |= visit(form, child, key, within, found);
+        }
+        let inside = within.is_none_or(|within| within.start <= node.span.start && node.span.end <= within.end);
+        if has
+            && inside
+            && let Some(operator) = form.operator(node).filter(|operator| !found.contains(operator))
+        {
+            found.push(operator);
+        }
+        has
+    }
+    let mut found: Vec<String> = Vec::new();
+    for node in &form.nodes {
+        visit(form, node, key, within, &mut found);
+    }
+    let texts = cursor.context.texts().await;
+    let defined: HashSet<String> = texts
+        .known()
+        .flat_map(|text| found.iter().flat_map(|name| definitions::named(&text.document, name)))
+        .filter(|one| one.operator == "defmacro")
+        .map(|one| one.key)
+        .collect();
+    let named_so = |name: &String| {
+        (name.starts_with("with-") || name.starts_with("do-") || name.starts_with("def"))
+            && !STANDARD.contains(&name.as_str())
+            && !name.starts_with("default")
+    };
+    found.retain(|name| named_so(name) || defined.contains(name));
+    found
+}
+
+/// The changes that give the occurrences the new name.
+fn changes(form: &Form, scopes: &Scopes, spans: &Spans, typed: &str, new: &str) -> Vec<Change> {
+    let written = |span: &Span| -> String {
+        let start = span.start - form.span.start;
+        form.source.chars().skip(start).take(span.end - span.start).collect()
+    };
+    let mut found: Vec<Change> = Vec::new();
+    for span in spans {
+        let old = written(span);
+        let plain = respelled(&old, typed, new);
+        let shorthand = scopes.bindings.iter().find(|binding| binding.span == *span).map(|binding| &binding.shorthand);
+        let (span, by) = match shorthand {
+            Some(Shorthand::Key) => (*span, format!("(({} {plain}))", keyword(&old))),
+            Some(Shorthand::KeyInList) => (*span, format!("({} {plain})", keyword(&old))),
+            Some(Shorthand::KeyPair { keyword, around, alone })
+                if same(keyword, &plain) && keyword.starts_with(':') =>
+            {
+                let whole = if *alone { format!("(({keyword} {old}))") } else { format!("({keyword} {old})") };
+                if written(around) == whole { (*around, plain) } else { (*span, plain) }
+            }
+            Some(Shorthand::Slot) => (*span, format!("({plain} {old})")),
+            Some(Shorthand::SlotPair { slot, around })
+                if *slot == plain && written(around) == format!("({old} {slot})") =>
+            {
+                (*around, plain)
+            }
+            _ => (*span, plain),
+        };
+        found.push(Change { span, by, unsure: None });
+    }
+    found
+}
+
+/// The text of the form with the changes.
+fn changed(form: &Form, changes: &[Change]) -> String {
+    let mut text = String::with_capacity(form.source.len());
+    let mut chars = form.source.chars();
+    let mut at = form.span.start;
+    for change in changes {
+        text.extend(chars.by_ref().take(change.span.start.saturating_sub(at)));
+        text.push_str(&change.by);
+        chars.by_ref().take(change.span.end - change.span.start).for_each(drop);
+        at = change.span.end;
+    }
+    text.extend(chars);
+    text
+}
+
+/// Compares the meanings of all names of the form before and after, as the text tells them.
+pub(super) fn keeps_meanings(form: &Form, scopes: &Scopes, changes: &[Change]) -> Result<(), String> {
+    let text = changed(form, changes);
+    let document = crate::text::document::Document::new(&text, 0);
+    let after = Form::of(&document, Span { start: 0, end: document.text().len_chars() });
+    let after = Scopes::of(&after);
+    match scopes.first_difference(&after) {
+        None => Ok(()),
+        Some(name) => Err(format!("{name} would then mean another binding")),
+    }
+}

@@ -1,0 +1,292 @@
+//! The mentions of symbols in a text, and the changes that give them new names.
+
+use std::collections::HashSet;
+
+use super::local::keeps_meanings;
+use super::spelling::respelled;
+use super::{Change, Options, Refusal};
+use crate::ide::index::{FileEntry, Packages, designated};
+use crate::text::datum::{Form, Kind, Node, Prefix};
+use crate::text::document::Document;
+use crate::text::forms::package_at;
+use crate::text::scopes::{Scopes, Shorthand, Space};
+use crate::text::tree::{Kind as TreeKind, Tree};
+use crate::text::{Span, names};
+
+/// A symbol that gets a new name.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    /// Its home package.
+    pub home: String,
+    /// Its name, as the reader has it.
+    pub name: String,
+    /// The new name, as typed.
+    pub new: String,
+    /// The kinds of its definitions.
+    pub kinds: HashSet<String>,
+    /// The reason why every mention of it is unsure.
+    pub guess: Option<String>,
+}
+
+impl Target {
+    fn is(&self, kinds: &[&str]) -> bool {
+        self.kinds.iter().any(|kind| kinds.contains(&kind.as_str()))
+    }
+
+    fn is_function(&self) -> bool {
+        self.is(&["function", "generic function", "method", "macro", "compiler macro", "setf expander", "type"])
+    }
+
+    fn is_variable(&self) -> bool {
+        self.is(&["variable", "constant", "symbol macro"])
+    }
+
+    fn is_type(&self) -> bool {
+        self.is(&["class", "structure", "condition", "type"])
+    }
+}
+
+/// Operators whose first quoted argument names a class or a type.
+const OF_CLASSES: [&str; 12] = [
+    "make-instance",
+    "find-class",
+    "make-condition",
+    "error",
+    "signal",
+    "warn",
+    "cerror",
+    "allocate-instance",
+    "change-class",
+    "typep",
+    "subtypep",
+    "coerce",
+];
+/// Operators with a quoted argument that names a slot.
+const OF_SLOTS: [&str; 4] = ["slot-value", "slot-boundp", "slot-makunbound", "slot-exists-p"];
+
+/// The search for mentions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mentions<'a> {
+    pub(super) packages: &'a Packages<'a>,
+    pub(super) targets: &'a [Target],
+    /// The old name where it was renamed.
+    pub(super) typed: &'a str,
+    pub(super) options: Options,
+}
+
+/// The place of a node.
+#[derive(Debug, Clone, Default)]
+struct Around {
+    /// The operators of the lists around, outermost first.
+    operators: Vec<String>,
+    quoted: bool,
+    /// It heads its list.
+    head: bool,
+}
+
+struct Found<'a> {
+    form: &'a Form,
+    scopes: Scopes,
+    /// The names of definitions.
+    defined: &'a HashSet<Span>,
+    here: String,
+    changes: Vec<Change>,
+}
+
+impl Mentions<'_> {
+    /// The changes of a text.
+    pub(super) fn in_document(&self, document: &Document, file: &FileEntry) -> Result<Vec<Change>, Refusal> {
+        let defined: HashSet<Span> = file.definitions.iter().map(|one| one.name).collect();
+        let mut all = Vec::new();
+        let wanted: Vec<String> = self.targets.iter().map(|target| target.name.to_lowercase()).collect();
+        for top in document.scan().forms() {
+            let raw = document.text().slice(top.span.start..top.span.end).to_string().to_lowercase();
+            if !wanted.iter().any(|name| raw.contains(name.as_str())) {
+                continue;
+            }
+            let form = Form::of(document, top.span);
+            let here = package_at(document, top.span.start).unwrap_or_else(|| "COMMON-LISP-USER".into());
+            let mut found =
+                Found { form: &form, scopes: Scopes::of(&form), defined: &defined, here, changes: Vec::new() };
+            for node in &form.nodes {
+                self.visit(&mut found, node, &Around::default());
+            }
+            found.changes.sort_by_key(|change| change.span);
+            found.changes.dedup_by_key(|change| change.span);
+            if let Err(why) = keeps_meanings(&form, &found.scopes, &found.changes) {
+                let line = crate::text::position::line_column(document.text(), top.span.start).line;
+                return Refusal::of(format!(
+                    "The new name would be caught by a local binding in {}, line {line}: {why}.",
+                    file.path.display()
+                ));
+            }
+            all.append(&mut found.changes);
+        }
+        if self.options.texts {
+            self.in_prose(document, &mut all);
+        }
+        Ok(all)
+    }
+
+    fn visit(&self, found: &mut Found<'_>, node: &Node, around: &Around) {
+        let quoted = match node.prefix {
+            Prefix::Quote | Prefix::Backquote => true,
+            Prefix::Comma => false,
+            _ => around.quoted,
+        };
+        match node.kind {
+            Kind::Atom => self.atom(found, node, &Around { quoted, ..around.clone() }),
+            Kind::String => {}
+            Kind::List | Kind::Vector => {
+                let operator = found.form.operator(node).unwrap_or_default();
+                if matches!(operator.as_str(), "defpackage" | "define-package") && !quoted {
+                    return self.package_definition(found, node);
+                }
+                let mut inner = around.clone();
+                inner.operators.push(operator);
+                inner.quoted = quoted;
+                for (index, child) in node.children.iter().enumerate() {
+                    inner.head = index == 0 && node.kind == Kind::List;
+                    self.visit(found, child, &inner);
+                }
+            }
+        }
+    }
+
+    fn target(&self, found: &Found<'_>, node: &Node) -> Option<&Target> {
+        let written = found.form.text(node);
+        let symbol = names::symbol(written).filter(|_| !written.starts_with('#'))?;
+        let candidate = self.targets.iter().find(|target| target.name == symbol.name)?;
+        let package = match symbol.package.as_deref() {
+            Some("") => return None,
+            Some(prefix) => self.packages.named(prefix, &found.here),
+            None => found.here.clone(),
+        };
+        (self.packages.home(&package, &symbol.name) == candidate.home).then_some(candidate)
+    }
+
+    fn atom(&self, found: &mut Found<'_>, node: &Node, around: &Around) {
+        let Some(target) = self.target(found, node) else { return };
+        let written = found.form.text(node).to_owned();
+        let by = respelled(&written, self.typed, &target.new);
+        let plain = |unsure: Option<String>| Change {
+            span: node.span,
+            by: by.clone(),
+            unsure: target.guess.clone().or(unsure),
+        };
+        let definition = found.defined.contains(&node.span)
+            || around.operators.last().is_some_and(|operator| operator == "setf")
+                && !around.head
+                && around.operators.len() > 1;
+        if let Some(index) = found.scopes.resolve(node.span.start) {
+            let binding = &found.scopes.bindings[index];
+            let here = binding.span == node.span;
+            let change = match &binding.shorthand {
+                Shorthand::Slot if here && target.is(&["slot"]) => {
+                    Some(Change { span: node.span, by: format!("({written} {by})"), unsure: target.guess.clone() })
+                }
+                _ if target.is_variable() && binding.kind.space() == Space::Variable => Some(plain(None)),
+                _ => None,
+            };
+            found.changes.extend(change);
+            return;
+        }
+        let operator = around.operators.last().map(String::as_str).unwrap_or_default();
+        let declared = around.operators.iter().any(|one| matches!(one.as_str(), "declaim" | "declare" | "proclaim"));
+        let parent_is = |wanted: &[&str]| wanted.contains(&operator);
+        let space = match (around.head, node.prefix) {
+            (true, _) | (_, Prefix::Function) => Some(Space::Function),
+            _ => found.scopes.space_at(node.span),
+        };
+        let in_function = matches!(operator, "function") && !around.head;
+        let in_slots = around.operators.iter().any(|one| {
+            matches!(one.as_str(), "defclass" | "define-condition" | "defstruct" | "with-slots" | "with-accessors")
+        });
+        let unsure = if definition {
+            None
+        } else if around.quoted {
+            let of_class = target.is_type() && (parent_is(&OF_CLASSES) || declared);
+            let of_slot = target.is(&["slot"]) && parent_is(&OF_SLOTS);
+            if of_class || of_slot { None } else { Some("It is quoted here: it may be data.") }
+        } else {
+            match space {
+                _ if in_slots && target.is(&["slot"]) => None,
+                Some(Space::Function) if target.is_function() || target.guess.is_some() => None,
+                Some(Space::Variable) if target.is_variable() => None,
+                Some(Space::Variable) if target.is_type() && declared => None,
+                Some(Space::Variable) if in_function => None,
+                None if declared || in_function => None,
+                None if target.is_type() || in_slots => None,
+                _ => Some("It may mean something else here: a name that a macro binds, or data."),
+            }
+        };
+        found.changes.push(plain(unsure.map(str::to_owned)));
+    }
+
+    /// `(defpackage name (:export ...) (:import-from ...) ...)`.
+    fn package_definition(&self, found: &mut Found<'_>, node: &Node) {
+        let Some(package) = node.children.get(1).and_then(|name| designated(found.form, name)) else { return };
+        for option in node.children.iter().skip(2) {
+            let Some(head) = option.children.first().and_then(|head| found.form.name(head)) else { continue };
+            let from = match head.as_str() {
+                ":export" | ":intern" | ":shadow" | ":unintern" => 1,
+                ":import-from" | ":shadowing-import-from" => 2,
+                _ => continue,
+            };
+            for name in option.children.iter().skip(from) {
+                let Some(meant) = designated(found.form, name) else { continue };
+                let Some(target) = self.targets.iter().find(|target| target.name == meant) else { continue };
+                let home = match from {
+                    1 => self.packages.home(&package, &meant),
+                    _ => match option.children.get(1).and_then(|of| designated(found.form, of)) {
+                        Some(of) => self.packages.home(&self.packages.named(&of, &package), &meant),
+                        None => continue,
+                    },
+                };
+                if home == target.home {
+                    let by = self.designator(found.form.text(name), &target.new);
+                    found.changes.push(Change { span: name.span, by, unsure: target.guess.clone() });
+                }
+            }
+        }
+    }
+
+    /// A new name in the style of a designator: `"X"`, `:x`, `#:x` or `x`.
+    fn designator(&self, written: &str, new: &str) -> String {
+        if written.starts_with('"') {
+            let name = names::symbol(new).map_or_else(|| new.to_uppercase(), |symbol| symbol.name);
+            return format!("\"{name}\"");
+        }
+        match written.strip_prefix("#:") {
+            Some(name) => format!("#:{}", respelled(name, self.typed, new)),
+            None => respelled(written, self.typed, new),
+        }
+    }
+
+    /// Words in strings and comments.
+    fn in_prose(&self, document: &Document, all: &mut Vec<Change>) {
+        let string = document.text().to_string();
+        let tree = Tree::of(&string, document.scan());
+        let constituent = |char: char| !char.is_whitespace() && !"()\"';`,.:!?".contains(char);
+        for id in tree.ids() {
+            let node = tree.node(id);
+            if !matches!(node.kind, TreeKind::String | TreeKind::LineComment | TreeKind::BlockComment) {
+                continue;
+            }
+            let mut at = node.start;
+            for word in string[node.start..node.end].split_inclusive(|char| !constituent(char)) {
+                let bare = word.trim_end_matches(|char| !constituent(char));
+                if let Some(target) = self.targets.iter().find(|target| target.name == bare.to_uppercase()) {
+                    let chars = |byte: usize| document.text().byte_to_char(byte);
+                    let span = Span { start: chars(at), end: chars(at + bare.len()) };
+                    if !all.iter().any(|change| change.span.start < span.end && span.start < change.span.end) {
+                        let by = respelled(bare, self.typed, &target.new);
+                        all.push(Change { span, by, unsure: Some("It is in a comment or a string.".into()) });
+                    }
+                }
+                at += word.len();
+            }
+        }
+        all.sort_by_key(|change| change.span);
+    }
+}

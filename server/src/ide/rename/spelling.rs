@@ -1,0 +1,92 @@
+//! How a new name is written in the place of an old one.
+
+use super::Refusal;
+use crate::text::names;
+use crate::text::scanner::{Scanner, TokenKind};
+
+/// The new name, if it is one symbol without a package.
+///
+/// # Errors
+/// It is none.
+pub fn checked(new: &str) -> Result<&str, Refusal> {
+    let new = new.trim();
+    let mut tokens = Scanner::new(new);
+    let first = tokens.next();
+    let one = first.is_some_and(|token| token.kind == TokenKind::Atom && token.start == 0 && token.end == new.len());
+    if !one || unclosed(new) || tokens.next().is_some() || names::symbol(new).is_none() || new.starts_with('#') {
+        return Refusal::of(format!("{new:?} cannot be a name: it must be one symbol."));
+    }
+    match names::symbol(new) {
+        Some(symbol) if symbol.package.is_some() => {
+            Refusal::of("The new name has a package prefix. A name stays in its package: give it without one.")
+        }
+        _ => Ok(new),
+    }
+}
+
+/// Returns true if an escape is not closed.
+fn unclosed(written: &str) -> bool {
+    let (mut in_bars, mut chars) = (false, written.chars());
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' if chars.next().is_none() => return true,
+            '|' => in_bars = !in_bars,
+            _ => {}
+        }
+    }
+    in_bars
+}
+
+/// The text that replaces `written`, an occurrence of the old name with or without a package prefix.
+/// An occurrence in upper case stays in upper case, unless the old name is itself written so
+/// (`typed`: the old name where it was renamed).
+pub fn respelled(written: &str, typed: &str, new: &str) -> String {
+    let (prefix, name) = written.split_at(names::prefix_length(written));
+    let upper = is_upper(name) && !is_upper(typed) && !new.contains(['|', '\\']);
+    if upper { format!("{prefix}{}", new.to_uppercase()) } else { format!("{prefix}{new}") }
+}
+
+fn is_upper(name: &str) -> bool {
+    !name.contains(['|', '\\']) && name.chars().any(char::is_uppercase) && !name.chars().any(char::is_lowercase)
+}
+
+/// The keyword with the name of a variable as written.
+pub fn keyword(written: &str) -> String {
+    format!(":{}", &written[names::prefix_length(written)..])
+}
+
+/// Returns true if two names as written are the same for the reader, without their packages.
+pub fn same(one: &str, other: &str) -> bool {
+    let name = |written: &str| names::symbol(written.trim_start_matches(':')).map(|symbol| symbol.name);
+    name(one).is_some() && name(one) == name(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_symbol() {
+        for good in ["foo", "*foo*", "|Foo bar|", "1+", "a\\ b", " trimmed "] {
+            assert_eq!(checked(good).ok(), Some(good.trim()));
+        }
+        for bad in ["", "a b", "(a)", "1", "\"a\"", "'a", "p:a", ":a", "#:a", "a;", "a)", "|a", "."] {
+            assert!(checked(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn occurrences_keep_their_case_and_their_package() {
+        for (written, typed, expected) in [
+            ("foo", "foo", "bar"),
+            ("FOO", "foo", "BAR"),
+            ("FOO", "FOO", "bar"),
+            ("p::Foo", "foo", "p::bar"),
+            ("P:FOO", "foo", "P:BAR"),
+            ("|FOO|", "foo", "bar"),
+        ] {
+            assert_eq!(respelled(written, typed, "bar"), expected, "{written}");
+        }
+        assert_eq!(respelled("FOO", "foo", "|b|"), "|b|");
+    }
+}

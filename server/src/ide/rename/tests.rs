@@ -1,0 +1,320 @@
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::ide::fake::{FakeImage, cursor, run};
+use crate::image::api::expand::Variant;
+
+/// An expander that finds the variants with these indices the same; `None`: there is no image.
+struct Says(Option<Vec<Variant>>);
+
+impl Expander for Says {
+    async fn compare(&self, comparison: CompareExpansions) -> Result<Compared, ImageError> {
+        match &self.0 {
+            None => Err(ImageError::Unavailable("There is no image.".into())),
+            Some(variants) => {
+                let mut variants = variants.clone();
+                variants.resize(comparison.variants.len(), Variant::default());
+                Ok(Compared { variants, ..Compared::default() })
+            }
+        }
+    }
+}
+
+fn same(data: bool) -> Variant {
+    Variant { same: true, data, why: None }
+}
+
+fn applied(renaming: &Renaming) -> String {
+    let mut out = String::new();
+    for file in &renaming.files {
+        let mut text = file.document.text().clone();
+        for change in file.changes.iter().rev() {
+            text.remove(change.span.start..change.span.end);
+            let mark = if change.unsure.is_some() { "?" } else { "" };
+            text.insert(change.span.start, &format!("{mark}{}", change.by));
+        }
+        out.push_str(&text.to_string());
+        out.push('\n');
+    }
+    out
+}
+
+fn renamed(text: &str, new: &str, expander: &Says) -> String {
+    let cursor = cursor(FakeImage::absent(), &[("a.lisp", text)]);
+    match run(rename(&cursor, new, expander, Options::default())) {
+        Ok(renaming) => format!("{}: {}", renaming.kind, applied(&renaming)),
+        Err(refusal) => format!("refused: {refusal}\n"),
+    }
+}
+
+fn check(text: &str, expected: Expect) {
+    expected.assert_eq(&renamed(text, "new", &Says(None)));
+}
+
+#[test]
+fn shadowed_names_are_others() {
+    check(
+        "(defun f (x‸) (let ((x (g x)) (y x)) (h x y)) x)",
+        expect![[r#"
+            parameter: (defun f (new) (let ((x (g new)) (y new)) (h x y)) new)
+        "#]],
+    );
+    check(
+        "(defun f (x) (let* ((x‸ (g x)) (y x)) (declare (type fixnum x)) '(x) (h :x \"x\" X |X| |x| #'x (x y)) `(x ,x)))",
+        expect![[r#"
+            local variable: (defun f (x) (let* ((new (g x)) (y new)) (declare (type fixnum new)) '(x) (h :x "x" NEW new |x| #'x (x y)) `(x ,new)))
+        "#]],
+    );
+}
+
+#[test]
+fn functions_have_their_block_with_them() {
+    check(
+        "(flet ((f‸ (x) (return-from f (f x)))) (declare (inline f)) (f (mapcar #'f f)))",
+        expect![[r#"
+            local function: (flet ((new (x) (return-from new (f x)))) (declare (inline new)) (new (mapcar #'new f)))
+        "#]],
+    );
+    check(
+        "(block out‸ (block in (return-from out (return-from in))))",
+        expect![[r#"
+            block: (block new (block in (return-from new (return-from in))))
+        "#]],
+    );
+    check(
+        "(dotimes (i 3) again (when (p) (go aga‸in)))",
+        expect![[r#"
+            tag: (dotimes (i 3) new (when (p) (go new)))
+        "#]],
+    );
+}
+
+#[test]
+fn keywords_and_slots_stay_and_come_back() {
+    for (text, new) in [
+        ("(defun f (&key x‸) x)", "(defun f (&key ((:x new))) new)"),
+        ("(defun f (&key (x‸ 1 p)) x)", "(defun f (&key ((:x new) 1 p)) new)"),
+        ("(with-slots (x‸ y) o (list x y))", "(with-slots ((new x) y) o (list new y))"),
+        ("(with-accessors ((x‸ o-x)) o x)", "(with-accessors ((new o-x)) o new)"),
+    ] {
+        let there = renamed(text, "new", &Says(None));
+        assert!(there.ends_with(&format!(": {new}\n")), "{there}");
+        let back = new.replacen("new", "new‸", 1);
+        assert!(renamed(&back, "x", &Says(None)).ends_with(&format!(": {}\n", text.replace('‸', ""))), "{back}");
+    }
+}
+
+#[test]
+fn a_name_that_would_be_captured_is_refused() {
+    check(
+        "(defun f (x‸) (let ((new 1)) (+ x new)))",
+        expect![[r#"
+            refused: x cannot be called new here: x would then mean another binding.
+        "#]],
+    );
+    check(
+        "(defun f (x‸) (+ x new))",
+        expect![[r#"
+            refused: x cannot be called new here: new would then mean another binding.
+        "#]],
+    );
+    check(
+        "(defun f (:x‸) 1)",
+        expect![[r#"
+            refused: :x is a keyword: the text does not tell who else uses it.
+        "#]],
+    );
+}
+
+#[test]
+fn the_image_decides_when_it_can() {
+    let text = "(defun f (l) (with-each ((x‸ l) (y l)) (print x)))";
+    // The text knows of no binding here.
+    assert_eq!(
+        renamed(text, "new", &Says(Some(vec![same(false)]))),
+        "local name: (defun f (l) (with-each ((new l) (y l)) (print new)))\n"
+    );
+    let text = "(defun f (x‸) (logged x))";
+    let no = Says(Some(vec![Variant { why: Some("*x* is special".into()), ..Variant::default() }]));
+    assert_eq!(renamed(text, "new", &no), "refused: x cannot be called new here: *x* is special.\n");
+    assert_eq!(renamed(text, "new", &Says(Some(vec![same(true)]))), "parameter: (defun f (?new) (logged ?new))\n");
+}
+
+#[test]
+fn without_an_image_a_macro_of_the_user_is_a_reason() {
+    check(
+        "(defun f (x‸) (with-thing (y x) (g x)))",
+        expect![[r#"
+            refused: x stands in with-thing, whose expansion is needed to rename it, and the image could not expand the form: There is no image.
+        "#]],
+    );
+    // One around the form that binds the name has the whole of it.
+    check(
+        "(deftest some-test (let ((x‸ 1)) (g x)))",
+        expect![[r#"
+            local variable: (deftest some-test (let ((new 1)) (g new)))
+        "#]],
+    );
+    check(
+        "(defmacro twice (x) x)\n(defun f (x‸) (twice x))",
+        expect![[r#"
+            refused: x stands in twice, whose expansion is needed to rename it, and the image could not expand the form: There is no image.
+        "#]],
+    );
+}
+
+fn global(files: &[(&str, &str)], new: &str, options: Options, expected: Expect) {
+    let cursor = cursor(FakeImage::absent(), files);
+    let shown = match run(rename(&cursor, new, &Says(None), options)) {
+        Ok(renaming) => format!("{}\n{}", renaming.kind, applied(&renaming)),
+        Err(refusal) => format!("refused: {refusal}\n"),
+    };
+    expected.assert_eq(&shown);
+}
+
+const PACKAGES: &str = "(defpackage :lib (:use :cl) (:export #:far \"FAR\" :near))
+(defpackage :user (:use :cl :lib) (:import-from :other #:far2))
+(defpackage :alone (:use :cl) (:import-from #:lib #:far) (:shadow #:near))
+(defpackage :stranger (:use :cl) (:export #:far))";
+
+#[test]
+fn a_function_is_renamed_in_all_packages_that_see_it() {
+    global(
+        &[
+            (
+                "a.lisp",
+                "(in-package :lib)\n(declaim (inline far))\n(defun fa‸r (x) (if x (far 1) #'far))\n(defun (setf far) (v) v)\n(let ((far 1)) (mapcar 'far far))",
+            ),
+            ("b.lisp", "(in-package :user)\n(print (far 1)) ; far\n(defun g (far) (far far))"),
+            ("c.lisp", "(in-package :stranger)\n(far (LIB:FAR 2) (lib::near 3) :far)"),
+            ("p.lisp", PACKAGES),
+        ],
+        "away",
+        Options::default(),
+        expect![[r#"
+            function
+            (in-package :lib)
+            (declaim (inline away))
+            (defun away (x) (if x (away 1) #'away))
+            (defun (setf away) (v) v)
+            (let ((far 1)) (mapcar '?away far))
+            (in-package :user)
+            (print (away 1)) ; far
+            (defun g (far) (away far))
+            (in-package :stranger)
+            (far (LIB:AWAY 2) (lib::near 3) :far)
+            (defpackage :lib (:use :cl) (:export #:away "AWAY" :near))
+            (defpackage :user (:use :cl :lib) (:import-from :other #:far2))
+            (defpackage :alone (:use :cl) (:import-from #:lib #:away) (:shadow #:near))
+            (defpackage :stranger (:use :cl) (:export #:far))
+        "#]],
+    );
+}
+
+#[test]
+fn variables_slots_classes_and_structures() {
+    global(
+        &[(
+            "a.lisp",
+            "(defvar *x‸* 1)\n(defun f (*y*) (let ((*x* 2)) (declare (special *x*)) (list *x* '*x* \"*x*\")))",
+        )],
+        "*new*",
+        Options { texts: true },
+        expect![[r#"
+            variable
+            (defvar *new* 1)
+            (defun f (*y*) (let ((*new* 2)) (declare (special *new*)) (list *new* '?*new* "?*new*")))
+        "#]],
+    );
+    global(
+        &[(
+            "a.lisp",
+            "(defclass shape () ((width :initarg :width :accessor width‸-of)))\n(defmethod width-of :around ((s shape)) (setf (width-of s) 1) (slot-value s 'width))",
+        )],
+        "breadth",
+        Options::default(),
+        expect![[r#"
+            method
+            (defclass shape () ((width :initarg :width :accessor breadth)))
+            (defmethod breadth :around ((s shape)) (setf (breadth s) 1) (slot-value s 'width))
+        "#]],
+    );
+    global(
+        &[(
+            "a.lisp",
+            "(defclass shape () ((wi‸dth :initarg :width)))\n(defmethod f ((s shape)) (with-slots (width) s (list width (slot-value s 'width) '(width))))",
+        )],
+        "breadth",
+        Options::default(),
+        expect![[r#"
+            slot
+            (defclass shape () ((breadth :initarg :width)))
+            (defmethod f ((s shape)) (with-slots ((width breadth)) s (list width (slot-value s 'breadth) '(?breadth))))
+        "#]],
+    );
+    global(
+        &[(
+            "a.lisp",
+            "(defstruct po‸int x (y 1))\n(defun f (point) (declare (type point point)) (if (point-p point) (point-x (copy-point point)) (make-point :x 1)))\n(typep 1 'point)",
+        )],
+        "dot",
+        Options::default(),
+        expect![[r#"
+            structure
+            (defstruct dot x (y 1))
+            (defun f (point) (declare (type dot point)) (if (dot-p point) (dot-x (copy-dot point)) (make-dot :x 1)))
+            (typep 1 'dot)
+        "#]],
+    );
+    global(
+        &[("a.lisp", "(define-thing fo‸o (a))\n(make-foo 1)\n(foo 2)")],
+        "bar",
+        Options::default(),
+        expect![[r#"
+            define-thing
+            (define-thing bar (a))
+            (?make-bar 1)
+            (?bar 2)
+        "#]],
+    );
+}
+
+#[test]
+fn clashes_are_refused() {
+    global(
+        &[("a.lisp", "(defun f‸ () 1)\n(defun g () 2)")],
+        "g",
+        Options::default(),
+        expect![[r#"
+        refused: g is already defined in the package COMMON-LISP-USER: /no/a.lisp, line 2.
+    "#]],
+    );
+    global(
+        &[
+            ("a.lisp", "(in-package :lib)\n(defun fa‸r () 1)"),
+            ("b.lisp", "(in-package :user)\n(defun away () 1)"),
+            ("p.lisp", PACKAGES),
+        ],
+        "away",
+        Options::default(),
+        expect![[r#"
+            refused: far cannot be called away: the package USER, which uses it, has another symbol of that name.
+        "#]],
+    );
+    global(
+        &[("a.lisp", "(defun f‸ () 1)\n(flet ((g () 1)) (f))")],
+        "g",
+        Options::default(),
+        expect![[r#"
+        refused: The new name would be caught by a local binding in /no/a.lisp, line 2: f would then mean another binding.
+    "#]],
+    );
+    global(
+        &[("a.lisp", "(ca‸r 1)")],
+        "g",
+        Options::default(),
+        expect![[r#"
+        refused: car is neither a local name nor defined in a Lisp file of the workspace, so it cannot be renamed.
+    "#]],
+    );
+}

@@ -1,0 +1,102 @@
+//! `textDocument/prepareRename` and `textDocument/rename` (LSP 3.17).
+
+use std::collections::HashMap;
+
+use lsp_types::*;
+use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
+
+use super::connection::Connection;
+use super::to_proto;
+use crate::ide::rename::{self, Change, FileChanges, Options, Refusal, Renaming};
+use crate::session::{InCopy, Level};
+
+/// The id of the annotation of changes that a person must decide.
+const UNSURE: &str = "consort.unsure";
+
+/// `textDocument/prepareRename`: the span of the name, and the name.
+pub(super) async fn prepare(
+    connection: &Connection,
+    params: TextDocumentPositionParams,
+) -> Result<Option<PrepareRenameResponse>> {
+    let Some(cursor) = connection.cursor(params).await else { return Ok(None) };
+    let named = rename::prepare(&cursor).await.map_err(refused)?;
+    let range = to_proto::range(cursor.document.text(), named.span, connection.negotiated().encoding);
+    Ok(Some(PrepareRenameResponse::RangeWithPlaceholder { range, placeholder: named.name }))
+}
+
+/// `textDocument/rename`.
+pub(super) async fn rename(connection: &Connection, params: RenameParams) -> Result<Option<WorkspaceEdit>> {
+    let Some(cursor) = connection.cursor(params.text_document_position).await else { return Ok(None) };
+    let expander = InCopy { session: connection.session.clone(), client: connection.client };
+    let renaming = rename::rename(&cursor, &params.new_name, &expander, Options::default()).await.map_err(refused)?;
+    Ok(Some(edit(connection, &renaming)))
+}
+
+/// LSP 3.17 `LSPErrorCodes.RequestFailed`.
+fn refused(refusal: Refusal) -> Error {
+    Error { code: ErrorCode::ServerError(-32803), message: refusal.0.into(), data: None }
+}
+
+/// The changes as the client can apply them. Those that are not sure are left out, and the person told,
+/// where the client cannot ask about them.
+fn edit(connection: &Connection, renaming: &Renaming) -> WorkspaceEdit {
+    let negotiated = connection.negotiated();
+    let annotated = negotiated.document_changes && negotiated.annotations;
+    let mut left: Vec<String> = Vec::new();
+    let mut files: Vec<(Url, Option<i32>, Vec<(TextEdit, bool)>)> = Vec::new();
+    for file in &renaming.files {
+        let Ok(uri) = Url::parse(&file.uri) else { continue };
+        let range = |change: &Change| to_proto::range(file.document.text(), change.span, negotiated.encoding);
+        let mut edits = Vec::new();
+        for change in &file.changes {
+            let range = range(change);
+            if change.unsure.is_some() && !annotated {
+                left.push(place(file, range));
+                continue;
+            }
+            edits.push((TextEdit { range, new_text: change.by.clone() }, change.unsure.is_some()));
+        }
+        if !edits.is_empty() {
+            files.push((uri, file.open.then(|| file.document.version()), edits));
+        }
+    }
+    if !left.is_empty() {
+        const SHOWN: usize = 5;
+        let more = left.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        left.truncate(SHOWN);
+        let message =
+            format!("{} was left as it is where it may mean something else: {}{more}.", renaming.old, left.join(", "));
+        connection.show(Level::Warning, &message);
+    }
+    if !negotiated.document_changes {
+        let plain = |edits: Vec<(TextEdit, bool)>| edits.into_iter().map(|(edit, _)| edit).collect();
+        let changes: HashMap<Url, Vec<TextEdit>> =
+            files.into_iter().map(|(uri, _, edits)| (uri, plain(edits))).collect();
+        return WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() };
+    }
+    let any = files.iter().any(|(_, _, edits)| edits.iter().any(|(_, unsure)| *unsure));
+    let one = |(edit, unsure): (TextEdit, bool)| match unsure {
+        true => OneOf::Right(AnnotatedTextEdit { text_edit: edit, annotation_id: UNSURE.into() }),
+        false => OneOf::Left(edit),
+    };
+    let documents = files.into_iter().map(|(uri, version, edits)| TextDocumentEdit {
+        text_document: OptionalVersionedTextDocumentIdentifier { uri, version },
+        edits: edits.into_iter().map(one).collect(),
+    });
+    let annotation = ChangeAnnotation {
+        label: format!("{} may mean something else here", renaming.old),
+        needs_confirmation: Some(true),
+        description: renaming.files.iter().flat_map(|file| &file.changes).find_map(|change| change.unsure.clone()),
+    };
+    WorkspaceEdit {
+        changes: None,
+        document_changes: Some(DocumentChanges::Edits(documents.collect())),
+        change_annotations: any.then(|| HashMap::from([(UNSURE.to_owned(), annotation)])),
+    }
+}
+
+fn place(file: &FileChanges, range: Range) -> String {
+    let name = file.path.as_deref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned());
+    format!("{}:{}", name.unwrap_or_else(|| file.uri.clone()), range.start.line + 1)
+}

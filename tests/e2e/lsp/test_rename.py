@@ -1,0 +1,47 @@
+"""Renaming over the real image: macros of the user's decide, and what would change another binding is refused."""
+
+import asyncio
+
+import pytest
+from conftest import PATIENCE
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+MACROS = """(defpackage :rn (:use :cl)) (in-package :rn)
+(defmacro with-both ((one two) &body body) `(let ((,one 1) (,two 2)) ,@body))
+(defmacro do-each ((list &rest names) &body body) `(dolist (all ,list) (destructuring-bind ,names all ,@body)))
+(defvar *special* 1)"""
+
+
+async def rename(client, uri, text, new, version):
+    """TEXT after the name at its ^ was renamed."""
+    offset = text.index("^")
+    text = text.replace("^", "")
+    client.open(uri, text) if version == 1 else client.replace(uri, version, text)
+    line = text.count("\n", 0, offset)
+    at = types.Position(line, offset - (text.rfind("\n", 0, offset) + 1))
+    params = types.RenameParams(types.TextDocumentIdentifier(uri), new_name=new, position=at)
+    edit = await asyncio.wait_for(client.text_document_rename_async(params), PATIENCE)
+    lines = text.split("\n")
+    for change in sorted(edit.changes[uri], key=lambda one: (one.range.start.line, one.range.start.character), reverse=True):
+        row = lines[change.range.start.line]
+        lines[change.range.start.line] = row[: change.range.start.character] + change.new_text + row[change.range.end.character :]
+    return "\n".join(lines)
+
+
+async def test_macros_of_the_user_tell_what_they_bind(client, workspace):
+    await client.eval(MACROS)
+    uri, package = workspace.uri("a.lisp"), "(in-package :rn)\n"
+    for version, (text, expected) in enumerate(
+        [
+            ("(with-both (x y^)\n  (list x y 'y))", "(with-both (x new)\n  (list x new 'y))"),
+            ("(do-each (l a^ (b)) (print (list a b)))", "(do-each (l new (b)) (print (list new b)))"),
+            ("(defun f (x &key y^) (with-both (a b) (list x y a b)))", "(defun f (x &key ((:y new))) (with-both (a b) (list x new a b)))"),
+        ],
+        1,
+    ):
+        assert await rename(client, uri, package + text, "new", version) == package + expected
+    for version, (text, new) in enumerate([("(defun f (x^) (list x *special*))", "*special*"), ("(with-both (x^ y) (list x y))", "y")], 4):
+        with pytest.raises(JsonRpcException) as refused:
+            await rename(client, uri, package + text, new, version)
+        assert "cannot be called" in refused.value.message, refused.value.message
