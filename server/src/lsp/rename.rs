@@ -13,6 +13,9 @@ use crate::session::{InCopy, Level};
 /// The id of the annotation of changes that a person must decide.
 const UNSURE: &str = "consort.unsure";
 
+/// Edits, each with a flag for one that is not sure.
+type Edits = Vec<(TextEdit, bool)>;
+
 /// `textDocument/prepareRename`: the span of the name, and the name.
 pub(super) async fn prepare(
     connection: &Connection,
@@ -43,7 +46,7 @@ fn edit(connection: &Connection, renaming: &Renaming) -> WorkspaceEdit {
     let negotiated = connection.negotiated();
     let annotated = negotiated.document_changes && negotiated.annotations;
     let mut left: Vec<String> = Vec::new();
-    let mut files: Vec<(Url, Option<i32>, Vec<(TextEdit, bool)>)> = Vec::new();
+    let mut files: Vec<(Url, Option<i32>, Edits)> = Vec::new();
     for file in &renaming.files {
         let Ok(uri) = Url::parse(&file.uri) else { continue };
         let range = |change: &Change| to_proto::range(file.document.text(), change.span, negotiated.encoding);
@@ -70,7 +73,7 @@ fn edit(connection: &Connection, renaming: &Renaming) -> WorkspaceEdit {
         connection.show(Level::Warning, &message);
     }
     if !negotiated.document_changes {
-        let plain = |edits: Vec<(TextEdit, bool)>| edits.into_iter().map(|(edit, _)| edit).collect();
+        let plain = |edits: Edits| edits.into_iter().map(|(edit, _)| edit).collect();
         let changes: HashMap<Url, Vec<TextEdit>> =
             files.into_iter().map(|(uri, _, edits)| (uri, plain(edits))).collect();
         return WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() };

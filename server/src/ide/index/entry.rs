@@ -146,7 +146,7 @@ fn parts(form: &Form, span: Span, operator: &str) -> Parts {
     if !matches!(operator, "defclass" | "define-condition" | "defstruct") {
         return parts;
     }
-    fn find<'a>(nodes: &'a [Node], span: Span) -> Option<&'a Node> {
+    fn find(nodes: &[Node], span: Span) -> Option<&Node> {
         nodes.iter().find_map(|node| if node.span == span { Some(node) } else { find(&node.children, span) })
     }
     let Some(node) = find(&form.nodes, span) else { return parts };

@@ -41,7 +41,7 @@ pub fn designated(form: &Form, node: &Node) -> Option<String> {
 
 /// The package definition at a span of a form.
 pub(super) fn of_form(form: &Form, span: Span) -> Option<PackageText> {
-    fn find<'a>(nodes: &'a [Node], span: Span) -> Option<&'a Node> {
+    fn find(nodes: &[Node], span: Span) -> Option<&Node> {
         nodes.iter().find_map(|node| if node.span == span { Some(node) } else { find(&node.children, span) })
     }
     let node = find(&form.nodes, span)?;

@@ -199,7 +199,7 @@ async fn plan(call: &Call, input: &Input) -> Result<Planned, Failure> {
         let path = changes.path.clone().unwrap_or_default();
         let found = call.session.source_file(&path.to_string_lossy()).await;
         let file = found.map_err(|error| failed(error.kind, error.message))?;
-        if file.text != changes.document.text().to_string() {
+        if *changes.document.text() != *file.text.as_str() {
             return Err(failed(
                 "file-changed",
                 format!("{} has just changed. Nothing was done: try again.", file.relative),
