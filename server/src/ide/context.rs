@@ -4,8 +4,6 @@
 //! result. A feature that needs no text takes any [`Backend`]. Tests pass a fake one
 //! (`ide/fake.rs`).
 
-use std::path::PathBuf;
-
 use ropey::Rope;
 
 use super::index::Snapshot;

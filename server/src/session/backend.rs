@@ -1,8 +1,6 @@
 //! The session as the backend of the features: a snapshot of the texts for each request, and the
 //! image.
 
-use std::path::PathBuf;
-
 use super::{ClientId, Provenance, Session};
 use crate::ide::context::{Backend, Context, Made};
 use crate::ide::index::Snapshot;
